@@ -1,0 +1,1 @@
+"""Clusters decoded from a few kilobytes: one exact pass over any data."""
