@@ -1,1 +1,39 @@
-"""Clusters decoded from a few kilobytes: one exact pass over any data."""
+"""Clusters decoded from a few kilobytes: one exact pass over any data.
+
+A dataset is read once into a :class:`Sketch`, a small vector of exact integers. Sketches of
+parts add up to the sketch of the whole, and subtract again, bit for bit.
+"""
+
+from __future__ import annotations
+
+from sketchshift.errors import (
+    DataError,
+    IncompatibleSketchesError,
+    InvalidRowsError,
+    MissingDependencyError,
+    RemovalError,
+    SketchFormatError,
+    SketchshiftError,
+    SpecError,
+)
+from sketchshift.features import SketchSpec, Tilt
+from sketchshift.sketch import Sketch, Sketcher, load, sketch
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DataError",
+    "IncompatibleSketchesError",
+    "InvalidRowsError",
+    "MissingDependencyError",
+    "RemovalError",
+    "Sketch",
+    "SketchFormatError",
+    "SketchSpec",
+    "Sketcher",
+    "SketchshiftError",
+    "SpecError",
+    "Tilt",
+    "load",
+    "sketch",
+]

@@ -1,0 +1,75 @@
+"""Checks of parameters, with one sentence for all of them.
+
+"The 'bandwidth' parameter of SketchSpec must be a positive number. Got -1 instead."
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+from sketchshift.errors import SpecError
+
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "check_integer",
+    "check_names",
+    "check_number",
+    "parameter_error",
+]
+
+
+def parameter_error(caller: str, name: str, must: str, value: Any) -> SpecError:
+    """The exception for a parameter that is not what it must be."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return SpecError(f"The {name!r} parameter of {caller} must be {must}. Got {shown} instead.")
+
+
+def check_integer(caller: str, name: str, value: Any, low: int, high: int) -> int:
+    """An integer in [low, high]; NumPy integers are welcome, booleans are not."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= value <= high:
+        raise parameter_error(caller, name, f"an integer from {low} to {high}", value)
+    return int(value)
+
+
+def check_number(
+    caller: str, name: str, value: Any, *, low: float = -math.inf, high: float = math.inf
+) -> float:
+    """A finite number in [low, high]."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not low <= value <= high:
+        limits = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
+        raise parameter_error(caller, name, f"a finite number{limits}", value)
+    return float(value)
+
+
+def check_choice(caller: str, name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of a few words."""
+    words = list(choices)
+    if not isinstance(value, str) or value not in words:
+        raise parameter_error(caller, name, f"one of {', '.join(map(repr, words))}", value)
+    return str(value)
+
+
+def check_flag(caller: str, name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise parameter_error(caller, name, "True or False", value)
+    return value
+
+
+def check_names(caller: str, name: str, value: Any, length: int) -> tuple[str, ...]:
+    """Distinct strings, as many as there are columns."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    names = tuple(value) if is_list else ()
+    if (
+        len(names) != length
+        or len(set(names)) != length
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise parameter_error(caller, name, f"{length} different column names", value)
+    return names

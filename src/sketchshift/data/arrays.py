@@ -1,0 +1,143 @@
+"""Arrays in memory: NumPy (memory maps and masked arrays too) and SciPy sparse.
+
+Blocks are views; only masked, byte-swapped and sparse rows are copied, a block at a
+time. Knows no names: arrays have none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import RealArray
+from sketchshift.data.blocks import Source, Take, sliced
+from sketchshift.data.request import Request
+from sketchshift.errors import DataError
+
+__all__ = ["as_array", "check_dtype", "check_shape", "native", "open_array", "open_sparse"]
+
+ADVICE = {
+    "c": "Pass real and imaginary parts as columns: np.hstack([X.real, X.imag]).",
+    "O": "Convert it first: X.astype(float).",
+    "M": "Convert dates to numbers first: X.astype('int64').",
+    "m": "Convert durations to numbers first: X.astype('int64').",
+    "V": "Convert it first: numpy.lib.recfunctions.structured_to_unstructured(X).",
+}
+
+
+def open_array(array: RealArray, request: Request, *, source: str = "array") -> Source:
+    """Read a NumPy array in views of its rows.
+
+    Parameters
+    ----------
+    array : array of shape (N, d)
+        Any real dtype. Masked entries become NaN.
+    request : Request
+        Columns cannot be asked for by name.
+    source : str
+        Name for messages.
+
+    Returns
+    -------
+    source : Source
+        Blocks share the memory of ``array``; nothing else is allocated.
+    """
+    n, d = check_shape(array.shape, source)
+    check_dtype(array.dtype, source)
+    request.refuse_names(f"the {source}")
+    weights = request.weights_of(n, f"the {source}")
+    read = partial(
+        sliced,
+        _rows_of(array),
+        n,
+        request.rows_for(d),
+        weights=None if weights is None else weights.__getitem__,
+        source=source,
+    )
+    return Source(None, d, n, read)
+
+
+def open_sparse(matrix: Any, request: Request) -> Source:
+    """Read a SciPy sparse matrix or array, made dense one block at a time.
+
+    Parameters
+    ----------
+    matrix : sparse matrix or array of shape (N, d)
+        Formats other than CSR are converted once, which takes as much memory as the
+        stored entries.
+    request : Request
+        Columns cannot be asked for by name.
+
+    Returns
+    -------
+    source : Source
+        Each block is a new dense array.
+    """
+    n, d = check_shape(matrix.shape, "sparse matrix")
+    check_dtype(matrix.dtype, "sparse matrix")
+    request.refuse_names("the sparse matrix")
+    weights = request.weights_of(n, "the sparse matrix")
+    csr = matrix.tocsr()
+    read = partial(
+        sliced,
+        lambda span: csr[span].toarray(),
+        n,
+        request.rows_for(d),
+        weights=None if weights is None else weights.__getitem__,
+        source="sparse matrix",
+    )
+    return Source(None, d, n, read)
+
+
+def as_array(data: Any) -> RealArray:
+    """An array from nested lists, or from anything with ``__array__``."""
+    try:
+        array: RealArray = np.asanyarray(data)
+    except Exception as cause:  # foreign ``__array__`` methods raise what they like
+        msg = (
+            f"cannot make an array of numbers from {type(data).__name__}: {cause} "
+            "Pass rows of equal length, or an array of shape (rows, columns)."
+        )
+        raise DataError(msg) from cause
+    return array
+
+
+def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
+    """Rows and columns, or an error that says how to get two dimensions."""
+    if len(shape) == 2 and shape[1] > 0:
+        return shape[0], shape[1]
+    if len(shape) == 2:
+        fact, advice = "it has no columns", "Pass at least one column."
+    elif len(shape) == 1:
+        fact = "it has one dimension, not two"
+        advice = "Use X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
+    elif len(shape) == 0:
+        fact, advice = "it is a single value", "Pass an array of shape (rows, columns)."
+    else:
+        fact = f"it has {len(shape)} dimensions, not two"
+        advice = "Use X.reshape(len(X), -1) to make each item a row."
+    msg = f"cannot read {what} of shape {shape} as rows: {fact}. {advice}"
+    raise DataError(msg)
+
+
+def check_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse every dtype that does not hold real numbers."""
+    if dtype.kind not in "biuf":
+        advice = ADVICE.get(dtype.kind, "Replace text by numbers first.")
+        msg = f"cannot read {what} of dtype {dtype} as real numbers. {advice}"
+        raise DataError(msg)
+
+
+def native(values: RealArray) -> RealArray:
+    """The same values in the byte order of this machine; a view where it is that already."""
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _rows_of(array: RealArray) -> Take:
+    if not isinstance(array, np.ma.MaskedArray):
+        plain = np.asarray(array)
+        return lambda span: native(plain[span])
+    dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
+    return lambda span: native(np.ma.filled(array[span].astype(dtype), np.nan))

@@ -1,0 +1,123 @@
+"""The one way from Arrow to NumPy: record batches become blocks.
+
+Takes a stream of record batches from ``arrow``, ``parquet``, ``ipc`` or ``delimited``.
+Nulls become NaN; booleans, decimals and dictionary-encoded numbers become numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sketchshift._typing import FloatArray, RealArray
+from sketchshift.data.blocks import Block, spans
+from sketchshift.data.columns import Choice, Field
+from sketchshift.errors import DataError
+
+__all__ = ["batch_blocks", "fields_of", "holds_numbers", "reading", "share_of", "stack"]
+
+
+def batch_blocks(
+    batches: Iterable[Any],
+    choice: Choice,
+    rows: int,
+    *,
+    source: str,
+    done: Callable[[int], float | None] = lambda _: None,
+    weights: FloatArray | None = None,
+) -> Iterator[Block]:
+    """Blocks of at most ``rows`` rows from a stream of record batches.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Taken one at a time.
+    choice : Choice
+        Columns to stack, and the column of weights.
+    rows : int
+        A larger batch is cut; a smaller one becomes a block of its own.
+    source : str
+        Name for messages.
+    done : callable
+        Share of the input read, given the number of rows read.
+    weights : array, optional
+        Weights of all rows, where they do not come as a column.
+
+    Yields
+    ------
+    block : Block
+        One new array of shape (n, d): no more than one batch and one block in memory.
+    """
+    first = 0
+    for batch in batches:
+        for span in spans(batch.num_rows, rows):
+            piece = batch.slice(span.start, span.stop - span.start)
+            after = first + piece.num_rows
+            w = None if weights is None else weights[first:after]
+            if choice.weights is not None:
+                w = _to_numpy(piece.column(choice.weights)).astype(np.float64, copy=False)
+            values = stack([piece.column(name) for name in choice.columns])
+            yield Block(values, w, source, first, done(after))
+            first = after
+
+
+def stack(columns: Sequence[Any]) -> RealArray:
+    """Arrow columns side by side as one array of shape (n, d)."""
+    arrays = [_to_numpy(column) for column in columns]
+    values = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
+    for j, array in enumerate(arrays):
+        values[:, j] = array
+    return values
+
+
+def fields_of(schema: Any) -> list[Field]:
+    """The columns of an Arrow schema."""
+    return [Field(field.name, str(field.type), holds_numbers(field.type)) for field in schema]
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Whether values of an Arrow type can be read as real numbers."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return holds_numbers(kind.value_type)
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def share_of(total: int) -> Callable[[int], float]:
+    """Share of ``total`` rows, as ``batch_blocks`` asks for it."""
+    return lambda rows: rows / total
+
+
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Name the file or stream whenever Arrow cannot go on."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as cause:
+        msg = f"cannot read {where}: it seems damaged or incomplete ({cause})."
+        raise DataError(msg) from cause
+
+
+def _to_numpy(column: Any) -> RealArray:
+    """One Arrow column as a NumPy vector; nulls make integers and booleans float64."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    kind = column.type
+    has_missing_bits = pa.types.is_boolean(kind) and column.null_count
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or has_missing_bits:
+        column = column.cast(pa.float64())
+    if isinstance(column, pa.ChunkedArray):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,126 @@
+"""The two nouns of this room: a block of rows, and a source that yields blocks.
+
+Every other module here builds a :class:`Source` by giving it a function that
+reads. Knows no kind of data.
+
+Symbols
+-------
+n, d      rows of a block, columns delivered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sketchshift._typing import FloatArray, RealArray
+from sketchshift.errors import DataError
+
+__all__ = ["Block", "Source", "Take", "once", "sliced", "spans"]
+
+Take: TypeAlias = Callable[[slice], RealArray]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive rows, with what a message needs to say where they came from.
+
+    Parameters
+    ----------
+    values : array of shape (n, d)
+        Real numbers of any native dtype (bool, integers, floats) in any memory order;
+        often a view of the caller's data, so it must not be written to.
+    weights : array of shape (n,), optional
+        One weight per row, float64, as found.
+    source : str
+        Where the rows lie: a file name, ``"array"``, ``"table"``, ``"block 3"``.
+    first_row : int
+        Position of ``values[0]`` within ``source``, counting data rows from 0.
+    done : float, optional
+        Share in [0, 1] of the whole input read once this block is consumed; ``None``
+        when the end is not known.
+    """
+
+    values: RealArray
+    weights: FloatArray | None = None
+    source: str = "array"
+    first_row: int = 0
+    done: float | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data whose shape is known and whose rows are still to be read.
+
+    Iterating reads it from the start. Streams and iterators can be iterated once; a
+    second time raises :class:`~sketchshift.errors.DataError`.
+
+    Parameters
+    ----------
+    columns : tuple of str, optional
+        Names of the columns delivered, in order; ``None`` when the data has no names.
+    n_features : int
+        Number d of columns delivered.
+    n_rows : int, optional
+        Number of rows in all, where that is cheap to know.
+    read : callable
+        Starts a new pass and returns its blocks.
+    """
+
+    columns: tuple[str, ...] | None
+    n_features: int
+    n_rows: int | None
+    read: Callable[[], Iterator[Block]] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Block]:
+        return self.read()
+
+
+def spans(n: int, rows: int) -> Iterator[slice]:
+    """Slices of at most ``rows`` rows that cover 0 to ``n`` in order."""
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def sliced(
+    take: Take, n: int, rows: int, *, weights: Take | None = None, source: str
+) -> Iterator[Block]:
+    """Blocks of something of known length that can be cut anywhere.
+
+    Parameters
+    ----------
+    take : callable
+        Gives the values of a slice of rows; ``array.__getitem__`` is one.
+    n, rows : int
+        Number of rows in all, and per block.
+    weights : callable, optional
+        Gives the weights of a slice of rows.
+    source : str
+        Name for messages.
+
+    Yields
+    ------
+    block : Block
+        Holds what ``take`` returned: no other copy is made.
+    """
+    for span in spans(n, rows):
+        yield Block(
+            take(span), weights(span) if weights else None, source, span.start, span.stop / n
+        )
+
+
+def once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block]]:
+    """Let ``blocks`` be read a first time, and say why there is no second one."""
+    unread = [blocks]
+
+    def read() -> Iterator[Block]:
+        if not unread:
+            msg = (
+                f"{what} can be read only once, and was read already. "
+                "Make a new one for another pass, or pass files or an array."
+            )
+            raise DataError(msg)
+        return unread.pop()
+
+    return read

@@ -1,0 +1,114 @@
+"""The choice of columns that every source with names makes.
+
+A source describes its columns as :class:`Field` and gets a :class:`Choice`, or an
+error that names the missing, repeated or non-numeric ones. Knows no library of tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sketchshift.data.request import NAMES_SHOWN, Request, listed
+from sketchshift.errors import DataError
+
+__all__ = ["Choice", "Field", "choose"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that exists: its name, its type in words, and whether it holds numbers."""
+
+    name: str
+    type: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns to deliver, in order, and the column of weights if there is one."""
+
+    columns: tuple[str, ...]
+    weights: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Every column that has to be read."""
+        return [*self.columns, *([self.weights] if self.weights is not None else [])]
+
+
+def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
+    """Columns and weights to read from ``where``, or an error naming what is wrong.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        Every column there is.
+    request : Request
+        Without columns, all but the column of weights are taken.
+    where : str
+        Name of the data for messages.
+
+    Returns
+    -------
+    choice : Choice
+        Names that exist exactly once and hold numbers.
+    """
+    weights = request.weights if isinstance(request.weights, str) else None
+    columns = request.columns
+    if columns is None:
+        columns = tuple(field.name for field in fields if field.name != weights)
+    elif weights in columns:
+        msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
+        raise DataError(msg)
+    choice = Choice(columns, weights)
+    _refuse_missing(choice, fields, where)
+    if not columns:
+        msg = f"{where} has no columns to read" + (" beside the weights." if weights else ".")
+        raise DataError(msg)
+    _refuse_repeated(choice, fields, where)
+    _refuse_not_numbers(choice, fields, where)
+    return choice
+
+
+def _refuse_missing(choice: Choice, fields: Sequence[Field], where: str) -> None:
+    there = [field.name for field in fields]
+    known = set(there)
+    missing = [name for name in choice.names if name not in known]
+    if not missing:
+        return
+    close = [match for name in missing for match in get_close_matches(name, there, n=1)]
+    hint = f" Did you mean {listed(close)}?" if close else ""
+    noun = "column" if len(missing) == 1 else "columns"
+    msg = f"{where} has no {noun} {listed(missing)}.{hint} It has {listed(there)}."
+    raise DataError(msg)
+
+
+def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> None:
+    times = Counter(field.name for field in fields)
+    repeated = [name for name in choice.names if times[name] > 1]
+    if repeated:
+        msg = (
+            f"{where} has more than one column named {listed(repeated)}. Rename them, "
+            "or choose other columns with columns=[...]."
+        )
+        raise DataError(msg)
+
+
+def _refuse_not_numbers(choice: Choice, fields: Sequence[Field], where: str) -> None:
+    by_name = {field.name: field for field in fields}
+    others = [by_name[name] for name in choice.names if not by_name[name].is_number]
+    if not others:
+        return
+    found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
+    noun = "column" if len(others) == 1 else "columns"
+    numeric = [f.name for f in fields if f.is_number and f.name != choice.weights]
+    advice = (
+        f"Choose numeric ones with columns=[{listed(numeric)}]."
+        if numeric
+        else "It has no numeric column."
+    )
+    msg = f"{where}: {noun} {found} cannot be read as numbers. {advice}"
+    raise DataError(msg)

@@ -1,0 +1,136 @@
+"""Text tables: CSV and TSV, plain or gzipped.
+
+The first rows tell which columns hold numbers; those chosen are then read as float64
+throughout, whatever the first rows look like. When that fails, ``delimited_faults``
+says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sketchshift.data.batches import batch_blocks, fields_of, reading
+from sketchshift.data.blocks import Block, Source
+from sketchshift.data.columns import Choice, Field, choose
+from sketchshift.data.delimited_faults import explain, parses
+from sketchshift.data.delimited_reader import is_gzipped, open_text
+from sketchshift.data.request import Request, listed
+from sketchshift.errors import DataError
+
+__all__ = ["open_delimited"]
+
+READ_BYTES = 2**20
+SNIFF_BYTES = (2**16, 2**20, 2**24)  # a larger one is tried when a line does not fit
+TOO_SHORT = ("straddling object", "cannot infer number of columns")  # Arrow's words for that
+CELLS_TRIED = 100
+
+
+def open_delimited(path: Path, request: Request) -> Source:
+    """Read a CSV or TSV file with a header line.
+
+    Parameters
+    ----------
+    path : Path
+        Empty cells and the usual spellings of a missing value (NA, nan, null) become
+        NaN; true and false become 1 and 0. Blank lines are skipped.
+    request : Request
+        Other columns than those asked for are not converted.
+
+    Returns
+    -------
+    source : Source
+        Memory: one block, and about 32 MiB of text that Arrow reads ahead.
+    """
+    where = str(path)
+    with reading(where):
+        head, sniffed = _head(path)
+    fields = [
+        _field(field, column)
+        for field, column in zip(fields_of(head.schema), head.columns, strict=True)
+    ]
+    _check_header([field.name for field in fields], request, where)
+    choice = choose(fields, request, where)
+    types = {name: _read_as(head.schema.field(name).type) for name in choice.names}
+    d, size = len(choice.columns), max(READ_BYTES, 2 * sniffed)
+    rows = request.rows_for(d)
+    return Source(choice.columns, d, None, lambda: _read(path, choice, types, size, rows))
+
+
+def _read(
+    path: Path, choice: Choice, types: Mapping[str, Any], size: int, rows: int
+) -> Iterator[Block]:
+    total, seen = path.stat().st_size, 0
+
+    def batches() -> Iterator[Any]:
+        nonlocal seen
+        for batch in reader:
+            seen += size  # one batch is one chunk of text
+            yield batch
+
+    def done(_: int) -> float:
+        return min(1.0, (raw.tell() if is_gzipped(path) else seen) / total)
+
+    with reading(str(path)):
+        try:
+            reader, raw = open_text(path, size, types)
+            yield from batch_blocks(batches(), choice, rows, source=str(path), done=done)
+        except pa.ArrowInvalid as cause:
+            raise explain(path, size, types, cause) from cause
+
+
+def _head(path: Path) -> tuple[Any, int]:
+    """The first rows with types as Arrow infers them, and the bytes this took."""
+    for size in SNIFF_BYTES:
+        try:
+            reader, _ = open_text(path, size, {})
+            _ = reader.schema.names
+            return next(iter(reader), reader.schema.empty_table()), size
+        except UnicodeDecodeError as cause:
+            msg = f"cannot read {path}: its header is not UTF-8. Convert the file first."
+            raise DataError(msg) from cause
+        except pa.ArrowInvalid as cause:
+            fault = cause
+            if not any(words in str(cause) for words in TOO_SHORT):
+                break
+    raise explain(path, size, {}, fault) from fault
+
+
+def _field(field: Field, column: Any) -> Field:
+    """A column of text counts as numbers when at least half of its first cells are."""
+    if not pa.types.is_string(column.type):
+        return field
+    cells = column.drop_null()[:CELLS_TRIED]
+    numbers = sum(parses(cells[i : i + 1], pa.float64()) for i in range(len(cells)))
+    return Field(field.name, "text", 2 * numbers >= len(cells))
+
+
+def _read_as(inferred: Any) -> Any:
+    return pa.bool_() if pa.types.is_boolean(inferred) else pa.float64()
+
+
+def _check_header(names: Sequence[str], request: Request, where: str) -> None:
+    meant = request.columns is not None and set(request.columns) <= set(names)
+    if all(_is_number(name) for name in names) and not meant:
+        msg = (
+            f"{where} seems to have no header row: its first line is {listed(names)}. "
+            "Add a line of column names, or list these in columns=[...] if they are names."
+        )
+        raise DataError(msg)
+    if request.columns is None and "" in names:
+        msg = (
+            f"{where}: column {names.index('')} (counting from 0) has no name; is it the index "
+            "that pandas writes? Choose columns=[...], or write the file with index=False."
+        )
+        raise DataError(msg)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""Which cell or line of a text table is at fault.
+
+Reached only after Arrow gave up on a file: it is read once more with the wanted columns
+as text, so that the message can name the row, the column and what was found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sketchshift.data.delimited_reader import open_text
+from sketchshift.errors import DataError
+
+__all__ = ["explain", "parses"]
+
+
+def explain(path: Path, size: int, types: Mapping[str, Any], cause: Exception) -> DataError:
+    """Read again, wanted columns as text, up to the first cell or line at fault."""
+    ragged: list[Any] = []
+
+    def note(line: Any) -> str:
+        ragged.append(line)
+        return "error"
+
+    first = 0
+    try:
+        reader, _ = open_text(path, size, dict.fromkeys(types, pa.string()), note)
+        for batch in reader:
+            faults = [
+                (_first_fault(batch.column(name), kind), name) for name, kind in types.items()
+            ]
+            row, name = min(faults, default=(batch.num_rows, ""))
+            if row < batch.num_rows:
+                return _not_a_number(path, first + row, name, batch.column(name)[row], types[name])
+            first += batch.num_rows
+    except pa.ArrowInvalid:
+        if ragged:
+            return _ragged(path, ragged[0])
+    return DataError(f"cannot read {path} as a text table ({cause}).")
+
+
+def parses(column: Any, kind: Any) -> bool:
+    """Whether every cell of a text column can be read as this Arrow type."""
+    try:
+        pc.ascii_trim_whitespace(column).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _first_fault(column: Any, kind: Any) -> int:
+    """Row of the first cell that is not of this kind, by bisection; else the length."""
+    good, bad = 0, len(column)
+    if parses(column, kind):
+        return bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if parses(column[good:middle], kind):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _not_a_number(path: Path, row: int, name: str, cell: Any, kind: Any) -> DataError:
+    text = cell.cast(pa.binary()).as_py().decode("utf-8", "replace")
+    wanted = "true or false, as it did before" if pa.types.is_boolean(kind) else "a number"
+    return DataError(
+        f"{path}: column {name!r} holds {text!r} in row {row} (data rows count from 0), "
+        f"where it should hold {wanted}. Correct the cell, or choose other columns."
+    )
+
+
+def _ragged(path: Path, line: Any) -> DataError:
+    row = line.number - 2  # Arrow counts the header as line 1
+    return DataError(
+        f"{path}: row {row} (data rows count from 0) has {line.actual_columns} cells, but the "
+        f"header has {line.expected_columns}: {line.text[:80]!r}. Correct the line."
+    )

@@ -1,0 +1,48 @@
+"""How a text table is opened, in every pass over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as csv
+
+__all__ = ["is_gzipped", "open_text"]
+
+
+def open_text(
+    path: Path,
+    size: int,
+    types: Mapping[str, Any],
+    on_ragged: Callable[[Any], str] | None = None,
+) -> tuple[Any, Any]:
+    """A reader of record batches, and the raw file below it.
+
+    Neither is closed here: Arrow reads ahead in a thread, which must not find its file
+    closed. Both go when the last reference does.
+    """
+    raw = pa.OSFile(str(path))
+    text = pa.CompressedInputStream(raw, "gzip") if is_gzipped(path) else raw
+    reader = csv.open_csv(
+        text,
+        read_options=csv.ReadOptions(block_size=size, use_threads=on_ragged is None),
+        parse_options=csv.ParseOptions(
+            delimiter="\t" if ".tsv" in path.name.lower() else ",",
+            newlines_in_values=True,
+            invalid_row_handler=on_ragged,
+        ),
+        convert_options=csv.ConvertOptions(
+            include_columns=list(types),
+            column_types=dict(types),
+            strings_can_be_null=True,
+            check_utf8=False,
+        ),
+    )
+    return reader, raw
+
+
+def is_gzipped(path: Path) -> bool:
+    """Whether the text has to be unpacked, going by the name of the file."""
+    return path.name.lower().endswith(".gz")

@@ -1,0 +1,183 @@
+"""Paths, folders and globs, read as one source.
+
+Expands what was asked into files in a fixed order, lets one reader per suffix open
+each, and checks that all deliver the same columns. Only headers are read before the
+first block is asked for. Knows no format: see ``parquet``, ``delimited``, ``ipc``, ``npy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+from sketchshift.data.blocks import Block, Source
+from sketchshift.data.request import Request, listed
+from sketchshift.errors import DataError
+
+__all__ = ["KNOWN_SUFFIXES", "expand", "open_files"]
+
+Reader: TypeAlias = Callable[[Path, Request], Source]
+
+DELIMITED = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+ARROW = (".arrow", ".feather", ".ipc")
+KNOWN_SUFFIXES = (".parquet", *DELIMITED, *ARROW, ".npy")
+
+
+def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source:
+    """Read files one after the other as if they were one.
+
+    Parameters
+    ----------
+    paths : sequence of paths, folders or globs
+        Read in this order; the files of a folder or glob are sorted by name.
+    request : Request
+        Columns apply to every file; weights must be a column name.
+
+    Returns
+    -------
+    source : Source
+        One file is open at a time; how much of it is in memory is its reader's
+        business, a few blocks for all of them. ``done`` counts bytes.
+    """
+    request.refuse_weight_array("files")
+    files = [file for path in paths for file in expand(path)]
+    first = _open_one(files[0], request)
+    opened = [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
+    counts = [source.n_rows for source in opened]
+    known = [count for count in counts if count is not None]
+    return Source(
+        first.columns,
+        first.n_features,
+        sum(known) if len(known) == len(counts) else None,
+        lambda: _read(files, opened),
+    )
+
+
+def expand(path: str | PathLike[str]) -> list[Path]:
+    """Files meant by a path: itself, all in the folder, or all that match the glob."""
+    if path == "":
+        msg = "cannot read the path '': it is empty. Use '.' for the current folder."
+        raise DataError(msg)
+    given = Path(path).expanduser()
+    if given.is_dir():
+        return _files_in(given)
+    if given.exists():
+        _suffix(given)
+        return [given]
+    if any(sign in str(given) for sign in "*?["):
+        return [file for match in _matches(given) for file in expand(match)]
+    hint = (
+        " Open addresses with pyarrow.dataset.dataset(...) and pass the dataset."
+        if "://" in str(path)
+        else ""
+    )
+    msg = f"there is no file or folder {str(path)!r}.{hint}"
+    raise DataError(msg)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = [
+        file
+        for file in sorted(folder.rglob("*"), key=Path.as_posix)
+        if file.name.lower().endswith(KNOWN_SUFFIXES)
+        and file.is_file()
+        and not _is_hidden(file.relative_to(folder))
+    ]
+    if not files:
+        msg = f"the folder {str(folder)!r} has no file that ends in {_known()}."
+        raise DataError(msg)
+    return files
+
+
+def _matches(pattern: Path) -> list[Path]:
+    root = Path(pattern.anchor)
+    matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=Path.as_posix)
+    matches = [match for match in matches if not _is_hidden(_found_by_wildcard(match, pattern))]
+    if not matches:
+        msg = f"no file matches {str(pattern)!r}."
+        raise DataError(msg)
+    return matches
+
+
+def _found_by_wildcard(match: Path, pattern: Path) -> Path:
+    """The parts of a match that the pattern did not spell out: ``.x*`` asks for hidden ones."""
+    spelled = {*pattern.parts, match.name if _is_hidden(Path(pattern.name)) else ""}
+    return Path(*(part for part in match.parts if part not in spelled))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _suffix(path: Path) -> str:
+    for suffix in KNOWN_SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    msg = f"cannot tell the format of {str(path)!r}: its name does not end in {_known()}."
+    raise DataError(msg)
+
+
+def _known() -> str:
+    return ", ".join(KNOWN_SUFFIXES[:-1]) + " or " + KNOWN_SUFFIXES[-1]
+
+
+def _open_one(path: Path, request: Request) -> Source:
+    return _reader(_suffix(path))(path, request)
+
+
+def _reader(suffix: str) -> Reader:
+    if suffix == ".npy":
+        from sketchshift.data.npy import open_npy
+
+        return open_npy
+    if suffix == ".parquet":
+        from sketchshift.data.parquet import open_parquet
+
+        return open_parquet
+    if suffix in ARROW:
+        from sketchshift.data.ipc import open_ipc
+
+        return open_ipc
+    from sketchshift.data.delimited import open_delimited
+
+    return open_delimited
+
+
+def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -> Source:
+    """Open a later file, in the column order of the first one."""
+    opened = _open_one(path, request)
+    if opened.columns == first.columns and opened.n_features == first.n_features:
+        return opened
+    if opened.columns is None or first.columns is None:
+        facts = f"  {first_path}: {_shape(first)}\n  {path}: {_shape(opened)}"
+    elif set(opened.columns) == set(first.columns):
+        return _open_one(path, replace(request, columns=first.columns))
+    else:
+        here = [name for name in first.columns if name not in opened.columns]
+        there = [name for name in opened.columns if name not in first.columns]
+        facts = f"  only in {first_path}: {listed(here) or 'none'}\n"
+        facts += f"  only in {path}: {listed(there) or 'none'}"
+    msg = (
+        f"cannot read files with different columns as one:\n{facts}\n"
+        "Choose columns that all files have with columns=[...], or read them apart."
+    )
+    raise DataError(msg)
+
+
+def _shape(source: Source) -> str:
+    if source.columns is None:
+        return f"{source.n_features} columns without names"
+    return f"columns {listed(source.columns)}"
+
+
+def _read(files: Sequence[Path], opened: Sequence[Source]) -> Iterator[Block]:
+    sizes = [file.stat().st_size for file in files]
+    total, before = sum(sizes), 0
+    for source, size in zip(opened, sizes, strict=True):
+        for block in source:
+            share = 1.0 if block.done is None else block.done
+            yield replace(block, done=(before + share * size) / total)
+        before += size

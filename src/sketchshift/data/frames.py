@@ -1,0 +1,131 @@
+"""Data frames of pandas, Polars and the others that narwhals knows.
+
+Takes an eager frame; hands out blocks cut from slices of it. A slice goes to NumPy
+directly where the frame can, else through Arrow, which turns missing values of
+nullable columns into NaN and decimals into floats.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from sketchshift._typing import FloatArray, RealArray
+from sketchshift.data.blocks import Source, Take, sliced
+from sketchshift.data.columns import Choice, Field, choose
+from sketchshift.data.request import Request
+from sketchshift.errors import DataError
+
+__all__ = ["is_frame", "open_frame"]
+
+
+def is_frame(data: Any) -> bool:
+    """Whether ``open_frame`` should answer for it, be it with an error."""
+    native, known = nw.to_native(data, pass_through=True), nw.dependencies
+    return (
+        known.is_into_dataframe(native)
+        or known.is_into_series(native)
+        or known.is_polars_lazyframe(native)
+    )
+
+
+def open_frame(data: Any, request: Request) -> Source:
+    """Read an eager data frame in slices.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, polars.DataFrame or other frame known to narwhals
+        Column names that are not all text count as no names, as in scikit-learn.
+    request : Request
+        Columns by name; weights by name or as an array.
+
+    Returns
+    -------
+    source : Source
+        Each block holds one slice as an array of shape (n, d), a copy where the
+        columns do not lie side by side in memory.
+    """
+    frame = _eager(nw.to_native(data, pass_through=True))
+    is_named = all(isinstance(name, str) for name in frame.columns)
+    if not is_named:
+        request.refuse_names("the table (its labels are not all text)")
+    labels = [str(name) for name in frame.columns]
+    fields = [
+        Field(label, str(dtype), _holds_numbers(frame, j, dtype))
+        for j, (label, dtype) in enumerate(zip(labels, frame.schema.values(), strict=True))
+    ]
+    choice = choose(fields, request, "the table")
+    given = request.weights_of(len(frame), "the table")
+    d = len(choice.columns)
+    read = partial(
+        sliced,
+        _taker(frame, [labels.index(name) for name in choice.columns]),
+        len(frame),
+        request.rows_for(d),
+        weights=_weigher(frame, labels, choice, given),
+        source="table",
+    )
+    return Source(choice.columns if is_named else None, d, len(frame), read)
+
+
+def _eager(data: Any) -> nw.DataFrame[Any]:
+    if nw.dependencies.is_polars_lazyframe(data):
+        msg = (
+            "cannot read a LazyFrame, which holds a plan and no rows. Call "
+            '.collect(engine="streaming") on it first, or pass its batches one by one.'
+        )
+        raise DataError(msg)
+    if nw.dependencies.is_into_series(data):
+        msg = (
+            f"cannot read {type(data).__name__} as rows and columns: it is one column. "
+            "Make it a table first, with .to_frame()."
+        )
+        raise DataError(msg)
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
+        _ = frame.columns
+    except (TypeError, ValueError) as cause:  # narwhals' own errors derive from ValueError
+        msg = f"cannot read the table: {cause}"
+        raise DataError(msg) from cause
+    return frame
+
+
+def _holds_numbers(frame: nw.DataFrame[Any], j: int, dtype: Any) -> bool:
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+        return True
+    empty = frame[:0, [j]]
+    if isinstance(dtype, nw.Unknown):  # long double, sparse: NumPy knows
+        return bool(empty.to_numpy().dtype.kind in "biuf")
+    if isinstance(dtype, nw.Categorical):
+        from sketchshift.data.batches import holds_numbers
+
+        return holds_numbers(empty.to_arrow().schema.field(0).type)
+    return False
+
+
+def _taker(frame: nw.DataFrame[Any], positions: list[int]) -> Take:
+    def take(span: slice) -> RealArray:
+        piece = frame[span, positions]
+        values: RealArray = piece.to_numpy()
+        return values if values.dtype.kind in "biuf" else _through_arrow(piece)
+
+    return take
+
+
+def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
+    from sketchshift.data.batches import stack
+
+    width = piece.shape[1]  # pandas adds its index behind the columns
+    return stack(piece.to_arrow().columns[:width])
+
+
+def _weigher(
+    frame: nw.DataFrame[Any], labels: list[str], choice: Choice, given: FloatArray | None
+) -> Take | None:
+    if choice.weights is not None:
+        take = _taker(frame, [labels.index(choice.weights)])
+        return lambda span: take(span)[:, 0].astype(np.float64, copy=False)
+    return None if given is None else given.__getitem__

@@ -1,0 +1,92 @@
+"""Arrow files: the file form (also called Feather) and the stream form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sketchshift.data.batches import batch_blocks, fields_of, reading, share_of
+from sketchshift.data.blocks import Block, Source
+from sketchshift.data.columns import Choice, choose
+from sketchshift.data.request import Request
+from sketchshift.errors import DataError
+
+__all__ = ["open_ipc"]
+
+END_MARK_BYTES = 8  # a stream form may end with these, behind the last batch
+
+
+def open_ipc(path: Path, request: Request) -> Source:
+    """Read an Arrow file in either form; which one it is, its first bytes say.
+
+    Parameters
+    ----------
+    path : Path
+        Feather version 1, deprecated since 2020, is refused.
+    request : Request
+        Other columns than those asked for are not decoded.
+
+    Returns
+    -------
+    source : Source
+        Memory: one block and the chosen columns of one record batch; uncompressed
+        batches of the file form are mapped, so that not even those are copied.
+    """
+    where = str(path)
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic.startswith(b"FEA1"):
+        msg = f"cannot read {where}: it is Feather version 1. Rewrite it as Parquet or Arrow."
+        raise DataError(msg)
+    return (_open_file if magic == b"ARROW1" else _open_stream)(path, request)
+
+
+def _open_file(path: Path, request: Request) -> Source:
+    where = str(path)
+    with reading(where), pa.memory_map(where) as file, pa.ipc.open_file(file) as reader:
+        schema, n_batches = reader.schema, reader.num_record_batches
+        n = reader.count_rows()
+    choice = choose(fields_of(schema), request, where)
+    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def read() -> Iterator[Block]:
+        with reading(where):
+            batches = _batches(path, _only(schema, choice), n_batches)
+            yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))
+
+    return Source(choice.columns, d, n, read)
+
+
+def _batches(path: Path, options: Any, n_batches: int) -> Iterator[Any]:
+    """Map the file anew for each batch, so that pages already read are given back."""
+    for i in range(n_batches):
+        with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+            yield reader.get_batch(i)
+
+
+def _open_stream(path: Path, request: Request) -> Source:
+    where = str(path)
+    with reading(where), pa.OSFile(where) as file, pa.ipc.open_stream(file) as reader:
+        schema = reader.schema
+    choice = choose(fields_of(schema), request, where)
+    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def read() -> Iterator[Block]:
+        with reading(where), pa.OSFile(where) as file:
+            size = file.size()
+            reader = pa.ipc.open_stream(file, options=_only(schema, choice))
+
+            def done(_: int) -> float:
+                return min(1.0, (file.tell() + END_MARK_BYTES) / size)
+
+            yield from batch_blocks(reader, choice, rows, source=where, done=done)
+
+    return Source(choice.columns, d, None, read)
+
+
+def _only(schema: Any, choice: Choice) -> Any:
+    fields = sorted(schema.get_field_index(name) for name in choice.names)
+    return pa.ipc.IpcReadOptions(included_fields=fields)

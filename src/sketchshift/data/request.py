@@ -1,0 +1,135 @@
+"""What the caller asked for, checked once before any data is looked at.
+
+Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sketchshift._typing import FloatArray
+from sketchshift.errors import DataError
+
+__all__ = ["NAMES_SHOWN", "Request", "listed", "make_request"]
+
+BLOCK_BYTES = 4 * 2**20
+FEWEST_ROWS, MOST_ROWS = 256, 65536
+NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``open_source``, checked once."""
+
+    columns: tuple[str, ...] | None = None
+    weights: str | FloatArray | None = None
+    block_rows: int | None = None
+
+    def rows_for(self, n_features: int) -> int:
+        """Rows per block: as asked, or about 4 MiB of float64."""
+        if self.block_rows is not None:
+            return self.block_rows
+        return min(max(BLOCK_BYTES // (8 * n_features), FEWEST_ROWS), MOST_ROWS)
+
+    def refuse_names(self, what: str) -> None:
+        """Names were asked of data that has none."""
+        if self.columns is not None:
+            msg = (
+                f"cannot choose columns={list(self.columns)} by name: {what} has no column "
+                "names. Select columns by slicing, as in X[:, [0, 3]]."
+            )
+            raise DataError(msg)
+        if isinstance(self.weights, str):
+            msg = (
+                f"weights={self.weights!r} names a column, but {what} has no column names. "
+                "Pass the weights as an array with one number per row."
+            )
+            raise DataError(msg)
+
+    def refuse_weight_array(self, what: str) -> None:
+        """Weights came as an array for data whose length is not known ahead."""
+        if isinstance(self.weights, np.ndarray):
+            msg = (
+                f"weights cannot be an array for {what}, which is read as a stream. "
+                "Store the weights as a column and pass its name: weights='w'."
+            )
+            raise DataError(msg)
+
+    def weights_of(self, n_rows: int, what: str) -> FloatArray | None:
+        """The array of weights, if one was given, with as many entries as there are rows."""
+        if not isinstance(self.weights, np.ndarray):
+            return None
+        if len(self.weights) != n_rows:
+            msg = (
+                f"weights has {len(self.weights)} entries but {what} has {n_rows} rows. "
+                "Pass one weight per row."
+            )
+            raise DataError(msg)
+        return self.weights
+
+
+def make_request(
+    columns: Sequence[str] | None,
+    weights: str | ArrayLike | None,
+    block_rows: int | None,
+) -> Request:
+    """Check the arguments that do not depend on the data."""
+    return Request(_checked_columns(columns), _checked_weights(weights), _checked_rows(block_rows))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names quoted and joined, the first twenty of them."""
+    text = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        msg = f"columns must be a list of names, not one text: columns=[{columns!r}]."
+        raise DataError(msg)
+    names = tuple(columns)
+    strangers = [name for name in names if not isinstance(name, str)]
+    if strangers or not names:
+        found = f"{strangers[0]!r}" if strangers else "an empty list"
+        msg = f"columns must be a list of column names. Got {found} instead."
+        raise DataError(msg)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        msg = f"columns= names {listed(repeated)} more than once. Name each column once."
+        raise DataError(msg)
+    return names
+
+
+def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None:
+    if weights is None or isinstance(weights, str):
+        return weights
+    array = np.asarray(weights)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        msg = (
+            "weights must be a column name or a 1-d array of numbers. "
+            f"Got an array of shape {array.shape} and dtype {array.dtype} instead."
+        )
+        raise DataError(msg)
+    return array.astype(np.float64, copy=False)
+
+
+def _checked_rows(block_rows: int | None) -> int | None:
+    if block_rows is None:
+        return None
+    try:
+        rows = index(block_rows)
+    except TypeError:
+        rows = 0
+    if rows < 1:
+        msg = f"block_rows must be a positive integer. Got {block_rows!r} instead."
+        raise DataError(msg)
+    return rows

@@ -1,0 +1,8 @@
+"""Which features are summed: specs and the frequencies drawn from them."""
+
+from __future__ import annotations
+
+from sketchshift.features.frequencies import Frequencies, draw_frequencies
+from sketchshift.features.spec import SketchSpec, Tilt
+
+__all__ = ["Frequencies", "SketchSpec", "Tilt", "draw_frequencies"]

@@ -1,0 +1,180 @@
+"""Frequencies omega_1 ... omega_m: the laws they are drawn from.
+
+Takes numbers from ``stream``; hands :class:`Frequencies` to ``sketch`` and ``objective``.
+The law sets the length of a frequency, the bandwidth its scale: omega = R phi / bandwidth,
+with a direction phi uniform on the sphere.
+
+Symbols
+-------
+d, m      dimension of a point, sketch size
+turns     frequencies divided by 2 pi, rounded to float32, shape (d, m)
+R         length of a frequency at bandwidth 1
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchshift._typing import Float32Array, FloatArray
+from sketchshift.features.stream import Purpose, exponential, logarithm, normals, uniforms
+from sketchshift.features.structured import Structure, draw_signs, padded_size
+
+__all__ = ["FAR", "LAWS", "Frequencies", "draw_frequencies"]
+
+FAR = 100.0
+"""Bandwidths beyond the range reach up to FAR times its upper end."""
+
+_BLOCK = 1 << 20  # normal numbers held at a time
+_MAX_TRIES = 64  # a radius is refused with probability below 0.03 each time
+_Radius = Callable[[int, NDArray[Any], FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Frequencies as the kernels want them.
+
+    Attributes
+    ----------
+    dense : float32 array of shape (d, m) or None
+        The frequencies in turns, when they were drawn one by one.
+    structure : Structure or None
+        Signs and radii, when they come in fast blocks.
+    """
+
+    dense: Float32Array | None
+    structure: Structure | None
+
+    @cached_property
+    def turns(self) -> Float32Array:
+        """Frequencies divided by 2 pi, shape (d, m); structured ones are written out, O(m d)."""
+        if self.structure is not None:
+            return self.structure.turns
+        assert self.dense is not None
+        return self.dense
+
+    @cached_property
+    def largest(self) -> float:
+        """Length in turns of the longest frequency: \\|<x', turns>\\| <= largest \\|x'\\|."""
+        if self.structure is not None:
+            return self.structure.largest
+        return float(np.sqrt(np.square(self.turns, dtype=np.float64).sum(axis=0).max()))
+
+    def to_bytes(self) -> bytes:
+        """What the fingerprint covers: the numbers of each frequency in turn, little-endian."""
+        if self.structure is not None:
+            return self.structure.to_bytes()
+        return np.ascontiguousarray(self.turns.T, dtype="<f4").tobytes()
+
+
+def _norms(g: FloatArray) -> FloatArray:
+    """Lengths of the rows, summed in the order of the columns."""
+    total = np.zeros(len(g))
+    for column in g.T:
+        total = total + column * column
+    return np.sqrt(total)
+
+
+def _gaussian_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
+    """R of omega ~ N(0, I_d): the paper's law."""
+    return _norms(g)
+
+
+def _folded_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
+    """R = abs(N(0, 1)), whatever the dimension."""
+    return np.abs(normals(seed, j, g.shape[1] + 1)[:, -1])
+
+
+def _adapted_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
+    r"""R with density proportional to :math:`\sqrt{R^2 + R^4/4}\, e^{-R^2/2}`.
+
+    By rejection from R (1 + R^2/8) e^{-R^2/2}, a mixture of chi laws with 2 and 4 degrees of
+    freedom in proportions 4 : 1. Try i uses the numbers 4 i to 4 i + 3 of the frequency.
+    """
+    u = uniforms(seed, Purpose.RADIUS, j, 4 * _MAX_TRIES).reshape(len(j), _MAX_TRIES, 4)
+    minus_log = -logarithm(u[..., :2])
+    half_square = minus_log[..., 0] + np.where(u[..., 2] < 0.2, minus_log[..., 1], 0.0)
+    accepted = u[..., 3] * (1.0 + 0.25 * half_square) < np.sqrt(1.0 + 0.5 * half_square)
+    first = np.argmax(accepted, axis=1)  # 0 where none is: probability 1e-100
+    return np.sqrt(2.0 * half_square[np.arange(len(j)), first])
+
+
+LAWS: dict[str, _Radius] = {
+    "gaussian": _gaussian_radius,
+    "folded_gaussian": _folded_radius,
+    "adapted_radius": _adapted_radius,
+}
+"""Laws of the length R of a frequency, by name."""
+
+
+def _bandwidths(
+    seed: int, j: NDArray[Any], bandwidth: float | tuple[float, float], far_share: float
+) -> FloatArray:
+    """The bandwidth of each frequency: one for all, or log-uniform in a range."""
+    if not isinstance(bandwidth, tuple):
+        return np.full(len(j), bandwidth)
+    log_low, log_high = (float(logarithm(np.array([end]))[0]) for end in bandwidth)
+    log_far = float(logarithm(np.array([FAR]))[0])
+    u = uniforms(seed, Purpose.BANDWIDTH, j, 2)
+    near = log_low + u[:, 0] * (log_high - log_low)
+    far = log_high + u[:, 0] * log_far
+    return exponential(np.where(u[:, 1] < far_share, far, near))
+
+
+def draw_frequencies(
+    d: int,
+    m: int,
+    bandwidth: float | tuple[float, float],
+    *,
+    law: str = "gaussian",
+    seed: int = 0,
+    structured: bool = False,
+    far_share: float = 0.0,
+) -> Frequencies:
+    """Draw m frequencies in dimension d; the first ones do not depend on m.
+
+    Parameters
+    ----------
+    d, m : int
+        Dimension, number of frequencies.
+    bandwidth : float or pair of float
+        One bandwidth, or the ends of a range in which each frequency has its own,
+        log-uniform.
+    law : {"gaussian", "folded_gaussian", "adapted_radius"}
+        Law of the length of a frequency at bandwidth 1.
+    seed : int
+        From 0 to 2**64 - 1.
+    structured : bool
+        Directions from products of Hadamard matrices and signs, with the same lengths.
+    far_share : float
+        With a range: the share of frequencies whose bandwidth lies beyond its upper end, up
+        to ``FAR`` times.
+
+    Returns
+    -------
+    frequencies : Frequencies
+        In float32. O(m d) time, of which most goes into normal numbers.
+    """
+    turns = None if structured else np.empty((d, m), dtype=np.float32)
+    radii = np.empty(m)
+    step = max(1, _BLOCK // d)
+    for first in range(0, m, step):
+        j = np.arange(first, min(first + step, m))
+        g = normals(seed, j, d)
+        per_turn = 1.0 / (2.0 * math.pi * _bandwidths(seed, j, bandwidth, far_share))
+        radii[j] = LAWS[law](seed, j, g) * per_turn
+        if turns is not None:
+            factor = per_turn if law == "gaussian" else radii[j] / _norms(g)
+            turns[:, j] = (g * factor[:, None]).T
+    if turns is not None:
+        return Frequencies(turns, None)
+    size = padded_size(d)
+    signs = draw_signs(seed, n_blocks=-(-m // size), size=size)
+    scaled = radii * math.sqrt(size / d) / (size * math.sqrt(size))
+    return Frequencies(None, Structure(d, signs, scaled.astype(np.float32)))

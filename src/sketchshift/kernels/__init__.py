@@ -1,0 +1,25 @@
+"""Where the sums happen: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from sketchshift.kernels.contract import (
+    BITS,
+    LIMB_BITS,
+    MOMENT_BITS,
+    MOMENT_ROWS,
+    PHASE_LIMIT,
+    Accumulator,
+    Kernel,
+)
+from sketchshift.kernels.select import select_kernel
+
+__all__ = [
+    "BITS",
+    "LIMB_BITS",
+    "MOMENT_BITS",
+    "MOMENT_ROWS",
+    "PHASE_LIMIT",
+    "Accumulator",
+    "Kernel",
+    "select_kernel",
+]

@@ -1,0 +1,155 @@
+"""What a kernel computes, to the bit where the sketch needs it to the bit.
+
+A kernel takes arrays and gives arrays; it knows no noun of the library. Several kernels
+may run the same sketch on different hardware, so the exact ones (``normalise``, the
+accumulators, ``moments``) are defined as a sequence of IEEE operations, here and in
+``docs/format.md``. The decoding ones (``correlate``) need not agree to the bit.
+
+Symbols
+-------
+n, d, m   rows, columns, frequencies
+turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is in turns
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
+
+__all__ = [
+    "BITS",
+    "COSINE",
+    "G1",
+    "G2",
+    "LIMB_BITS",
+    "MOMENT_BITS",
+    "MOMENT_ROWS",
+    "PHASE_LIMIT",
+    "ROUND_TO_HALF_TURNS",
+    "ROUND_TO_INTEGERS",
+    "SINE",
+    "Accumulator",
+    "Kernel",
+]
+
+BITS = 22
+"""A cosine of 1 with weight 1 adds the integer 2**BITS."""
+
+SINE = np.float32(2.0**BITS) * np.array(
+    [
+        6.283185005187988,
+        -41.34165573120117,
+        81.60100555419922,
+        -76.5497817993164,
+        39.536705017089844,
+    ],
+    dtype=np.float32,
+)
+"""2**BITS sin(2 pi r) = r S(r^2) for \\|r\\| <= 1/4, lowest degree first, error 0.7 units."""
+
+COSINE = np.float32(2.0**BITS) * np.array(
+    [
+        1,
+        -19.739208221435547,
+        64.9393539428711,
+        -85.45382690429688,
+        60.1482048034668,
+        -25.00679588317871,
+    ],
+    dtype=np.float32,
+)
+"""2**BITS cos(2 pi r) = C(r^2) for \\|r\\| <= 1/4, lowest degree first, error 0.5 units."""
+
+ROUND_TO_HALF_TURNS = 1.5 * 2.0**22
+"""A float32 beside this number has a last bit worth half a turn."""
+
+ROUND_TO_INTEGERS = 1.5 * 2.0**23
+"""A float32 beside this number has a last bit worth one: adding it rounds to integers."""
+
+PHASE_LIMIT = 2.0**20
+"""Turns beyond which the range reduction would lose its exactness (2**21) are refused."""
+
+MOMENT_BITS = 16
+"""Moments are sums of rint(2**MOMENT_BITS x'/unit), unit a power of two, and of their rests."""
+
+LIMB_BITS = 20
+"""Bits between the limbs in which a kernel returns moments."""
+
+MOMENT_ROWS = 2**18
+"""Rows whose moments may be taken in one call without overflow of a limb."""
+
+G2 = 17592194356560
+"""Largest a^2 + b^2 a row of weight 1 adds at one frequency, over all float32 residues."""
+
+G1 = 5931642
+"""Largest abs(a) + abs(b), likewise; both are recomputed by ``make test-slow``."""
+
+
+class Accumulator(Protocol):
+    """Sums of the cosines and sines of rows at frequencies packed beforehand."""
+
+    def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        """Add the integers of every row to the totals.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d), float32 or float64
+            IN. Normalised rows, \\|<x', turns>\\| below ``PHASE_LIMIT``. The dtype is the
+            precision of the phases.
+        weights : float32 array of shape (n,)
+            IN. In [0, 1].
+        totals : int64 array of shape (2, m)
+            IN/OUT. Cosines, then sines, in units of 2**-BITS.
+        """
+        ...
+
+
+class Kernel(Protocol):
+    """The few functions in which all time is spent."""
+
+    name: str
+
+    def normalise(
+        self, X: FloatArray, center: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows x' = (x - center) / scale and their squared norms, summed from the first column."""
+        ...
+
+    def dense(self, turns: Float32Array) -> Accumulator:
+        """Accumulator for frequencies given one by one: O(d) operations each."""
+        ...
+
+    def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
+        """Accumulator for the blocks S H D1 H D2 H D3: O(log d) operations a frequency.
+
+        ``signs`` has shape (blocks, 3, D), +1 or -1, D a power of two and at least d, in
+        the order applied (D3 first); ``radii`` has shape (m,), and frequency j is row
+        j modulo D of block j // D, times its radius.
+        """
+        ...
+
+    def moments(
+        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+    ) -> IntArray:
+        """First and second moments of rows as integers, in three limbs.
+
+        With f a row's factor (None: 1), v = K (f x') and K = 2**MOMENT_BITS / unit, the sums
+        of rint(v); of the rests rint(2**LIMB_BITS (v - rint(v))); and of the products of the
+        rint(K (sqrt(f) x')): the upper triangle row by row, or the squares alone unless
+        ``full``. Returns int64 of shape (3, number of sums); limb i counts 2**(LIMB_BITS i).
+        At most ``MOMENT_ROWS`` rows.
+        """
+        ...
+
+    def correlate(
+        self, points: FloatArray, turns: Float32Array, residual: RealArray
+    ) -> tuple[RealArray, RealArray]:
+        """Parts of conj(r_j) e^{i theta_lj}: the real part, and minus the imaginary one.
+
+        ``theta_lj = 2 pi <c_l, turns_j>`` for points of shape (L, d); both results have
+        shape (L, m). Not exact: about 1e-6 for phases of a few turns.
+        """
+        ...

@@ -1,0 +1,50 @@
+"""The kernel for processors: numba, vectors as wide as the machine's, threads outside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
+from sketchshift.kernels.contract import Accumulator
+from sketchshift.kernels.cpu import decoding, rows
+from sketchshift.kernels.cpu.dense import DenseAccumulator
+from sketchshift.kernels.cpu.structured import StructuredAccumulator
+
+__all__ = ["KERNEL", "CpuKernel"]
+
+
+class CpuKernel:
+    """The contract in compiled vector code; every method releases the interpreter's lock."""
+
+    name = "cpu"
+
+    def normalise(
+        self, X: FloatArray, center: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        normalised, squared_norms = np.empty(X.shape), np.empty(len(X))
+        rows.normalise(np.ascontiguousarray(X), center, scale, normalised, squared_norms)
+        return normalised, squared_norms
+
+    def dense(self, turns: Float32Array) -> Accumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return DenseAccumulator(turns)
+
+    def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return StructuredAccumulator(signs, radii)
+
+    def moments(
+        self, rows_: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+    ) -> IntArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return rows.moments(rows_, factors, unit, full=full)
+
+    def correlate(
+        self, points: FloatArray, turns: Float32Array, residual: RealArray
+    ) -> tuple[RealArray, RealArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return decoding.correlate(points, turns, residual)
+
+
+KERNEL = CpuKernel()

@@ -1,0 +1,185 @@
+"""Vector code that numba's own vectoriser does not find: building blocks in LLVM's language.
+
+Each function here writes instructions for vectors as wide as the machine has. Every lane
+does the same scalar operations in the same order, without any fast-math licence, so the
+results do not depend on the width. ``dense`` and ``structured`` are made of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+
+from sketchshift.kernels.contract import (
+    COSINE,
+    ROUND_TO_HALF_TURNS,
+    ROUND_TO_INTEGERS,
+    SINE,
+)
+
+__all__ = [
+    "DOUBLE",
+    "FLOAT",
+    "INT32",
+    "INT64",
+    "LANES",
+    "MAGIC_BITS",
+    "array_data",
+    "broadcast",
+    "constant",
+    "cos_sin",
+    "fma",
+    "intrinsic",
+    "jit",
+    "jit_reordered",
+    "load",
+    "rest_and_sign",
+    "store",
+    "vector",
+    "weighted_integers",
+]
+
+FLOAT, DOUBLE, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+
+
+def _lanes() -> int:
+    """Float32 numbers in the widest vector of this machine."""
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 16
+    return 8 if features.get("avx2") else 4
+
+
+LANES = _lanes()
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(function: F) -> F:
+    """Compile on first use, keep the machine code on disk, release the interpreter's lock."""
+    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def jit_reordered(function: F) -> F:
+    """Compile likewise, for sums of integers in float64: exact, so in any order."""
+    flags = {"reassoc", "contract", "nnan", "nsz"}
+    return cast(F, numba.njit(nogil=True, cache=True, fastmath=flags)(function))
+
+
+def intrinsic(function: F) -> F:
+    """Mark a function that writes its own instructions."""
+    return cast(F, numba.extending.intrinsic(function))
+
+
+def vector(element: Any, lanes: int = LANES) -> Any:
+    """The type of a vector of that many elements."""
+    return ir.VectorType(element, lanes)
+
+
+def constant(type_: Any, value: float) -> Any:
+    """A vector with the same number in each lane."""
+    return ir.Constant(type_, [ir.Constant(type_.element, value)] * type_.count)
+
+
+def broadcast(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
+    """A vector with the scalar in each lane."""
+    type_ = vector(scalar.type, lanes)
+    first = builder.insert_element(ir.Constant(type_, ir.Undefined), scalar, INT32(0))
+    mask = ir.Constant(vector(INT32, lanes), [0] * lanes)
+    return builder.shuffle_vector(first, ir.Constant(type_, ir.Undefined), mask)
+
+
+def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """A fused multiply-add: a b + c, rounded once, on every machine."""
+    bits = 32 if a.type.element == FLOAT else 64
+    name = f"llvm.fma.v{a.type.count}f{bits}"
+    signature = ir.FunctionType(a.type, [a.type] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [a, b, c])
+
+
+def array_data(context: Any, builder: Any, type_: Any, value: Any) -> tuple[Any, list[Any]]:
+    """Pointer to the first element of a numba array, and its shape."""
+    array = context.make_array(type_)(context, builder, value)
+    return array.data, cgutils.unpack_tuple(builder, array.shape, type_.ndim)
+
+
+def load(builder: Any, data: Any, index: Any, type_: Any) -> Any:
+    """A vector read from ``data[index:]``."""
+    pointer = builder.bitcast(builder.gep(data, [index]), type_.as_pointer())
+    value = builder.load(pointer)
+    value.align = 4 if type_.element in (FLOAT, INT32) else 8
+    return value
+
+
+def store(builder: Any, value: Any, data: Any, index: Any) -> None:
+    """Write a vector to ``data[index:]``."""
+    pointer = builder.bitcast(builder.gep(data, [index]), value.type.as_pointer())
+    instruction = builder.store(value, pointer)
+    instruction.align = 4 if value.type.element in (FLOAT, INT32) else 8
+
+
+def _concatenate(builder: Any, parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    lanes = 2 * parts[0].type.count
+    mask = ir.Constant(vector(INT32, lanes), list(range(lanes)))
+    return builder.shuffle_vector(parts[0], parts[1], mask)
+
+
+def rest_and_sign(builder: Any, parts: list[Any]) -> tuple[Any, Any]:
+    """What is left of phases after whole half turns, in float32, and their parity as a sign bit.
+
+    ``parts`` is one vector of float32 turns, or two of float64 with half the lanes each.
+    Adding the magic number leaves the number of half turns in the last bits of the sum.
+    """
+    rests, signs = [], []
+    for t in parts:
+        is_float = t.type.element == FLOAT
+        magic = constant(t.type, ROUND_TO_HALF_TURNS if is_float else 1.5 * 2.0**51)
+        shifted = builder.fadd(t, magic)
+        rest = builder.fsub(t, builder.fsub(shifted, magic))
+        bits = builder.bitcast(shifted, vector(INT32 if is_float else INT64, t.type.count))
+        to_int32, to_float = vector(INT32, t.type.count), vector(FLOAT, t.type.count)
+        rests.append(rest if is_float else builder.fptrunc(rest, to_float))
+        bits = bits if is_float else builder.trunc(bits, to_int32)
+        signs.append(builder.shl(bits, constant(to_int32, 31)))
+    return _concatenate(builder, rests), _concatenate(builder, signs)
+
+
+def cos_sin(builder: Any, rest: Any) -> tuple[Any, Any]:
+    """2**BITS times cosine and sine of ``rest`` turns, \\|rest\\| <= 1/4."""
+    u = builder.fmul(rest, rest)
+    values = []
+    for coefficients in (COSINE, SINE):
+        value = constant(rest.type, float(coefficients[-1]))
+        for coefficient in coefficients[-2::-1]:
+            value = fma(builder, value, u, constant(rest.type, float(coefficient)))
+        values.append(value)
+    return values[0], builder.fmul(values[1], rest)
+
+
+def weighted_integers(builder: Any, parts: list[Any], weights: Any) -> tuple[Any, Any]:
+    """Bit patterns whose excess over that of ROUND_TO_INTEGERS is what a row adds.
+
+    The sign of the half turns goes into the weight; the last multiply-add rounds to
+    integers. Left as bit patterns, so that one addition does both conversions.
+    """
+    rest, sign = rest_and_sign(builder, parts)
+    signed = builder.xor(builder.bitcast(weights, sign.type), sign)
+    signed = builder.bitcast(signed, rest.type)
+    magic = constant(rest.type, ROUND_TO_INTEGERS)
+    cosine, sine = (
+        builder.bitcast(fma(builder, wave, signed, magic), sign.type)
+        for wave in cos_sin(builder, rest)
+    )
+    return cosine, sine
+
+
+MAGIC_BITS = int(np.float32(ROUND_TO_INTEGERS).view(np.int32))
+"""What an addition of weight 0 leaves in an int32 register."""

@@ -1,0 +1,190 @@
+"""Plain NumPy: the definition that every other kernel is tested against, bit for bit.
+
+Fused multiply-adds, which NumPy lacks, are computed from error-free transformations and
+one rounding to odd (Boldo & Melquiond 2008), so that these few lines are the meaning of
+the sketch's integers. Slow: for tests, and for machines without a compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
+from sketchshift.kernels.contract import (
+    COSINE,
+    LIMB_BITS,
+    MOMENT_BITS,
+    ROUND_TO_HALF_TURNS,
+    ROUND_TO_INTEGERS,
+    SINE,
+    Accumulator,
+)
+
+__all__ = ["KERNEL", "ReferenceKernel", "fused_multiply_add", "integer_waves"]
+
+_BLOCK = 1 << 20  # pairs of row and frequency held at a time
+
+
+def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rounded sum and its exact error (Knuth)."""
+    s = a + b
+    z = s - a
+    return s, (a - (s - z)) + (b - z)
+
+
+def _two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rounded product and its exact error (Dekker)."""
+    high_a, high_b = (134217729.0 * a, 134217729.0 * b)
+    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    p = a * b
+    return p, ((high_a * high_b - p) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+def _sum_to_odd(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The sum rounded to odd: a later rounding to nearest is then as if it were the only one."""
+    s, error = _two_sum(a, b)
+    is_even = s.view(np.int64) & 1 == 0
+    toward_error = np.nextafter(s, np.copysign(np.inf, error))
+    return np.where((error != 0) & is_even, toward_error, s)
+
+
+def fused_multiply_add(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """The value of a b + c rounded once, for float32 or float64 arrays that broadcast."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    if a.dtype == np.float32:
+        product = a.astype(np.float64) * b  # exact: 48 bits
+        return _sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
+    high, low = _two_product(a, b)
+    middle, low = _two_sum(c, low)
+    high, middle = _two_sum(high, middle)
+    return high + _sum_to_odd(low, middle)
+
+
+def _horner(coefficients: Float32Array, u: Float32Array) -> Float32Array:
+    value = np.full_like(u, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = fused_multiply_add(value, u, coefficient)
+    return value
+
+
+def integer_waves(t: RealArray, weights: Float32Array) -> tuple[IntArray, IntArray]:
+    """Integers that phases of ``t`` turns add with these weights: of the cosine, of the sine.
+
+    Half turns are taken off exactly; the rest r, \\|r\\| <= 1/4, is rounded to float32 and
+    enters the polynomials; an odd number of half turns turns both signs round.
+    """
+    magic = t.dtype.type(ROUND_TO_HALF_TURNS if t.dtype == np.float32 else 1.5 * 2.0**51)
+    half_turns = (t + magic) - magic
+    r = (t - half_turns).astype(np.float32)
+    sign = np.where(np.rint(2 * half_turns).astype(np.int64) & 1, np.float32(-1), np.float32(1))
+    u = r * r
+    waves = _horner(COSINE, u), _horner(SINE, u) * r
+    magic32 = np.float32(ROUND_TO_INTEGERS)
+    cosine, sine = (
+        (fused_multiply_add(wave, sign * weights, magic32) - magic32).astype(np.int64)
+        for wave in waves
+    )
+    return cosine, sine
+
+
+def _hadamard(y: Float32Array) -> Float32Array:
+    """Walsh-Hadamard transform of the last axis, unnormalised, strides 1, 2, 4, ... in turn."""
+    size, stride = y.shape[-1], 1
+    while stride < size:
+        pairs = y.reshape(*y.shape[:-1], size // (2 * stride), 2, stride)
+        a, b = pairs[..., 0, :], pairs[..., 1, :]
+        y = np.stack([a + b, a - b], axis=-2).reshape(y.shape)
+        stride *= 2
+    return y
+
+
+class ReferenceKernel:
+    """The contract in NumPy."""
+
+    name = "reference"
+
+    def normalise(
+        self, X: FloatArray, center: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        rows = (X - center) / scale
+        squared_norms = np.zeros(len(rows))
+        for column in rows.T:
+            squared_norms = squared_norms + column * column
+        return rows, squared_norms
+
+    def dense(self, turns: Float32Array) -> Accumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        block = max(1, _BLOCK // turns.shape[1])
+
+        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+            for first in range(0, len(rows), block):
+                part = rows[first : first + block]
+                t = np.zeros((len(part), turns.shape[1]), dtype=rows.dtype)
+                for column, turn in zip(part.T, turns.astype(rows.dtype), strict=True):
+                    t = fused_multiply_add(column[:, None], turn[None, :], t)
+                _add_waves(t, weights[first : first + block], totals)
+
+        return accumulate
+
+    def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        size = signs.shape[-1]
+        block = max(1, _BLOCK // size)
+
+        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+            for first in range(0, len(rows), block):
+                part = rows[first : first + block]
+                padded = np.zeros((len(part), size), dtype=rows.dtype)
+                padded[:, : part.shape[1]] = part
+                for b, of_block in enumerate(signs.astype(rows.dtype)):
+                    span = slice(b * size, min((b + 1) * size, len(radii)))
+                    y = padded
+                    for sign in of_block:
+                        y = _hadamard(y * sign)
+                    t = y[:, : span.stop - span.start] * radii[span]
+                    _add_waves(t, weights[first : first + block], totals[:, span])
+
+        return accumulate
+
+    def moments(
+        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+    ) -> IntArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        f = np.ones(len(rows)) if factors is None else factors
+        per_unit = 2.0**MOMENT_BITS / unit
+        v = (f[:, None] * rows) * per_unit
+        rests = np.rint((v - np.rint(v)) * 2.0**LIMB_BITS)
+        w = np.rint((np.sqrt(f)[:, None] * rows) * per_unit).astype(np.int64)
+        high, low = w >> LIMB_BITS, w & (2**LIMB_BITS - 1)
+        d = rows.shape[1]
+        i, j = np.triu_indices(d) if full else (np.arange(d), np.arange(d))
+        limbs = np.zeros((3, 2 * d + len(i)), dtype=np.int64)
+        limbs[0, :d] = np.rint(v).astype(np.int64).sum(axis=0)
+        limbs[0, d : 2 * d] = rests.astype(np.int64).sum(axis=0)
+        for k in range(len(i)):
+            a, b = i[k], j[k]
+            limbs[0, 2 * d + k] = low[:, a] @ low[:, b]
+            limbs[1, 2 * d + k] = low[:, a] @ high[:, b] + high[:, a] @ low[:, b]
+            limbs[2, 2 * d + k] = high[:, a] @ high[:, b]
+        return limbs
+
+    def correlate(
+        self, points: FloatArray, turns: Float32Array, residual: RealArray
+    ) -> tuple[RealArray, RealArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        waves = np.conj(residual) * np.exp(2j * np.pi * (points @ turns.astype(np.float64)))
+        return waves.real, -waves.imag
+
+
+def _add_waves(t: RealArray, weights: Float32Array, totals: IntArray) -> None:
+    cosine, sine = integer_waves(t, weights[:, None])
+    totals[0] += cosine.sum(axis=0)
+    totals[1] += sine.sum(axis=0)
+
+
+KERNEL = ReferenceKernel()

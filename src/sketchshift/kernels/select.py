@@ -1,0 +1,49 @@
+"""Which kernel runs, and the sentence saying why not another."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from sketchshift.errors import MissingDependencyError, SpecError
+from sketchshift.kernels.contract import Kernel
+
+__all__ = ["KERNELS", "select_kernel"]
+
+KERNELS = {
+    "cpu": "sketchshift.kernels.cpu",
+    "reference": "sketchshift.kernels.reference",
+}
+"""Names in order of preference, each with the module whose ``KERNEL`` it is."""
+
+
+@cache
+def _load(name: str) -> Kernel:
+    kernel: Kernel = import_module(KERNELS[name]).KERNEL
+    return kernel
+
+
+def select_kernel(name: str = "auto") -> Kernel:
+    """The kernel of that name, or the fastest that this machine has.
+
+    Parameters
+    ----------
+    name : {"auto", "cpu", "reference"}
+        ``"auto"`` takes the first that can be imported. All give the same integers.
+
+    Returns
+    -------
+    kernel : Kernel
+        See :mod:`sketchshift.kernels.contract`.
+    """
+    if name != "auto" and name not in KERNELS:
+        msg = f"there is no kernel named {name!r}. Use 'auto' or one of {', '.join(KERNELS)}."
+        raise SpecError(msg)
+    reasons = []
+    for candidate in KERNELS if name == "auto" else (name,):
+        try:
+            return _load(candidate)
+        except ImportError as error:
+            reasons.append(f"{candidate}: {error}")
+    msg = f"no kernel can run here ({'; '.join(reasons)}). Reinstall sketchshift with numba."
+    raise MissingDependencyError(msg)

@@ -1,0 +1,70 @@
+"""Rows that cannot be sketched: the sentence that names them, or their number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift.data import Block
+from sketchshift.errors import InvalidRowsError
+from sketchshift.features import SketchSpec
+
+__all__ = ["split_invalid"]
+
+_SHOWN = 5
+
+
+def split_invalid(
+    X: FloatArray,
+    rows: FloatArray,
+    is_valid: IntArray,
+    spec: SketchSpec,
+    block: Block,
+    first: int,
+    columns: tuple[str, ...] | None,
+    *,
+    skip: bool,
+) -> IntArray:
+    """Indices of the valid rows, or an exception naming the others.
+
+    Rows out of reach are always refused: leaving them out would change what the sketch
+    means. Rows with NaN or infinity are left out when ``skip``.
+    """
+    is_finite = np.isfinite(X).all(axis=1)
+    is_far = is_finite & ~is_valid
+    offset = block.first_row + first
+    if is_far.any():
+        at = int(np.argmax(is_far))
+        msg = (
+            f"row {offset + at} of {block.source} lies too far out: after normalisation its "
+            f"largest entry is {np.abs(rows[at]).max():.4g} ({_name(int(np.argmax(np.abs(rows[at]))), columns)}), "
+            f"and this spec reaches {spec.reach:.4g}. Choose center and scale nearer to the data "
+            "or a larger bandwidth, or drop the row."
+        )
+        raise InvalidRowsError(msg)
+    if not skip:
+        raise InvalidRowsError(_not_finite(X, is_finite, block.source, offset, columns))
+    return np.flatnonzero(is_valid)
+
+
+def _not_finite(
+    X: FloatArray,
+    is_finite: IntArray,
+    source: str,
+    offset: int,
+    columns: tuple[str, ...] | None,
+) -> str:
+    bad = np.flatnonzero(~is_finite)
+    k = int(np.argmax(~np.isfinite(X[bad[0]])))
+    named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
+    more = f" and {len(bad) - _SHOWN} more nearby" if len(bad) > _SHOWN else ""
+    return (
+        f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
+        f"{source} has {X[bad[0], k]} in {_name(k, columns)} (such rows: {named}{more}; the first "
+        'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
+        "(--on-invalid skip)."
+    )
+
+
+def _name(k: int, columns: tuple[str, ...] | None) -> str:
+    return f"column {k}" if columns is None else f"column {columns[k]!r}"

@@ -1,0 +1,166 @@
+"""From rows to integers: normalise, check, weigh, accumulate.
+
+The one place that says what a row adds to a sketch. A weight w is taken apart into its
+whole part and its fraction: a row of weight 2.5 adds its integers twice and once more those
+of weight 0.5. So whole weights are the same as repeated rows, bit for bit, and no product
+of a weight ever leaves the registers' range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift.data import Block
+from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.features import SketchSpec
+from sketchshift.kernels import BITS, Kernel
+from sketchshift.sketch.invalid import split_invalid
+from sketchshift.sketch.totals import CAPACITY_BITS, MomentSums, Totals, check_capacity, wide
+
+__all__ = ["RowAdder"]
+
+_CHUNK = 1 << 16  # numbers of rows that go through the kernels at a time: they stay in cache
+
+
+class RowAdder:
+    """Adds blocks of rows to totals of its own; one for each thread.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        What is summed.
+    kernel : Kernel
+        Where it is summed.
+    columns : tuple of str or None
+        Names for messages.
+    skip_invalid : bool
+        Leave rows with NaN or infinity out, and count them, instead of refusing them.
+    """
+
+    def __init__(
+        self,
+        spec: SketchSpec,
+        kernel: Kernel,
+        *,
+        columns: tuple[str, ...] | None = None,
+        skip_invalid: bool = False,
+    ) -> None:
+        self._spec, self._kernel = spec, kernel
+        self._columns, self._skip_invalid = columns, skip_invalid
+        frequencies = spec.frequencies
+        self._accumulate = (
+            kernel.dense(frequencies.turns)
+            if frequencies.structure is None
+            else kernel.structured(frequencies.structure.signs, frequencies.structure.radii)
+        )
+        self._totals = Totals.zero(spec)
+        self._moments = [MomentSums(spec) for _ in self._totals.measures]
+
+    def totals(self) -> Totals:
+        """What the rows so far add up to."""
+        for sums, measure in zip(self._moments, self._totals.measures, strict=True):
+            sums.fold(measure)
+        return self._totals
+
+    def add(self, block: Block) -> None:
+        """Add the rows of a block; raises before anything of a bad chunk is added."""
+        d = self._spec.n_features
+        if block.values.shape[1] != d:
+            msg = (
+                f"{block.source} has {block.values.shape[1]} columns, and the spec has "
+                f"n_features={d}. Select the columns, or make a spec for this data."
+            )
+            raise DataError(msg)
+        step = max(256, _CHUNK // d)
+        for first in range(0, len(block.values), step):
+            X = np.ascontiguousarray(block.values[first : first + step], dtype=np.float64)
+            weights = None if block.weights is None else block.weights[first : first + step]
+            self._add_chunk(X, weights, block, first)
+
+    def _add_chunk(
+        self, X: FloatArray, weights: FloatArray | None, block: Block, first: int
+    ) -> None:
+        spec, totals = self._spec, self._totals
+        rows, squared_norms = self._kernel.normalise(X, spec.center_vector, spec.scale_vector)
+        is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
+        if weights is not None:
+            check_weights(weights, block.source, block.first_row + first)
+        if not is_valid.all():
+            keep = split_invalid(
+                X, rows, is_valid, spec, block, first, self._columns, skip=self._skip_invalid
+            )
+            totals.n_invalid += len(X) - len(keep)
+            rows, squared_norms = rows[keep], squared_norms[keep]
+            weights = None if weights is None else weights[keep]
+        totals.count += len(rows)
+        tilts = None if spec.tilt is None else spec.tilt(squared_norms)
+        if weights is None:
+            self._add(rows, tilts, None, 0)
+            return
+        check_capacity(totals.measures[0, 0] + int(weights.sum() * 2**BITS))
+        for chosen, shares, digit in _digits(weights):
+            self._add(rows[chosen], None if tilts is None else tilts[chosen], shares, digit)
+
+    def _add(
+        self, rows: FloatArray, tilts: FloatArray | None, shares: FloatArray | None, digit: int
+    ) -> None:
+        """Add rows of weights ``shares`` (None: 1), 2**digit times."""
+        if not len(rows):
+            return
+        tilted = tilts if shares is None or tilts is None else tilts * shares
+        factors = [shares] if tilts is None else [shares, tilted]
+        for i, f in enumerate(factors):
+            self._add_moments(rows, f, i, digit)
+        last, exponent = factors[-1], self._spec.tilt_exponent
+        weights = np.ones(len(rows), dtype=np.float32)
+        if last is not None:
+            weights = (last * 2.0**-exponent).astype(np.float32)
+        narrow = rows if self._spec.precision == "float64" else rows.astype(np.float32)
+        waves = self._totals.waves if digit == 0 else np.zeros_like(self._totals.waves)
+        self._accumulate(narrow, weights, waves)
+        if digit:
+            self._totals.waves += waves << digit
+
+    def _add_moments(
+        self, rows: FloatArray, factors: FloatArray | None, i: int, digit: int
+    ) -> None:
+        spec, measure = self._spec, self._totals.measures[i]
+        weight = len(rows) << BITS
+        if factors is not None:
+            exponent = spec.tilt_exponent if i == 1 else 0
+            narrow = (factors * 2.0**-exponent).astype(np.float32).astype(np.float64)
+            weight = int(np.rint(narrow * 2.0**BITS).sum())  # as a frequency of zero would add
+        measure[0] += weight << digit
+        limbs: IntArray = self._kernel.moments(
+            rows, factors, spec.moment_unit, full=spec.has_full_covariance
+        )
+        if digit:
+            measure[1:] += wide(limbs) * 2**digit
+        else:
+            self._moments[i].add(limbs, len(rows), measure)
+
+
+def check_weights(weights: FloatArray, source: str, first_row: int) -> None:
+    """Refuse weights that are negative, not finite, or too large to be held."""
+    is_bad = ~((weights >= 0) & (weights < 2.0**CAPACITY_BITS))
+    if is_bad.any():
+        at = int(np.argmax(is_bad))
+        msg = (
+            f"weights must be numbers from 0 to 2**{CAPACITY_BITS}: row {first_row + at} of "
+            f"{source} has weight {weights[at]}. To take rows away, use `remove` or subtract."
+        )
+        raise InvalidRowsError(msg)
+
+
+def _digits(weights: FloatArray) -> Iterator[tuple[IntArray, FloatArray | None, int]]:
+    """Rows, their shares (None: 1) and the power of two they count: sums up to the weights."""
+    whole = np.floor(weights)
+    fractions = weights - whole
+    partial = np.flatnonzero(fractions)
+    yield partial, fractions[partial], 0
+    digits = whole.astype(np.int64)
+    for digit in range(int(digits.max(initial=0)).bit_length()):
+        yield np.flatnonzero(digits >> digit & 1), None, digit

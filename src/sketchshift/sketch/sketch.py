@@ -1,0 +1,262 @@
+"""The sketch: exact integer totals that add, subtract and travel.
+
+Takes totals from ``sketcher``; hands ``z`` and moments to ``objective`` and ``decoders``.
+Equal data give equal sketches, bit for bit, however they were cut, ordered or merged.
+
+Symbols
+-------
+d, m      dimension of a row, sketch size
+z         sketch in the paper's normalisation, complex, shape (m,)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, FloatArray
+from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
+from sketchshift.features import Frequencies, SketchSpec
+from sketchshift.kernels import BITS
+from sketchshift.sketch import format as file_format
+from sketchshift.sketch.moments import covariance_of, mean_of
+from sketchshift.sketch.totals import Totals
+
+__all__ = ["Sketch", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A dataset in a few kilobytes, as exact integers.
+
+    Made by :func:`sketchshift.sketch` or a :class:`~sketchshift.Sketcher`, not by hand.
+    ``a + b`` is the sketch of both datasets, ``a - b`` that of ``a`` without ``b``, both in
+    O(m + d^2); ``sum(parts)`` works; ``a == b`` compares bit for bit.
+
+    Attributes
+    ----------
+    spec : SketchSpec
+        What was summed.
+    fingerprint : str
+        That of the spec; sketches with different ones do not merge.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> spec = ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=0.3)
+    >>> X = np.linspace(0, 1, 200).reshape(100, 2)
+    >>> whole, part = ss.sketch(X, spec), ss.sketch(X[:30], spec)
+    >>> (whole - part) == ss.sketch(X[30:], spec)
+    True
+    >>> Sketch.from_bytes(whole.to_bytes()) == whole
+    True
+    """
+
+    spec: SketchSpec
+    fingerprint: str
+    _totals: Totals
+
+    @property
+    def count(self) -> int:
+        """Number of rows, those removed not counted."""
+        return self._totals.count
+
+    @property
+    def n_invalid(self) -> int:
+        """Number of rows left out because of missing or infinite values."""
+        return self._totals.n_invalid
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the rows' weights; the count when there are none."""
+        return float(self._totals.measures[0, 0] / 2**BITS)
+
+    @property
+    def z(self) -> ComplexArray:
+        r"""The sketch as the paper has it, shape (m,).
+
+        .. math:: z_j = \frac{1}{\sqrt m} \, \frac{\sum_i w_i e^{\mathrm{i}\langle\omega_j, x'_i\rangle}}{\sum_i w_i}
+
+        with all weights 1 unless there are sample weights or a tilt.
+        """
+        total = self._totals.measures[-1, 0]
+        if total == 0:
+            raise RemovalError(
+                f"z is a mean over rows, and this sketch has {self.count} of weight 0."
+            )
+        cosines, sines = self._totals.waves / float(total)
+        return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the rows, in the units of the data, shape (d,)."""
+        return mean_of(self._totals.measures[0], self.spec, exponent=0)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the rows (divided by N), in the units of the data, shape (d, d).
+
+        From exact integers, so that nothing cancels. Beyond 64 columns only variances are
+        kept, and the other entries are NaN.
+        """
+        return covariance_of(self._totals.measures[0], self.spec, exponent=0)
+
+    @property
+    def tilted_mean(self) -> FloatArray:
+        """Mean of the rows weighted by their tilt; :attr:`mean` without a tilt."""
+        return mean_of(self._totals.measures[-1], self.spec, exponent=self.spec.tilt_exponent)
+
+    @property
+    def tilted_covariance(self) -> FloatArray:
+        """Covariance of the rows weighted by their tilt; :attr:`covariance` without one."""
+        return covariance_of(self._totals.measures[-1], self.spec, exponent=self.spec.tilt_exponent)
+
+    @property
+    def mean_tilt(self) -> float:
+        """Mean of the rows' tilts; 1 without a tilt."""
+        plain, tilted = self._totals.measures[0, 0], self._totals.measures[-1, 0]
+        return float(tilted * 2**self.spec.tilt_exponent / plain) if plain else float("nan")
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The frequencies that were summed, drawn from the spec and checked: O(m d)."""
+        if self.spec.fingerprint != self.fingerprint:
+            msg = (
+                f"this sketch was taken with frequencies {self.fingerprint[:8]}, and its spec "
+                f"draws {self.spec.fingerprint[:8]} here. The file was not written by a faithful "
+                "implementation of the format: sketch the data again."
+            )
+            raise SketchFormatError(msg)
+        return self.spec.frequencies
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the sketch as a file."""
+        return len(self.to_bytes())
+
+    def prefix(self, sketch_size: int) -> Sketch:
+        """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
+        spec = self.spec.prefix(sketch_size)
+        t = self._totals.copy()
+        waves = np.ascontiguousarray(t.waves[:, :sketch_size])
+        return Sketch(spec, spec.fingerprint, Totals(t.count, t.n_invalid, waves, t.measures))
+
+    def __add__(self, other: object) -> Sketch:
+        if isinstance(other, int) and other == 0:  # the start of sum()
+            return self
+        return self._combine(other, "merge", Totals.__add__)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Sketch:
+        return self._combine(other, "subtract", Totals.__sub__)
+
+    def _combine(
+        self, other: object, verb: str, operation: Callable[[Totals, Totals], Totals]
+    ) -> Sketch:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        if self.fingerprint != other.fingerprint or self.spec != other.spec:
+            msg = (
+                f"cannot {verb} sketches taken with different specs:\n"
+                f"  left : {self.spec.describe()}\n"
+                f"  right: {other.spec.describe()}\n"
+                "Sketch every part of the data with one SketchSpec (one plan file)."
+            )
+            raise IncompatibleSketchesError(msg)
+        totals = operation(self._totals, other._totals)
+        check_removal(self._totals, other._totals, totals)
+        return Sketch(self.spec, self.fingerprint, totals)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    def __repr__(self) -> str:
+        skipped = f", {self.n_invalid} left out" if self.n_invalid else ""
+        weight = "" if self.total_weight == self.count else f", weight {self.total_weight:.6g}"
+        return (
+            f"<Sketch of {self.count} rows{weight}{skipped} x {self.spec.n_features} columns: "
+            f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sketch.from_bytes, (self.to_bytes(),)
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, the same on every machine (``docs/format.md``)."""
+        return file_format.encode(self.spec, self.fingerprint, self._totals)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sketch:
+        """Read a sketch; anything but an intact one is a :class:`SketchFormatError`.
+
+        Parameters
+        ----------
+        data : bytes
+            What :meth:`to_bytes` gave, in this version or an earlier one.
+
+        Returns
+        -------
+        sketch : Sketch
+            Equal to the one written. Allocates no more than a small multiple of
+            ``len(data)``, whatever the bytes say.
+        """
+        return cls(*file_format.decode(data))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sketch to a file: either all of it is there afterwards, or nothing changed.
+
+        Parameters
+        ----------
+        path : path
+            Usually ``*.sketch``. An existing file is replaced.
+        """
+        file_format.write_atomically(Path(path), self.to_bytes())
+
+
+def load(path: str | os.PathLike[str]) -> Sketch:
+    """Read a sketch file.
+
+    Parameters
+    ----------
+    path : path
+        What :meth:`Sketch.save` or the ``sketchshift sketch`` command wrote.
+
+    Returns
+    -------
+    sketch : Sketch
+        A damaged file is a :class:`SketchFormatError` that names it.
+    """
+    try:
+        return Sketch.from_bytes(Path(path).read_bytes())
+    except SketchFormatError as error:
+        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+
+
+def check_removal(left: Totals, right: Totals, result: Totals) -> None:
+    """Refuse what no removal of rows once added could leave behind."""
+    weight = result.measures[-1, 0]
+    if result.count < 0 or result.n_invalid < 0 or result.measures[0, 0] < 0:
+        msg = (
+            f"cannot remove more than was added: {right.count} rows (weight "
+            f"{right.measures[0, 0] / 2**BITS:.6g}) from {left.count} (weight "
+            f"{left.measures[0, 0] / 2**BITS:.6g}). Subtract only sketches of rows that are in."
+        )
+        raise RemovalError(msg)
+    is_empty = result.count == 0 and (result.waves.any() or result.measures.any())
+    if is_empty or np.abs(result.waves).max(initial=0) > weight + result.count:
+        msg = (
+            f"the {right.count} rows removed were not all among the {left.count} rows added: what "
+            "remains is not the sketch of any rows. Subtract only sketches of rows that are in."
+        )
+        raise RemovalError(msg)

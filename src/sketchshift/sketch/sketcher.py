@@ -1,0 +1,264 @@
+"""One pass over any data: the sketcher that takes rows in, and the function around it.
+
+Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody. Threads share
+nothing: each has totals of its own, and integers add up to the same in any order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
+from typing import Any
+
+from sketchshift._validation import check_choice, check_integer, parameter_error
+from sketchshift.data import Block, Source, open_source
+from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
+from sketchshift.kernels import select_kernel
+from sketchshift.sketch.rows import RowAdder
+from sketchshift.sketch.sketch import Sketch, check_removal
+from sketchshift.sketch.totals import Totals
+
+__all__ = ["Progress", "Sketcher", "sketch"]
+
+Progress = Callable[[int, float | None], None]
+"""Called with the rows of a block just read and the share of the input read so far."""
+
+
+class Sketcher:
+    """Takes rows in, and out again, as they come.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        What is summed.
+    n_threads : int or None
+        Threads for large inputs; None takes the processors this process may use.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: refuse them by number, or leave them
+        out and count them in ``n_invalid``.
+    kernel : {"auto", "cpu", "reference"}
+        Where the sums are computed; the integers are the same.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> spec = ss.SketchSpec(n_features=3, sketch_size=60, bandwidth=1.0)
+    >>> X = np.arange(300.0).reshape(100, 3) / 100
+    >>> sketcher = ss.Sketcher(spec)
+    >>> sketcher.update(X).remove(X[20:50]).sketch() == ss.sketch(np.delete(X, slice(20, 50), 0), spec)
+    True
+    """
+
+    def __init__(
+        self,
+        spec: SketchSpec,
+        *,
+        n_threads: int | None = None,
+        on_invalid: str = "raise",
+        kernel: str = "auto",
+    ) -> None:
+        if not isinstance(spec, SketchSpec):
+            raise parameter_error("Sketcher", "spec", "a SketchSpec", spec)
+        self.spec = spec
+        self._skip = check_choice("Sketcher", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
+        self._n_threads = _processors() if n_threads is None else n_threads
+        check_integer("Sketcher", "n_threads", self._n_threads, 1, 4096)
+        self._kernel = select_kernel(kernel)
+        self._totals = Totals.zero(spec)
+
+    def update(
+        self,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        columns: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Sketcher:
+        """Add rows.
+
+        Parameters
+        ----------
+        data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+            See :func:`sketchshift.sketch`.
+        sample_weight : array of shape (n,), str or None
+            Weights, or the name of the column that holds them. A whole weight is the same as
+            as many equal rows.
+        columns : sequence of str or None
+            Columns to read, by name.
+        progress : callable or None
+            Called as ``progress(n_rows, share_read)`` after each block.
+
+        Returns
+        -------
+        self : Sketcher
+            If anything is wrong with the data, an exception is raised and nothing is added.
+        """
+        self._totals = self._totals + self._total(data, sample_weight, columns, progress)
+        return self
+
+    def remove(
+        self,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        columns: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Sketcher:
+        """Take rows out again, as if they had never been added.
+
+        Parameters
+        ----------
+        data, sample_weight, columns, progress
+            As in :meth:`update`.
+
+        Returns
+        -------
+        self : Sketcher
+            If more is removed than was added, an exception is raised and nothing changes.
+        """
+        removed = self._total(data, sample_weight, columns, progress)
+        rest = self._totals - removed
+        check_removal(self._totals, removed, rest)
+        self._totals = rest
+        return self
+
+    def sketch(self) -> Sketch:
+        """The sketch of the rows that are in now."""
+        return Sketch(self.spec, self.spec.fingerprint, self._totals.copy())
+
+    def _total(
+        self,
+        data: Any,
+        sample_weight: Any,
+        columns: Sequence[str] | None,
+        progress: Progress | None,
+    ) -> Totals:
+        source = _open(data, self.spec, columns, sample_weight)
+
+        def new_adder() -> RowAdder:
+            return RowAdder(
+                self.spec, self._kernel, columns=source.columns, skip_invalid=self._skip
+            )
+
+        blocks = _reporting(source, progress)
+        return _add_blocks(blocks, new_adder, self._n_threads)
+
+
+def sketch(
+    data: Any,
+    spec: SketchSpec,
+    *,
+    columns: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+    progress: Progress | None = None,
+) -> Sketch:
+    """Read data once and give its sketch.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+        NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
+        tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
+        .csv.gz, .arrow, .npy), folders and globs of them, or an iterator of such blocks.
+    spec : SketchSpec
+        What is summed. If it names columns, sources with names are read by them.
+    columns : sequence of str or None
+        Columns to read, by name; None takes the spec's, or all.
+    sample_weight : array of shape (n,), str or None
+        Weights, or the name of the column that holds them.
+    n_threads : int or None
+        None takes the processors this process may use. The bytes do not depend on it.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity.
+    kernel : {"auto", "cpu", "reference"}
+        Where the sums are computed.
+    progress : callable or None
+        Called as ``progress(n_rows, share_read)`` after each block.
+
+    Returns
+    -------
+    sketch : Sketch
+        O(N m d) time, or O(N m log d) with structured frequencies; memory does not grow
+        with N.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> spec = ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5)
+    >>> ss.sketch(X, spec).count
+    1000
+    """
+    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+    sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
+    result = sketcher.sketch()
+    if result.count == 0:
+        left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
+        raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
+    return result
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _open(data: Any, spec: SketchSpec, columns: Sequence[str] | None, sample_weight: Any) -> Source:
+    if columns is not None and spec.columns is not None and tuple(columns) != spec.columns:
+        msg = (
+            f"columns={list(columns)} are not those of the spec, {list(spec.columns)}. Leave "
+            "`columns` out, or make a spec for these columns."
+        )
+        raise DataError(msg)
+    return open_source(data, columns=columns, weights=sample_weight)
+
+
+def _reporting(source: Source, progress: Progress | None) -> Iterator[Block]:
+    for block in source:
+        yield block
+        if progress is not None:
+            progress(len(block.values), block.done)
+
+
+def _add_blocks(
+    blocks: Iterator[Block], new_adder: Callable[[], RowAdder], n_threads: int
+) -> Totals:
+    """Totals of all blocks; a few blocks at most are held at a time."""
+    if n_threads == 1:
+        adder = new_adder()
+        for block in blocks:
+            adder.add(block)
+        return adder.totals()
+    adders = [new_adder() for _ in range(n_threads)]
+    free: SimpleQueue[RowAdder] = SimpleQueue()
+    for adder in adders:
+        free.put(adder)
+
+    def add(block: Block) -> None:
+        adder = free.get()
+        try:
+            adder.add(block)
+        finally:
+            free.put(adder)
+
+    pending: set[Future[None]] = set()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for block in blocks:
+            pending.add(pool.submit(add, block))
+            if len(pending) > n_threads:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+        for future in pending:
+            future.result()
+    total = adders[0].totals()
+    for adder in adders[1:]:
+        total = total + adder.totals()
+    return total

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sketchshift.data import open_source
+from sketchshift.data.files import expand
+from sketchshift.errors import DataError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+
+
+def write(path, frame=FRAME):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+    elif path.suffix == ".npy":
+        np.save(path, frame.to_numpy())
+    else:
+        frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twenty rows in four files of three kinds, beside what must be left alone."""
+    write(tmp_path / "1.parquet", FRAME[:5])
+    write(tmp_path / "2" / "1.csv", FRAME[5:10])
+    write(tmp_path / "2" / "2.csv.gz", FRAME[10:15])
+    with pa.OSFile(str(tmp_path / "3.ARROW"), "wb") as f, pa.ipc.new_file(f, TABLE.schema) as w:
+        w.write_table(TABLE.slice(15))
+    for ignored in (".hidden.csv", "_SUCCESS.csv", "_tmp/1.csv", ".git/1.csv", "notes.txt"):
+        write(tmp_path / ignored)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_folder_is_read_in_the_order_of_names(gather, block_rows, folder, kind):
+    np.testing.assert_array_equal(gather(kind(folder), block_rows=block_rows), X)
+
+
+def test_columns_are_chosen_in_every_file(gather, folder):
+    values, weights = gather(folder, columns=["c", "a"], weights="b", block_rows=2)
+
+    np.testing.assert_array_equal(values, X[:, [2, 0]])
+    np.testing.assert_array_equal(weights, X[:, 1])
+
+
+def test_a_list_is_read_in_its_own_order(gather, folder):
+    paths = [folder / "2" / "1.csv", str(folder / "1.parquet")]
+
+    np.testing.assert_array_equal(gather(paths), np.concatenate([X[5:10], X[:5]]))
+
+
+def test_a_glob_is_sorted_and_leaves_hidden_files_alone(gather, tmp_path):
+    for i in (2, 0, 1):
+        write(tmp_path / f"part-{i}.parquet", FRAME[5 * i : 5 * i + 5])
+    write(tmp_path / ".part-9.parquet")
+
+    np.testing.assert_array_equal(gather(f"{tmp_path}/part-*.parquet"), X[:15])
+    np.testing.assert_array_equal(gather(tmp_path / "*.parquet"), X[:15])
+    assert len(expand(tmp_path / ".part*")) == 1
+
+
+def test_relative_globs_start_from_the_current_folder(gather, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+    np.testing.assert_array_equal(gather("2/*.csv"), X[5:10])
+    np.testing.assert_array_equal(gather("**/[12].csv*"), X[5:15])
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_read(gather, tmp_path):
+    np.testing.assert_array_equal(gather(write(tmp_path / "x[1].csv")), X)
+
+
+def test_blocks_name_their_file_and_count_bytes(folder):
+    files = [folder / "1.parquet", folder / "2" / "1.csv"]
+    blocks = list(open_source(files))
+
+    sizes = [file.stat().st_size for file in files]
+    assert [(b.source, b.first_row) for b in blocks] == [(str(file), 0) for file in files]
+    assert [b.done for b in blocks] == pytest.approx([sizes[0] / sum(sizes), 1])
+
+
+def test_rows_are_counted_when_every_file_tells(folder, tmp_path):
+    parquet = folder / "1.parquet"
+
+    assert open_source([parquet, folder / "3.ARROW"]).n_rows == 10
+    assert open_source([parquet, folder / "2" / "1.csv"]).n_rows is None
+
+
+def test_files_can_be_read_again(folder):
+    source = open_source(folder)
+
+    assert sum(len(b.values) for b in source) == sum(len(b.values) for b in source) == 20
+
+
+def test_columns_in_another_order_are_put_in_that_of_the_first(gather, tmp_path):
+    write(tmp_path / "1.csv", FRAME[:10])
+    write(tmp_path / "2.parquet", FRAME[10:][["c", "a", "b"]])
+
+    np.testing.assert_array_equal(gather(tmp_path), X)
+
+
+def test_files_with_other_columns_are_both_named(tmp_path):
+    write(tmp_path / "1.csv")
+    write(tmp_path / "2.csv", FRAME.rename(columns={"b": "z"}))
+
+    message = r"(?s)only in .*1\.csv: 'b'\n  only in .*2\.csv: 'z'\n.*columns=\[\.\.\.\]"
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path)
+    assert open_source(tmp_path, columns=["a", "c"]).columns == ("a", "c")
+
+
+def test_a_column_missing_from_a_later_file_is_named_at_once(tmp_path):
+    write(tmp_path / "1.csv")
+    write(tmp_path / "2.csv", FRAME[["a", "b"]])
+
+    with pytest.raises(DataError, match=r"2\.csv has no column 'c'"):
+        open_source(tmp_path, columns=["c"])
+
+
+def test_arrays_and_tables_do_not_mix(tmp_path):
+    write(tmp_path / "1.csv")
+    write(tmp_path / "2.npy")
+
+    with pytest.raises(
+        DataError, match=r"(?s)1\.csv: columns 'a'.*2\.npy: 3 columns without names"
+    ):
+        open_source(tmp_path)
+
+
+def test_arrays_of_other_width_are_both_named(tmp_path):
+    np.save(tmp_path / "1.npy", X)
+    np.save(tmp_path / "2.npy", X[:, :2])
+
+    with pytest.raises(DataError, match=r"(?s)1\.npy: 3 columns.*2\.npy: 2 columns"):
+        open_source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.csv", r"no file or folder '.*none\.csv'"),
+        ("none*.csv", r"no file matches '.*none\*\.csv'"),
+        ("notes.txt", r"notes\.txt': its name does not end in \.parquet, \.csv, .* or \.npy"),
+        ("empty", r"folder '.*empty' has no file that ends in \.parquet"),
+        ("*.txt", r"notes\.txt': its name does not end in"),
+    ],
+)
+def test_paths_that_lead_nowhere_are_named(tmp_path, name, message):
+    write(tmp_path / "notes.txt")
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / name)
+
+
+def test_addresses_are_sent_to_pyarrow():
+    with pytest.raises(DataError, match=r"'s3://bucket/x\.parquet'.*pyarrow\.dataset"):
+        open_source("s3://bucket/x.parquet")
+
+
+def test_an_empty_path_is_not_the_current_folder():
+    with pytest.raises(DataError, match="it is empty"):
+        open_source("")
+
+
+def test_weights_of_files_must_be_a_column(folder):
+    with pytest.raises(DataError, match=r"weights cannot be an array for files.*pass its name"):
+        open_source(folder, weights=np.ones(20))

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from sketchshift.data import open_source
+from sketchshift.errors import DataError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+MAKERS = {
+    "pandas": lambda data: pd.DataFrame(data, index=range(5, 25)),
+    "polars": pl.DataFrame,
+    "narwhals": lambda data: nw.from_native(pl.DataFrame(data)),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def make(request):
+    return MAKERS[request.param]
+
+
+def named(X=X):
+    return {name: X[:, j].copy() for j, name in enumerate("abc")}
+
+
+def test_a_frame_gives_its_rows(gather, block_rows, make):
+    assert open_source(make(named())).columns == ("a", "b", "c")
+    np.testing.assert_array_equal(gather(make(named()), block_rows=block_rows), X)
+
+
+def test_columns_come_in_the_order_asked_for(gather, block_rows, make):
+    frame = make({**named(), "t": ["x"] * 20})
+
+    values, weights = gather(frame, columns=["c", "a"], weights="b", block_rows=block_rows)
+
+    np.testing.assert_array_equal(values, X[:, [2, 0]])
+    np.testing.assert_array_equal(weights, X[:, 1])
+
+
+def test_an_array_of_weights_is_cut_along(gather, make):
+    weights = gather(make(named()), weights=np.arange(20), block_rows=7)[1]
+
+    np.testing.assert_array_equal(weights, np.arange(20))
+    with pytest.raises(DataError, match="weights has 3 entries but the table has 20 rows"):
+        open_source(make(named()), weights=[1, 2, 3])
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "u8", "f4", "f8"])
+def test_columns_of_one_dtype_keep_it(gather, make, dtype):
+    numbers = np.abs(X).astype(dtype)
+
+    values = gather(make(named(numbers)), block_rows=7)
+
+    np.testing.assert_array_equal(values, numbers)
+    assert values.dtype == dtype
+
+
+def test_booleans_and_integers_are_numbers_beside_floats(gather, make):
+    data = {"f": X[:, 0], "i": np.arange(20), "b": np.arange(20) % 2 == 0}
+
+    expected = np.stack([X[:, 0], np.arange(20), np.arange(20) % 2 == 0], axis=1)
+    np.testing.assert_array_equal(gather(make(data), block_rows=7), expected)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array([1, None, 3], dtype="Int64"),
+        pd.array([1, None, 3], dtype="UInt8"),
+        pd.array([1, None, 3], dtype="Float32"),
+        pd.array([1, None, 3], dtype="int64[pyarrow]"),
+        pd.Categorical([1, None, 3]),
+        pd.arrays.SparseArray([1, np.nan, 3]),
+        np.array([1, np.nan, 3], np.float16),
+        np.array([1, np.nan, 3], np.longdouble),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_missing_values_of_every_pandas_dtype_become_nan(gather, block_rows, column):
+    frame = pd.DataFrame({"x": column, "y": [1.0, 2.0, 3.0]})
+
+    values = gather(frame, block_rows=block_rows)
+
+    np.testing.assert_array_equal(values, [[1, 1], [np.nan, 2], [3, 3]])
+    np.testing.assert_array_equal(gather(frame, weights="x")[1], [1, np.nan, 3])
+
+
+def test_missing_booleans_of_pandas_become_nan(gather):
+    frame = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
+
+    np.testing.assert_array_equal(gather(frame), [[1], [np.nan], [0]])
+
+
+def test_missing_values_of_polars_become_nan(gather, block_rows):
+    frame = pl.DataFrame(
+        {"i": [1, None], "b": [None, True], "f": [None, 2.0], "d": [Decimal("1.25"), None]}
+    )
+
+    values = gather(frame, block_rows=block_rows)
+
+    np.testing.assert_array_equal(values, [[1, np.nan, np.nan, 1.25], [np.nan, 1, 2, np.nan]])
+
+
+def test_labels_that_are_not_text_count_as_no_names(gather):
+    frame = pd.DataFrame(X)
+
+    assert open_source(frame).columns is None
+    np.testing.assert_array_equal(gather(frame, block_rows=7), X)
+    with pytest.raises(DataError, match=r"labels are not all text\) has no column names"):
+        open_source(frame, columns=["0"])
+
+
+def test_text_and_dates_are_refused_with_the_numeric_columns_listed(make):
+    days = np.full(20, np.datetime64("2020-01-01", "us"))
+    frame = make({"x": [1.0] * 20, "t": ["a"] * 20, "d": days})
+
+    with pytest.raises(DataError, match=r"'t' \(String\), 'd' \(Datetime.*columns=\['x'\]"):
+        open_source(frame)
+
+
+@pytest.mark.parametrize(
+    "column", [[1, "x"], [1j, 2j], pd.Categorical(["u", "v"]), [Decimal(1), Decimal(2)], [[1], [2]]]
+)
+def test_other_pandas_columns_are_refused(column):
+    with pytest.raises(DataError, match=r"column 'x' \(.*columns=\['y'\]"):
+        open_source(pd.DataFrame({"x": column, "y": [1, 2]}))
+
+
+def test_a_missing_column_is_named(make):
+    with pytest.raises(DataError, match=r"the table has no column 'z'\..*'a', 'b', 'c'"):
+        open_source(make(named()), columns=["z"])
+
+
+def test_repeated_pandas_labels_are_refused():
+    with pytest.raises(DataError, match="unique column names"):
+        open_source(pd.DataFrame(np.eye(2), columns=["a", "a"]))
+
+
+@pytest.mark.parametrize("wrap", [lambda frame: frame, nw.from_native])
+def test_a_lazy_frame_must_be_collected(wrap):
+    with pytest.raises(DataError, match=r'\.collect\(engine="streaming"\)'):
+        open_source(wrap(pl.LazyFrame({"a": [1.0]})))
+
+
+@pytest.mark.parametrize("series", [pd.Series([1.0]), pl.Series([1.0])])
+def test_a_series_must_be_made_a_table(series):
+    with pytest.raises(DataError, match=r"it is one column.*\.to_frame\(\)"):
+        open_source(series)
+
+
+def test_a_frame_without_rows_yields_no_blocks(make):
+    if make is MAKERS["pandas"]:
+        empty = pd.DataFrame({"a": np.empty(0)})
+    else:
+        empty = make({"a": np.empty(0)})
+
+    assert list(open_source(empty)) == []
+
+
+def test_a_frame_without_columns_is_refused():
+    with pytest.raises(DataError, match="no columns to read"):
+        open_source(pd.DataFrame(index=range(3)))

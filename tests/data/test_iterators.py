@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+from sketchshift.data import open_source
+from sketchshift.errors import DataError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+PARTS = [X[:9], X[9:10], X[10:10], X[10:]]
+KINDS = {
+    "array": lambda part: part,
+    "sparse": scipy.sparse.coo_array,
+    "pandas": lambda part: pd.DataFrame(part, columns=list("abc")),
+    "polars": lambda part: pl.DataFrame(part, schema=list("abc"), orient="row"),
+    "table": lambda part: pa.table({n: part[:, j] for j, n in enumerate("abc")}),
+    "batch": lambda part: pa.record_batch({n: part[:, j] for j, n in enumerate("abc")}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gathered", [iter, list, tuple], ids=lambda f: f.__name__)
+def test_blocks_of_every_kind_are_read_in_order(gather, block_rows, kind, gathered):
+    items = gathered([KINDS[kind](part) for part in PARTS])
+
+    np.testing.assert_array_equal(gather(items, block_rows=block_rows), X)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "table", "batch"])
+def test_columns_and_weights_are_chosen_in_every_block(gather, kind):
+    items = (KINDS[kind](part) for part in PARTS)
+
+    values, weights = gather(items, columns=["c", "a"], weights="b", block_rows=7)
+
+    np.testing.assert_array_equal(values, X[:, [2, 0]])
+    np.testing.assert_array_equal(weights, X[:, 1])
+
+
+def test_named_blocks_may_differ_in_kind_and_order(gather):
+    items = [KINDS["pandas"](X[:9]), KINDS["polars"](X[9:])[["c", "a", "b"]]]
+
+    np.testing.assert_array_equal(gather(items), X)
+
+
+def test_blocks_are_numbered_and_the_end_is_not_known():
+    source = open_source(iter(PARTS), block_rows=8)
+
+    assert source.n_rows is None
+    assert [(b.source, b.first_row, b.done) for b in source] == [
+        ("block 0", 0, None),
+        ("block 0", 8, None),
+        ("block 1", 0, None),
+        ("block 3", 0, None),
+        ("block 3", 8, None),
+    ]
+
+
+def test_a_generator_is_never_more_than_one_item_ahead():
+    asked = []
+
+    def items():
+        for i in range(5):
+            asked.append(i)
+            yield np.full((4, 2), i)
+
+    source = open_source(items(), block_rows=2)
+    assert asked == [0]
+
+    seen = [(len(asked), int(block.values[0, 0])) for block in source]
+
+    assert seen == [(i + 1, i) for i in range(5) for _ in range(2)]
+
+
+def test_any_iterable_of_blocks_will_do(gather):
+    class Loader:
+        def __iter__(self):
+            return iter(PARTS)
+
+    np.testing.assert_array_equal(gather(Loader()), X)
+    np.testing.assert_array_equal(gather(map(np.asarray, PARTS)), X)
+
+
+def test_a_list_can_be_read_again_and_an_iterator_cannot():
+    again, single = open_source(PARTS), open_source(iter(PARTS))
+
+    assert len(list(again)) == len(list(again)) == len(list(single))
+    with pytest.raises(DataError, match="iterator of blocks can be read only once"):
+        iter(single)
+
+
+@pytest.mark.parametrize("empty", [iter([]), (part for part in ())])
+def test_an_iterator_without_blocks_has_no_rows(empty):
+    with pytest.raises(DataError, match="no rows"):
+        open_source(empty)
+
+
+def test_a_block_of_another_width_is_named():
+    source = open_source(iter([X, X[:, :2]]))
+
+    with pytest.raises(
+        DataError, match=r"ragged blocks: block 1 .*has 2 columns, but block 0 has 3"
+    ):
+        list(source)
+
+
+def test_a_block_with_other_names_is_named():
+    source = open_source([KINDS["table"](X), KINDS["table"](X).rename_columns(["a", "b", "z"])])
+
+    message = r"block 1 .*has columns 'a', 'b', 'z', but block 0 has columns 'a', 'b', 'c'"
+    with pytest.raises(DataError, match=message):
+        list(source)
+
+
+def test_blocks_with_and_without_names_do_not_mix():
+    with pytest.raises(DataError, match=r"block 1 .*has no column names, but block 0 has columns"):
+        list(open_source([KINDS["table"](X), X]))
+
+
+def test_what_is_wrong_with_a_block_is_said_with_its_number():
+    with pytest.raises(DataError, match=r"block 0 \(counting from 0\): .*reshape\(-1, 1\)"):
+        open_source(iter([X[:, 0]]))
+    with pytest.raises(DataError, match=r"block 1 .*: the table has no column 'c'"):
+        list(open_source([KINDS["table"](X), KINDS["table"](X).drop("c")], columns=["c"]))
+    with pytest.raises(DataError, match=r"block 1 .* is of type dict"):
+        list(open_source([X, {}]))
+
+
+def test_paths_must_come_as_a_list():
+    with pytest.raises(DataError, match=r"block 0 .* is a path.*pass a list of paths"):
+        open_source(iter(["a.csv"]))
+
+
+def test_weights_of_blocks_must_be_a_column():
+    with pytest.raises(DataError, match="weights cannot be an array for an iterator"):
+        open_source(PARTS, weights=np.ones(20))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sketchshift.data import open_source
+from sketchshift.errors import DataError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+TABLE = pa.table({"a": X[:, 0], "b.c": X[:, 1], "b": X[:, 2], "t": ["text"] * 20})
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE, path, row_group_size=6, compression="none", use_dictionary=False)
+    return path
+
+
+def test_a_parquet_file_gives_its_rows(gather, block_rows, path):
+    columns = ["a", "b.c", "b"]
+
+    np.testing.assert_array_equal(gather(path, columns=columns, block_rows=block_rows), X)
+
+
+def test_columns_and_weights_are_chosen_by_name(gather, block_rows, path):
+    values, weights = gather(path, columns=["b", "a"], weights="b.c", block_rows=block_rows)
+
+    np.testing.assert_array_equal(values, X[:, [2, 0]])
+    np.testing.assert_array_equal(weights, X[:, 1])
+
+
+def test_rows_are_counted_and_columns_checked_without_reading(path):
+    """Both are in the footer: every byte of data is overwritten here."""
+    first = min(pq.read_metadata(path).row_group(0).column(j).data_page_offset for j in range(4))
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[first:-footer] = b"\xff" * (len(content) - footer - first)
+    path.write_bytes(content)
+
+    assert open_source(path, columns=["a"]).n_rows == 20
+    with pytest.raises(DataError, match=r"x\.parquet has no column 'z'"):
+        open_source(path, columns=["z"])
+    with pytest.raises(DataError, match=r"'t' \(string\).*columns=\['a', 'b\.c', 'b'\]"):
+        open_source(path)
+
+
+def test_a_column_not_asked_for_is_not_touched(gather, path):
+    """Projection reaches the reader: a broken neighbour does no harm."""
+    column = pq.read_metadata(path).row_group(1).column(2)
+    content = bytearray(path.read_bytes())
+    begin = column.data_page_offset
+    content[begin : begin + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(content)
+
+    np.testing.assert_array_equal(gather(path, columns=["a", "b.c"]), X[:, :2])
+    with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged"):
+        list(open_source(path, columns=["b"]))
+
+
+def test_nulls_become_nan(gather, tmp_path):
+    pq.write_table(pa.table({"i": [1, None, 3], "b": [None, True, False]}), tmp_path / "n.parquet")
+
+    np.testing.assert_array_equal(gather(tmp_path), [[1, np.nan], [np.nan, 1], [3, 0]])
+
+
+def test_batches_do_not_hold_row_groups(tmp_path):
+    """One row group of 32 MB is read with a few MB of Arrow memory."""
+    path = tmp_path / "big.parquet"
+    numbers = np.random.default_rng(0).normal(size=2_000_000)
+    table = pa.table({"a": numbers, "b": numbers})
+    pq.write_table(table, path, row_group_size=2_000_000, compression="none", use_dictionary=False)
+    del table
+    before = pa.total_allocated_bytes()
+
+    peak = max(pa.total_allocated_bytes() for _ in open_source(path, block_rows=10_000))
+
+    assert peak - before < 12e6
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PAR1" + b"\0" * 50 + b"PAR1"])
+def test_a_damaged_file_is_named(path, content):
+    path.write_bytes(content)
+
+    with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged .*\("):
+        open_source(path)
+
+
+def test_a_file_that_vanishes_is_named(path):
+    source = open_source(path, columns=["a"])
+    path.unlink()
+
+    with pytest.raises((DataError, FileNotFoundError), match=r"x\.parquet"):
+        list(source)
