@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ComplexArray", "Float32Array", "FloatArray", "IntArray", "RealArray"]
+__all__ = ["BoolArray", "ComplexArray", "Float32Array", "FloatArray", "IntArray", "RealArray"]
 
+BoolArray: TypeAlias = NDArray[np.bool_]
 ComplexArray: TypeAlias = NDArray[np.complex128]
 Float32Array: TypeAlias = NDArray[np.float32]
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -31,7 +31,8 @@ def parameter_error(caller: str, name: str, must: str, value: Any) -> SpecError:
 
 def check_integer(caller: str, name: str, value: Any, low: int, high: int) -> int:
     """An integer in [low, high]; NumPy integers are welcome, booleans are not."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= value <= high:
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or not low <= int(value) <= high:
         raise parameter_error(caller, name, f"an integer from {low} to {high}", value)
     return int(value)
 

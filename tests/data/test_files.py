@@ -176,3 +176,17 @@ def test_an_empty_path_is_not_the_current_folder():
 def test_weights_of_files_must_be_a_column(folder):
     with pytest.raises(DataError, match=r"weights cannot be an array for files.*pass its name"):
         open_source(folder, weights=np.ones(20))
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.npy", "x.arrow"])
+def test_a_file_that_vanishes_is_named(tmp_path, name):
+    if name.endswith(".arrow"):
+        with pa.OSFile(str(tmp_path / name), "wb") as f, pa.ipc.new_file(f, TABLE.schema) as w:
+            w.write_table(TABLE)
+    else:
+        write(tmp_path / name)
+    source = open_source(tmp_path / name)
+    (tmp_path / name).unlink()
+
+    with pytest.raises(DataError, match=rf"cannot read .*{name}.*[Nn]o such file"):
+        list(source)

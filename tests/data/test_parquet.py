@@ -86,11 +86,3 @@ def test_a_damaged_file_is_named(path, content):
 
     with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged .*\("):
         open_source(path)
-
-
-def test_a_file_that_vanishes_is_named(path):
-    source = open_source(path, columns=["a"])
-    path.unlink()
-
-    with pytest.raises((DataError, FileNotFoundError), match=r"x\.parquet"):
-        list(source)

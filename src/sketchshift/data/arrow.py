@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data.batches import batch_blocks, fields_of, reading, share_of
-from sketchshift.data.blocks import Block, Source, once
+from sketchshift.data.batches import batch_blocks, fields_of, share_of
+from sketchshift.data.blocks import Block, Source, once, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
@@ -98,7 +98,7 @@ def _open_dataset(dataset: Any, request: Request) -> Source:
 
 
 def _named(where: str, batches: Iterable[Any], choice: Choice, rows: int) -> Iterator[Block]:
-    with reading(where):
+    with reading(where, pa.ArrowException):
         yield from batch_blocks(batches, choice, rows, source=where.removeprefix("the "))
 
 

@@ -7,7 +7,6 @@ Nulls become NaN; booleans, decimals and dictionary-encoded numbers become numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ import pyarrow.compute as pc
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.data.blocks import Block, spans
 from sketchshift.data.columns import Choice, Field
-from sketchshift.errors import DataError
 
-__all__ = ["batch_blocks", "fields_of", "holds_numbers", "reading", "share_of", "stack"]
+__all__ = ["batch_blocks", "fields_of", "holds_numbers", "share_of", "stack"]
 
 
 def batch_blocks(
@@ -96,16 +94,6 @@ def holds_numbers(kind: Any) -> bool:
 def share_of(total: int) -> Callable[[int], float]:
     """Share of ``total`` rows, as ``batch_blocks`` asks for it."""
     return lambda rows: rows / total
-
-
-@contextmanager
-def reading(where: str) -> Iterator[None]:
-    """Name the file or stream whenever Arrow cannot go on."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as cause:
-        msg = f"cannot read {where}: it seems damaged or incomplete ({cause})."
-        raise DataError(msg) from cause
 
 
 def _to_numpy(column: Any) -> RealArray:

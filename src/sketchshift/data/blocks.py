@@ -11,13 +11,14 @@ n, d      rows of a block, columns delivered
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.errors import DataError
 
-__all__ = ["Block", "Source", "Take", "once", "sliced", "spans"]
+__all__ = ["Block", "Source", "Take", "once", "reading", "sliced", "spans"]
 
 Take: TypeAlias = Callable[[slice], RealArray]
 
@@ -108,6 +109,28 @@ def sliced(
         yield Block(
             take(span), weights(span) if weights else None, source, span.start, span.stop / n
         )
+
+
+@contextmanager
+def reading(where: str, *faults: type[Exception]) -> Iterator[None]:
+    """Name the file or stream whenever it cannot be read on.
+
+    Parameters
+    ----------
+    where : str
+        Name for messages.
+    *faults : exception types
+        What the library that reads raises on damaged data, beside ``OSError``.
+    """
+    damage: tuple[type[Exception], ...] = (OSError, *faults)
+    try:
+        yield
+    except (FileNotFoundError, PermissionError) as cause:
+        msg = f"cannot read {where}: {cause.strerror or cause}."
+        raise DataError(msg) from cause
+    except damage as cause:
+        msg = f"cannot read {where}: it seems damaged or incomplete ({cause})."
+        raise DataError(msg) from cause
 
 
 def once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block]]:

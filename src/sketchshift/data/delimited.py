@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data.batches import batch_blocks, fields_of, reading
-from sketchshift.data.blocks import Block, Source
+from sketchshift.data.batches import batch_blocks, fields_of
+from sketchshift.data.blocks import Block, Source, reading
 from sketchshift.data.columns import Choice, Field, choose
 from sketchshift.data.delimited_faults import explain, parses
 from sketchshift.data.delimited_reader import is_gzipped, open_text
@@ -46,7 +46,7 @@ def open_delimited(path: Path, request: Request) -> Source:
         Memory: one block, and about 32 MiB of text that Arrow reads ahead.
     """
     where = str(path)
-    with reading(where):
+    with reading(where, pa.ArrowException):
         head, sniffed = _head(path)
     fields = [
         _field(field, column)
@@ -63,7 +63,7 @@ def open_delimited(path: Path, request: Request) -> Source:
 def _read(
     path: Path, choice: Choice, types: Mapping[str, Any], size: int, rows: int
 ) -> Iterator[Block]:
-    total, seen = path.stat().st_size, 0
+    seen = 0
 
     def batches() -> Iterator[Any]:
         nonlocal seen
@@ -72,9 +72,9 @@ def _read(
             yield batch
 
     def done(_: int) -> float:
-        return min(1.0, (raw.tell() if is_gzipped(path) else seen) / total)
+        return min(1.0, float((raw.tell() if is_gzipped(path) else seen) / raw.size()))
 
-    with reading(str(path)):
+    with reading(str(path), pa.ArrowException):
         try:
             reader, raw = open_text(path, size, types)
             yield from batch_blocks(batches(), choice, rows, source=str(path), done=done)

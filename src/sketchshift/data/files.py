@@ -46,13 +46,14 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     files = [file for path in paths for file in expand(path)]
     first = _open_one(files[0], request)
     opened = [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
+    sizes = [file.stat().st_size for file in files]
     counts = [source.n_rows for source in opened]
     known = [count for count in counts if count is not None]
     return Source(
         first.columns,
         first.n_features,
         sum(known) if len(known) == len(counts) else None,
-        lambda: _read(files, opened),
+        lambda: _read(opened, sizes),
     )
 
 
@@ -173,8 +174,7 @@ def _shape(source: Source) -> str:
     return f"columns {listed(source.columns)}"
 
 
-def _read(files: Sequence[Path], opened: Sequence[Source]) -> Iterator[Block]:
-    sizes = [file.stat().st_size for file in files]
+def _read(opened: Sequence[Source], sizes: Sequence[int]) -> Iterator[Block]:
     total, before = sum(sizes), 0
     for source, size in zip(opened, sizes, strict=True):
         for block in source:

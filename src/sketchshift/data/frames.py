@@ -53,6 +53,7 @@ def open_frame(data: Any, request: Request) -> Source:
     if not is_named:
         request.refuse_names("the table (its labels are not all text)")
     labels = [str(name) for name in frame.columns]
+    position = {label: j for j, label in enumerate(labels)}
     fields = [
         Field(label, str(dtype), _holds_numbers(frame, j, dtype))
         for j, (label, dtype) in enumerate(zip(labels, frame.schema.values(), strict=True))
@@ -62,10 +63,10 @@ def open_frame(data: Any, request: Request) -> Source:
     d = len(choice.columns)
     read = partial(
         sliced,
-        _taker(frame, [labels.index(name) for name in choice.columns]),
+        _taker(frame, [position[name] for name in choice.columns]),
         len(frame),
         request.rows_for(d),
-        weights=_weigher(frame, labels, choice, given),
+        weights=_weigher(frame, position, choice, given),
         source="table",
     )
     return Source(choice.columns if is_named else None, d, len(frame), read)
@@ -123,9 +124,9 @@ def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
 
 
 def _weigher(
-    frame: nw.DataFrame[Any], labels: list[str], choice: Choice, given: FloatArray | None
+    frame: nw.DataFrame[Any], position: dict[str, int], choice: Choice, given: FloatArray | None
 ) -> Take | None:
     if choice.weights is not None:
-        take = _taker(frame, [labels.index(choice.weights)])
+        take = _taker(frame, [position[choice.weights]])
         return lambda span: take(span)[:, 0].astype(np.float64, copy=False)
     return None if given is None else given.__getitem__

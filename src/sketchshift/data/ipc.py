@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data.batches import batch_blocks, fields_of, reading, share_of
-from sketchshift.data.blocks import Block, Source
+from sketchshift.data.batches import batch_blocks, fields_of, share_of
+from sketchshift.data.blocks import Block, Source, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
@@ -36,7 +36,7 @@ def open_ipc(path: Path, request: Request) -> Source:
         batches of the file form are mapped, so that not even those are copied.
     """
     where = str(path)
-    with path.open("rb") as file:
+    with reading(where), path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(b"FEA1"):
         msg = f"cannot read {where}: it is Feather version 1. Rewrite it as Parquet or Arrow."
@@ -46,14 +46,18 @@ def open_ipc(path: Path, request: Request) -> Source:
 
 def _open_file(path: Path, request: Request) -> Source:
     where = str(path)
-    with reading(where), pa.memory_map(where) as file, pa.ipc.open_file(file) as reader:
+    with (
+        reading(where, pa.ArrowException),
+        pa.memory_map(where) as file,
+        pa.ipc.open_file(file) as reader,
+    ):
         schema, n_batches = reader.schema, reader.num_record_batches
         n = reader.count_rows()
     choice = choose(fields_of(schema), request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read() -> Iterator[Block]:
-        with reading(where):
+        with reading(where, pa.ArrowException):
             batches = _batches(path, _only(schema, choice), n_batches)
             yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))
 
@@ -69,18 +73,22 @@ def _batches(path: Path, options: Any, n_batches: int) -> Iterator[Any]:
 
 def _open_stream(path: Path, request: Request) -> Source:
     where = str(path)
-    with reading(where), pa.OSFile(where) as file, pa.ipc.open_stream(file) as reader:
+    with (
+        reading(where, pa.ArrowException),
+        pa.OSFile(where) as file,
+        pa.ipc.open_stream(file) as reader,
+    ):
         schema = reader.schema
     choice = choose(fields_of(schema), request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read() -> Iterator[Block]:
-        with reading(where), pa.OSFile(where) as file:
+        with reading(where, pa.ArrowException), pa.OSFile(where) as file:
             size = file.size()
             reader = pa.ipc.open_stream(file, options=_only(schema, choice))
 
             def done(_: int) -> float:
-                return min(1.0, (file.tell() + END_MARK_BYTES) / size)
+                return min(1.0, float((file.tell() + END_MARK_BYTES) / size))
 
             yield from batch_blocks(reader, choice, rows, source=where, done=done)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchshift._typing import RealArray
 from sketchshift.data.arrays import check_dtype, check_shape, native
-from sketchshift.data.blocks import Source, Take, sliced
+from sketchshift.data.blocks import Source, Take, reading, sliced
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
 
@@ -46,14 +46,14 @@ def open_npy(path: Path, request: Request) -> Source:
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError, OSError) as cause:
-        if "Python objects" in str(cause):
+    with reading(str(path), EOFError, ValueError):
+        try:
+            return np.lib.format.open_memmap(path, mode="r")
+        except ValueError as cause:
+            if "Python objects" not in str(cause):
+                raise
             msg = f"cannot read {path} of dtype object. Save numbers: X.astype(float)."
-        else:
-            msg = f"cannot read {path}: it seems damaged or incomplete ({cause})."
-        raise DataError(msg) from cause
+    raise DataError(msg)
 
 
 def _windows(path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]]) -> Take:
@@ -63,7 +63,8 @@ def _windows(path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]]
     def take(span: slice) -> RealArray:
         offset = begin + span.start * d * dtype.itemsize
         shape = (span.stop - span.start, d)
-        return native(np.memmap(path, dtype, mode="r", offset=offset, shape=shape))
+        with reading(str(path), ValueError):
+            return native(np.memmap(path, dtype, mode="r", offset=offset, shape=shape))
 
     return take
 

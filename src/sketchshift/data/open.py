@@ -26,6 +26,7 @@ def open_source(
     data: Any,
     *,
     columns: Sequence[str] | None = None,
+    default_columns: Sequence[str] | None = None,
     weights: str | ArrayLike | None = None,
     block_rows: int | None = None,
 ) -> Source:
@@ -40,6 +41,9 @@ def open_source(
         .ipc, .npy); or an iterable whose items are any of these but paths.
     columns : sequence of str, optional
         Names of the columns to deliver, in this order. Default: all but the weights.
+    default_columns : sequence of str, optional
+        Names to take when ``columns`` is None and the data has names; data without names
+        is then read by position.
     weights : str or array of shape (N,), optional
         Column of weights, or the weights themselves where the length is known.
     block_rows : int, optional
@@ -56,7 +60,7 @@ def open_source(
     DataError
         If this cannot be read as rows of numbers with the columns asked for.
     """
-    request = make_request(columns, weights, block_rows)
+    request = make_request(columns, weights, block_rows, default_columns)
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchshift.data.batches import batch_blocks, fields_of, reading, share_of
-from sketchshift.data.blocks import Block, Source
+from sketchshift.data.batches import batch_blocks, fields_of, share_of
+from sketchshift.data.blocks import Block, Source, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.request import Request
 
@@ -35,7 +36,7 @@ def open_parquet(path: Path, request: Request) -> Source:
         however large the row groups are.
     """
     where = str(path)
-    with reading(where), _open(path) as file:
+    with reading(where, pa.ArrowException), _open(path) as file:
         fields, n = fields_of(file.schema_arrow), file.metadata.num_rows
     choice = choose(fields, request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
@@ -49,6 +50,6 @@ def _open(path: Path) -> Any:
 
 def _read(path: Path, choice: Choice, rows: int, n: int) -> Iterator[Block]:
     where = str(path)
-    with reading(where), _open(path) as file:
+    with reading(where, pa.ArrowException), _open(path) as file:
         batches = file.iter_batches(batch_size=rows, columns=choice.names)
         yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))

@@ -30,6 +30,7 @@ class Request:
     columns: tuple[str, ...] | None = None
     weights: str | FloatArray | None = None
     block_rows: int | None = None
+    names_needed: bool = True
 
     def rows_for(self, n_features: int) -> int:
         """Rows per block: as asked, or about 4 MiB of float64."""
@@ -39,7 +40,7 @@ class Request:
 
     def refuse_names(self, what: str) -> None:
         """Names were asked of data that has none."""
-        if self.columns is not None:
+        if self.columns is not None and self.names_needed:
             msg = (
                 f"cannot choose columns={list(self.columns)} by name: {what} has no column "
                 "names. Select columns by slicing, as in X[:, [0, 3]]."
@@ -78,9 +79,15 @@ def make_request(
     columns: Sequence[str] | None,
     weights: str | ArrayLike | None,
     block_rows: int | None,
+    default_columns: Sequence[str] | None = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
-    return Request(_checked_columns(columns), _checked_weights(weights), _checked_rows(block_rows))
+    return Request(
+        _checked_columns(default_columns if columns is None else columns),
+        _checked_weights(weights),
+        _checked_rows(block_rows),
+        names_needed=columns is not None,
+    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -112,12 +119,13 @@ def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None:
     if weights is None or isinstance(weights, str):
         return weights
-    array = np.asarray(weights)
+    try:
+        array = np.asarray(weights)
+        found = f"an array of shape {array.shape} and dtype {array.dtype}"
+    except ValueError as cause:  # nested lists of unequal length
+        array, found = np.empty((0, 0)), f"{type(weights).__name__} ({cause})"
     if array.ndim != 1 or array.dtype.kind not in "biuf":
-        msg = (
-            "weights must be a column name or a 1-d array of numbers. "
-            f"Got an array of shape {array.shape} and dtype {array.dtype} instead."
-        )
+        msg = f"weights must be a column name or a 1-d array of numbers. Got {found} instead."
         raise DataError(msg)
     return array.astype(np.float64, copy=False)
 

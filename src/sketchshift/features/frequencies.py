@@ -61,7 +61,7 @@ class Frequencies:
 
     @cached_property
     def largest(self) -> float:
-        """Length in turns of the longest frequency: \\|<x', turns>\\| <= largest \\|x'\\|."""
+        """Length in turns of the longest frequency: |<x', turns>| <= largest |x'|."""
         if self.structure is not None:
             return self.structure.largest
         return float(np.sqrt(np.square(self.turns, dtype=np.float64).sum(axis=0).max()))
@@ -102,7 +102,8 @@ def _adapted_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
     half_square = minus_log[..., 0] + np.where(u[..., 2] < 0.2, minus_log[..., 1], 0.0)
     accepted = u[..., 3] * (1.0 + 0.25 * half_square) < np.sqrt(1.0 + 0.5 * half_square)
     first = np.argmax(accepted, axis=1)  # 0 where none is: probability 1e-100
-    return np.sqrt(2.0 * half_square[np.arange(len(j)), first])
+    radius: FloatArray = np.sqrt(2.0 * half_square[np.arange(len(j)), first])
+    return radius
 
 
 LAWS: dict[str, _Radius] = {

@@ -116,7 +116,7 @@ def logarithm(x: FloatArray) -> FloatArray:
 def exponential(x: FloatArray) -> FloatArray:
     """Exponential of numbers in [-700, 700], from IEEE operations alone; error 1e-15.
 
-    x = n log 2 + r, \\|r\\| <= log(2) / 2; the series of exp(r) up to r^14 / 14!.
+    x = n log 2 + r, |r| <= log(2) / 2; the series of exp(r) up to r^14 / 14!.
     """
     n = np.rint(x * 1.4426950408889634)
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sketchshift._typing import Float32Array
+from sketchshift._typing import Float32Array, FloatArray
 from sketchshift.features.stream import signs as draw_random_signs
 
 __all__ = ["MIN_FEATURES", "Structure", "draw_signs", "padded_size"]
@@ -79,7 +79,7 @@ class Structure:
         return (self.signs < 0).tobytes() + np.ascontiguousarray(self.radii, dtype="<f4").tobytes()
 
 
-def _hadamard(y: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _hadamard(y: FloatArray) -> FloatArray:
     """Walsh-Hadamard transform of the rows, unnormalised."""
     from scipy.linalg import hadamard
 

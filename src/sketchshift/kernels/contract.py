@@ -48,7 +48,7 @@ SINE = np.float32(2.0**BITS) * np.array(
     ],
     dtype=np.float32,
 )
-"""2**BITS sin(2 pi r) = r S(r^2) for \\|r\\| <= 1/4, lowest degree first, error 0.7 units."""
+"""2**BITS sin(2 pi r) = r S(r^2) for |r| <= 1/4, lowest degree first, error 0.7 units."""
 
 COSINE = np.float32(2.0**BITS) * np.array(
     [
@@ -61,7 +61,7 @@ COSINE = np.float32(2.0**BITS) * np.array(
     ],
     dtype=np.float32,
 )
-"""2**BITS cos(2 pi r) = C(r^2) for \\|r\\| <= 1/4, lowest degree first, error 0.5 units."""
+"""2**BITS cos(2 pi r) = C(r^2) for |r| <= 1/4, lowest degree first, error 0.5 units."""
 
 ROUND_TO_HALF_TURNS = 1.5 * 2.0**22
 """A float32 beside this number has a last bit worth half a turn."""
@@ -97,7 +97,7 @@ class Accumulator(Protocol):
         Parameters
         ----------
         rows : array of shape (n, d), float32 or float64
-            IN. Normalised rows, \\|<x', turns>\\| below ``PHASE_LIMIT``. The dtype is the
+            IN. Normalised rows, |<x', turns>| below ``PHASE_LIMIT``. The dtype is the
             precision of the phases.
         weights : float32 array of shape (n,)
             IN. In [0, 1].

@@ -67,14 +67,14 @@ def fused_multiply_add(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDA
 def _horner(coefficients: Float32Array, u: Float32Array) -> Float32Array:
     value = np.full_like(u, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
-        value = fused_multiply_add(value, u, coefficient)
+        value = fused_multiply_add(value, u, np.full(1, coefficient))
     return value
 
 
 def integer_waves(t: RealArray, weights: Float32Array) -> tuple[IntArray, IntArray]:
     """Integers that phases of ``t`` turns add with these weights: of the cosine, of the sine.
 
-    Half turns are taken off exactly; the rest r, \\|r\\| <= 1/4, is rounded to float32 and
+    Half turns are taken off exactly; the rest r, |r| <= 1/4, is rounded to float32 and
     enters the polynomials; an odd number of half turns turns both signs round.
     """
     magic = t.dtype.type(ROUND_TO_HALF_TURNS if t.dtype == np.float32 else 1.5 * 2.0**51)
@@ -83,7 +83,7 @@ def integer_waves(t: RealArray, weights: Float32Array) -> tuple[IntArray, IntArr
     sign = np.where(np.rint(2 * half_turns).astype(np.int64) & 1, np.float32(-1), np.float32(1))
     u = r * r
     waves = _horner(COSINE, u), _horner(SINE, u) * r
-    magic32 = np.float32(ROUND_TO_INTEGERS)
+    magic32 = np.full(1, ROUND_TO_INTEGERS, dtype=np.float32)
     cosine, sine = (
         (fused_multiply_add(wave, sign * weights, magic32) - magic32).astype(np.int64)
         for wave in waves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchshift._typing import FloatArray, IntArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.data import Block
 from sketchshift.errors import InvalidRowsError
 from sketchshift.features import SketchSpec
@@ -17,7 +17,7 @@ _SHOWN = 5
 def split_invalid(
     X: FloatArray,
     rows: FloatArray,
-    is_valid: IntArray,
+    is_valid: BoolArray,
     spec: SketchSpec,
     block: Block,
     first: int,
@@ -30,16 +30,17 @@ def split_invalid(
     Rows out of reach are always refused: leaving them out would change what the sketch
     means. Rows with NaN or infinity are left out when ``skip``.
     """
-    is_finite = np.isfinite(X).all(axis=1)
+    is_finite = np.asarray(np.isfinite(X).all(axis=1))
     is_far = is_finite & ~is_valid
     offset = block.first_row + first
     if is_far.any():
         at = int(np.argmax(is_far))
+        k = int(np.argmax(np.abs(rows[at])))
         msg = (
             f"row {offset + at} of {block.source} lies too far out: after normalisation its "
-            f"largest entry is {np.abs(rows[at]).max():.4g} ({_name(int(np.argmax(np.abs(rows[at]))), columns)}), "
-            f"and this spec reaches {spec.reach:.4g}. Choose center and scale nearer to the data "
-            "or a larger bandwidth, or drop the row."
+            f"largest entry is {rows[at, k]:.4g} ({_name(k, columns)}), and this spec reaches "
+            f"{spec.reach:.4g}. Choose center and scale nearer to the data or a larger bandwidth, "
+            "or drop the row."
         )
         raise InvalidRowsError(msg)
     if not skip:
@@ -49,7 +50,7 @@ def split_invalid(
 
 def _not_finite(
     X: FloatArray,
-    is_finite: IntArray,
+    is_finite: BoolArray,
     source: str,
     offset: int,
     columns: tuple[str, ...] | None,

@@ -80,7 +80,10 @@ class Sketch:
     def z(self) -> ComplexArray:
         r"""The sketch as the paper has it, shape (m,).
 
-        .. math:: z_j = \frac{1}{\sqrt m} \, \frac{\sum_i w_i e^{\mathrm{i}\langle\omega_j, x'_i\rangle}}{\sum_i w_i}
+        .. math::
+
+            z_j = \frac{1}{\sqrt m} \,
+            \frac{\sum_i w_i e^{\mathrm{i}\langle\omega_j, x'_i\rangle}}{\sum_i w_i}
 
         with all weights 1 unless there are sample weights or a tilt.
         """
@@ -160,7 +163,7 @@ class Sketch:
         self, other: object, verb: str, operation: Callable[[Totals, Totals], Totals]
     ) -> Sketch:
         if not isinstance(other, Sketch):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         if self.fingerprint != other.fingerprint or self.spec != other.spec:
             msg = (
                 f"cannot {verb} sketches taken with different specs:\n"

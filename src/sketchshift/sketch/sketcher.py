@@ -47,8 +47,8 @@ class Sketcher:
     >>> import numpy as np, sketchshift as ss
     >>> spec = ss.SketchSpec(n_features=3, sketch_size=60, bandwidth=1.0)
     >>> X = np.arange(300.0).reshape(100, 3) / 100
-    >>> sketcher = ss.Sketcher(spec)
-    >>> sketcher.update(X).remove(X[20:50]).sketch() == ss.sketch(np.delete(X, slice(20, 50), 0), spec)
+    >>> kept = ss.Sketcher(spec).update(X).remove(X[:30]).sketch()
+    >>> kept == ss.sketch(X[30:], spec)
     True
     """
 
@@ -217,7 +217,7 @@ def _open(data: Any, spec: SketchSpec, columns: Sequence[str] | None, sample_wei
             "`columns` out, or make a spec for these columns."
         )
         raise DataError(msg)
-    return open_source(data, columns=columns, weights=sample_weight)
+    return open_source(data, columns=columns, default_columns=spec.columns, weights=sample_weight)
 
 
 def _reporting(source: Source, progress: Progress | None) -> Iterator[Block]:

@@ -1,8 +1,9 @@
 """The integers of a sketch while rows come in.
 
 A *measure* is a row of wide integers: the total weight, the sums of the columns, those of
-the rests that rounding left of them, and the sums of their products. There is one of the rows as they are and, with a tilt, one of the rows
-times their tilt. Python's own integers hold them, so they never overflow.
+the rests that rounding left of them, and the sums of their products. There is one of the
+rows as they are and, with a tilt, one of the rows times their tilt. Python's own integers
+hold them, so they never overflow.
 """
 
 from __future__ import annotations

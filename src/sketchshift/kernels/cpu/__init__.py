@@ -6,8 +6,10 @@ import numpy as np
 
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
-from sketchshift.kernels.cpu import decoding, rows
+from sketchshift.kernels.cpu.decoding import correlate
 from sketchshift.kernels.cpu.dense import DenseAccumulator
+from sketchshift.kernels.cpu.moment_sums import moments
+from sketchshift.kernels.cpu.rows import normalise
 from sketchshift.kernels.cpu.structured import StructuredAccumulator
 
 __all__ = ["KERNEL", "CpuKernel"]
@@ -22,9 +24,9 @@ class CpuKernel:
         self, X: FloatArray, center: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        normalised, squared_norms = np.empty(X.shape), np.empty(len(X))
-        rows.normalise(np.ascontiguousarray(X), center, scale, normalised, squared_norms)
-        return normalised, squared_norms
+        rows, squared_norms = np.empty(X.shape), np.empty(len(X))
+        normalise(np.ascontiguousarray(X), center, scale, rows, squared_norms)
+        return rows, squared_norms
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
@@ -35,16 +37,16 @@ class CpuKernel:
         return StructuredAccumulator(signs, radii)
 
     def moments(
-        self, rows_: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return rows.moments(rows_, factors, unit, full=full)
+        return moments(rows, factors, unit, full=full)
 
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return decoding.correlate(points, turns, residual)
+        return correlate(points, turns, residual)
 
 
 KERNEL = CpuKernel()

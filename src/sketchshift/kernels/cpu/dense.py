@@ -43,12 +43,10 @@ def _add_group(
         d = shape[1]
         phase = simd.vector(FLOAT) if is_float else simd.vector(DOUBLE, LANES // 2)
         parts = LANES // phase.count
-        zero = simd.constant(simd.vector(INT32), 0)
-        sums = [
-            [cgutils.alloca_once_value(builder, zero) for _ in range(2)] for _ in range(VECTORS)
-        ]
+        zero, start = simd.constant(simd.vector(INT32), 0), simd.constant(phase, 0.0)
+        sums = [[simd.variable(builder, zero) for _ in range(2)] for _ in range(VECTORS)]
         t = [
-            [[cgutils.alloca_once(builder, phase) for _ in range(parts)] for _ in range(VECTORS)]
+            [[simd.variable(builder, start) for _ in range(parts)] for _ in range(VECTORS)]
             for _ in range(ROWS)
         ]
         with cgutils.for_range_slice(builder, first, stop, INT64(ROWS), inc=True) as (row, _):

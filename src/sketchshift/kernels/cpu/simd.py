@@ -41,6 +41,7 @@ __all__ = [
     "load",
     "rest_and_sign",
     "store",
+    "variable",
     "vector",
     "weighted_integers",
 ]
@@ -72,9 +73,9 @@ def jit_reordered(function: F) -> F:
     return cast(F, numba.njit(nogil=True, cache=True, fastmath=flags)(function))
 
 
-def intrinsic(function: F) -> F:
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function that writes its own instructions."""
-    return cast(F, numba.extending.intrinsic(function))
+    return numba.extending.intrinsic(function)
 
 
 def vector(element: Any, lanes: int = LANES) -> Any:
@@ -85,6 +86,11 @@ def vector(element: Any, lanes: int = LANES) -> Any:
 def constant(type_: Any, value: float) -> Any:
     """A vector with the same number in each lane."""
     return ir.Constant(type_, [ir.Constant(type_.element, value)] * type_.count)
+
+
+def variable(builder: Any, value: Any) -> Any:
+    """A place that holds a vector and may be stored to again; it becomes a register."""
+    return cgutils.alloca_once_value(builder, value)  # type: ignore[no-untyped-call]
 
 
 def broadcast(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
@@ -100,13 +106,14 @@ def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     bits = 32 if a.type.element == FLOAT else 64
     name = f"llvm.fma.v{a.type.count}f{bits}"
     signature = ir.FunctionType(a.type, [a.type] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [a, b, c])
+    fma = cgutils.get_or_insert_function(builder.module, signature, name)  # type: ignore[no-untyped-call]
+    return builder.call(fma, [a, b, c])
 
 
 def array_data(context: Any, builder: Any, type_: Any, value: Any) -> tuple[Any, list[Any]]:
     """Pointer to the first element of a numba array, and its shape."""
     array = context.make_array(type_)(context, builder, value)
-    return array.data, cgutils.unpack_tuple(builder, array.shape, type_.ndim)
+    return array.data, [builder.extract_value(array.shape, i) for i in range(type_.ndim)]
 
 
 def load(builder: Any, data: Any, index: Any, type_: Any) -> Any:
@@ -153,7 +160,7 @@ def rest_and_sign(builder: Any, parts: list[Any]) -> tuple[Any, Any]:
 
 
 def cos_sin(builder: Any, rest: Any) -> tuple[Any, Any]:
-    """2**BITS times cosine and sine of ``rest`` turns, \\|rest\\| <= 1/4."""
+    """2**BITS times cosine and sine of ``rest`` turns, |rest| <= 1/4."""
     u = builder.fmul(rest, rest)
     values = []
     for coefficients in (COSINE, SINE):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from sketchshift._typing import Float32Array, IntArray, RealArray
 from sketchshift.kernels.contract import BITS
@@ -135,7 +136,7 @@ def _add_rows(
     weights: Float32Array,  # IN  (n,)
     signs: RealArray,  # IN  (blocks, 3, D), in the dtype of rows
     radii: Float32Array,  # IN  (m,)
-    sums: IntArray,  # IN/OUT  int32 (m, 2, LANES)
+    sums: NDArray[np.int32],  # IN/OUT  (m, 2, LANES)
 ) -> None:
     n, d = rows.shape
     size = signs.shape[2]

@@ -1,0 +1,179 @@
+"""Moments of rows as exact integers: sums of integers in float64, below 2^53."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift.kernels.contract import LIMB_BITS, MOMENT_BITS
+from sketchshift.kernels.cpu import simd
+from sketchshift.kernels.cpu.simd import DOUBLE, INT64
+
+__all__ = ["moments"]
+
+STRIP = 64  # rows at a time: with 64 columns they stay in the nearest cache
+EXACT = 2.0**52  # integers whose squares sum up to no more have exact sums of products
+DOUBLES = simd.LANES // 2
+TALL, WIDE = 4, 2 * DOUBLES  # a tile of products: its sums stay in eight registers
+
+
+@simd.jit
+def _round(
+    values: FloatArray,  # IN  (size,)
+    per_unit: float,  # IN  a power of two
+    rounded: FloatArray,  # OUT  (size,)
+    rests: FloatArray,  # OUT  (size,)
+) -> None:
+    """Fill in rint(v) and rint(2**LIMB_BITS (v - rint(v))), v = K x."""
+    for i in range(len(values)):
+        value = values[i] * per_unit
+        rounded[i] = np.rint(value)
+        rests[i] = np.rint((value - rounded[i]) * 2.0**LIMB_BITS)
+
+
+@simd.jit_reordered
+def _sum_of_squares(values: FloatArray) -> float:
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i] * values[i]
+    return total
+
+
+def _emit_loop(context: Any, builder: Any, signature: Any, arguments: Any, tall: int) -> Any:
+    """Add sums over rows of a[row, i : i + tall] (or of 1) times b[row, j : j + WIDE]."""
+    (x, _), (y, _), (out, _) = (
+        simd.array_data(context, builder, signature.args[k], arguments[k]) for k in (0, 1, 6)
+    )
+    i, j, d, n = arguments[2:6]
+    type_ = simd.vector(DOUBLE, DOUBLES)
+    places = [(r, h, INT64(r * WIDE + h * DOUBLES)) for r in range(max(tall, 1)) for h in range(2)]
+    sums = [simd.variable(builder, simd.load(builder, out, at, type_)) for _, _, at in places]
+    with cgutils.for_range(builder, n) as loop:
+        start = builder.mul(loop.index, d)
+        at = builder.add(start, j)
+        right = [simd.load(builder, y, builder.add(at, INT64(h * DOUBLES)), type_) for h in (0, 1)]
+        left = [simd.constant(type_, 1.0)]
+        if tall:
+            at = [builder.add(start, builder.add(i, INT64(r))) for r in range(tall)]
+            values = [builder.load(builder.gep(x, [place])) for place in at]
+            left = [simd.broadcast(builder, value, DOUBLES) for value in values]
+        for total, (r, h, _) in zip(sums, places, strict=True):
+            builder.store(simd.fma(builder, left[r], right[h], builder.load(total)), total)
+    for total, (_, _, at) in zip(sums, places, strict=True):
+        simd.store(builder, builder.load(total), out, at)
+    return context.get_dummy_value()
+
+
+@simd.intrinsic
+def _add_tile(typing_context: Any, a: Any, b: Any, i: Any, j: Any, d: Any, n: Any, out: Any) -> Any:
+    """Add the sums over rows of a[row, i + r] b[row, j + c] to out (TALL, WIDE)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _emit_loop(context, builder, signature, arguments, TALL)
+
+    return types.void(a, b, i, j, d, n, out), generate
+
+
+@simd.intrinsic
+def _add_line(typing_context: Any, a: Any, b: Any, i: Any, j: Any, d: Any, n: Any, out: Any) -> Any:
+    """Add the sums over rows of b[row, j + c] to out (WIDE,)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _emit_loop(context, builder, signature, arguments, 0)
+
+    return types.void(a, b, i, j, d, n, out), generate
+
+
+@simd.jit
+def _add_columns(values: FloatArray, d: int, n: int, lines: FloatArray) -> None:
+    """Add the columns of n rows of d integers, followed by slack, to lines (tiles, WIDE)."""
+    for j in range(0, d, WIDE):
+        _add_line(values, values, 0, j, d, n, lines[j // WIDE])
+
+
+@simd.jit
+def _add_products(
+    a: FloatArray,  # IN  (n d + slack,) integers, row by row
+    b: FloatArray,  # IN  (n d + slack,)
+    d: int,
+    n: int,
+    full: bool,
+    tiles: FloatArray,  # IN/OUT  (tiles, TALL, WIDE)
+) -> None:
+    at = 0
+    for i in range(0, d, TALL):
+        for j in range(i, d if full else i + 1, WIDE):
+            _add_tile(a, b, i, j, d, n, tiles[at])
+            at += 1
+
+
+@simd.jit
+def _flush(tiles: FloatArray, d: int, full: bool, sums: IntArray) -> None:
+    """Move the products in tiles to sums (d (d + 1) / 2,) or (d,), as integers."""
+    at = 0
+    for i in range(0, d, TALL):
+        for j in range(i, d if full else i + 1, WIDE):
+            for p in range(i, min(i + TALL, d)):
+                for q in range(max(p, j), min(j + WIDE, d) if full else p + 1):
+                    place = p * d - p * (p - 1) // 2 + q - p if full else p
+                    sums[place] += np.int64(tiles[at, p - i, q - j])
+            at += 1
+    tiles[:] = 0.0
+
+
+@simd.jit
+def _add_moments(
+    plain: FloatArray,  # IN  (n d,) rows times factors
+    roots: FloatArray,  # IN  (n d,) rows times roots of factors
+    alike: bool,  # IN  the two are equal
+    d: int,
+    per_unit: float,  # IN  a power of two
+    full: bool,
+    limbs: IntArray,  # IN/OUT  (3, 2 d + number of products)
+) -> None:
+    size = STRIP * d
+    products = limbs[:, 2 * d :]
+    rounded, rests = np.zeros((2, size + TALL + WIDE))
+    lines = np.zeros((2, -(-d // WIDE), WIDE))
+    tiles = np.zeros((-(-d // TALL) * (-(-d // WIDE) if full else 1), TALL, WIDE))
+    pending = 0.0
+    for first in range(0, len(plain), size):
+        n = min(size, len(plain) - first) // d
+        _round(plain[first : first + n * d], per_unit, rounded, rests)
+        _add_columns(rounded, d, n, lines[0])
+        _add_columns(rests, d, n, lines[1])
+        if not alike:
+            _round(roots[first : first + n * d], per_unit, rounded, rests)
+        squares = _sum_of_squares(rounded[: n * d])
+        if pending + squares > EXACT:
+            _flush(tiles, d, full, products[0])
+            pending = 0.0
+        if squares <= EXACT:
+            _add_products(rounded, rounded, d, n, full, tiles)
+            pending += squares
+            continue
+        high = np.rint(rounded * 2.0**-LIMB_BITS)  # long integers: in two halves
+        low = rounded - high * 2.0**LIMB_BITS
+        for a, b, limb in ((low, low, 0), (low, high, 1), (high, low, 1), (high, high, 2)):
+            _add_products(a, b, d, n, full, tiles)
+            _flush(tiles, d, full, products[limb])
+    _flush(tiles, d, full, products[0])
+    for k in range(d):
+        limbs[0, k] += np.int64(lines[0, k // WIDE, k % WIDE])
+        limbs[0, d + k] += np.int64(lines[1, k // WIDE, k % WIDE])
+
+
+def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool) -> IntArray:
+    """See :class:`~sketchshift.kernels.contract.Kernel`."""
+    d = rows.shape[1]
+    limbs = np.zeros((3, 2 * d + (d * (d + 1) // 2 if full else d)), dtype=np.int64)
+    plain = roots = np.ascontiguousarray(rows).ravel()
+    if factors is not None:
+        plain = (factors[:, None] * rows).ravel()
+        roots = (np.sqrt(factors)[:, None] * rows).ravel()
+    _add_moments(plain, roots, factors is None, d, 2.0**MOMENT_BITS / unit, full, limbs)
+    return limbs
