@@ -7,6 +7,7 @@ nullable columns into NaN and decimals into floats.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,7 @@ def open_frame(data: Any, request: Request) -> Source:
     is_named = all(isinstance(name, str) for name in frame.columns)
     if not is_named:
         request.refuse_names("the table (its labels are not all text)")
+        request = replace(request, columns=None)
     labels = [str(name) for name in frame.columns]
     position = {label: j for j, label in enumerate(labels)}
     fields = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sketchshift.features.frequencies import Frequencies, draw_frequencies
-from sketchshift.features.spec import SketchSpec, Tilt
+from sketchshift.features.spec import SketchSpec
+from sketchshift.features.tilt import Tilt
 
 __all__ = ["Frequencies", "SketchSpec", "Tilt", "draw_frequencies"]

@@ -31,7 +31,7 @@ __all__ = ["FAR", "LAWS", "Frequencies", "draw_frequencies"]
 FAR = 100.0
 """Bandwidths beyond the range reach up to FAR times its upper end."""
 
-_BLOCK = 1 << 20  # normal numbers held at a time
+_BLOCK = 1 << 20  # random numbers held at a time
 _MAX_TRIES = 64  # a radius is refused with probability below 0.03 each time
 _Radius = Callable[[int, NDArray[Any], FloatArray], FloatArray]
 
@@ -164,7 +164,7 @@ def draw_frequencies(
     """
     turns = None if structured else np.empty((d, m), dtype=np.float32)
     radii = np.empty(m)
-    step = max(1, _BLOCK // d)
+    step = max(1, _BLOCK // max(d, 4 * _MAX_TRIES))
     for first in range(0, m, step):
         j = np.arange(first, min(first + step, m))
         g = normals(seed, j, d)

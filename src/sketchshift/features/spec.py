@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,8 +26,10 @@ from sketchshift._validation import (
     parameter_error,
 )
 from sketchshift.errors import SpecError
+from sketchshift.features.checks import CALLER, check_bandwidth, check_scale, check_vector
 from sketchshift.features.frequencies import LAWS, Frequencies, draw_frequencies
 from sketchshift.features.structured import MIN_FEATURES
+from sketchshift.features.tilt import Tilt
 from sketchshift.kernels import BITS, MOMENT_BITS, PHASE_LIMIT
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "MAX_NUMBERS",
     "MAX_SKETCH_SIZE",
     "SketchSpec",
-    "Tilt",
 ]
 
 MAX_FEATURES = 2**20
@@ -45,44 +45,6 @@ MAX_SKETCH_SIZE = 2**24
 MAX_NUMBERS = 2**31  # d m for frequencies drawn one by one
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
 _SCHEMA = 1
-_CALLER = "SketchSpec"
-
-
-@dataclass(frozen=True)
-class Tilt:
-    r"""A weight computed from the row alone, larger for far points.
-
-    .. math:: t(x) = \min(\mathrm{cap},\; 1/2 + |x'|^2 / (2 \, \mathrm{radius}^2))
-
-    Parameters
-    ----------
-    radius : float
-        In the units of the normalised data x'; the root of its total variance gives a mean
-        weight of 1.
-    cap : float
-        The largest weight, from 1 to 65536. The integers keep 22 - ceil(log2(cap)) bits.
-    """
-
-    radius: float
-    cap: float = 16.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "radius", check_number("Tilt", "radius", self.radius, low=1e-150, high=1e150)
-        )
-        object.__setattr__(
-            self, "cap", check_number("Tilt", "cap", self.cap, low=1.0, high=2.0**16)
-        )
-
-    @property
-    def exponent(self) -> int:
-        """The least e with cap <= 2**e: weights enter the integers divided by 2**e."""
-        return math.ceil(math.log2(self.cap))
-
-    def __call__(self, squared_norms: FloatArray) -> FloatArray:
-        """Weights of rows with these squared norms of x'; two roundings, then the cap."""
-        per_square = 0.5 / (self.radius * self.radius)
-        return np.minimum(squared_norms * per_square + 0.5, self.cap)
 
 
 @dataclass(frozen=True)
@@ -146,24 +108,24 @@ class SketchSpec:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        d = check_integer(_CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
-        m = check_integer(_CALLER, "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)
+        d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
+        m = check_integer(CALLER, "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)
         checked: dict[str, Any] = {
             "n_features": d,
             "sketch_size": m,
-            "bandwidth": _check_bandwidth(self.bandwidth),
-            "seed": check_integer(_CALLER, "seed", self.seed, 0, 2**64 - 1),
-            "law": check_choice(_CALLER, "law", self.law, LAWS),
-            "structured": check_flag(_CALLER, "structured", self.structured),
-            "center": _check_vector("center", self.center, d),
-            "scale": _check_scale(self.scale, d),
-            "far_share": check_number(_CALLER, "far_share", self.far_share, low=0.0, high=1.0),
-            "precision": check_choice(_CALLER, "precision", self.precision, ("float32", "float64")),
+            "bandwidth": check_bandwidth(self.bandwidth),
+            "seed": check_integer(CALLER, "seed", self.seed, 0, 2**64 - 1),
+            "law": check_choice(CALLER, "law", self.law, LAWS),
+            "structured": check_flag(CALLER, "structured", self.structured),
+            "center": check_vector("center", self.center, d),
+            "scale": check_scale(self.scale, d),
+            "far_share": check_number(CALLER, "far_share", self.far_share, low=0.0, high=1.0),
+            "precision": check_choice(CALLER, "precision", self.precision, ("float32", "float64")),
         }
         if self.columns is not None:
-            checked["columns"] = check_names(_CALLER, "columns", self.columns, d)
+            checked["columns"] = check_names(CALLER, "columns", self.columns, d)
         if self.tilt is not None and not isinstance(self.tilt, Tilt):
-            raise parameter_error(_CALLER, "tilt", "a Tilt or None", self.tilt)
+            raise parameter_error(CALLER, "tilt", "a Tilt or None", self.tilt)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_together()
@@ -217,9 +179,9 @@ class SketchSpec:
 
     @property
     def moment_unit(self) -> float:
-        """The power of two just below the (lowest) bandwidth: unit of the moments' integers."""
+        """Unit of the moments' integers: the power of two just below (low) bandwidth / sqrt(d)."""
         low = self.bandwidth[0] if isinstance(self.bandwidth, tuple) else self.bandwidth
-        return math.ldexp(1.0, math.frexp(low)[1] - 1)
+        return math.ldexp(1.0, math.frexp(low / math.sqrt(self.n_features))[1] - 1)
 
     @cached_property
     def reach(self) -> float:
@@ -246,7 +208,7 @@ class SketchSpec:
 
     def prefix(self, sketch_size: int) -> SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
-        check_integer(_CALLER + ".prefix", "sketch_size", sketch_size, 1, self.sketch_size)
+        check_integer(CALLER + ".prefix", "sketch_size", sketch_size, 1, self.sketch_size)
         return dataclasses.replace(self, sketch_size=sketch_size)
 
     def describe(self) -> str:
@@ -261,6 +223,7 @@ class SketchSpec:
             "center",
             "scale",
             "tilt",
+            "far_share",
             "precision",
         )
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
@@ -321,41 +284,15 @@ class SketchSpec:
         tilt = content.get("tilt")
         if tilt is not None:
             if not isinstance(tilt, dict) or set(tilt) != {"radius", "cap"}:
-                raise parameter_error(_CALLER, "tilt", "an object with radius and cap", tilt)
+                raise parameter_error(CALLER, "tilt", "an object with radius and cap", tilt)
             content["tilt"] = Tilt(**tilt)
         return cls(**content)
 
 
-def _check_bandwidth(value: Any) -> float | tuple[float, float]:
-    def check(number: Any) -> float:
-        return check_number(_CALLER, "bandwidth", number, low=1e-150, high=1e150)
-
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
-        return check(value)
-    if len(value) != 2:
-        raise parameter_error(_CALLER, "bandwidth", "a number or a pair (low, high)", value)
-    low, high = check(value[0]), check(value[1])
-    if not low < high:
-        raise parameter_error(_CALLER, "bandwidth", "a pair (low, high) with low < high", value)
-    return low, high
-
-
-def _check_vector(name: str, value: Any, d: int) -> tuple[float, ...] | None:
-    if value is None:
-        return None
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or len(value) != d:
-        raise parameter_error(_CALLER, name, f"{d} numbers, one a column, or None", value)
-    return tuple(check_number(_CALLER, name, number, low=-1e150, high=1e150) for number in value)
-
-
-def _check_scale(value: Any, d: int) -> float | tuple[float, ...] | None:
-    if value is None or isinstance(value, Sequence | np.ndarray):
-        numbers = _check_vector("scale", value, d)
-        positive = [
-            check_number(_CALLER, "scale", n, low=1e-150, high=1e150) for n in numbers or ()
-        ]
-        return tuple(positive) if numbers is not None else None
-    return check_number(_CALLER, "scale", value, low=1e-150, high=1e150)
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 @lru_cache(maxsize=4)

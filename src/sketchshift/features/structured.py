@@ -80,7 +80,11 @@ class Structure:
 
 
 def _hadamard(y: FloatArray) -> FloatArray:
-    """Walsh-Hadamard transform of the rows, unnormalised."""
-    from scipy.linalg import hadamard
-
-    return np.asarray(y @ hadamard(y.shape[1], dtype=np.float64))
+    """Walsh-Hadamard transform of the rows, unnormalised: sums of integers, so exact."""
+    stride = 1
+    while stride < y.shape[1]:
+        pairs = y.reshape(len(y), -1, 2, stride)
+        a, b = pairs[:, :, 0], pairs[:, :, 1]
+        y = np.stack([a + b, a - b], axis=2).reshape(y.shape)
+        stride *= 2
+    return y

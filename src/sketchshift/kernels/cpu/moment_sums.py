@@ -16,7 +16,9 @@ from sketchshift.kernels.cpu.simd import DOUBLE, INT64
 __all__ = ["moments"]
 
 STRIP = 64  # rows at a time: with 64 columns they stay in the nearest cache
+STRIPS = 64  # strips at a time whose columns have exact sums: 2^12 integers of at most 2^40
 EXACT = 2.0**52  # integers whose squares sum up to no more have exact sums of products
+SHORT = 2.0**44  # squares of a row, in the mean of a strip: 2^18 such rows fit a limb of int64
 DOUBLES = simd.LANES // 2
 TALL, WIDE = 4, 2 * DOUBLES  # a tile of products: its sums stay in eight registers
 
@@ -96,6 +98,15 @@ def _add_columns(values: FloatArray, d: int, n: int, lines: FloatArray) -> None:
 
 
 @simd.jit
+def _flush_columns(lines: FloatArray, d: int, sums: IntArray) -> None:
+    """Move the sums and rests in lines (2, tiles, WIDE) to sums, as integers."""
+    for k in range(d):
+        sums[k] += np.int64(lines[0, k // WIDE, k % WIDE])
+        sums[d + k] += np.int64(lines[1, k // WIDE, k % WIDE])
+    lines[:] = 0.0
+
+
+@simd.jit
 def _add_products(
     a: FloatArray,  # IN  (n d + slack,) integers, row by row
     b: FloatArray,  # IN  (n d + slack,)
@@ -146,13 +157,15 @@ def _add_moments(
         _round(plain[first : first + n * d], per_unit, rounded, rests)
         _add_columns(rounded, d, n, lines[0])
         _add_columns(rests, d, n, lines[1])
+        if (first // size + 1) % STRIPS == 0:
+            _flush_columns(lines, d, limbs[0])
         if not alike:
             _round(roots[first : first + n * d], per_unit, rounded, rests)
         squares = _sum_of_squares(rounded[: n * d])
         if pending + squares > EXACT:
             _flush(tiles, d, full, products[0])
             pending = 0.0
-        if squares <= EXACT:
+        if squares <= n * SHORT:
             _add_products(rounded, rounded, d, n, full, tiles)
             pending += squares
             continue
@@ -162,9 +175,7 @@ def _add_moments(
             _add_products(a, b, d, n, full, tiles)
             _flush(tiles, d, full, products[limb])
     _flush(tiles, d, full, products[0])
-    for k in range(d):
-        limbs[0, k] += np.int64(lines[0, k // WIDE, k % WIDE])
-        limbs[0, d + k] += np.int64(lines[1, k // WIDE, k % WIDE])
+    _flush_columns(lines, d, limbs[0])
 
 
 def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool) -> IntArray:

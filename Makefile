@@ -1,0 +1,54 @@
+# The only list of commands. `make test` and `make demo` set up what they need by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# One thread for BLAS and OpenMP: the products here are small.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export SKETCHSHIFT_DATA
+
+.PHONY: setup demo test test-slow lint bench docs clean
+
+setup: $(VENV)/dev.done
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.done: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing sketchshift with its plots (once) ..."
+	$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/dev.done: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing sketchshift with its development tools (once) ..."
+	$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/demo.done
+
+$(VENV)/docs.done: $(VENV)/dev.done
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+demo: $(VENV)/demo.done  ## the main job on real data, with a picture
+	$(BIN)/sketchshift demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## everything CI asks for
+	$(BIN)/python -m pytest
+
+test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
+	$(BIN)/python -m pytest -m slow
+
+bench: setup  ## ratios against baselines of the same run
+	$(BIN)/python benchmarks/bench_sketch.py
+
+docs: $(VENV)/docs.done
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

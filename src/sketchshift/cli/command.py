@@ -1,0 +1,79 @@
+"""What all commands share: ``--json``, ``--debug``, and one sentence for a failure.
+
+Takes the function of a command; hands a click command to ``main``. Exceptions raised on
+purpose become ``Error: ...`` and exit status 1. Others stay tracebacks: they are bugs.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import Any, TypeVar
+
+import click
+
+from sketchshift.errors import SketchshiftError
+
+__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DEBUG = "sketchshift.debug"
+
+
+def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_DEBUG] = True
+
+
+_debug: dict[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": _remember_debug,
+    "help": "Show the traceback of an error.",
+}
+
+
+def debug_option(function: F) -> F:
+    """Add ``--debug`` to a group."""
+    return click.option("--debug", **_debug)(function)
+
+
+class Command(click.Command):
+    """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = keep_lines(self.help)
+        about = "Print the facts as one JSON object."
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=about))
+        self.params.append(click.Option(["--debug"], **_debug))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a deliberate exception ends it with exit status 1."""
+        try:
+            return super().invoke(ctx)
+        except (SketchshiftError, OSError) as error:
+            is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
+            if is_broken_pipe or ctx.meta.get(_DEBUG):
+                raise
+            raise click.ClickException(sentence(error)) from error
+
+
+def command(function: Callable[..., Any]) -> Command:
+    """Make a command of a function; its docstring is the help."""
+    return click.command(cls=Command)(function)
+
+
+def keep_lines(text: str | None) -> str | None:
+    """Help in which click leaves the lines under the heading "Examples" as they are."""
+    return text and re.sub(r"\n\nExamples\n-+\n", "\n\n\b\nExamples:\n", cleandoc(text))
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, without Python's own decoration of operating system errors."""
+    if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}."
+    return str(error)

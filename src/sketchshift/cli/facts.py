@@ -1,0 +1,121 @@
+"""The facts a command reports: the same ones to people and to machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketch
+
+__all__ = ["aligned", "next_step", "number", "report", "sketch_facts", "spec_facts", "wrote"]
+
+
+def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print the facts as one JSON object, or the lines that tell them.
+
+    Parameters
+    ----------
+    facts : mapping
+        Numbers, texts, lists and mappings of them. NaN and infinity become null.
+    lines : iterable of str
+        The same facts for a person.
+    as_json : bool
+        Which of the two.
+    """
+    if as_json:
+        click.echo(json.dumps(_finite(facts), allow_nan=False))
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def spec_facts(spec: SketchSpec) -> dict[str, Any]:
+    """What a spec says, defaults included; cheap, without the fingerprint."""
+    tilt = None if spec.tilt is None else {"radius": spec.tilt.radius, "cap": spec.tilt.cap}
+    return {
+        "n_features": spec.n_features,
+        "columns": spec.columns,
+        "sketch_size": spec.sketch_size,
+        "bandwidth": spec.bandwidth,
+        "seed": spec.seed,
+        "law": spec.law,
+        "structured": spec.structured,
+        "far_share": spec.far_share,
+        "precision": spec.precision,
+        "center": spec.center,
+        "scale": spec.scale,
+        "tilt": tilt,
+    }
+
+
+def sketch_facts(sketch: Sketch, n_bytes: int) -> dict[str, Any]:
+    """What a sketch holds, beside its numbers."""
+    counts = {
+        "rows": sketch.count,
+        "left_out": sketch.n_invalid,
+        "total_weight": sketch.total_weight,
+        "bytes": n_bytes,
+        "fingerprint": sketch.fingerprint,
+    }
+    return counts | spec_facts(sketch.spec)
+
+
+def wrote(output: str, sketch: Sketch, n_bytes: int) -> list[str]:
+    """The sentence that says what was written."""
+    weight = sketch.total_weight
+    weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
+    left_out = f", {sketch.n_invalid:,} left out" if sketch.n_invalid else ""
+    return [
+        f"Wrote {output}: {sketch.count:,} rows{weighed} x {sketch.spec.n_features:,} columns "
+        f"in {n_bytes:,} bytes{left_out}."
+    ]
+
+
+def next_step(*arguments: str | Path) -> str:
+    """The line that names the command to run next, quoted for a shell."""
+    return "Next: sketchshift " + shlex.join(str(argument) for argument in arguments)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+    """Lines of a table: cells padded to the widest of their column, two blanks between.
+
+    Parameters
+    ----------
+    rows : sequence of rows of str
+        All of one length.
+    right : bool
+        Whether all columns but the first are set flush right, as numbers are.
+
+    Returns
+    -------
+    lines : list of str
+        Without blanks at their ends.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def pad(i: int, cell: str) -> str:
+        return cell.rjust(widths[i]) if right and i else cell.ljust(widths[i])
+
+    return ["  ".join(pad(i, cell) for i, cell in enumerate(row)).rstrip() for row in rows]
+
+
+def number(value: float) -> str:
+    """Six significant digits; a dash where there is no number."""
+    return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,115 @@
+"""Paths on the command line: outputs that can be written, sketches meant by a glob.
+
+An output is checked before the data is read: a pass of hours must not end in "no such
+folder". Neither may it replace one of its own inputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sketchshift.errors import DataError, SpecError
+from sketchshift.features import SketchSpec
+
+__all__ = ["check_output", "data_files", "read_spec", "sketch_files"]
+
+
+def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
+    """The file to write, symbolic links followed, once it is sure that it can be written.
+
+    Parameters
+    ----------
+    output : str
+        As the user gave it.
+    inputs : sequence of Path
+        Files that are read; the output must not be one of them.
+
+    Returns
+    -------
+    target : Path
+        Nothing has been written to it yet.
+    """
+    target = Path(output).expanduser().resolve()
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "not a regular file"
+        raise DataError(f"cannot write {output!r}: it is {kind}. Give the name of a file.")
+    if not target.parent.is_dir():
+        fact = f"there is no folder {str(target.parent)!r}"
+        raise DataError(f"cannot write {output!r}: {fact}. Make it first.")
+    if any(path.resolve() == target for path in inputs):
+        msg = f"the output {output!r} is also an input. Write to another file."
+        raise click.UsageError(msg)
+    try:
+        with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", dir=target.parent):
+            pass
+    except OSError as error:
+        msg = f"cannot write {output!r}: {error.strerror}. Choose another folder or name."
+        raise DataError(msg) from error
+    return target
+
+
+def data_files(data: Sequence[str]) -> list[Path]:
+    """Files meant by paths, folders and globs of data."""
+    from sketchshift.data.files import expand
+
+    return [file for path in data for file in expand(path)]
+
+
+def sketch_files(paths: Sequence[str]) -> list[Path]:
+    """Files meant by paths and quoted globs of sketches, each once.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        A path that does not exist and holds ``*``, ``?`` or ``[`` is a glob.
+
+    Returns
+    -------
+    files : list of Path
+        Those of a glob sorted by name. A file given twice is misuse, since its rows would
+        count twice.
+    """
+    files = [file for path in paths for file in _expand(path)]
+    seen: set[Path] = set()
+    for file in files:
+        if file.resolve() in seen:
+            msg = f"{str(file)!r} is given twice, and its rows would count twice. Give it once."
+            raise click.UsageError(msg)
+        seen.add(file.resolve())
+    return files
+
+
+def read_spec(path: str | Path) -> SketchSpec:
+    """The spec in a plan file; what is wrong with it is said with its name."""
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        hint = "Write one with `sketchshift plan`."
+        raise DataError(f"cannot read the plan {str(path)!r}: {error.strerror}. {hint}") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: a plan must be JSON, and this is not text.") from error
+    try:
+        return SketchSpec.from_json(text)
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from error
+
+
+def _expand(path: str) -> list[Path]:
+    given = Path(path).expanduser()
+    if given.is_dir():
+        hint = f"Give its files, as in '{given / '*.sketch'}'."
+        raise DataError(f"{path!r} is a folder, not a sketch. {hint}")
+    if given.exists() or not any(sign in path for sign in "*?["):
+        if not given.exists():
+            raise DataError(f"there is no sketch {path!r}.")
+        return [given]
+    pattern = str(given.relative_to(given.anchor))
+    matches = sorted(Path(given.anchor).glob(pattern), key=Path.as_posix)
+    files = [match for match in matches if match.is_file() and not match.name.startswith(".")]
+    if not files:
+        raise DataError(f"no sketch matches {path!r}.")
+    return files

@@ -1,0 +1,130 @@
+"""``sketchshift inspect``: what is inside a sketch or a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import aligned, next_step, number, report, sketch_facts, spec_facts
+from sketchshift.cli.files import read_spec
+from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketch, load
+
+__all__ = ["inspect"]
+
+SHOWN = 20
+"""Columns listed for a person; ``--json`` lists all."""
+
+
+@command
+@click.argument("file")
+def inspect(file: str, as_json: bool) -> None:
+    """Show what is inside FILE: a sketch, or the plan of one.
+
+    Rows, columns with their mean and standard deviation in the units of the data, and the
+    spec. Two sketches merge if and only if their fingerprints are equal.
+
+    Examples
+    --------
+      sketchshift inspect day1.sketch
+      sketchshift inspect plan.json --json
+
+    Then: `sketchshift merge day1.sketch day2.sketch -o both.sketch`, or with a plan
+    `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
+    """
+    path = Path(file).expanduser()
+    if path.is_dir() or not path.exists():
+        fact = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"{file!r} {fact}. Give a .sketch or a plan's .json file.")
+    if _is_plan(path):
+        spec = read_spec(path)
+        about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_facts(spec)
+        step = next_step("sketch", "DATA", "--plan", file, "-o", "day1.sketch")
+        report(about, [*_table(about), "", step], as_json=as_json)
+        return
+    facts = _inspect_sketch(file, path)
+    step = next_step("merge", file, "OTHER.sketch", "-o", "all.sketch")
+    report(facts, [*_table(facts), "", *_columns(facts["statistics"]), "", step], as_json=as_json)
+
+
+def _is_plan(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
+
+
+def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
+    sketch, head = load(path), path.read_bytes()[8:10]
+    facts: dict[str, Any] = {"file": file, "kind": "sketch"}
+    facts |= sketch_facts(sketch, path.stat().st_size)
+    facts["format_version"] = int.from_bytes(head, "little")
+    facts["statistics"] = _statistics(sketch)
+    return facts
+
+
+def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
+    deviations = np.sqrt(np.diagonal(sketch.covariance))
+    rows = zip(_names(sketch.spec), sketch.mean, deviations, strict=True)
+    return [
+        {"column": name, "mean": float(mean), "standard_deviation": float(deviation)}
+        for name, mean, deviation in rows
+    ]
+
+
+def _names(spec: SketchSpec) -> Sequence[str]:
+    return spec.columns or [f"column {i}" for i in range(spec.n_features)]
+
+
+def _table(facts: Mapping[str, Any]) -> list[str]:
+    rows = [(facts["kind"], facts["file"])]
+    if facts["kind"] == "sketch":
+        rows += [
+            ("rows", f"{facts['rows']:,}"),
+            ("left out", f"{facts['left_out']:,}"),
+            ("total weight", f"{facts['total_weight']:,.10g}"),
+            ("file size", f"{facts['bytes']:,} bytes"),
+            ("format version", str(facts["format_version"])),
+        ]
+    bandwidth = facts["bandwidth"]
+    ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
+    rows += [
+        ("columns", _shortened(facts["columns"], f"{facts['n_features']:,} without names")),
+        ("sketch size m", f"{facts['sketch_size']:,}"),
+        ("law", facts["law"] + (", structured" if facts["structured"] else "")),
+        ("bandwidth", " to ".join(map(number, ends))),
+        ("far share", number(facts["far_share"])),
+        ("seed", str(facts["seed"])),
+        ("precision", facts["precision"]),
+        ("center", _shortened(facts["center"], "0")),
+        ("scale", _shortened(facts["scale"], "1")),
+        ("tilt", _tilt(facts["tilt"])),
+        ("fingerprint", facts["fingerprint"]),
+    ]
+    return aligned(rows)
+
+
+def _tilt(tilt: Mapping[str, float] | None) -> str:
+    return "none" if tilt is None else f"radius {number(tilt['radius'])}, cap {number(tilt['cap'])}"
+
+
+def _shortened(values: Any, default: str) -> str:
+    """Values between commas, the first eight of them."""
+    if values is None:
+        return default
+    values = values if isinstance(values, tuple) else (values,)
+    shown = [value if isinstance(value, str) else number(value) for value in values[:8]]
+    more = f" and {len(values) - 8:,} more" if len(values) > 8 else ""
+    return ", ".join(shown) + more
+
+
+def _columns(statistics: Sequence[Mapping[str, Any]]) -> list[str]:
+    cells = [("column", "mean", "standard deviation")]
+    for row in statistics[:SHOWN]:
+        cells.append((row["column"], number(row["mean"]), number(row["standard_deviation"])))
+    more = len(statistics) - SHOWN
+    return aligned(cells, right=True) + [f"and {more:,} more: see --json"] * (more > 0)

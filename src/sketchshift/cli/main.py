@@ -1,0 +1,52 @@
+"""The group of commands, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import sketchshift
+from sketchshift.cli.command import debug_option, keep_lines
+from sketchshift.cli.demo import demo
+from sketchshift.cli.inspect import inspect
+from sketchshift.cli.merge import merge
+from sketchshift.cli.plan import plan
+from sketchshift.cli.sketch import sketch
+from sketchshift.cli.subtract import subtract
+
+__all__ = ["main"]
+
+
+class _InOrder(click.Group):
+    """Lists the commands in the order in which they are used."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = keep_lines(self.help)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(sketchshift.__version__, prog_name="sketchshift")
+@debug_option
+def main() -> None:
+    """Read data once into a few kilobytes that add and subtract exactly.
+
+    Examples
+    --------
+      sketchshift demo
+      sketchshift sketch points.csv -o day1.sketch --bandwidth 0.3
+
+    Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
+    2 misuse.
+    """
+
+
+for _command in (demo, plan, sketch, merge, subtract, inspect):
+    main.add_command(_command)

@@ -1,0 +1,46 @@
+"""``sketchshift merge``: the sketch of all the data from the sketches of its parts."""
+
+from __future__ import annotations
+
+import click
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
+from sketchshift.cli.files import check_output, sketch_files
+from sketchshift.sketch import load
+
+__all__ = ["merge"]
+
+
+@command
+@click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
+def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
+    """Add sketches of parts of a dataset.
+
+    The result is the sketch of all their rows together, bit for bit as if they had been
+    read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob;
+    one sketch is in memory at a time.
+
+    Examples
+    --------
+      sketchshift merge day1.sketch day2.sketch -o both.sketch
+      sketchshift merge 'day*.sketch' -o week.sketch --json
+
+    Then: `sketchshift inspect week.sketch`. To take a part out again:
+    `sketchshift subtract`.
+    """
+    files = sketch_files(sketches)
+    target = check_output(output, files)
+    total = load(files[0])
+    for file in files[1:]:
+        total = total + load(file)
+    total.save(target)
+    size = target.stat().st_size
+    facts = {"command": "merge", "output": output, "merged": [str(file) for file in files]}
+    lines = [
+        f"Merged {len(files)} sketches.",
+        *wrote(output, total, size),
+        next_step("inspect", output),
+    ]
+    report(facts | sketch_facts(total, size), lines, as_json=as_json)

@@ -1,0 +1,148 @@
+"""``sketchshift sketch``: the one pass over the data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
+from sketchshift.cli.files import check_output, data_files, read_spec
+from sketchshift.cli.spec_options import (
+    build_spec,
+    columns_option,
+    flags_given,
+    schema_of,
+    spec_options,
+)
+from sketchshift.features import SketchSpec
+
+__all__ = ["sketch"]
+
+
+@command
+@click.argument("data", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
+@click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
+@spec_options
+@columns_option
+@click.option("--weights", metavar="COLUMN", help="Column that holds the weights of the rows.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Default: the processors at hand. The bytes do not depend on it.",
+)
+@click.option(
+    "--kernel",
+    type=click.Choice(["auto", "cpu", "reference"]),
+    default="auto",
+    show_default=True,
+    help="Where the features are summed. The bytes do not depend on it.",
+)
+@click.option(
+    "--on-invalid",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="Refuse rows with missing or infinite values, or leave them out and count them.",
+)
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
+)
+@click.pass_context
+def sketch(
+    ctx: click.Context,
+    /,
+    data: tuple[str, ...],
+    output: str,
+    plan: str | None,
+    columns: tuple[str, ...] | None,
+    weights: str | None,
+    threads: int | None,
+    kernel: str,
+    on_invalid: str,
+    progress: bool | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Read DATA once and write its sketch.
+
+    DATA is one or more files (.parquet, .csv, .tsv, .arrow, .npy), folders or quoted globs,
+    read block by block: memory does not grow with the number of rows. The sketch is the sum
+    over all rows of m random Fourier features, in exact integers: the same data gives the
+    same bytes, however it is cut into files.
+
+    Examples
+    --------
+      sketchshift sketch points.csv -o day1.sketch --bandwidth 0.3
+      sketchshift sketch 'part-*.parquet' -o day1.sketch --plan plan.json --weights w
+
+    Then: `sketchshift inspect day1.sketch`. To join sketches taken on several machines or
+    days: `sketchshift merge`.
+    """
+    from sketchshift.cli.progress import reading_progress
+    from sketchshift.sketch import sketch as read_once
+
+    _check_flags(plan, flags, flags_given(ctx))
+    target = check_output(output, data_files(data))
+    spec = _spec(plan, flags, data[0], columns, weights)
+    start = time.perf_counter()
+    with reading_progress("Reading", show=progress) as advance:
+        result = read_once(
+            list(data),
+            spec,
+            columns=_names_to_read(data, spec, columns),
+            sample_weight=weights,
+            n_threads=threads,
+            on_invalid=on_invalid,
+            kernel=kernel,
+            progress=advance,
+        )
+    seconds = time.perf_counter() - start
+    result.save(target)
+    size = target.stat().st_size
+    rate = (result.count + result.n_invalid) / seconds
+    pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
+    read = f"Read once in {seconds:.2f} s, {rate:,.0f} rows/s."
+    lines = [*wrote(output, result, size), read, next_step("inspect", output)]
+    report(pace | sketch_facts(result, size), lines, as_json=as_json)
+
+
+def _check_flags(plan: str | None, flags: dict[str, Any], given: Sequence[str]) -> None:
+    if plan is not None and given:
+        msg = (
+            f"give --plan or the flags of a spec, not both: {', '.join(given)} cannot change "
+            "what the plan says. Write another plan with `sketchshift plan`."
+        )
+        raise click.UsageError(msg)
+    if plan is None and flags["bandwidth"] is None:
+        msg = "give --plan plan.json, or at least the bandwidth: --bandwidth 0.3."
+        raise click.UsageError(msg)
+
+
+def _spec(
+    plan: str | None,
+    flags: dict[str, Any],
+    first: str,
+    columns: tuple[str, ...] | None,
+    weights: str | None,
+) -> SketchSpec:
+    if plan is not None:
+        return read_spec(plan)
+    d, names = schema_of(first, columns, weights)
+    return build_spec(flags, n_features=d, columns=names)
+
+
+def _names_to_read(
+    data: Sequence[str], spec: SketchSpec, columns: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """The columns of the plan, unless the files are arrays that have no names."""
+    if columns is not None or spec.columns is None:
+        return columns
+    has_names = any(not file.name.lower().endswith(".npy") for file in data_files(data))
+    return spec.columns if has_names else None

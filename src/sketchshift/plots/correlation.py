@@ -1,0 +1,195 @@
+r"""The correlation function of a sketch over the plane of two columns.
+
+Takes a sketch; hands an image, or axes of matplotlib. The data is not needed: with one
+bandwidth, f_z is the kernel density of the rows, up to a constant and to the error of m
+random features.
+
+Symbols
+-------
+d, m      dimension of a row, sketch size
+c         a point of the plane, in the units of the data
+f_z(c)    Re<z, A delta_c>, the correlation of the sketch with that of a Dirac at c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.errors import MissingDependencyError
+from sketchshift.kernels import select_kernel
+from sketchshift.sketch import Sketch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["correlation_image", "draw_correlation", "plot_correlation", "require_matplotlib"]
+
+_BLOCK_BYTES = 1 << 25  # of features at a time
+_LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\rangle$"
+
+
+def correlation_image(
+    sketch: Sketch,
+    *,
+    columns: Sequence[int | str] = (0, 1),
+    resolution: int = 200,
+    lower: Sequence[float] | None = None,
+    upper: Sequence[float] | None = None,
+) -> tuple[FloatArray, tuple[float, float, float, float]]:
+    r"""The correlation function on a grid of the plane of two columns.
+
+    .. math:: f_z(c) = \mathrm{Re}\,\langle z, \mathcal A \delta_c\rangle
+              = \frac{1}{\sqrt m} \sum_j \mathrm{Re}\,
+              \bar z_j e^{\mathrm{i}\langle\omega_j, c'\rangle}
+
+    with c' the point c, normalised as the rows were. With more than two columns this is a
+    cut, not a marginal: the other coordinates of c are those of the sketch's mean.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least two columns and one row.
+    columns : pair of int or str
+        Horizontal and vertical column, by position, or by name where the spec has names.
+    resolution : int
+        Pixels each way.
+    lower, upper : pair of float or None
+        Corners of the box in the units of the data; None takes the mean minus or plus three
+        standard deviations, from the sketch itself.
+
+    Returns
+    -------
+    image : array of shape (resolution, resolution)
+        Values at the centers of the pixels; ``image[0]`` is the lowest row.
+    extent : tuple of float
+        Edges (xmin, xmax, ymin, ymax) in the units of the data, as ``imshow`` takes them.
+
+    Notes
+    -----
+    O(resolution^2 m) time; memory is bounded by blocks of 32 MB.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> from sketchshift.plots import correlation_image
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5))
+    >>> image, extent = correlation_image(s, resolution=50)
+    >>> image.shape
+    (50, 50)
+    """
+    i, j = _positions(sketch, columns)
+    n = check_integer("correlation_image", "resolution", resolution, 1, 2**14)
+    low, high = _box(sketch, (i, j), lower, upper)
+    steps = (np.arange(n) + 0.5) / n
+    x, y = (low[k] + (high[k] - low[k]) * steps for k in (0, 1))
+    spec, z, turns = sketch.spec, sketch.z, sketch.frequencies.turns
+    correlate, mean = select_kernel().correlate, sketch.mean
+    values = np.empty(n * n)
+    block = max(1, _BLOCK_BYTES // (8 * spec.sketch_size))
+    for first in range(0, n * n, block):
+        at = np.arange(first, min(first + block, n * n))
+        points = np.tile(mean, (len(at), 1))
+        points[:, i], points[:, j] = x[at % n], y[at // n]
+        normalised = (points - spec.center_vector) / spec.scale_vector
+        real, _ = correlate(normalised, turns, z)
+        values[at] = real.sum(axis=1, dtype=np.float64)
+    image = values.reshape(n, n) / np.sqrt(spec.sketch_size)
+    return image, (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+
+
+def plot_correlation(
+    sketch: Sketch,
+    ax: Axes | None = None,
+    *,
+    columns: Sequence[int | str] = (0, 1),
+    resolution: int = 200,
+    lower: Sequence[float] | None = None,
+    upper: Sequence[float] | None = None,
+) -> Axes:
+    """Draw the correlation function of a sketch: bright where the rows lie.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least two columns and one row.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure of pyplot.
+    columns, resolution, lower, upper
+        As in :func:`correlation_image`.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        Labelled with the names of the columns, with a colour bar.
+    """
+    require_matplotlib()
+    if ax is None:
+        from matplotlib import pyplot
+
+        ax = pyplot.subplots(layout="constrained")[1]
+    draw_correlation(sketch, ax, columns, resolution=resolution, lower=lower, upper=upper)
+    return ax
+
+
+def draw_correlation(
+    sketch: Sketch, ax: Axes, columns: Sequence[int | str] = (0, 1), **box: Any
+) -> None:
+    """Draw on the given axes, with labels and a colour bar."""
+    image, extent = correlation_image(sketch, columns=columns, **box)
+    shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
+    x, y = _positions(sketch, columns)
+    names = sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
+    ax.set(xlabel=_plain(names[x]), ylabel=_plain(names[y]))
+    ax.set_title(f"{sketch.count:,} rows in {sketch.spec.sketch_size:,} frequencies")
+    ax.figure.colorbar(shown, ax=ax, label=_LABEL)
+
+
+def require_matplotlib() -> None:
+    """Say which extra to install where matplotlib is not there."""
+    try:
+        import matplotlib as _  # noqa: F401
+    except ImportError as cause:
+        msg = 'plots need matplotlib. Run: pip install "sketchshift[plot]"'
+        raise MissingDependencyError(msg) from cause
+
+
+def _plain(name: str) -> str:
+    """A column name in which a dollar sign does not start a formula."""
+    return name.replace("$", r"\$")
+
+
+def _positions(sketch: Sketch, columns: Sequence[int | str]) -> tuple[int, int]:
+    d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
+    is_sound = len(found) == 2 and all(isinstance(c, int) and 0 <= c < d for c in found)
+    if not is_sound or found[0] == found[1]:
+        must = f"two different columns, positions from 0 to {d - 1}"
+        must += f" or names among {', '.join(map(repr, names[:8]))}" if names else ""
+        raise parameter_error("correlation_image", "columns", must, columns)
+    return int(found[0]), int(found[1])
+
+
+def _box(
+    sketch: Sketch,
+    columns: tuple[int, int],
+    lower: Sequence[float] | None,
+    upper: Sequence[float] | None,
+) -> tuple[FloatArray, FloatArray]:
+    chosen, spec = list(columns), sketch.spec
+    bandwidth = spec.bandwidth[1] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
+    reach = 3.0 * np.sqrt(np.diagonal(sketch.covariance)[chosen])
+    # rows that are all equal have no spread: show the kernel around them
+    reach = np.where(reach > 0, reach, 3.0 * bandwidth * spec.scale_vector[chosen])
+    mean = sketch.mean[chosen]
+    low = mean - reach if lower is None else np.asarray(lower, dtype=np.float64)
+    high = mean + reach if upper is None else np.asarray(upper, dtype=np.float64)
+    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
+        must = "pairs of numbers with lower < upper"
+        raise parameter_error("correlation_image", "lower, upper", must, (lower, upper))
+    return low, high

@@ -1,0 +1,82 @@
+"""Every public name is documented, in its docstring and in the reference."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import numpydoc.docscrape
+import pytest
+
+import sketchshift as ss
+
+ROOT = Path(__file__).parents[2]
+MODULES = [
+    importlib.import_module(info.name)
+    for info in pkgutil.walk_packages(ss.__path__, "sketchshift.")
+    if not info.name.endswith("__main__")
+]
+CLASSES = [getattr(ss, name) for name in ss.__all__ if inspect.isclass(getattr(ss, name))]
+FUNCTIONS = [getattr(ss, name) for name in ss.__all__ if inspect.isfunction(getattr(ss, name))]
+NOUNS = [c for c in CLASSES if not issubclass(c, Exception)]
+
+
+def public_methods(class_: type) -> list[object]:
+    members = vars(class_).items()
+    callables = (getattr(class_, name) for name, _ in members if not name.startswith("_"))
+    return [member for member in callables if inspect.isroutine(member)]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_name_a_module_offers_exists_and_is_sorted(module):
+    names = module.__all__
+
+    assert all(hasattr(module, name) for name in names)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_public_function_and_class_has_a_docstring(module):
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isroutine(thing):
+            assert inspect.getdoc(thing), f"{module.__name__}.{name}"
+
+
+@pytest.mark.parametrize("thing", [*NOUNS, *FUNCTIONS], ids=lambda thing: thing.__name__)
+def test_public_docstrings_describe_exactly_the_parameters(thing):
+    """The Parameters section and the signature name the same things."""
+    if thing is ss.Sketch:  # made by `sketch`, never by hand
+        return
+    documented = numpydoc.docscrape.NumpyDocString(inspect.getdoc(thing))["Parameters"]
+    names = [name for p in documented for name in p.name.replace("*", "").split(", ")]
+
+    assert names == list(inspect.signature(thing).parameters)
+
+
+@pytest.mark.parametrize("class_", NOUNS, ids=lambda class_: class_.__name__)
+def test_public_methods_describe_their_parameters(class_):
+    for method in public_methods(class_):
+        parameters = [p for p in inspect.signature(method).parameters if p not in ("self", "cls")]
+        text = inspect.getdoc(method) or ""
+        assert text, method
+        if parameters:
+            assert all(re.search(rf"\b{p}\b", text) for p in parameters), method
+
+
+@pytest.mark.parametrize("name", ss.__all__)
+def test_every_public_name_stands_in_the_reference(name):
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+    assert re.search(rf"\b{name}\b", reference)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_examples_in_docstrings_run(module):
+    results = doctest.testmod(module)
+
+    assert results.failed == 0

@@ -1,0 +1,89 @@
+"""The house plan is itself a test: imports point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "sketchshift"
+LAYERS = {
+    "errors": 0,
+    "_typing": 0,
+    "_validation": 0,
+    "kernels": 1,
+    "mixtures": 1,
+    "data": 2,
+    "features": 2,
+    "metrics": 2,
+    "sketch": 3,
+    "objective": 4,
+    "decoders": 5,
+    "estimators": 6,
+    "engines": 7,
+    "plots": 7,
+    "report": 7,
+    "experiments": 7,
+    "cli": 7,
+    "__init__": 8,
+    "__main__": 8,
+}
+EXCEPTIONS = {("_validation", "errors"), ("cli", "plots")}
+FILES = sorted(SRC.rglob("*.py"))
+
+
+def modules_imported_by(path: Path) -> set[str]:
+    """Modules of ours imported anywhere in a file, inside functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import in line {node.lineno}"
+            module = node.module or ""
+            names |= (
+                {f"{module}.{a.name}" for a in node.names} if module == "sketchshift" else {module}
+            )
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name for name in names if name.split(".")[0] == "sketchshift"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_point_one_way(path):
+    """A room imports lower layers only; the top rooms may use the public names like anybody."""
+    room = room_of(path)
+
+    for module in modules_imported_by(path):
+        other = module.split(".")[1] if "." in module else "__init__"
+        if other == room or (other not in LAYERS and LAYERS[room] >= 7):
+            continue
+        is_public = other == "__init__" and LAYERS[room] >= 7
+        is_lower = LAYERS[other] < LAYERS[room]
+        assert is_lower or is_public or (room, other) in EXCEPTIONS, f"{path} imports {module}"
+
+
+def test_every_room_has_its_layer():
+    assert {room_of(path) for path in FILES} <= set(LAYERS)
+
+
+def test_every_module_says_what_it_is_and_what_it_offers():
+    """A docstring, `from __future__ import annotations`, and a sorted __all__ of strings."""
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), path
+        assert "from __future__ import annotations" in text, path
+        if path.name != "__main__.py":
+            assert "__all__" in text, path
+
+
+def test_files_stay_short():
+    """Two hundred lines is the aim; beyond three hundred and fifty a file has two subjects."""
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
+
+    assert {path: n for path, n in lengths.items() if n > 350} == {}

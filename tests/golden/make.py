@@ -1,0 +1,55 @@
+"""Write the golden files of the current format version; run once per version, by hand.
+
+``python tests/golden/make.py`` refuses to replace a file: golden files are for ever.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import sketchshift as ss
+
+HERE = Path(__file__).parent
+SPECS = {
+    "v1_plain": ss.SketchSpec(n_features=2, sketch_size=8, bandwidth=0.3, seed=7),
+    "v1_tilted": ss.SketchSpec(
+        n_features=2,
+        sketch_size=8,
+        bandwidth=(0.1, 2.0),
+        seed=2**64 - 1,
+        far_share=0.25,
+        columns=("height", "weight"),
+        center=(0.5, -0.25),
+        scale=(1.5, 3.0),
+        tilt=ss.Tilt(radius=1.0, cap=6.0),
+    ),
+    "v1_structured": ss.SketchSpec(
+        n_features=65,
+        sketch_size=16,
+        bandwidth=4.0,
+        law="adapted_radius",
+        structured=True,
+        precision="float64",
+    ),
+}
+
+
+def data(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and weights made without any random generator."""
+    i = np.arange(20 * d, dtype=np.float64).reshape(20, d)
+    return np.mod(i * i * 0.37, 3.0) - 1.5, 0.25 + np.mod(np.arange(20) * 0.75, 2.0)
+
+
+def golden_sketch(name: str) -> ss.Sketch:
+    """The sketch that the file of that name must hold."""
+    spec = SPECS[name]
+    X, weights = data(spec.n_features)
+    return ss.sketch(X, spec, sample_weight=weights if spec.tilt else None)
+
+
+if __name__ == "__main__":
+    for name in SPECS:
+        with (HERE / f"{name}.sketch").open("xb") as file:
+            file.write(golden_sketch(name).to_bytes())

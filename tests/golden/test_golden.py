@@ -1,0 +1,39 @@
+"""Files written by every earlier version are read by this one, and written again alike."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import sketchshift as ss
+
+HERE = Path(__file__).parent
+_spec = importlib.util.spec_from_file_location("golden_make", HERE / "make.py")
+make = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make)
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.sketch")), ids=lambda path: path.stem)
+def test_a_golden_file_is_read_and_its_frequencies_are_drawn_again(path):
+    s = ss.load(path)
+
+    assert s.count == 20
+    assert s.frequencies.turns.shape == (s.spec.n_features, s.spec.sketch_size)
+
+
+@pytest.mark.parametrize("name", list(make.SPECS))
+def test_the_same_rows_still_give_the_bytes_of_the_golden_file(name):
+    """Kernels, stream, rounding, header: if any bit of them changes, this fails."""
+    assert make.golden_sketch(name).to_bytes() == (HERE / f"{name}.sketch").read_bytes()
+
+
+@pytest.mark.parametrize("name", list(make.SPECS))
+def test_the_reference_kernel_gives_the_bytes_of_the_golden_file(name):
+    spec = make.SPECS[name]
+    X, weights = make.data(spec.n_features)
+
+    s = ss.sketch(X, spec, sample_weight=weights if spec.tilt else None, kernel="reference")
+
+    assert s.to_bytes() == (HERE / f"{name}.sketch").read_bytes()

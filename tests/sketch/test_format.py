@@ -1,0 +1,206 @@
+"""The file: intact or refused, never believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.sketch import format as file_format
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.sketch"))
+CONSTANT = 1 << 20  # bytes a reader may allocate beside the file: JSON, small objects
+
+
+def forge(header: dict[str, object] | bytes, payload: bytes, version: int = 1) -> bytes:
+    """A file with a valid digest around any content."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = struct.pack("<8sHHI", file_format.MAGIC, version, 0, len(text)) + text + payload
+    return body + hashlib.blake2b(body, digest_size=32).digest()
+
+
+def header_of(data: bytes) -> tuple[dict[str, object], bytes]:
+    (length,) = struct.unpack_from("<I", data, 12)
+    return json.loads(data[16 : 16 + length]), data[16 + length : -32]
+
+
+def test_what_is_written_is_read_back_equal(spec, X):
+    s = ss.sketch(X, spec, sample_weight=np.linspace(0, 3, len(X)))
+
+    back = ss.Sketch.from_bytes(s.to_bytes())
+
+    assert back == s
+    assert back.to_bytes() == s.to_bytes()
+    assert back.spec == s.spec
+    assert back.count == s.count
+    np.testing.assert_array_equal(back.z, s.z)
+    np.testing.assert_array_equal(back.covariance, s.covariance)
+
+
+def test_an_empty_sketch_is_read_back_equal(spec):
+    empty = ss.Sketcher(spec).sketch()
+
+    assert ss.Sketch.from_bytes(empty.to_bytes()) == empty
+
+
+def test_bytes_like_objects_are_read_too(spec, X):
+    s = ss.sketch(X, spec)
+
+    assert ss.Sketch.from_bytes(bytearray(s.to_bytes())) == s
+    assert ss.Sketch.from_bytes(memoryview(s.to_bytes())) == s
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_every_flip_of_a_byte_is_noticed_and_allocates_little(path):
+    data = bytearray(path.read_bytes())
+
+    tracemalloc.start()
+    for at in range(len(data)):
+        data[at] ^= 1 << (at % 8)
+        with pytest.raises(ss.SketchFormatError):
+            ss.Sketch.from_bytes(bytes(data))
+        data[at] ^= 1 << (at % 8)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 4 * len(data) + CONSTANT
+    assert ss.Sketch.from_bytes(bytes(data))  # all flips are undone: it was the flips
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_every_truncation_is_noticed(path):
+    data = path.read_bytes()
+
+    for length in range(len(data)):
+        with pytest.raises(ss.SketchFormatError):
+            ss.Sketch.from_bytes(data[:length])
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(data + b"\0")
+
+
+@pytest.mark.parametrize("m", [10**12, 2**24, 2**24 + 1, 10**30])
+def test_a_header_that_announces_too_much_is_refused_at_once(m):
+    """Digest and all are valid: the lie itself has to be noticed, before any allocation."""
+    spec = {"schema": 1, "n_features": 2, "sketch_size": m, "bandwidth": 0.3}
+    header = {"count": 1, "fingerprint": "0" * 32, "n_invalid": 0, "spec": spec}
+
+    tracemalloc.start()
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(forge(header, b"\0" * 64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < CONSTANT
+
+
+def test_a_header_length_beyond_the_file_is_refused():
+    data = struct.pack("<8sHHI", file_format.MAGIC, 1, 0, 2**23) + b"{}" * 50
+
+    with pytest.raises(ss.SketchFormatError, match="header is longer than the file"):
+        ss.Sketch.from_bytes(data)
+
+
+def test_a_newer_version_is_refused_by_its_number(spec, X):
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+
+    with pytest.raises(ss.SketchFormatError, match=r"format version 2, .* Upgrade sketchshift"):
+        ss.Sketch.from_bytes(forge(header, payload, version=2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"count": -1},
+        {"count": True},
+        {"count": 1.5},
+        {"n_invalid": -3},
+        {"fingerprint": 7},
+        {"spec": []},
+        {"spec": {"schema": 1}},
+        {"extra": 0},
+    ],
+    ids=str,
+)
+def test_a_header_that_makes_no_sense_is_refused(change, spec, X):
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(forge(header | change, payload))
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"nan", b"[" * 100_000, b"\xff", b'{"count":1}'])
+def test_a_header_that_is_no_json_object_is_refused(text):
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(forge(text, b""))
+
+
+def test_integers_that_no_rows_could_leave_are_refused(spec, X):
+    """A total larger than the weight, or a weight that could overflow the next sum."""
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+    too_large = struct.pack("<q", 2**62) + payload[8:]
+
+    with pytest.raises(ss.SketchFormatError, match="not those of any rows"):
+        ss.Sketch.from_bytes(forge(header, too_large))
+
+
+@given(data=st.binary(max_size=200))
+@settings(deadline=None, max_examples=200)
+def test_noise_is_never_a_sketch(data):
+    for noise in (data, file_format.MAGIC + data):
+        with pytest.raises(ss.SketchFormatError):
+            ss.Sketch.from_bytes(noise)
+
+
+def test_load_names_the_damaged_file(tmp_path):
+    path = tmp_path / "day1.sketch"
+    path.write_bytes(b"not a sketch, but long enough to look at its first bytes")
+
+    with pytest.raises(ss.SketchFormatError, match=r"day1\.sketch: the first bytes"):
+        ss.load(path)
+
+
+def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path, spec, X):
+    path = tmp_path / "day1.sketch"
+    ss.sketch(X[:10], spec).save(path)
+    s = ss.sketch(X, spec)
+
+    s.save(path)
+
+    assert ss.load(path) == s
+    assert [p.name for p in tmp_path.iterdir()] == ["day1.sketch"]
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, spec, X, monkeypatch):
+    """The disk fills up while the new file is written."""
+    path = tmp_path / "day1.sketch"
+    old = ss.sketch(X[:10], spec)
+    old.save(path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file_format.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        ss.sketch(X, spec).save(path)
+
+    monkeypatch.undo()
+    assert ss.load(path) == old
+    assert [p.name for p in tmp_path.iterdir()] == ["day1.sketch"]
+
+
+def test_a_sketch_whose_frequencies_cannot_be_drawn_again_says_so(spec, X):
+    """Written elsewhere with another stream: it may be merged with its like, not decoded."""
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+    foreign = ss.Sketch.from_bytes(forge(header | {"fingerprint": "ab" * 16}, payload))
+
+    assert (foreign + foreign).count == 2 * len(X)
+    with pytest.raises(ss.SketchFormatError, match="frequencies abababab"):
+        _ = foreign.frequencies

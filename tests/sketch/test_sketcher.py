@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+
+SPEC = ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=1.0)
+
+
+def test_updates_add_up_and_can_be_chained(spec, X):
+    sketcher = ss.Sketcher(spec)
+
+    s = sketcher.update(X[:300]).update(X[300:]).sketch()
+
+    assert s == ss.sketch(X, spec)
+
+
+def test_a_sketch_taken_earlier_does_not_change_later(spec, X):
+    sketcher = ss.Sketcher(spec).update(X[:300])
+    early = sketcher.sketch()
+
+    sketcher.update(X[300:])
+
+    assert early == ss.sketch(X[:300], spec)
+
+
+def test_empty_batches_are_welcome_in_a_stream(X):
+    s = ss.Sketcher(SPEC).update(np.empty((0, 3))).update(X).sketch()
+
+    assert s == ss.sketch(X, SPEC)
+
+
+def test_no_rows_at_all_is_an_error():
+    with pytest.raises(ss.DataError, match="no rows to sketch"):
+        ss.sketch(np.empty((0, 3)), SPEC)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_rows_with_nan_or_infinity_are_named(X, bad, n_threads):
+    X[701, 2] = bad
+
+    with pytest.raises(ss.InvalidRowsError, match=rf"row 701 of array has {bad} in column 2"):
+        ss.sketch(X, SPEC, n_threads=n_threads)
+
+
+def test_bad_rows_of_later_blocks_are_named_by_their_place_in_the_source():
+    X = np.zeros((200_000, 3))
+    X[150_000, 1] = np.nan
+
+    with pytest.raises(ss.InvalidRowsError, match=r"row 150000 of array has nan in column 1"):
+        ss.sketch(X, SPEC)
+
+
+def test_bad_rows_are_named_by_column_when_there_are_names(X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["height", "weight", "age"])
+    frame.loc[5, "weight"] = np.nan
+
+    with pytest.raises(ss.InvalidRowsError, match=r"row 5 of table has nan in column 'weight'"):
+        ss.sketch(frame, SPEC)
+
+
+def test_a_refused_update_adds_nothing(X):
+    sketcher = ss.Sketcher(SPEC).update(X)
+    before = sketcher.sketch()
+    blocks = [X[:500].copy(), X[500:].copy()]
+    blocks[1][-1, 0] = np.nan
+
+    with pytest.raises(ss.InvalidRowsError):
+        sketcher.update(iter(blocks))
+    with pytest.raises(ss.RemovalError):
+        sketcher.remove(np.concatenate([X, X]))
+
+    assert sketcher.sketch() == before
+
+
+def test_bad_rows_can_be_left_out_and_counted(X):
+    dirty = X.copy()
+    dirty[[3, 700], [0, 1]] = [np.nan, np.inf]
+
+    s = ss.sketch(dirty, SPEC, on_invalid="skip")
+
+    assert s.count == 998
+    assert s.n_invalid == 2
+    clean = ss.sketch(np.delete(X, [3, 700], axis=0), SPEC)
+    np.testing.assert_array_equal(s.z, clean.z)
+    assert "2 left out" in repr(s)
+
+
+def test_forgetting_bad_rows_forgets_their_number_too(X):
+    dirty = X.copy()
+    dirty[3, 0] = np.nan
+    sketcher = ss.Sketcher(SPEC, on_invalid="skip").update(dirty)
+
+    s = sketcher.remove(dirty[:10]).sketch()
+
+    assert s == ss.sketch(X[10:], SPEC)
+
+
+def test_a_point_too_far_out_is_named_and_never_skipped(X):
+    """Beyond 2^20 turns the range reduction is no longer exact, so such rows are refused."""
+    X[12, 1] = 1e12
+
+    for on_invalid in ("raise", "skip"):
+        with pytest.raises(
+            ss.InvalidRowsError, match=r"row 12 of array lies too far out.*column 1"
+        ):
+            ss.sketch(X, SPEC, on_invalid=on_invalid)
+
+
+def test_rows_just_within_reach_are_sketched_exactly():
+    """At the limit the phases are near 2^20 turns: float64 phases must still be right."""
+    spec = ss.SketchSpec(1, 50, bandwidth=1.0, precision="float64")
+    X = np.array([[spec.reach * 0.999]])
+
+    z = ss.sketch(X, spec).z
+
+    t = X[0, 0] * spec.frequencies.turns[0].astype(float)
+    expected = np.exp(2j * np.pi * (t - np.rint(t))) / np.sqrt(50)
+    np.testing.assert_allclose(z, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, 2.0**40])
+def test_weights_that_make_no_sense_are_refused(X, bad):
+    weights = np.ones(len(X))
+    weights[17] = bad
+
+    with pytest.raises(ss.InvalidRowsError, match="row 17 of array has weight"):
+        ss.sketch(X, SPEC, sample_weight=weights)
+
+
+def test_a_total_weight_beyond_the_capacity_is_refused(X):
+    sketcher = ss.Sketcher(SPEC).update(X[:1], sample_weight=[2.0**39])
+
+    with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):
+        sketcher.update(X[:1], sample_weight=[2.0**39])
+    with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):
+        ss.sketch(X[:4], SPEC, sample_weight=np.full(4, 2.0**38.5))
+
+
+def test_weights_scale_the_sketch(X):
+    weights = np.random.default_rng(0).gamma(1.0, size=len(X))
+
+    s = ss.sketch(X, SPEC, sample_weight=weights)
+
+    features = np.exp(2j * np.pi * (X @ SPEC.frequencies.turns.astype(float))) / np.sqrt(20)
+    np.testing.assert_allclose(s.z, np.average(features, axis=0, weights=weights), atol=1e-6)
+    assert f"weight {s.total_weight:.6g}" in repr(s)
+
+
+def test_another_number_of_columns_is_refused_with_both_numbers(X):
+    with pytest.raises(ss.DataError, match=r"array has 2 columns, and the spec has n_features=3"):
+        ss.sketch(X[:, :2], SPEC)
+
+
+def test_columns_must_be_those_of_the_spec(X):
+    spec = ss.SketchSpec(3, 20, bandwidth=1.0, columns=("a", "b", "c"))
+
+    with pytest.raises(ss.DataError, match=r"are not those of the spec"):
+        ss.sketch({"a": 1}, spec, columns=["c", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_threads": 0}, "n_threads"),
+        ({"on_invalid": "ignore"}, "on_invalid"),
+        ({"kernel": "gpu"}, "no kernel named 'gpu'"),
+    ],
+)
+def test_parameters_are_checked(X, parameters, words):
+    with pytest.raises(ss.SpecError, match=words):
+        ss.sketch(X, SPEC, **parameters)
+
+
+def test_something_else_than_a_spec_is_refused(X):
+    with pytest.raises(ss.SpecError, match=r"'spec' parameter of Sketcher must be a SketchSpec"):
+        ss.sketch(X, {"bandwidth": 1.0})
+
+
+def test_progress_is_told_rows_and_share(X):
+    seen = []
+    X = np.tile(X, (200, 1))
+
+    ss.sketch(X, SPEC, progress=lambda n, share: seen.append((n, share)))
+
+    assert sum(n for n, _ in seen) == len(X)
+    assert seen[-1][1] == 1.0
