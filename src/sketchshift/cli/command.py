@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from collections.abc import Callable
 from inspect import cleandoc
 from typing import Any, TypeVar
@@ -72,8 +73,15 @@ def keep_lines(text: str | None) -> str | None:
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, without Python's own decoration of operating system errors."""
+    """What went wrong, in the words of the command line."""
     if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."
-    return str(error)
+    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, str(error))
+
+
+def _columns_flag(argument: re.Match[str]) -> str:
+    """``columns=['a', 'b']`` as it is typed here: ``--columns a,b``."""
+    names = re.findall(r"'([^']*)'", argument[1])
+    is_whole = ", ".join(map(repr, names)) == argument[1]
+    return f"--columns {shlex.quote(','.join(names)) if names and is_whole else 'NAMES'}"

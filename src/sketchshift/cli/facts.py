@@ -14,7 +14,16 @@ import click
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch
 
-__all__ = ["aligned", "next_step", "number", "report", "sketch_facts", "spec_facts", "wrote"]
+__all__ = [
+    "aligned",
+    "counted",
+    "next_step",
+    "number",
+    "report",
+    "sketch_facts",
+    "spec_facts",
+    "wrote",
+]
 
 
 def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -67,15 +76,20 @@ def sketch_facts(sketch: Sketch, n_bytes: int) -> dict[str, Any]:
     return counts | spec_facts(sketch.spec)
 
 
-def wrote(output: str, sketch: Sketch, n_bytes: int) -> list[str]:
+def wrote(output: str, sketch: Sketch, n_bytes: int) -> str:
     """The sentence that says what was written."""
     weight = sketch.total_weight
     weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
-    left_out = f", {sketch.n_invalid:,} left out" if sketch.n_invalid else ""
-    return [
-        f"Wrote {output}: {sketch.count:,} rows{weighed} x {sketch.spec.n_features:,} columns "
-        f"in {n_bytes:,} bytes{left_out}."
-    ]
+    left_out = f", {counted(sketch.n_invalid, 'row')} left out" if sketch.n_invalid else ""
+    columns = counted(sketch.spec.n_features, "column")
+    rows = counted(sketch.count, "row")
+    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out}."
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things: ``"1 row"``, ``"2,000 rows"``."""
+    plural = noun if n == 1 else noun + ("es" if noun.endswith("ch") else "s")
+    return f"{n:,} {plural}"
 
 
 def next_step(*arguments: str | Path) -> str:

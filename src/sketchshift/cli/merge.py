@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
+from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
 from sketchshift.cli.files import check_output, sketch_files
 from sketchshift.sketch import load
 
@@ -39,8 +39,8 @@ def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
     size = target.stat().st_size
     facts = {"command": "merge", "output": output, "merged": [str(file) for file in files]}
     lines = [
-        f"Merged {len(files)} sketches.",
-        *wrote(output, total, size),
+        f"Merged {counted(len(files), 'sketch')}.",
+        wrote(output, total, size),
         next_step("inspect", output),
     ]
     report(facts | sketch_facts(total, size), lines, as_json=as_json)

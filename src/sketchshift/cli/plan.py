@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, number, report, spec_facts
+from sketchshift.cli.facts import counted, next_step, number, report, spec_facts
 from sketchshift.cli.files import check_output, data_files
 from sketchshift.cli.spec_options import build_spec, columns_option, schema_of, spec_options
 from sketchshift.features import SketchSpec
@@ -48,7 +50,7 @@ def plan(
         raise click.UsageError("give the bandwidth, in the units of the data: --bandwidth 0.3.")
     inputs = [] if data is None else data_files([data])
     target = check_output(output, inputs)
-    d, names = _shape(data, columns, n_features, weights)
+    d, names = _shape(inputs, columns, n_features, weights)
     spec = build_spec(flags, n_features=d, columns=names)
     _write(spec, target)
     facts = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
@@ -57,17 +59,17 @@ def plan(
 
 
 def _shape(
-    data: str | None,
+    files: Sequence[Path],
     columns: tuple[str, ...] | None,
     n_features: int | None,
     weights: str | None,
 ) -> tuple[int, tuple[str, ...] | None]:
     """Number and names of the columns: from the data, or from the flags alone."""
-    if data is not None and n_features is not None:
+    if files and n_features is not None:
         msg = "give DATA or --n-features, not both: the data says how many columns there are."
         raise click.UsageError(msg)
-    if data is not None:
-        return schema_of(data, columns, weights)
+    if files:
+        return schema_of(files[0], columns, weights)
     if n_features is None and columns is None:
         msg = "give DATA to take its columns, or --columns, or --n-features."
         raise click.UsageError(msg)
@@ -77,7 +79,7 @@ def _shape(
     return len(columns), columns
 
 
-def _write(spec: SketchSpec, target: Any) -> None:
+def _write(spec: SketchSpec, target: Path) -> None:
     from sketchshift.sketch.format import write_atomically
 
     write_atomically(target, spec.to_json().encode() + b"\n")
@@ -87,6 +89,6 @@ def _wrote(output: str, spec: SketchSpec) -> str:
     shown = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     bandwidth = " to ".join(map(number, shown))
     return (
-        f"Wrote {output}: {spec.n_features:,} columns, m = {spec.sketch_size:,}, bandwidth "
-        f"{bandwidth}, seed {spec.seed}, fingerprint {spec.fingerprint[:8]}."
+        f"Wrote {output}: {counted(spec.n_features, 'column')}, m = {spec.sketch_size:,}, "
+        f"bandwidth {bandwidth}, seed {spec.seed}, fingerprint {spec.fingerprint[:8]}."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -89,14 +90,15 @@ def sketch(
     from sketchshift.sketch import sketch as read_once
 
     _check_flags(plan, flags, flags_given(ctx))
-    target = check_output(output, data_files(data))
-    spec = _spec(plan, flags, data[0], columns, weights)
+    files = data_files(data)
+    target = check_output(output, files)
+    spec = _spec(plan, flags, files[0], columns, weights)
     start = time.perf_counter()
     with reading_progress("Reading", show=progress) as advance:
         result = read_once(
-            list(data),
+            files,
             spec,
-            columns=_names_to_read(data, spec, columns),
+            columns=_names_to_read(files, spec, columns),
             sample_weight=weights,
             n_threads=threads,
             on_invalid=on_invalid,
@@ -108,8 +110,8 @@ def sketch(
     size = target.stat().st_size
     rate = (result.count + result.n_invalid) / seconds
     pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
-    read = f"Read once in {seconds:.2f} s, {rate:,.0f} rows/s."
-    lines = [*wrote(output, result, size), read, next_step("inspect", output)]
+    read = f"Read once in {seconds:.2f} s{f', {rate:,.0f} rows/s' if seconds > 1 else ''}."
+    lines = [wrote(output, result, size), read, next_step("inspect", output)]
     report(pace | sketch_facts(result, size), lines, as_json=as_json)
 
 
@@ -128,7 +130,7 @@ def _check_flags(plan: str | None, flags: dict[str, Any], given: Sequence[str]) 
 def _spec(
     plan: str | None,
     flags: dict[str, Any],
-    first: str,
+    first: Path,
     columns: tuple[str, ...] | None,
     weights: str | None,
 ) -> SketchSpec:
@@ -139,10 +141,10 @@ def _spec(
 
 
 def _names_to_read(
-    data: Sequence[str], spec: SketchSpec, columns: tuple[str, ...] | None
+    files: Sequence[Path], spec: SketchSpec, columns: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
     """The columns of the plan, unless the files are arrays that have no names."""
     if columns is not None or spec.columns is None:
         return columns
-    has_names = any(not file.name.lower().endswith(".npy") for file in data_files(data))
+    has_names = any(not file.name.lower().endswith(".npy") for file in files)
     return spec.columns if has_names else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -183,11 +184,10 @@ def build_spec(
 
 
 def schema_of(
-    path: str, columns: Sequence[str] | None, weights: str | None
+    file: Path, columns: Sequence[str] | None, weights: str | None
 ) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns of data; of a folder or glob, of its first file."""
+    """Number and names of the columns of a file, all but the weights."""
     from sketchshift.data import open_source
-    from sketchshift.data.files import expand
 
-    source = open_source(expand(path)[0], columns=columns, weights=weights)
+    source = open_source(file, columns=columns, weights=weights)
     return source.n_features, source.columns

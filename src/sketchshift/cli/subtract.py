@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
+from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
 from sketchshift.cli.files import check_output, sketch_files
 from sketchshift.errors import DataError
 from sketchshift.sketch import load
@@ -42,10 +42,9 @@ def subtract(whole: str, parts: tuple[str, ...], output: str, as_json: bool) -> 
     size = target.stat().st_size
     removed = [str(file) for file in files[1:]]
     facts = {"command": "subtract", "output": output, "whole": whole, "subtracted": removed}
-    noun = "sketch" if len(removed) == 1 else "sketches"
     lines = [
-        f"Subtracted {len(removed)} {noun} from {whole}.",
-        *wrote(output, rest, size),
+        f"Subtracted {counted(len(removed), 'sketch')} from {whole}.",
+        wrote(output, rest, size),
         next_step("inspect", output),
     ]
     report(facts | sketch_facts(rest, size), lines, as_json=as_json)

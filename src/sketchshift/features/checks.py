@@ -14,7 +14,15 @@ __all__ = ["CALLER", "check_bandwidth", "check_scale", "check_vector"]
 CALLER = "SketchSpec"
 
 
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def check_bandwidth(value: Any) -> float | tuple[float, float]:
+    """One positive number, or a pair with the lower end first."""
+
     def check(number: Any) -> float:
         return check_number(CALLER, "bandwidth", number, low=1e-20, high=1e20)  # float32 turns
 
@@ -29,6 +37,7 @@ def check_bandwidth(value: Any) -> float | tuple[float, float]:
 
 
 def check_vector(name: str, value: Any, d: int) -> tuple[float, ...] | None:
+    """As many finite numbers as there are columns, or None."""
     if value is None:
         return None
     if not _is_list(value) or len(value) != d:
@@ -38,6 +47,7 @@ def check_vector(name: str, value: Any, d: int) -> tuple[float, ...] | None:
 
 
 def check_scale(value: Any, d: int) -> float | tuple[float, ...] | None:
+    """One positive number, one a column, or None."""
     if value is None or _is_list(value):
         numbers = check_vector("scale", value, d)
         positive = [check_number(CALLER, "scale", n, low=1e-150, high=1e150) for n in numbers or ()]

@@ -289,12 +289,6 @@ class SketchSpec:
         return cls(**content)
 
 
-def _is_list(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
 @lru_cache(maxsize=4)
 def _frequencies(spec: SketchSpec) -> Frequencies:
     return draw_frequencies(

@@ -178,18 +178,26 @@ def _positions(sketch: Sketch, columns: Sequence[int | str]) -> tuple[int, int]:
 def _box(
     sketch: Sketch,
     columns: tuple[int, int],
-    lower: Sequence[float] | None,
-    upper: Sequence[float] | None,
+    lower: Any,
+    upper: Any,
 ) -> tuple[FloatArray, FloatArray]:
+    if lower is None or upper is None:
+        middle, reach = _spread(sketch, columns)
+        lower = middle - reach if lower is None else lower
+        upper = middle + reach if upper is None else upper
+    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
+        must = "pairs of numbers with lower < upper"
+        got = (low.tolist(), high.tolist())
+        raise parameter_error("correlation_image", "lower, upper", must, got)
+    return low, high
+
+
+def _spread(sketch: Sketch, columns: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+    """Mean and three standard deviations of the columns."""
     chosen, spec = list(columns), sketch.spec
     bandwidth = spec.bandwidth[1] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
     reach = 3.0 * np.sqrt(np.diagonal(sketch.covariance)[chosen])
     # rows that are all equal have no spread: show the kernel around them
-    reach = np.where(reach > 0, reach, 3.0 * bandwidth * spec.scale_vector[chosen])
-    mean = sketch.mean[chosen]
-    low = mean - reach if lower is None else np.asarray(lower, dtype=np.float64)
-    high = mean + reach if upper is None else np.asarray(upper, dtype=np.float64)
-    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
-        must = "pairs of numbers with lower < upper"
-        raise parameter_error("correlation_image", "lower, upper", must, (lower, upper))
-    return low, high
+    around = 3.0 * bandwidth * spec.scale_vector[chosen]
+    return sketch.mean[chosen], np.where(reach > 0, reach, around)

@@ -1,0 +1,174 @@
+"""How fast is the sketch? Ratios against baselines of the same run; results are checked.
+
+Run by ``make bench``. Prints a table and writes ``benchmarks/results/<machine>/<date>.json``.
+One thread unless said; rates are row-frequency pairs a second; each time is the best of
+several, taken in turns so that other load on the machine hits all alike.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from peak import multiply_adds_per_second
+
+import sketchshift as ss
+
+N, M = 100_000, 1024
+BLOCKS = (125, 250, 500, 1000, 2000, 4000)
+
+
+def best_of(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Least seconds of each candidate; all are warmed up first and then take turns."""
+    for run in candidates.values():
+        run()
+    best = dict.fromkeys(candidates, float("inf"))
+    for _ in range(repeats):
+        for name, run in candidates.items():
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def numpy_float32(X: np.ndarray, omega: np.ndarray, rows: int) -> np.ndarray:
+    """Sums of cosines and sines, block by block, in float32."""
+    total = np.zeros((2, omega.shape[1]))
+    for first in range(0, len(X), rows):
+        phases = X[first : first + rows] @ omega
+        total[0] += np.cos(phases).sum(axis=0)
+        total[1] += np.sin(phases).sum(axis=0)
+    return total
+
+
+def numpy_complex(X: np.ndarray, omega: np.ndarray, rows: int = 1000) -> np.ndarray:
+    """What one would write first: np.exp(1j * X @ omega) in blocks."""
+    total = np.zeros(omega.shape[1], dtype=complex)
+    for first in range(0, len(X), rows):
+        total += np.exp(1j * X[first : first + rows] @ omega).sum(axis=0)
+    return total
+
+
+def check(X: np.ndarray, spec: ss.SketchSpec) -> None:
+    """A wrong fast answer must fail."""
+    z = ss.sketch(X[:2000], spec, n_threads=1).z * np.sqrt(spec.sketch_size)
+    omega = 2 * np.pi * spec.frequencies.turns.astype(np.float64)
+    rows = (X[:2000] - spec.center_vector) / spec.scale_vector
+    weights = None if spec.tilt is None else spec.tilt((rows**2).sum(axis=1))
+    expected = np.average(np.exp(1j * rows @ omega), axis=0, weights=weights)
+    assert np.abs(z - expected).max() < 1e-5
+
+
+def sketching(X: object, spec: ss.SketchSpec, n_threads: int = 1) -> Callable[[], object]:
+    return lambda: ss.sketch(X, spec, n_threads=n_threads)
+
+
+def against_numpy(d: int, peak: float) -> dict[str, float]:
+    """The kernel, its exact state included, against NumPy in its best block size."""
+    X = np.random.default_rng(0).normal(size=(N, d)).astype(np.float32)
+    spec = ss.SketchSpec(d, M, bandwidth=np.sqrt(d))
+    check(X, spec)
+    omega = (2 * np.pi * spec.frequencies.turns).astype(np.float32)
+    part = X[: N // 5]
+    candidates: dict[str, Callable[[], object]] = {"sketch": sketching(X, spec)}
+    for rows in BLOCKS:
+        candidates[f"numpy {rows}"] = lambda rows=rows: numpy_float32(part, omega, rows)
+    few = X[: N // 50].astype(np.float64)
+    candidates["complex"] = lambda: numpy_complex(few, omega.astype(np.float64))
+    seconds = best_of(candidates, 7)
+    rate = N * M / seconds["sketch"]
+    numpy_rate = max(len(part) * M / seconds[f"numpy {rows}"] for rows in BLOCKS)
+    return {
+        "G pairs/s": rate / 1e9,
+        "NumPy float32, G pairs/s": numpy_rate / 1e9,
+        "times NumPy float32": rate / numpy_rate,
+        "times np.exp(1j * X @ W)": rate / (len(few) * M / seconds["complex"]),
+        "share of peak / (d + 11)": rate / (peak / (d + 11)),
+    }
+
+
+def tilt_and_threads() -> dict[str, float]:
+    X = np.random.default_rng(0).normal(size=(N, 10)).astype(np.float32)
+    plain = ss.SketchSpec(10, M, bandwidth=3.0, center=(0.0,) * 10, scale=1.0)
+    tilted = ss.SketchSpec(10, M, bandwidth=3.0, center=(0.0,) * 10, tilt=ss.Tilt(3.2))
+    check(X, tilted)
+    large = np.tile(X, (4, 1))
+    seconds = best_of(
+        {
+            "plain": sketching(X, plain),
+            "tilted": sketching(X, tilted),
+            "one thread": sketching(large, plain),
+            "two threads": sketching(large, plain, n_threads=2),
+        },
+        10,
+    )
+    return {
+        "tilted / plain rate": seconds["plain"] / seconds["tilted"],
+        "two threads / one": seconds["one thread"] / seconds["two threads"],
+    }
+
+
+def structured() -> dict[str, float]:
+    X = np.random.default_rng(0).normal(size=(2048, 784)).astype(np.float32)
+    dense = ss.SketchSpec(784, 8192, bandwidth=28.0)
+    fast = ss.SketchSpec(784, 8192, bandwidth=28.0, structured=True)
+    check(X[:200], fast)
+    seconds = best_of({"dense": sketching(X, dense), "fast": sketching(X, fast)}, 3)
+    return {
+        "structured / dense rate": seconds["dense"] / seconds["fast"],
+        "structured, G pairs/s": len(X) * 8192 / seconds["fast"] / 1e9,
+    }
+
+
+def from_parquet() -> dict[str, float]:
+    X = np.random.default_rng(0).normal(size=(500_000, 10)).astype(np.float32)
+    spec = ss.SketchSpec(10, M, bandwidth=3.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "points.parquet"
+        pq.write_table(pa.table({f"x{k}": X[:, k] for k in range(10)}), path)
+        assert ss.sketch(path, spec) == ss.sketch(X, spec)
+        seconds = best_of({"array": sketching(X, spec), "file": sketching(path, spec)}, 4)
+    return {
+        "file to sketch, million rows/s": len(X) / seconds["file"] / 1e6,
+        "array to sketch, million rows/s": len(X) / seconds["array"] / 1e6,
+        "file / array rate": seconds["array"] / seconds["file"],
+    }
+
+
+def main() -> None:
+    peak = multiply_adds_per_second()
+    results = {
+        "machine": {"multiply-adds, G/s": peak / 1e9},
+        f"d = 10, m = {M}": against_numpy(10, peak),
+        f"d = 64, m = {M}": against_numpy(64, peak),
+        f"d = 10, m = {M}, variants": tilt_and_threads(),
+        "d = 784, m = 8192": structured(),
+        f"Parquet, d = 10, m = {M}": from_parquet(),
+    }
+    for title, rows in results.items():
+        print(title)
+        for name, value in rows.items():
+            print(f"    {name:<36}{value:10.3f}")
+    folder = Path(__file__).parent / "results" / processor()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{date.today()}-sketch.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+def processor() -> str:
+    """Name of the processor, fit for a folder."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return "-".join((names[0] if names else platform.machine()).replace("(R)", "").split())
+
+
+if __name__ == "__main__":
+    main()
