@@ -84,7 +84,7 @@ def test_a_tiny_summand_breaks_the_ties_of_the_product(dtype, random, gap, sign)
     digits = DIGITS[dtype]
     half = digits // 2
     a, b = (float(random.randrange(2**half + 1, 2 ** (half + 1), 2)) for _ in range(2))
-    assume(int(a * b).bit_length() == digits + 1)
+    assume((int(a) * int(b)).bit_length() == digits + 1)
     c = sign * 2.0 ** (digits - gap)
 
     assert fused(dtype, a, b, c) == exactly(dtype, a, b, c)

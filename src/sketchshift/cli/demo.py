@@ -66,13 +66,17 @@ def demo(output: str, sketch_path: str, as_json: bool) -> None:
 
     Then: `sketchshift inspect demo.sketch`, and `sketchshift sketch` with data of yours.
     """
+    from sketchshift.cli.progress import reading_progress
+
     figure_file, sketch_file = check_output(output), check_output(sketch_path)
-    X, compile_seconds = _prepare()
-    whole, seconds = _timed(X)
-    _check_group(X, whole)
+    with reading_progress("Compiling the kernel, on first use only"):
+        X, compile_seconds = _prepare()
+    with reading_progress("Sketching and drawing"):
+        whole, seconds = _timed(X)
+        _check_group(X, whole)
+        missing = _draw(X, whole, figure_file)
     whole.save(sketch_file)
     size = sketch_file.stat().st_size
-    missing = _draw(X, whole, figure_file)
     facts = {
         "command": "demo",
         "output": None if missing else output,

@@ -33,22 +33,22 @@ def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
     target : Path
         Nothing has been written to it yet.
     """
-    target = Path(output).expanduser().resolve()
-    if target.exists() and not target.is_file():
-        kind = "a folder" if target.is_dir() else "not a regular file"
-        raise DataError(f"cannot write {output!r}: it is {kind}. Give the name of a file.")
-    if not target.parent.is_dir():
-        fact = f"there is no folder {str(target.parent)!r}"
-        raise DataError(f"cannot write {output!r}: {fact}. Make it first.")
-    if any(path.resolve() == target for path in inputs):
-        msg = f"the output {output!r} is also an input. Write to another file."
-        raise click.UsageError(msg)
     try:
+        target = Path(output).expanduser().resolve()
+        if target.exists() and not target.is_file():
+            kind = "a folder" if target.is_dir() else "not a regular file"
+            raise DataError(f"cannot write {output!r}: it is {kind}. Give the name of a file.")
+        if not target.parent.is_dir():
+            fact = f"there is no folder {str(target.parent)!r}"
+            raise DataError(f"cannot write {output!r}: {fact}. Make it first.")
         with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", dir=target.parent):
             pass
     except OSError as error:
         msg = f"cannot write {output!r}: {error.strerror}. Choose another folder or name."
         raise DataError(msg) from error
+    if any(path.resolve() == target for path in inputs):
+        msg = f"the output {output!r} is also an input. Write to another file."
+        raise click.UsageError(msg)
     return target
 
 

@@ -98,7 +98,7 @@ def sketch(
         result = read_once(
             files,
             spec,
-            columns=_names_to_read(files, spec, columns),
+            columns=columns,
             sample_weight=weights,
             n_threads=threads,
             on_invalid=on_invalid,
@@ -138,13 +138,3 @@ def _spec(
         return read_spec(plan)
     d, names = schema_of(first, columns, weights)
     return build_spec(flags, n_features=d, columns=names)
-
-
-def _names_to_read(
-    files: Sequence[Path], spec: SketchSpec, columns: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """The columns of the plan, unless the files are arrays that have no names."""
-    if columns is not None or spec.columns is None:
-        return columns
-    has_names = any(not file.name.lower().endswith(".npy") for file in files)
-    return spec.columns if has_names else None

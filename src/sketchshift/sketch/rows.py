@@ -74,7 +74,7 @@ class RowAdder:
                 f"n_features={d}. Select the columns, or make a spec for this data."
             )
             raise DataError(msg)
-        step = max(256, _CHUNK // d)
+        step = max(256, _CHUNK // d // 64 * 64)  # whole vectors of rows: nothing to fill up
         for first in range(0, len(block.values), step):
             X = np.ascontiguousarray(block.values[first : first + step], dtype=np.float64)
             weights = None if block.weights is None else block.weights[first : first + step]

@@ -121,7 +121,8 @@ class DenseAccumulator:
         n_panels = -(-self._m // PANEL)
         padded = np.zeros((d, n_panels * PANEL), dtype=np.float32)
         padded[:, : self._m] = turns
-        self._panels = np.ascontiguousarray(padded.reshape(d, n_panels, PANEL).transpose(1, 0, 2))
+        self._panels = simd.aligned_zeros((n_panels, d, PANEL), np.float32)
+        self._panels[:] = padded.reshape(d, n_panels, PANEL).transpose(1, 0, 2)
 
     def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""

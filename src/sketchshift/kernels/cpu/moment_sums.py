@@ -18,9 +18,38 @@ __all__ = ["moments"]
 STRIP = 64  # rows at a time: with 64 columns they stay in the nearest cache
 STRIPS = 64  # strips at a time whose columns have exact sums: 2^12 integers of at most 2^40
 EXACT = 2.0**52  # integers whose squares sum up to no more have exact sums of products
+LONG = 2.0**40  # most that a row of long integers adds to a product of their halves
 SHORT = 2.0**44  # squares of a row, in the mean of a strip: 2^18 such rows fit a limb of int64
 DOUBLES = simd.LANES // 2
 TALL, WIDE = 4, 2 * DOUBLES  # a tile of products: its sums stay in eight registers
+
+
+@simd.intrinsic
+def _round_vectors(
+    typing_context: Any, values: Any, per_unit: Any, rounded: Any, rests: Any, squares: Any, n: Any
+) -> Any:
+    """The first n numbers of :func:`_round`, n a multiple of DOUBLES; squares (DOUBLES,) is OUT."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, y, z, out = (
+            simd.array_data(context, builder, signature.args[i], arguments[i])[0]
+            for i in (0, 2, 3, 4)
+        )
+        type_ = simd.vector(DOUBLE, DOUBLES)
+        factor = simd.broadcast(builder, arguments[1], DOUBLES)
+        total = simd.variable(builder, simd.constant(type_, 0.0))
+        step = INT64(DOUBLES)
+        with cgutils.for_range_slice(builder, INT64(0), arguments[5], step, inc=True) as (at, _):
+            value = builder.fmul(simd.load(builder, x, at, type_), factor)
+            whole = simd.rint(builder, value)
+            rest = builder.fmul(builder.fsub(value, whole), simd.constant(type_, 2.0**LIMB_BITS))
+            simd.store(builder, whole, y, at)
+            simd.store(builder, simd.rint(builder, rest), z, at)
+            builder.store(simd.fma(builder, whole, whole, builder.load(total)), total)
+        simd.store(builder, builder.load(total), out, INT64(0))
+        return context.get_dummy_value()
+
+    return types.void(values, per_unit, rounded, rests, squares, n), generate
 
 
 @simd.jit
@@ -29,20 +58,17 @@ def _round(
     per_unit: float,  # IN  a power of two
     rounded: FloatArray,  # OUT  (size,)
     rests: FloatArray,  # OUT  (size,)
-) -> None:
-    """Fill in rint(v) and rint(2**LIMB_BITS (v - rint(v))), v = K x."""
-    for i in range(len(values)):
+) -> float:
+    """Fill in rint(v) and rint(2**LIMB_BITS (v - rint(v))), v = K x; return the sum of squares."""
+    whole = len(values) - len(values) % DOUBLES
+    squares = np.empty(DOUBLES)
+    _round_vectors(values, per_unit, rounded, rests, squares, whole)
+    for i in range(whole, len(values)):
         value = values[i] * per_unit
         rounded[i] = np.rint(value)
         rests[i] = np.rint((value - rounded[i]) * 2.0**LIMB_BITS)
-
-
-@simd.jit_reordered
-def _sum_of_squares(values: FloatArray) -> float:
-    total = 0.0
-    for i in range(len(values)):
-        total += values[i] * values[i]
-    return total
+        squares[0] += rounded[i] * rounded[i]
+    return float(squares.sum())
 
 
 def _emit_loop(context: Any, builder: Any, signature: Any, arguments: Any, tall: int) -> Any:
@@ -124,14 +150,15 @@ def _add_products(
 
 @simd.jit
 def _flush(tiles: FloatArray, d: int, full: bool, sums: IntArray) -> None:
-    """Move the products in tiles to sums (d (d + 1) / 2,) or (d,), as integers."""
+    """Move the products in tiles (3, ...) to sums (3, d (d + 1) / 2) or (3, d), as integers."""
     at = 0
     for i in range(0, d, TALL):
         for j in range(i, d if full else i + 1, WIDE):
             for p in range(i, min(i + TALL, d)):
                 for q in range(max(p, j), min(j + WIDE, d) if full else p + 1):
                     place = p * d - p * (p - 1) // 2 + q - p if full else p
-                    sums[place] += np.int64(tiles[at, p - i, q - j])
+                    for limb in range(3):
+                        sums[limb, place] += np.int64(tiles[limb, at, p - i, q - j])
             at += 1
     tiles[:] = 0.0
 
@@ -150,31 +177,33 @@ def _add_moments(
     products = limbs[:, 2 * d :]
     rounded, rests = np.zeros((2, size + TALL + WIDE))
     lines = np.zeros((2, -(-d // WIDE), WIDE))
-    tiles = np.zeros((-(-d // TALL) * (-(-d // WIDE) if full else 1), TALL, WIDE))
+    tiles = np.zeros((3, -(-d // TALL) * (-(-d // WIDE) if full else 1), TALL, WIDE))
     pending = 0.0
     for first in range(0, len(plain), size):
         n = min(size, len(plain) - first) // d
-        _round(plain[first : first + n * d], per_unit, rounded, rests)
+        squares = _round(plain[first : first + n * d], per_unit, rounded, rests)
         _add_columns(rounded, d, n, lines[0])
         _add_columns(rests, d, n, lines[1])
         if (first // size + 1) % STRIPS == 0:
             _flush_columns(lines, d, limbs[0])
         if not alike:
-            _round(roots[first : first + n * d], per_unit, rounded, rests)
-        squares = _sum_of_squares(rounded[: n * d])
-        if pending + squares > EXACT:
-            _flush(tiles, d, full, products[0])
+            squares = _round(roots[first : first + n * d], per_unit, rounded, rests)
+        is_short = squares <= n * SHORT
+        bound = squares if is_short else n * LONG
+        if pending + bound > EXACT:
+            _flush(tiles, d, full, products)
             pending = 0.0
-        if squares <= n * SHORT:
-            _add_products(rounded, rounded, d, n, full, tiles)
-            pending += squares
+        pending += bound
+        if is_short:
+            _add_products(rounded, rounded, d, n, full, tiles[0])
             continue
-        high = np.rint(rounded * 2.0**-LIMB_BITS)  # long integers: in two halves
+        high = np.rint(rounded * 2.0**-LIMB_BITS)
         low = rounded - high * 2.0**LIMB_BITS
-        for a, b, limb in ((low, low, 0), (low, high, 1), (high, low, 1), (high, high, 2)):
-            _add_products(a, b, d, n, full, tiles)
-            _flush(tiles, d, full, products[limb])
-    _flush(tiles, d, full, products[0])
+        _add_products(low, low, d, n, full, tiles[0])
+        _add_products(low, high, d, n, full, tiles[1])
+        _add_products(high, low, d, n, full, tiles[1])
+        _add_products(high, high, d, n, full, tiles[2])
+    _flush(tiles, d, full, products)
     _flush_columns(lines, d, limbs[0])
 
 

@@ -7,6 +7,7 @@ results do not depend on the width. ``dense`` and ``structured`` are made of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -15,6 +16,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
+from numpy.typing import NDArray
 
 from sketchshift.kernels.contract import (
     COSINE,
@@ -30,6 +32,7 @@ __all__ = [
     "INT64",
     "LANES",
     "MAGIC_BITS",
+    "aligned_zeros",
     "array_data",
     "broadcast",
     "constant",
@@ -37,9 +40,9 @@ __all__ = [
     "fma",
     "intrinsic",
     "jit",
-    "jit_reordered",
     "load",
     "rest_and_sign",
+    "rint",
     "store",
     "variable",
     "vector",
@@ -67,15 +70,17 @@ def jit(function: F) -> F:
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
-def jit_reordered(function: F) -> F:
-    """Compile likewise, for sums of integers in float64: exact, so in any order."""
-    flags = {"reassoc", "contract", "nnan", "nsz"}
-    return cast(F, numba.njit(nogil=True, cache=True, fastmath=flags)(function))
-
-
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function that writes its own instructions."""
     return numba.extending.intrinsic(function)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that start at a multiple of 64 bytes: no vector then lies across two cache lines."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.zeros(size + 64, dtype=np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def vector(element: Any, lanes: int = LANES) -> Any:
@@ -108,6 +113,14 @@ def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     signature = ir.FunctionType(a.type, [a.type] * 3)
     fma = cgutils.get_or_insert_function(builder.module, signature, name)  # type: ignore[no-untyped-call]
     return builder.call(fma, [a, b, c])
+
+
+def rint(builder: Any, a: Any) -> Any:
+    """Nearest integers, ties to even."""
+    name = f"llvm.rint.v{a.type.count}f{32 if a.type.element == FLOAT else 64}"
+    signature = ir.FunctionType(a.type, [a.type])
+    function = cgutils.get_or_insert_function(builder.module, signature, name)  # type: ignore[no-untyped-call]
+    return builder.call(function, [a])
 
 
 def array_data(context: Any, builder: Any, type_: Any, value: Any) -> tuple[Any, list[Any]]:

@@ -136,12 +136,12 @@ def _add_rows(
     weights: Float32Array,  # IN  (n,)
     signs: RealArray,  # IN  (blocks, 3, D), in the dtype of rows
     radii: Float32Array,  # IN  (m,)
+    padded: RealArray,  # SCRATCH  (D, LANES), zero below row d
+    y: RealArray,  # SCRATCH  (D, LANES)
     sums: NDArray[np.int32],  # IN/OUT  (m, 2, LANES)
 ) -> None:
     n, d = rows.shape
     size = signs.shape[2]
-    padded = np.zeros((size, LANES), dtype=rows.dtype)
-    y = np.empty((size, LANES), dtype=rows.dtype)
     for first in range(0, n, LANES):
         for lane in range(LANES):
             for k in range(d):
@@ -165,11 +165,12 @@ class StructuredAccumulator:
     def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""
         signs = self._signs.astype(rows.dtype)
+        scratch = simd.aligned_zeros((2, signs.shape[2], LANES), rows.dtype)
         for first in range(0, len(rows), GROUP * LANES):
             part = slice(first, first + GROUP * LANES)
-            padded, of_part = pad_rows(rows[part], weights[part], LANES)
-            sums = np.zeros((len(self._radii), 2, LANES), dtype=np.int32)
-            _add_rows(padded, of_part, signs, self._radii, sums)
-            magic = np.array(len(padded) // LANES * simd.MAGIC_BITS)
+            filled, of_part = pad_rows(rows[part], weights[part], LANES)
+            sums = simd.aligned_zeros((len(self._radii), 2, LANES), np.int32)
+            _add_rows(filled, of_part, signs, self._radii, *scratch, sums)
+            magic = np.array(len(filled) // LANES * simd.MAGIC_BITS)
             sums -= magic.astype(np.int32)  # wraps modulo 2^32, as the lanes did
             totals += sums.sum(axis=2, dtype=np.int64).T

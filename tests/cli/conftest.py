@@ -1,0 +1,74 @@
+"""A folder with the files that the examples of the help name, and a way to run commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+
+import sketchshift as ss
+from sketchshift.cli import main
+
+SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", "y"))
+
+
+def table(seed: int, n: int = 60) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, n))
+    return pa.table({"x": x, "y": y, "w": rng.integers(1, 5, n).astype(float)})
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch):
+    """What the caller's terminal can do must not change a test."""
+    for name in ("COLORTERM", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """points.csv, part-*.parquet, plan.json, day*.sketch and their sum week.sketch."""
+    pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
+    for day in (1, 2):
+        pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
+    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    days = [ss.sketch(table(day).select(["x", "y"]), SPEC) for day in (1, 2, 3)]
+    days[0].save(tmp_path / "day1.sketch")
+    days[1].save(tmp_path / "day2.sketch")
+    sum(days).save(tmp_path / "week.sketch")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Runner:
+    """Runs a command line without a shell."""
+
+    def __call__(self, line: str, status: int = 0):
+        words = shlex.split(line)
+        result = CliRunner().invoke(main, words[1:] if words[0] == "sketchshift" else words)
+        unexpected = result.exception and not isinstance(result.exception, SystemExit)
+        assert not unexpected or status != 0, result.exception
+        assert result.exit_code == status, result.output
+        return result
+
+    def facts(self, line: str) -> dict:
+        """The JSON object that the command prints, and nothing else on stdout."""
+        return json.loads(self(f"{line} --json").stdout)
+
+    def error(self, line: str, status: int = 1) -> str:
+        """What a failing command says on stderr; nothing on stdout."""
+        result = self(line, status)
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+
+@pytest.fixture
+def run() -> Runner:
+    return Runner()

@@ -1,0 +1,146 @@
+"""What a command says when it cannot do what was asked."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import sketchshift as ss
+from sketchshift.cli import main
+from sketchshift.cli.command import sentence
+
+MISUSE = {
+    "sketch points.csv -o a.sketch": r"give --plan plan.json, or at least the bandwidth",
+    "sketch points.csv -o a.sketch --plan plan.json -s 1 --seed 0": "--bandwidth, --seed cannot",
+    "sketch points.csv -o points.csv -s 1": "'points.csv' is also an input",
+    "sketch points.csv -o a.sketch -s 0": "0.0 is not in the range x>0",
+    "sketch points.csv -o a.sketch -s 1 --structured": "need at least 64 columns",
+    "sketch points.csv -o a.sketch -s 1 --tilt-cap 4": "--tilt-cap needs --tilt-radius",
+    "sketch points.csv -o a.sketch -s 1 --center 1": "2 numbers, one a column",
+    "sketch points.csv -o a.sketch -s 1 --scale big": "'big' must be numbers between commas",
+    "sketch -o a.sketch -s 1": "Missing argument 'DATA...'",
+    "plan points.csv -o a.json": "give the bandwidth",
+    "plan -o a.json -s 1": "give DATA to take its columns",
+    "plan points.csv -o a.json -s 1 --n-features 2": "give DATA or --n-features, not both",
+    "plan -o a.json -s 1 --columns a,,b": "must be column names between commas",
+    "plan -o a.json -s 2 --bandwidth-high 1 --n-features 3": "low < high",
+    "merge day1.sketch day1.sketch -o a.sketch": "'day1.sketch' is given twice",
+    "merge 'day*.sketch' -o day2.sketch": "'day2.sketch' is also an input",
+    "subtract week.sketch -o a.sketch": "Missing argument 'PART...'",
+}
+
+FAILURES = {
+    "sketch points.csv -o a.sketch --plan none.json": "cannot read the plan 'none.json': No such",
+    "sketch points.csv -o a.sketch --plan points.csv": "points.csv: a sketch spec must be JSON",
+    "sketch none.csv -o a.sketch -s 1": "there is no file or folder 'none.csv'",
+    "sketch 'none*.csv' -o a.sketch -s 1": "no file matches 'none*.csv'",
+    "sketch names.csv -o a.sketch -s 1": "'who' (text) cannot be read as numbers",
+    "sketch gaps.csv -o a.sketch -s 1": "row 1 of gaps.csv has nan in column 'x'",
+    "sketch points.csv -o a.sketch -s 1 --columns x,z": "points.csv has no column 'z'",
+    "merge day1.sketch other.sketch -o a.sketch": "cannot merge sketches taken with different",
+    "merge 'none*.sketch' -o a.sketch": "no sketch matches 'none*.sketch'",
+    "merge none.sketch -o a.sketch": "there is no sketch 'none.sketch'",
+    "merge . -o a.sketch": "'.' is a folder, not a sketch",
+    "subtract day1.sketch week.sketch -o a.sketch": "cannot remove more than was added",
+    "subtract week.sketch damaged.sketch -o a.sketch": "damaged.sketch: the digest does not match",
+    "subtract 'day*.sketch' week.sketch -o a.sketch": "WHOLE must be one sketch",
+    "inspect damaged.sketch": "damaged.sketch: the digest does not match",
+    "inspect points.csv": "points.csv: the first bytes are not those of a sketch file",
+    "inspect none.sketch": "'none.sketch' does not exist",
+    "inspect .": "'.' is a folder",
+}
+
+
+@pytest.fixture
+def faulty(folder):
+    """The folder with files in which something is wrong."""
+    (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
+    (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
+    (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")
+    data = bytearray((folder / "day1.sketch").read_bytes())
+    data[-100] ^= 1
+    (folder / "damaged.sketch").write_bytes(data)
+    spec = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.1, columns=("x", "y"))
+    ss.sketch("points.csv", spec).save("other.sketch")
+    return folder
+
+
+@pytest.mark.parametrize("line", list(MISUSE))
+def test_misuse_is_exit_status_2_and_a_sentence(line, faulty, run):
+    error = run.error(line, 2)
+
+    assert MISUSE[line] in " ".join(error.split())
+    assert not list(faulty.glob("a.*"))
+
+
+@pytest.mark.parametrize("line", list(FAILURES))
+def test_failure_is_exit_status_1_and_a_sentence(line, faulty, run):
+    error = run.error(line, 1)
+
+    assert error.startswith("Error: ")
+    assert FAILURES[line] in error
+    assert not list(faulty.glob("a.*"))
+
+
+def test_the_advice_is_in_the_words_of_the_command_line(faulty, run):
+    assert "--columns x,y" in run.error("sketch names.csv -o a.sketch -s 1")
+    run("sketch names.csv -o a.sketch -s 1 --columns x,y")
+
+
+@pytest.mark.parametrize(
+    ("output", "fact"),
+    [
+        ("none/a.sketch", "there is no folder"),
+        ("points.csv/a.sketch", "there is no folder"),
+        ("x" * 300, "File name too long"),
+        (".", "it is a folder"),
+        ("/dev/null", "it is not a regular file"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_data_is_read(
+    output, fact, faulty, run
+):
+    """The data is broken, and that is not what the error is about."""
+    error = run.error(f"sketch broken.parquet -o {output} -s 1")
+
+    assert "cannot write" in error
+    assert fact in error
+    assert "broken" not in error
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused_before_the_data_is_read(faulty, run):
+    (faulty / "locked").mkdir(mode=0o500)
+
+    assert "Permission denied" in run.error("sketch broken.parquet -o locked/a.sketch -s 1")
+
+
+def test_a_failure_leaves_the_old_output_alone(faulty, run):
+    before = (faulty / "week.sketch").read_bytes()
+
+    run.error("sketch gaps.csv -o week.sketch -s 1")
+
+    assert (faulty / "week.sketch").read_bytes() == before
+
+
+@pytest.mark.parametrize("line", ["--debug inspect none.sketch", "inspect none.sketch --debug"])
+def test_debug_shows_the_traceback(line, folder, run):
+    result = run(line, 1)
+
+    assert isinstance(result.exception, ss.DataError)
+
+
+def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
+    def broken(**_):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(main.commands["merge"], "callback", broken)
+
+    assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, ZeroDivisionError)
+
+
+def test_errors_of_the_operating_system_name_the_file():
+    error = OSError(28, "No space left on device", "week.sketch")
+
+    assert sentence(error) == "week.sketch: No space left on device."

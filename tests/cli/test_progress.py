@@ -1,0 +1,74 @@
+"""Progress on stderr, and only there."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from sketchshift.cli import progress
+from sketchshift.cli.progress import reading_progress
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+
+
+def test_nothing_is_shown_unless_stderr_is_a_terminal(capsys):
+    with reading_progress("Reading") as advance:
+        assert advance is None
+
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_can_be_refused(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    with reading_progress("Reading", show=False) as advance:
+        assert advance is None
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.25, "25 %"), (None, "rows/s")])
+def test_progress_shows_rows_and_the_share_read(share, shown, at_once, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+
+    with reading_progress("Reading", show=True) as advance:
+        advance(30_000, share)
+        advance(12_345, share)
+        time.sleep(0.3)
+
+    out, err = capsys.readouterr()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", err)
+    assert out == ""
+    assert "Reading" in plain
+    assert "42,345 rows" in plain
+    assert shown in plain
+    assert ("%" in plain) == (share is not None)
+
+
+def test_a_short_pass_shows_nothing(capsys):
+    with reading_progress("Reading", show=True) as advance:
+        advance(10, 1.0)
+
+    assert capsys.readouterr().err.strip() == ""
+
+
+def test_an_error_ends_the_progress(at_once, capsys):
+    def fail() -> None:
+        with reading_progress("Reading", show=True):
+            time.sleep(0.1)
+            raise ValueError("bad row")
+
+    with pytest.raises(ValueError, match="bad row"):
+        fail()
+
+    assert capsys.readouterr().err.endswith("\x1b[2K")  # the line is erased
+
+
+def test_the_command_reports_progress_when_forced(folder, run, at_once):
+    result = run("sketch points.csv -o a.sketch --plan plan.json --progress --json")
+
+    assert "Reading" in result.stderr
+    assert result.stdout.startswith("{")

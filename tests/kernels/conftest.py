@@ -1,0 +1,32 @@
+"""The two kernels, and rows to give them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sketchshift.kernels import select_kernel
+
+
+@pytest.fixture(scope="session")
+def cpu():
+    return select_kernel("cpu")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return select_kernel("reference")
+
+
+@pytest.fixture(scope="session")
+def integers_of():
+    """Integers that single phases add: one row, x = 1, at as many frequencies as phases."""
+
+    def integers(kernel, t, dtype=np.float32, weight=1.0):
+        turns = np.asarray(t, dtype=np.float32)[None, :]
+        totals = np.zeros((2, turns.shape[1]), dtype=np.int64)
+        weights = np.full(1, weight, dtype=np.float32)
+        kernel.dense(turns)(np.ones((1, 1), dtype=dtype), weights, totals)
+        return totals
+
+    return integers

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import sketchshift as ss
+from sketchshift.kernels import select
+from sketchshift.kernels.select import KERNELS, select_kernel
+
+SKETCH = """
+import numpy as np
+import sketchshift as ss
+
+X = np.random.default_rng(0).normal(size=(500, 3))
+spec = ss.SketchSpec(n_features=3, sketch_size=40, bandwidth=0.5, tilt=ss.Tilt(radius=1.7))
+"""
+
+WITHOUT_NUMBA = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("numba", "llvmlite"):
+            raise ImportError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run(script):
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_is_found_by_its_name(name):
+    assert select_kernel(name).name == name
+
+
+def test_the_fastest_kernel_is_taken_by_default():
+    """Numba is a dependency, so it is here: the compiled kernel runs."""
+    assert select_kernel() is select_kernel("auto") is select_kernel("cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "CPU"])
+def test_an_unknown_kernel_is_refused_with_the_names_there_are(name):
+    text = f"there is no kernel named '{name}'. Use 'auto' or one of cpu, reference."
+
+    with pytest.raises(ss.SpecError, match=f"^{text}$"):
+        select_kernel(name)
+
+
+def test_a_kernel_that_cannot_be_imported_says_why(monkeypatch):
+    """The sentence names the package that is missing and what to do."""
+    monkeypatch.setitem(KERNELS, "cpu", "sketchshift.no_such_kernel")
+    monkeypatch.setattr(select, "_load", select._load.__wrapped__)  # without its cache
+
+    with pytest.raises(
+        ss.MissingDependencyError, match=r"cpu: No module named .*Reinstall sketchshift with numba"
+    ):
+        select_kernel("cpu")
+
+    assert select_kernel("auto").name == "reference"
+
+
+def test_sketches_without_numba_are_the_same_bytes():
+    """A machine without a compiler falls back to NumPy: slower, and the same integers."""
+    script = (
+        WITHOUT_NUMBA
+        + SKETCH
+        + (
+            "from sketchshift.kernels import select_kernel\n"
+            "print(select_kernel().name, ss.sketch(X, spec).to_bytes().hex())\n"
+        )
+    )
+    here = {}
+    exec(SKETCH, here)
+
+    name, content = run(script)
+
+    assert name == "reference"
+    assert bytes.fromhex(content) == ss.sketch(here["X"], here["spec"], kernel="cpu").to_bytes()
+
+
+def test_importing_the_library_does_not_compile_anything():
+    """The first import stays quick: numba comes in with the first kernel."""
+    assert run("import sys, sketchshift; print('numba' in sys.modules)") == ["False"]

@@ -1,0 +1,76 @@
+"""How much one row can add: what differential privacy calibrates its noise to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sketchshift.kernels import BITS, PHASE_LIMIT, select_kernel
+from sketchshift.kernels.contract import G1, G2
+
+QUARTERS = st.builds(
+    lambda k, nudge: k / 4 + nudge, st.integers(-4000, 4000), st.floats(-1e-6, 1e-6)
+)
+PHASES = st.one_of(
+    QUARTERS,
+    st.floats(-1e-30, 1e-30),
+    st.floats(-1, 1),
+    st.floats(-PHASE_LIMIT, PHASE_LIMIT),
+)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+@settings(deadline=None, max_examples=60)
+@given(st.lists(PHASES, min_size=1, max_size=100), st.floats(0, 1, width=32))
+def test_no_row_adds_more_than_the_bounds(integers_of, name, dtype, t, weight):
+    """a^2 + b^2 <= G2 and |a| + |b| <= G1 at each frequency, for any weight up to 1."""
+    kernel = select_kernel(name)
+
+    for w in (1.0, weight):
+        a, b = integers_of(kernel, t, dtype, w)
+
+        assert (a * a + b * b).max() <= G2
+        assert (abs(a) + abs(b)).max() <= G1
+
+
+def test_the_bounds_are_little_more_than_those_of_exact_waves():
+    """Q + 1 and sqrt(2) Q + 1, Q = 2**22: float32 polynomials cost less than one unit."""
+    assert 2**BITS < math.sqrt(G2) < 2**BITS + 1
+    assert math.sqrt(2) * 2**BITS < G1 < math.sqrt(2) * 2**BITS + 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_row_comes_close_to_the_bound(cpu, dtype):
+    """cos^2 + sin^2 = 1 at each of m = 1000 frequencies: the L2 sensitivity is tight."""
+    rng = np.random.default_rng(0)
+    totals = np.zeros((2, 1000), dtype=np.int64)
+    turns = rng.normal(size=(5, 1000)).astype(np.float32)
+
+    cpu.dense(turns)(rng.normal(size=(1, 5)).astype(dtype), np.ones(1, dtype=np.float32), totals)
+
+    share = math.sqrt(int((totals * totals).sum()) / (1000 * G2))
+    assert 0.999999 < share <= 1
+
+
+@pytest.mark.slow
+def test_the_bounds_are_the_maxima_over_all_rests_of_a_phase(cpu, integers_of):
+    """All 1 048 576 001 float32 numbers from 0 to 1/4, through the kernel itself.
+
+    A negative rest changes the sign of the sine alone, an odd number of half turns both signs
+    (tested against the reference), and a weight below 1 only shrinks what is rounded.
+    """
+    last, step = int(np.float32(0.25).view(np.int32)), 2**18
+    largest_2 = largest_1 = 0
+
+    for first in range(0, last + 1, step):
+        bits = np.arange(first, min(first + step, last + 1), dtype=np.int32)
+        a, b = integers_of(cpu, bits.view(np.float32))
+        largest_2 = max(largest_2, int((a * a + b * b).max()))
+        largest_1 = max(largest_1, int((abs(a) + abs(b)).max()))
+
+    assert (largest_2, largest_1) == (G2, G1)
