@@ -28,7 +28,7 @@ NOUNS = [c for c in CLASSES if not issubclass(c, Exception)]
 def public_methods(class_: type) -> list[object]:
     members = vars(class_).items()
     callables = (getattr(class_, name) for name, _ in members if not name.startswith("_"))
-    return [member for member in callables if inspect.isroutine(member)]
+    return [m for m in callables if inspect.isfunction(m) or inspect.ismethod(m)]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

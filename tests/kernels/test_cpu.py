@@ -174,16 +174,27 @@ def test_the_memory_order_of_rows_does_not_matter(kind):
     np.testing.assert_array_equal(totals, sums(accumulate, rows, weights, 130))
 
 
+def normalised(kernel, X, center, scale):
+    """Rows and squared norms, written into arrays that held something else."""
+    rows, squared_norms = np.full(X.shape, np.nan), np.full(len(X), np.nan)
+    kernel.normalise(X, center, scale, rows, squared_norms)
+    return rows, squared_norms
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 70])
 @pytest.mark.parametrize("d", [1, 2, 7, 64])
-def test_normalised_rows_equal_the_reference_bit_for_bit(n, d):
+def test_normalised_rows_equal_the_reference_bit_for_bit(n, d, dtype):
+    """Float32 rows are widened first: all operations are in float64."""
     rng = np.random.default_rng(n + d)
     X, center = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-9, 9, d), rng.normal(size=d)
     scale = rng.uniform(0.1, 9, d)
 
-    rows, squared_norms = CPU.normalise(X, center, scale)
+    X = X.astype(dtype)
 
-    expected_rows, expected_norms = REFERENCE.normalise(X, center, scale)
+    rows, squared_norms = normalised(CPU, X, center, scale)
+
+    expected_rows, expected_norms = normalised(REFERENCE, X, center, scale)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(squared_norms, expected_norms)
 
@@ -192,7 +203,7 @@ def test_a_norm_that_is_not_finite_shows_in_the_squared_norm():
     """The check for NaN, infinity and far points reads the squared norms alone."""
     X = np.array([[np.nan, 0], [np.inf, 0], [0, -np.inf], [1e200, 0], [1, 2]])
 
-    _, squared_norms = CPU.normalise(X, np.zeros(2), np.ones(2))
+    _, squared_norms = normalised(CPU, X, np.zeros(2), np.ones(2))
 
     np.testing.assert_array_equal(squared_norms, [np.nan, np.inf, np.inf, np.inf, 5])
 

@@ -68,6 +68,7 @@ def test_mean_and_covariance_are_exact_however_far_the_data_lies(offset):
     exact = [math.fsum(column) / len(X) for column in X.T]
     np.testing.assert_allclose(s.mean, exact, rtol=0, atol=1e-10)
     np.testing.assert_allclose(s.covariance, np.cov(X.T, bias=True), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(s.variance, np.diag(s.covariance))
 
 
 def test_moments_with_weights_and_tilt_match_their_definition():
@@ -116,7 +117,9 @@ def test_the_sketch_of_a_gaussian_is_its_characteristic_function():
 def test_beyond_64_columns_the_variances_alone_are_kept():
     X = np.random.default_rng(0).normal(size=(500, 65))
 
-    covariance = ss.sketch(X, ss.SketchSpec(65, 10, bandwidth=5.0)).covariance
+    s = ss.sketch(X, ss.SketchSpec(65, 10, bandwidth=5.0))
 
+    covariance = s.covariance
+    np.testing.assert_array_equal(np.diag(covariance), s.variance)
     np.testing.assert_allclose(np.diag(covariance), X.var(axis=0), atol=1e-6)
     assert np.isnan(covariance[0, 1])

@@ -64,7 +64,7 @@ class Frequencies:
         """Length in turns of the longest frequency: |<x', turns>| <= largest |x'|."""
         if self.structure is not None:
             return self.structure.largest
-        return float(np.sqrt(np.square(self.turns, dtype=np.float64).sum(axis=0).max()))
+        return float(_norms(self.turns.T.astype(np.float64)).max())
 
     def to_bytes(self) -> bytes:
         """What the fingerprint covers: the numbers of each frequency in turn, little-endian."""

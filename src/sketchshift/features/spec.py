@@ -185,7 +185,7 @@ class SketchSpec:
 
     @cached_property
     def reach(self) -> float:
-        """A row must have |x'| below this: phases then stay exact and integers in range."""
+        """The norm of x' must be below this: phases then stay exact and integers in range."""
         by_phase = PHASE_LIMIT / self.frequencies.largest
         cap = 1.0 if self.tilt is None else self.tilt.cap
         return min(by_phase, 2.0 ** (40 - MOMENT_BITS) * self.moment_unit / cap)

@@ -113,9 +113,18 @@ class Kernel(Protocol):
     name: str
 
     def normalise(
-        self, X: FloatArray, center: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Rows x' = (x - center) / scale and their squared norms, summed from the first column."""
+        self,
+        X: RealArray,
+        center: FloatArray,
+        scale: FloatArray,
+        rows: FloatArray,
+        squared_norms: FloatArray,
+    ) -> None:
+        """Rows x' = (x - center) / scale and their squared norms, summed from the first column.
+
+        ``X`` is IN (n, d), float32 or float64 in C order; ``rows`` (n, d) and
+        ``squared_norms`` (n,) are OUT. All operations are in float64.
+        """
         ...
 
     def dense(self, turns: Float32Array) -> Accumulator:

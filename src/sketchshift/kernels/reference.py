@@ -108,14 +108,18 @@ class ReferenceKernel:
     name = "reference"
 
     def normalise(
-        self, X: FloatArray, center: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self,
+        X: RealArray,
+        center: FloatArray,
+        scale: FloatArray,
+        rows: FloatArray,
+        squared_norms: FloatArray,
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        rows = (X - center) / scale
-        squared_norms = np.zeros(len(rows))
+        rows[:] = (X.astype(np.float64) - center) / scale
+        squared_norms[:] = 0.0
         for column in rows.T:
-            squared_norms = squared_norms + column * column
-        return rows, squared_norms
+            squared_norms += column * column
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

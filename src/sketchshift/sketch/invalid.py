@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import InvalidRowsError
 from sketchshift.features import SketchSpec
@@ -15,7 +15,7 @@ _SHOWN = 5
 
 
 def split_invalid(
-    X: FloatArray,
+    X: RealArray,
     rows: FloatArray,
     is_valid: BoolArray,
     spec: SketchSpec,
@@ -49,7 +49,7 @@ def split_invalid(
 
 
 def _not_finite(
-    X: FloatArray,
+    X: RealArray,
     is_finite: BoolArray,
     source: str,
     offset: int,

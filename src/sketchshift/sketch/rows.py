@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sketchshift._typing import FloatArray, IntArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
@@ -57,6 +57,9 @@ class RowAdder:
             else kernel.structured(frequencies.structure.signs, frequencies.structure.radii)
         )
         self._totals = Totals.zero(spec)
+        step = max(256, _CHUNK // spec.n_features // 64 * 64)  # whole vectors of rows
+        self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)
+        self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
         self._moments = [MomentSums(spec) for _ in self._totals.measures]
 
     def totals(self) -> Totals:
@@ -74,17 +77,19 @@ class RowAdder:
                 f"n_features={d}. Select the columns, or make a spec for this data."
             )
             raise DataError(msg)
-        step = max(256, _CHUNK // d // 64 * 64)  # whole vectors of rows: nothing to fill up
+        step = len(self._norms)
+        dtype = np.float32 if block.values.dtype == np.float32 else np.float64
         for first in range(0, len(block.values), step):
-            X = np.ascontiguousarray(block.values[first : first + step], dtype=np.float64)
+            X = np.ascontiguousarray(block.values[first : first + step], dtype=dtype)
             weights = None if block.weights is None else block.weights[first : first + step]
             self._add_chunk(X, weights, block, first)
 
     def _add_chunk(
-        self, X: FloatArray, weights: FloatArray | None, block: Block, first: int
+        self, X: RealArray, weights: FloatArray | None, block: Block, first: int
     ) -> None:
         spec, totals = self._spec, self._totals
-        rows, squared_norms = self._kernel.normalise(X, spec.center_vector, spec.scale_vector)
+        rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
+        self._kernel.normalise(X, spec.center_vector, spec.scale_vector, rows, squared_norms)
         is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
         if weights is not None:
             check_weights(weights, block.source, block.first_row + first)
@@ -118,7 +123,10 @@ class RowAdder:
         weights = np.ones(len(rows), dtype=np.float32)
         if last is not None:
             weights = (last * 2.0**-exponent).astype(np.float32)
-        narrow = rows if self._spec.precision == "float64" else rows.astype(np.float32)
+        narrow: RealArray = rows
+        if self._spec.precision == "float32":
+            narrow = self._narrow[: len(rows)]
+            narrow[:] = rows
         waves = self._totals.waves if digit == 0 else np.zeros_like(self._totals.waves)
         self._accumulate(narrow, weights, waves)
         if digit:

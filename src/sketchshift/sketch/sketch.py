@@ -24,7 +24,7 @@ from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFo
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import BITS
 from sketchshift.sketch import format as file_format
-from sketchshift.sketch.moments import covariance_of, mean_of
+from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
 from sketchshift.sketch.totals import Totals
 
 __all__ = ["Sketch", "load"]
@@ -108,6 +108,11 @@ class Sketch:
         kept, and the other entries are NaN.
         """
         return covariance_of(self._totals.measures[0], self.spec, exponent=0)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the columns, in the units of the data, shape (d,)."""
+        return variance_of(self._totals.measures[0], self.spec, exponent=0)
 
     @property
     def tilted_mean(self) -> FloatArray:
@@ -251,9 +256,8 @@ def check_removal(left: Totals, right: Totals, result: Totals) -> None:
     weight = result.measures[-1, 0]
     if result.count < 0 or result.n_invalid < 0 or result.measures[0, 0] < 0:
         msg = (
-            f"cannot remove more than was added: {right.count} rows (weight "
-            f"{right.measures[0, 0] / 2**BITS:.6g}) from {left.count} (weight "
-            f"{left.measures[0, 0] / 2**BITS:.6g}). Subtract only sketches of rows that are in."
+            f"cannot remove more than was added: {_amount(right)} from {_amount(left)}. Subtract "
+            "only sketches of rows that are in."
         )
         raise RemovalError(msg)
     is_empty = result.count == 0 and (result.waves.any() or result.measures.any())
@@ -263,3 +267,8 @@ def check_removal(left: Totals, right: Totals, result: Totals) -> None:
             "remains is not the sketch of any rows. Subtract only sketches of rows that are in."
         )
         raise RemovalError(msg)
+
+
+def _amount(totals: Totals) -> str:
+    left_out = f", {totals.n_invalid} left out" if totals.n_invalid else ""
+    return f"{totals.count} rows (weight {totals.measures[0, 0] / 2**BITS:.6g}{left_out})"

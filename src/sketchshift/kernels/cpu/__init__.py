@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
 from sketchshift.kernels.cpu.decoding import correlate
@@ -21,12 +19,15 @@ class CpuKernel:
     name = "cpu"
 
     def normalise(
-        self, X: FloatArray, center: FloatArray, scale: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self,
+        X: RealArray,
+        center: FloatArray,
+        scale: FloatArray,
+        rows: FloatArray,
+        squared_norms: FloatArray,
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        rows, squared_norms = np.empty(X.shape), np.empty(len(X))
-        normalise(np.ascontiguousarray(X), center, scale, rows, squared_norms)
-        return rows, squared_norms
+        normalise(X, center, scale, rows, squared_norms)
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sketchshift._typing import FloatArray
+import numpy as np
+
+from sketchshift._typing import FloatArray, RealArray
 from sketchshift.kernels.cpu import simd
 
 __all__ = ["normalise"]
@@ -10,7 +12,7 @@ __all__ = ["normalise"]
 
 @simd.jit
 def normalise(
-    X: FloatArray,  # IN  (n, d)
+    X: RealArray,  # IN  (n, d), float32 or float64
     center: FloatArray,  # IN  (d,)
     scale: FloatArray,  # IN  (d,)
     rows: FloatArray,  # OUT  (n, d)
@@ -20,7 +22,7 @@ def normalise(
     n, d = X.shape
     for i in range(n):
         for k in range(d):
-            rows[i, k] = (X[i, k] - center[k]) / scale[k]
+            rows[i, k] = (np.float64(X[i, k]) - center[k]) / scale[k]
     last = n - n % 4
     for i in range(0, last, 4):  # four chains of additions at a time hide their latency
         s0 = s1 = s2 = s3 = 0.0

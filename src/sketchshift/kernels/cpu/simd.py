@@ -80,7 +80,8 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = np.zeros(size + 64, dtype=np.uint8)
     start = -buffer.ctypes.data % 64
-    return buffer[start : start + size].view(dtype).reshape(shape)
+    zeros: NDArray[Any] = buffer[start : start + size].view(dtype).reshape(shape)
+    return zeros
 
 
 def vector(element: Any, lanes: int = LANES) -> Any:

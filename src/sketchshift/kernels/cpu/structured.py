@@ -170,7 +170,7 @@ class StructuredAccumulator:
             part = slice(first, first + GROUP * LANES)
             filled, of_part = pad_rows(rows[part], weights[part], LANES)
             sums = simd.aligned_zeros((len(self._radii), 2, LANES), np.int32)
-            _add_rows(filled, of_part, signs, self._radii, *scratch, sums)
+            _add_rows(filled, of_part, signs, self._radii, scratch[0], scratch[1], sums)
             magic = np.array(len(filled) // LANES * simd.MAGIC_BITS)
             sums -= magic.astype(np.int32)  # wraps modulo 2^32, as the lanes did
             totals += sums.sum(axis=2, dtype=np.int64).T

@@ -1,0 +1,497 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sketchshift.errors import SpecError
+from sketchshift.features import SketchSpec, Tilt
+
+BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
+
+
+def spec_of(**changes):
+    return SketchSpec(**(BASE | changes))
+
+
+LENGTHS = st.floats(1e-20, 1e20)
+NUMBERS = st.floats(-1e150, 1e150)
+SCALES = st.floats(1e-150, 1e150)
+
+
+@st.composite
+def specs(draw):
+    """Any spec of a few columns (or 64, structured) and few frequencies."""
+    structured = draw(st.booleans())
+    d = 64 if structured else draw(st.integers(1, 5))
+    is_range = draw(st.booleans())
+    low = draw(st.floats(1e-20, 1e19))
+    return SketchSpec(
+        n_features=d,
+        sketch_size=draw(st.integers(1, 30)),
+        bandwidth=(low, low * draw(st.floats(1.001, 10))) if is_range else low,
+        seed=draw(st.integers(0, 2**64 - 1)),
+        law=draw(st.sampled_from(["gaussian", "folded_gaussian", "adapted_radius"])),
+        structured=structured,
+        columns=draw(st.none() | st.lists(st.text(), min_size=d, max_size=d, unique=True)),
+        center=draw(st.none() | st.lists(NUMBERS, min_size=d, max_size=d)),
+        scale=draw(st.none() | SCALES | st.lists(SCALES, min_size=d, max_size=d)),
+        tilt=draw(st.none() | st.builds(Tilt, LENGTHS, st.floats(1, 65536))),
+        far_share=draw(st.floats(0, 1)) if is_range else 0.0,
+        precision=draw(st.sampled_from(["float32", "float64"])),
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_a_spec_survives_its_json(spec):
+    """Written and read again it is equal, and so are its fingerprint and its JSON."""
+    read = SketchSpec.from_json(spec.to_json())
+
+    assert read == spec
+    assert hash(read) == hash(spec)
+    assert read.to_json() == spec.to_json()
+    assert read.fingerprint == spec.fingerprint
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_the_json_is_canonical(spec):
+    """Sorted keys, no blanks outside strings, ASCII, and nothing that is at its default."""
+    text = spec.to_json()
+
+    content = json.loads(text)
+    assert text == json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert text.isascii()
+    assert content.pop("schema") == 1
+    for field in dataclasses.fields(spec):
+        assert (field.name in content) == (getattr(spec, field.name) != field.default)
+
+
+def test_the_json_of_a_small_spec_is_this():
+    """Golden: files and fingerprints are made of it."""
+    spec = spec_of(seed=7, tilt=Tilt(2.0), center=[0, 1.5])
+
+    assert spec.to_json() == (
+        '{"bandwidth":0.3,"center":[0.0,1.5],"n_features":2,"schema":1,"seed":7,'
+        '"sketch_size":20,"tilt":{"cap":16.0,"radius":2.0}}'
+    )
+
+
+def test_a_fingerprint_never_changes():
+    """Golden: if this fails, no sketch on disk can be merged with a new one."""
+    assert spec_of(seed=7).fingerprint == "9351535d9a6e098a62b429e0e1ea45ca"
+
+
+FULL = {
+    "n_features": 64,
+    "sketch_size": 20,
+    "bandwidth": (0.3, 5.0),
+    "seed": 1,
+    "structured": True,
+    "columns": [f"c{k}" for k in range(64)],
+    "center": [0.5] * 64,
+    "scale": 2.0,
+    "tilt": Tilt(1.0, 8.0),
+    "far_share": 0.1,
+}
+CHANGES = {
+    "n_features": {"n_features": 65, "columns": None, "center": None},
+    "sketch_size": {"sketch_size": 21},
+    "low bandwidth": {"bandwidth": (0.31, 5.0)},
+    "high bandwidth": {"bandwidth": (0.3, 5.1)},
+    "one bandwidth": {"bandwidth": 0.3, "far_share": 0.0},
+    "seed": {"seed": 2},
+    "law": {"law": "folded_gaussian"},
+    "structured": {"structured": False},
+    "a name": {"columns": ["x", *FULL["columns"][1:]]},
+    "order of names": {"columns": FULL["columns"][::-1]},
+    "no names": {"columns": None},
+    "center": {"center": [0.5] * 63 + [0.6]},
+    "no center": {"center": None},
+    "scale": {"scale": np.nextafter(2.0, 3)},
+    "scales": {"scale": [2.0] * 64},
+    "radius": {"tilt": Tilt(1.1, 8.0)},
+    "cap": {"tilt": Tilt(1.0, 9.0)},
+    "no tilt": {"tilt": None},
+    "far_share": {"far_share": 0.2},
+    "precision": {"precision": "float64"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_changes_the_fingerprint(change):
+    """Whatever says what the numbers mean is covered: sketches of unlike specs never merge."""
+    spec, other = SketchSpec(**FULL), SketchSpec(**(FULL | CHANGES[change]))
+
+    assert other != spec
+    assert other.fingerprint != spec.fingerprint
+    assert len(other.fingerprint) == 32
+
+
+def test_every_field_has_a_change():
+    """A field added later must be added to the test above."""
+    changed = {name for change in CHANGES.values() for name in change}
+
+    assert changed == {field.name for field in dataclasses.fields(SketchSpec)}
+
+
+@pytest.mark.parametrize("change", set(CHANGES) - {"n_features", "sketch_size"})
+def test_the_description_tells_unlike_specs_apart(change):
+    """Messages about two specs show what differs, not their fingerprints alone."""
+    spec, other = SketchSpec(**FULL), SketchSpec(**(FULL | CHANGES[change]))
+
+    lines = [s.describe().partition(", fingerprint=")[0] for s in (spec, other)]
+
+    assert lines[0] != lines[1] or "..." in lines[0]  # long lists are cut
+    assert spec.describe().endswith(f"fingerprint={spec.fingerprint[:8]}")
+
+
+def test_the_description_of_a_plain_spec_is_short():
+    spec = spec_of(seed=7)
+
+    assert spec.describe() == "d=2, m=20, bandwidth=0.3, seed=7, fingerprint=9351535d"
+
+
+INTEGER, NUMBER = "an integer from {} to {}", "a finite number from {} to {}"
+BANDWIDTH, SCALE = NUMBER.format("1e-20", "1e+20"), NUMBER.format("1e-150", "1e+150")
+REFUSED = [
+    *[("n_features", v, INTEGER.format(1, 2**20)) for v in (0, 2**20 + 1, 2.0, True, "2", None)],
+    *[("sketch_size", v, INTEGER.format(1, 2**24)) for v in (0, 2**24 + 1, 2.5, False, math.nan)],
+    *[("bandwidth", v, BANDWIDTH) for v in (0, -1.0, math.nan, math.inf, 1e21, True, "0.3", None)],
+    *[("bandwidth", v, BANDWIDTH) for v in ((0, 1.0), (1.0, math.inf), ("a", "b"), b"ab")],
+    *[("bandwidth", v, BANDWIDTH) for v in (np.array(0.3), 1j, np.eye(2))],
+    *[("bandwidth", v, "a number or a pair (low, high)") for v in ((), (1.0,), (1, 2, 3))],
+    *[("bandwidth", v, "a pair (low, high) with low < high") for v in ((2, 1), (1.0, 1.0))],
+    *[("seed", v, INTEGER.format(0, 2**64 - 1)) for v in (-1, 2**64, 0.0, True, "0", None)],
+    *[
+        ("law", v, "one of 'gaussian', 'folded_gaussian', 'adapted_radius'")
+        for v in ("normal", "", None, 1)
+    ],
+    *[("structured", v, "True or False") for v in (1, 0, "True", None)],
+    *[("columns", v, "2 different column names") for v in (["a"], ["a", "a"], "ab", [1, 2], 3)],
+    *[("center", v, "2 numbers, one a column, or None") for v in ([1], [1, 2, 3], "ab", 1.0)],
+    *[("center", v, "2 numbers, one a column, or None") for v in (np.array(1.0), b"ab")],
+    *[
+        ("center", v, NUMBER.format("-1e+150", "1e+150"))
+        for v in ([0, math.nan], [math.inf, 0], [1e151, 0], [True, 0], ["a", 0], np.eye(2))
+    ],
+    *[("scale", v, SCALE) for v in (0, -1, math.nan, math.inf, "2", True, [1, 0], [1, -1.0])],
+    ("scale", np.array(2.0), SCALE),
+    ("scale", [1, math.nan], NUMBER.format("-1e+150", "1e+150")),
+    *[("scale", v, "2 numbers, one a column, or None") for v in ([1], np.ones(3), ())],
+    *[("tilt", v, "a Tilt or None") for v in (1.0, {"radius": 1.0, "cap": 2.0}, Tilt)],
+    *[("far_share", v, NUMBER.format(0, 1)) for v in (-0.1, 1.1, math.nan, True, "0.1", None)],
+    *[("precision", v, "one of 'float32', 'float64'") for v in ("float16", np.float32, 32)],
+]
+
+
+@pytest.mark.parametrize(("name", "value", "must"), REFUSED, ids=lambda x: repr(x)[:20])
+def test_a_parameter_out_of_range_is_refused(name, value, must):
+    """One sentence for all: what it is called, what it must be, what it was."""
+    sentence = re.escape(f"The {name!r} parameter of SketchSpec must be {must}. Got ")
+
+    with pytest.raises(SpecError, match=f"^{sentence}"):
+        spec_of(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("radius", 1e-20, 1e20), ("cap", 1, 65536)])
+@pytest.mark.parametrize("value", [0, -1.0, 1e21, math.nan, math.inf, True, "1", None])
+def test_a_tilt_out_of_range_is_refused(name, low, high, value):
+    sentence = f"The '{name}' parameter of Tilt must be a finite number from {low:g} to {high:g}."
+
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}"):
+        Tilt(**({"radius": 1.0, "cap": 16.0} | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"n_features": 63, "structured": True},
+            "structured frequencies need at least 64 columns, and there are 63. Leave",
+        ),
+        (
+            {"n_features": 2**20, "sketch_size": 2**12},
+            "n_features x sketch_size = 1048576 x 4096 is more than 2147483648 numbers. Use a",
+        ),
+        ({"far_share": 0.1}, "far_share=0.1 needs a range of bandwidths, and bandwidth=0.3 is one"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(changes, text):
+    with pytest.raises(SpecError, match=f"^{re.escape(text)}"):
+        spec_of(**changes)
+
+
+def test_structured_frequencies_may_be_more_than_can_be_written_out():
+    """Neither the spec nor its JSON draws any frequency."""
+    spec = spec_of(n_features=2**20, sketch_size=2**24, structured=True)
+
+    assert SketchSpec.from_json(spec.to_json()) == spec
+
+
+PLAIN = '"n_features":2,"sketch_size":20,"bandwidth":0.3'
+UNREADABLE = {
+    "": "a sketch spec must be JSON, and this is not: ",
+    "{": "a sketch spec must be JSON, and this is not: ",
+    "[" * 100_000: "a sketch spec must be JSON, and this is not: ",
+    "[]": "a sketch spec must be a JSON object. Got list.",
+    "1": "a sketch spec must be a JSON object. Got int.",
+    "null": "a sketch spec must be a JSON object. Got NoneType.",
+    f"{{{PLAIN}}}": "this spec has schema None, and this version of sketchshift reads schema 1.",
+    f'{{"schema":2,{PLAIN}}}': "this spec has schema 2, and this version of sketchshift reads",
+    f'{{"schema":1,{PLAIN},"mode":1,"a":2}}': "this is not a sketch spec (unknown: a, mode).",
+    '{"schema":1,"sketch_size":1}': "this is not a sketch spec (missing: bandwidth, n_features).",
+    '{"schema":1,"x":1,"bandwidth":1,"n_features":1}': (
+        "this is not a sketch spec (unknown: x; missing: sketch_size)."
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":2}}': (
+        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got 2"
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":{{"radius":2}}}}': (
+        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got {'radius'"
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":{{"radius":-1,"cap":2}}}}': "The 'radius' parameter of Tilt must",
+    f'{{"schema":1,{PLAIN},"scale":NaN}}': "The 'scale' parameter of SketchSpec must be a finite",
+    f'{{"schema":1,{PLAIN},"center":{{"a":1,"b":2}}}}': "The 'center' parameter of SketchSpec must",
+    '{"schema":1,"n_features":"2","sketch_size":1,"bandwidth":1}': "The 'n_features' parameter of",
+    '{"schema":1,"n_features":2,"sketch_size":1,"bandwidth":null}': "The 'bandwidth' parameter of",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=lambda text: text[:40])
+def test_anything_but_a_spec_is_refused(text):
+    """Files come from anywhere: every fault is a SpecError that names it."""
+    with pytest.raises(SpecError, match=f"^{re.escape(UNREADABLE[text])}"):
+        SketchSpec.from_json(text)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.dictionaries(
+        st.sampled_from([field.name for field in dataclasses.fields(SketchSpec)]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
+            max_leaves=4,
+        ),
+    ).filter(lambda changes: not isinstance(changes.get("columns"), list))
+)
+def test_any_json_gives_a_spec_or_a_spec_error(changes):
+    """Lists in columns aside, whose unhashable entries are tested with ``_validation``."""
+    text = json.dumps({"schema": 1} | BASE | changes)
+
+    try:
+        spec = SketchSpec.from_json(text)
+    except SpecError:
+        return
+    assert SketchSpec.from_json(spec.to_json()) == spec
+
+
+def test_numpy_numbers_are_python_numbers():
+    """Whatever made them, equal numbers give equal specs, JSON and fingerprints."""
+    plain = SketchSpec(
+        n_features=2,
+        sketch_size=20,
+        bandwidth=(0.5, 2.0),
+        seed=7,
+        columns=("a", "b"),
+        center=(1.0, -2.0),
+        scale=(3.0, 0.25),
+        far_share=0.125,
+        tilt=Tilt(2.0, 8.0),
+    )
+    from_numpy = SketchSpec(
+        n_features=np.int64(2),
+        sketch_size=np.uint16(20),
+        bandwidth=np.array([0.5, 2.0], dtype=np.float32),
+        seed=np.uint64(7),
+        columns=np.array(["a", "b"], dtype=object),
+        center=np.array([1, -2]),
+        scale=np.array([3, 0.25]),
+        far_share=np.float16(0.125),
+        tilt=Tilt(np.int8(2), np.float64(8)),
+    )
+
+    assert from_numpy == plain
+    assert from_numpy.to_json() == plain.to_json()
+    assert from_numpy.fingerprint == plain.fingerprint
+    assert type(from_numpy.n_features) is int
+    assert type(from_numpy.bandwidth[0]) is float
+
+
+@pytest.mark.xfail(
+    reason="check_number compares a float32 with 1e150", raises=RuntimeWarning, strict=False
+)
+@pytest.mark.parametrize("name", ["center", "scale"])
+def test_float32_arrays_are_accepted_without_a_warning(name):
+    """The mean of float32 data is a float32 array."""
+    spec = spec_of(**{name: np.array([0.5, 2], dtype=np.float32)})
+
+    assert getattr(spec, name) == (0.5, 2.0)
+
+
+@pytest.mark.xfail(reason="_validation: float(10**400), set of lists", strict=False)
+@pytest.mark.parametrize(("name", "value"), [("bandwidth", 10**400), ("columns", [["a"], ["b"]])])
+def test_numbers_too_long_and_names_that_are_lists_are_refused(name, value):
+    """Both can come out of a JSON file."""
+    with pytest.raises(SpecError, match=f"The '{name}' parameter"):
+        spec_of(**{name: value})
+
+
+def test_equal_specs_have_equal_fingerprints_even_for_minus_zero():
+    """-0.0 == 0.0, but would be written otherwise."""
+    spec, other = spec_of(center=[0.0, 1.0]), spec_of(center=[-0.0, 1.0])
+
+    assert spec == other
+    assert spec.fingerprint == other.fingerprint
+
+
+@pytest.mark.parametrize("scale", [2.0, [2.0, 2.0], None])
+def test_center_and_scale_become_vectors(scale):
+    spec = spec_of(scale=scale)
+
+    np.testing.assert_array_equal(spec.center_vector, [0, 0])
+    np.testing.assert_array_equal(spec.scale_vector, [1, 1] if scale is None else [2, 2])
+    assert spec.scale_vector.dtype == spec.center_vector.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("cap", "exponent"), [(1, 0), (1.5, 1), (2, 1), (2.0000001, 2), (16, 4), (17, 5), (65536, 16)]
+)
+def test_the_exponent_is_the_least_that_holds_the_cap(cap, exponent):
+    """The least e with cap <= 2**e; a unit of the totals is worth 2**(e - 22)."""
+    spec = spec_of(tilt=Tilt(1.0, cap))
+
+    assert spec.tilt.exponent == spec.tilt_exponent == exponent
+    assert spec.quantum == 2.0 ** (exponent - 22)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(1e-20, 1e20), st.floats(1, 65536), st.lists(st.floats(0, 1e50), min_size=1))
+def test_tilts_follow_their_formula_up_to_the_cap(radius, cap, squared_norms):
+    """min(cap, 1/2 + |x'|^2 / (2 radius^2)), within the few roundings of 1e-15."""
+    tilts = Tilt(radius, cap)(np.array(squared_norms))
+
+    expected = [min(cap, 0.5 + s / (2 * radius**2)) for s in squared_norms]
+    np.testing.assert_allclose(tilts, expected, rtol=1e-15)
+    assert tilts.max() <= cap
+    assert tilts.min() >= 0.5
+
+
+def test_the_mean_tilt_is_one_at_the_radius_of_the_data():
+    """With radius the root of the total variance: 1/2 + 1/2 (lightweight coresets)."""
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    X -= X.mean(axis=0)
+
+    tilts = Tilt(math.sqrt(X.var(axis=0).sum()), 1000.0)((X**2).sum(axis=1))
+
+    assert tilts.mean() == pytest.approx(1, abs=1e-12)
+
+
+def test_without_a_tilt_a_unit_is_worth_the_last_bit():
+    assert spec_of().tilt_exponent == 0
+    assert spec_of().quantum == 2.0**-22
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_prefix_has_the_first_frequencies(structured):
+    """And all else equal: the sketch of a prefix is a prefix of the sketch."""
+    spec = SketchSpec(**(FULL | {"structured": structured}))
+
+    prefix = spec.prefix(np.int64(7))
+
+    assert prefix == dataclasses.replace(spec, sketch_size=7)
+    np.testing.assert_array_equal(prefix.frequencies.turns, spec.frequencies.turns[:, :7])
+    assert spec.prefix(20) == spec
+
+
+@pytest.mark.parametrize("size", [0, 21, 3.0, True])
+def test_a_prefix_longer_than_the_spec_is_refused(size):
+    text = "The 'sketch_size' parameter of SketchSpec.prefix must be an integer from 1 to 20."
+
+    with pytest.raises(SpecError, match=f"^{re.escape(text)}"):
+        spec_of().prefix(size)
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_rows_within_reach_keep_phases_and_integers_in_range(spec):
+    """Phases below 2**20 turns, moments' integers below 2**40 even with the largest tilt."""
+    cap = 1.0 if spec.tilt is None else spec.tilt.cap
+
+    assert 0 < spec.reach < math.inf
+    assert spec.reach * spec.frequencies.largest <= 2**20 * (1 + 1e-15)
+    assert cap * spec.reach / spec.moment_unit * 2**16 <= 2**40 * (1 + 1e-15)
+    assert np.float32(spec.reach) < np.inf
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_the_unit_of_moments_is_the_power_of_two_below_bandwidth_over_root_d(spec):
+    """In units of the data's spread along one axis, and exact to divide by."""
+    low = spec.bandwidth[0] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
+
+    assert math.frexp(spec.moment_unit)[0] == 0.5
+    assert spec.moment_unit <= low / math.sqrt(spec.n_features) < 2 * spec.moment_unit
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_frequencies_are_finite_and_not_zero_at_any_bandwidth(spec):
+    """The range of bandwidths is that of float32: 1e-20 to 1e20, times 100 for far ones."""
+    turns = spec.frequencies.turns
+
+    assert np.isfinite(turns).all()
+    assert (turns != 0).any(axis=0).all()
+
+
+@pytest.mark.parametrize(("d", "is_full"), [(64, True), (65, False)])
+def test_all_products_are_kept_up_to_64_columns(d, is_full):
+    assert spec_of(n_features=d).has_full_covariance is is_full
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(SketchSpec)])
+def test_a_spec_cannot_be_changed(name):
+    spec = spec_of()
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(spec, name, getattr(spec, name))
+
+
+def test_a_tilt_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Tilt(1.0).cap = 2.0
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_specs_are_hashable_picklable_and_copiable(is_used):
+    """Also after frequencies and fingerprint have been computed."""
+    spec = SketchSpec(**FULL)
+    fingerprint = spec.fingerprint if is_used else None
+
+    copies = [pickle.loads(pickle.dumps(spec)), copy.copy(spec), copy.deepcopy(spec)]
+
+    assert {spec, *copies} == {spec}
+    assert len(pickle.dumps(spec)) < 10_000  # frequencies are drawn again, not sent
+    for other in copies:
+        assert fingerprint in (None, other.fingerprint)
+        assert other.frequencies.to_bytes() == spec.frequencies.to_bytes()
+
+
+def test_parameters_are_given_as_sequences_of_any_kind():
+    """Lists, tuples and arrays are kept as tuples, so that specs can be compared and hashed."""
+    spec = spec_of(bandwidth=[0.3, 1], columns=iter(["a", "b"]), center=range(2), scale=[1, 2])
+
+    assert spec.bandwidth == (0.3, 1.0)
+    assert spec.columns == ("a", "b")
+    assert spec.center == (0.0, 1.0)
+    assert spec.scale == (1.0, 2.0)
