@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,11 +41,20 @@ def check_number(
     caller: str, name: str, value: Any, *, low: float = -math.inf, high: float = math.inf
 ) -> float:
     """A finite number in [low, high]."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not low <= value <= high:
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = _to_float(value)
+    if not math.isfinite(number) or not low <= number <= high:
         limits = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
         raise parameter_error(caller, name, f"a finite number{limits}", value)
-    return float(value)
+    return number
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf
 
 
 def check_choice(caller: str, name: str, value: Any, choices: Iterable[str]) -> str:
@@ -65,12 +74,9 @@ def check_flag(caller: str, name: str, value: Any) -> bool:
 
 def check_names(caller: str, name: str, value: Any, length: int) -> tuple[str, ...]:
     """Distinct strings, as many as there are columns."""
-    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     names = tuple(value) if is_list else ()
-    if (
-        len(names) != length
-        or len(set(names)) != length
-        or not all(isinstance(n, str) for n in names)
-    ):
+    are_names = all(isinstance(name, str) for name in names)
+    if not are_names or len(names) != length or len(set(names)) != length:
         raise parameter_error(caller, name, f"{length} different column names", value)
-    return names
+    return tuple(str(name) for name in names)

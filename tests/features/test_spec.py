@@ -144,7 +144,7 @@ def test_every_field_has_a_change():
     assert changed == {field.name for field in dataclasses.fields(SketchSpec)}
 
 
-@pytest.mark.parametrize("change", set(CHANGES) - {"n_features", "sketch_size"})
+@pytest.mark.parametrize("change", [c for c in CHANGES if c not in ("n_features", "sketch_size")])
 def test_the_description_tells_unlike_specs_apart(change):
     """Messages about two specs show what differs, not their fingerprints alone."""
     spec, other = SketchSpec(**FULL), SketchSpec(**(FULL | CHANGES[change]))
@@ -283,10 +283,10 @@ def test_anything_but_a_spec_is_refused(text):
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
             max_leaves=4,
         ),
-    ).filter(lambda changes: not isinstance(changes.get("columns"), list))
+    )
 )
 def test_any_json_gives_a_spec_or_a_spec_error(changes):
-    """Lists in columns aside, whose unhashable entries are tested with ``_validation``."""
+    """No exception of another kind, whatever a file holds."""
     text = json.dumps({"schema": 1} | BASE | changes)
 
     try:
@@ -328,9 +328,6 @@ def test_numpy_numbers_are_python_numbers():
     assert type(from_numpy.bandwidth[0]) is float
 
 
-@pytest.mark.xfail(
-    reason="check_number compares a float32 with 1e150", raises=RuntimeWarning, strict=False
-)
 @pytest.mark.parametrize("name", ["center", "scale"])
 def test_float32_arrays_are_accepted_without_a_warning(name):
     """The mean of float32 data is a float32 array."""
@@ -339,8 +336,11 @@ def test_float32_arrays_are_accepted_without_a_warning(name):
     assert getattr(spec, name) == (0.5, 2.0)
 
 
-@pytest.mark.xfail(reason="_validation: float(10**400), set of lists", strict=False)
-@pytest.mark.parametrize(("name", "value"), [("bandwidth", 10**400), ("columns", [["a"], ["b"]])])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("bandwidth", 10**400), ("columns", [["a"], ["b"]])],
+    ids=["number", "names"],
+)
 def test_numbers_too_long_and_names_that_are_lists_are_refused(name, value):
     """Both can come out of a JSON file."""
     with pytest.raises(SpecError, match=f"The '{name}' parameter"):

@@ -21,9 +21,6 @@ __all__ = ["inspect"]
 SHOWN = 20
 """Columns listed for a person; ``--json`` lists all."""
 
-MOST = 4096
-"""Columns beyond which standard deviations are not shown: the covariance has d^2 entries."""
-
 
 @command
 @click.argument("file")
@@ -71,9 +68,7 @@ def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
-    d = sketch.spec.n_features
-    deviations = np.sqrt(np.diagonal(sketch.covariance)) if d <= MOST else np.full(d, np.nan)
-    rows = zip(_names(sketch.spec), sketch.mean, deviations, strict=True)
+    rows = zip(_names(sketch.spec), sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [
         {"column": name, "mean": float(mean), "standard_deviation": float(deviation)}
         for name, mean, deviation in rows

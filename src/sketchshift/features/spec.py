@@ -268,7 +268,7 @@ class SketchSpec:
     @classmethod
     def _from_dict(cls, content: dict[str, Any]) -> SketchSpec:
         schema = content.pop("schema", None)
-        if schema != _SCHEMA:
+        if type(schema) is not int or schema != _SCHEMA:
             msg = (
                 f"this spec has schema {schema!r}, and this version of sketchshift reads schema "
                 f"{_SCHEMA}. Upgrade sketchshift, or write the spec again."

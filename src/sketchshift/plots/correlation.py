@@ -197,7 +197,7 @@ def _spread(sketch: Sketch, columns: tuple[int, int]) -> tuple[FloatArray, Float
     """Mean and three standard deviations of the columns."""
     chosen, spec = list(columns), sketch.spec
     bandwidth = spec.bandwidth[1] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
-    reach = 3.0 * np.sqrt(np.diagonal(sketch.covariance)[chosen])
+    reach = 3.0 * np.sqrt(sketch.variance[chosen])
     # rows that are all equal have no spread: show the kernel around them
     around = 3.0 * bandwidth * spec.scale_vector[chosen]
     return sketch.mean[chosen], np.where(reach > 0, reach, around)

@@ -16,13 +16,21 @@ from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, Kernel
+from sketchshift.kernels import BITS, Accumulator, Kernel
 from sketchshift.sketch.invalid import split_invalid
 from sketchshift.sketch.totals import CAPACITY_BITS, MomentSums, Totals, check_capacity, wide
 
-__all__ = ["RowAdder"]
+__all__ = ["RowAdder", "make_accumulator"]
 
 _CHUNK = 1 << 16  # numbers of rows that go through the kernels at a time: they stay in cache
+
+
+def make_accumulator(spec: SketchSpec, kernel: Kernel) -> Accumulator:
+    """The kernel's accumulator for the frequencies of a spec."""
+    frequencies = spec.frequencies
+    if frequencies.structure is None:
+        return kernel.dense(frequencies.turns)
+    return kernel.structured(frequencies.structure.signs, frequencies.structure.radii)
 
 
 class RowAdder:
@@ -34,6 +42,8 @@ class RowAdder:
         What is summed.
     kernel : Kernel
         Where it is summed.
+    accumulate : Accumulator
+        The kernel's accumulator for the spec's frequencies; threads may share it.
     columns : tuple of str or None
         Names for messages.
     skip_invalid : bool
@@ -44,18 +54,13 @@ class RowAdder:
         self,
         spec: SketchSpec,
         kernel: Kernel,
+        accumulate: Accumulator,
         *,
         columns: tuple[str, ...] | None = None,
         skip_invalid: bool = False,
     ) -> None:
-        self._spec, self._kernel = spec, kernel
+        self._spec, self._kernel, self._accumulate = spec, kernel, accumulate
         self._columns, self._skip_invalid = columns, skip_invalid
-        frequencies = spec.frequencies
-        self._accumulate = (
-            kernel.dense(frequencies.turns)
-            if frequencies.structure is None
-            else kernel.structured(frequencies.structure.signs, frequencies.structure.radii)
-        )
         self._totals = Totals.zero(spec)
         step = max(256, _CHUNK // spec.n_features // 64 * 64)  # whole vectors of rows
         self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from queue import SimpleQueue
+from itertools import chain, islice
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, parameter_error
@@ -17,7 +18,7 @@ from sketchshift.data import Block, Source, open_source
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch.rows import RowAdder
+from sketchshift.sketch.rows import RowAdder, make_accumulator
 from sketchshift.sketch.sketch import Sketch, check_removal
 from sketchshift.sketch.totals import Totals
 
@@ -67,6 +68,7 @@ class Sketcher:
         self._n_threads = _processors() if n_threads is None else n_threads
         check_integer("Sketcher", "n_threads", self._n_threads, 1, 4096)
         self._kernel = select_kernel(kernel)
+        self._accumulate = make_accumulator(spec, self._kernel)
         self._totals = Totals.zero(spec)
 
     def update(
@@ -140,7 +142,11 @@ class Sketcher:
 
         def new_adder() -> RowAdder:
             return RowAdder(
-                self.spec, self._kernel, columns=source.columns, skip_invalid=self._skip
+                self.spec,
+                self._kernel,
+                self._accumulate,
+                columns=source.columns,
+                skip_invalid=self._skip,
             )
 
         blocks = _reporting(source, progress)
@@ -231,22 +237,24 @@ def _add_blocks(
     blocks: Iterator[Block], new_adder: Callable[[], RowAdder], n_threads: int
 ) -> Totals:
     """Totals of all blocks; a few blocks at most are held at a time."""
-    if n_threads == 1:
+    head = list(islice(blocks, 2))
+    blocks = chain(head, blocks)
+    if n_threads == 1 or len(head) < 2:
         adder = new_adder()
         for block in blocks:
             adder.add(block)
         return adder.totals()
-    adders = [new_adder() for _ in range(n_threads)]
+    adders: list[RowAdder] = []
     free: SimpleQueue[RowAdder] = SimpleQueue()
-    for adder in adders:
-        free.put(adder)
 
     def add(block: Block) -> None:
-        adder = free.get()
         try:
-            adder.add(block)
-        finally:
-            free.put(adder)
+            adder = free.get_nowait()
+        except Empty:  # a thread's first block
+            adder = new_adder()
+            adders.append(adder)
+        adder.add(block)
+        free.put(adder)
 
     pending: set[Future[None]] = set()
     with ThreadPoolExecutor(n_threads) as pool:
@@ -258,7 +266,7 @@ def _add_blocks(
                     future.result()
         for future in pending:
             future.result()
-    total = adders[0].totals()
-    for adder in adders[1:]:
+    total = new_adder().totals()
+    for adder in adders:
         total = total + adder.totals()
     return total
