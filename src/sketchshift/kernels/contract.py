@@ -135,8 +135,9 @@ class Kernel(Protocol):
         """Accumulator for the blocks S H D1 H D2 H D3: O(log d) operations a frequency.
 
         ``signs`` has shape (blocks, 3, D), +1 or -1, D a power of two and at least d, in
-        the order applied (D3 first); ``radii`` has shape (m,), and frequency j is row
-        j modulo D of block j // D, times its radius.
+        the order applied (D3 first). The butterflies of the three transforms go through the
+        strides 1 to D / 2, back from D / 2 to 1, and up again. ``radii`` has shape (m,), and
+        frequency j is row j modulo D of block j // D, times its radius.
         """
         ...
 

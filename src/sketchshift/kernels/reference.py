@@ -91,14 +91,14 @@ def integer_waves(t: RealArray, weights: Float32Array) -> tuple[IntArray, IntArr
     return cosine, sine
 
 
-def _hadamard(y: Float32Array) -> Float32Array:
-    """Walsh-Hadamard transform of the last axis, unnormalised, strides 1, 2, 4, ... in turn."""
-    size, stride = y.shape[-1], 1
-    while stride < size:
+def _hadamard(y: Float32Array, *, up: bool) -> Float32Array:
+    """Walsh-Hadamard transform of the last axis, unnormalised: strides 1, 2, 4, ... or back."""
+    size = y.shape[-1]
+    strides = [1 << level for level in range(size.bit_length() - 1)]
+    for stride in strides if up else reversed(strides):
         pairs = y.reshape(*y.shape[:-1], size // (2 * stride), 2, stride)
         a, b = pairs[..., 0, :], pairs[..., 1, :]
         y = np.stack([a + b, a - b], axis=-2).reshape(y.shape)
-        stride *= 2
     return y
 
 
@@ -148,8 +148,8 @@ class ReferenceKernel:
                 for b, of_block in enumerate(signs.astype(rows.dtype)):
                     span = slice(b * size, min((b + 1) * size, len(radii)))
                     y = padded
-                    for sign in of_block:
-                        y = _hadamard(y * sign)
+                    for sign, up in zip(of_block, (True, False, True), strict=True):
+                        y = _hadamard(y * sign, up=up)
                     t = y[:, : span.stop - span.start] * radii[span]
                     _add_waves(t, weights[first : first + block], totals[:, span])
 

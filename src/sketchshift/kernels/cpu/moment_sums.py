@@ -15,12 +15,13 @@ from sketchshift.kernels.cpu.simd import DOUBLE, INT64
 
 __all__ = ["moments"]
 
-STRIP = 64  # rows at a time: with 64 columns they stay in the nearest cache
+STRIP, STRIP_NUMBERS = 64, 4096  # rows at a time, and numbers: they stay in the nearest cache
 STRIPS = 64  # strips at a time whose columns have exact sums: 2^12 integers of at most 2^40
 EXACT = 2.0**52  # integers whose squares sum up to no more have exact sums of products
 LONG = 2.0**40  # most that a row of long integers adds to a product of their halves
 SHORT = 2.0**44  # squares of a row, in the mean of a strip: 2^18 such rows fit a limb of int64
 DOUBLES = simd.LANES // 2
+ROW = simd.vector(DOUBLE, DOUBLES)
 TALL, WIDE = 4, 2 * DOUBLES  # a tile of products: its sums stay in eight registers
 
 
@@ -35,7 +36,7 @@ def _round_vectors(
             simd.array_data(context, builder, signature.args[i], arguments[i])[0]
             for i in (0, 2, 3, 4)
         )
-        type_ = simd.vector(DOUBLE, DOUBLES)
+        type_ = ROW
         factor = simd.broadcast(builder, arguments[1], DOUBLES)
         total = simd.variable(builder, simd.constant(type_, 0.0))
         step = INT64(DOUBLES)
@@ -71,49 +72,52 @@ def _round(
     return float(squares.sum())
 
 
-def _emit_loop(context: Any, builder: Any, signature: Any, arguments: Any, tall: int) -> Any:
-    """Add sums over rows of a[row, i : i + tall] (or of 1) times b[row, j : j + WIDE]."""
-    (x, _), (y, _), (out, _) = (
-        simd.array_data(context, builder, signature.args[k], arguments[k]) for k in (0, 1, 6)
-    )
-    i, j, d, n = arguments[2:6]
-    type_ = simd.vector(DOUBLE, DOUBLES)
-    places = [(r, h, INT64(r * WIDE + h * DOUBLES)) for r in range(max(tall, 1)) for h in range(2)]
-    sums = [simd.variable(builder, simd.load(builder, out, at, type_)) for _, _, at in places]
-    with cgutils.for_range(builder, n) as loop:
-        start = builder.mul(loop.index, d)
-        at = builder.add(start, j)
-        right = [simd.load(builder, y, builder.add(at, INT64(h * DOUBLES)), type_) for h in (0, 1)]
-        left = [simd.constant(type_, 1.0)]
-        if tall:
-            at = [builder.add(start, builder.add(i, INT64(r))) for r in range(tall)]
-            values = [builder.load(builder.gep(x, [place])) for place in at]
-            left = [simd.broadcast(builder, value, DOUBLES) for value in values]
-        for total, (r, h, _) in zip(sums, places, strict=True):
-            builder.store(simd.fma(builder, left[r], right[h], builder.load(total)), total)
-    for total, (_, _, at) in zip(sums, places, strict=True):
-        simd.store(builder, builder.load(total), out, at)
-    return context.get_dummy_value()
+def _sums_over_rows(left: str) -> Any:
+    """Intrinsic that adds sums over rows to out: of ``left`` times b[row, j : j + WIDE].
+
+    ``left`` is "tall", the numbers a[row, i : i + TALL], for out (TALL, WIDE); "same", the
+    numbers a[row, j : j + WIDE]; or "one"; for out (WIDE,).
+    """
+    n_lines = TALL if left == "tall" else 1
+
+    def emit(typing_context: Any, a: Any, b: Any, i: Any, j: Any, d: Any, n: Any, out: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            (x, _), (y, _), (to, _) = (
+                simd.array_data(context, builder, signature.args[k], arguments[k])
+                for k in (0, 1, 6)
+            )
+            i, j, d, n = arguments[2:6]
+            places = [(r, h, INT64(r * WIDE + h * DOUBLES)) for r in range(n_lines) for h in (0, 1)]
+            sums = [simd.variable(builder, simd.load(builder, to, at, ROW)) for _, _, at in places]
+            with cgutils.for_range(builder, n) as loop:
+                start = builder.mul(loop.index, d)
+                at = builder.add(start, j)
+                right = _pair(builder, y, at)
+                if left == "tall":
+                    columns = [builder.add(builder.add(start, i), INT64(r)) for r in range(TALL)]
+                    values = [builder.load(builder.gep(x, [column])) for column in columns]
+                    lefts = [[simd.broadcast(builder, v, DOUBLES)] * 2 for v in values]
+                elif left == "same":
+                    lefts = [_pair(builder, x, at)]
+                else:
+                    lefts = [[simd.constant(ROW, 1.0)] * 2]
+                for total, (r, h, _) in zip(sums, places, strict=True):
+                    value = simd.fma(builder, lefts[r][h], right[h], builder.load(total))
+                    builder.store(value, total)
+            for total, (_, _, at) in zip(sums, places, strict=True):
+                simd.store(builder, builder.load(total), to, at)
+            return context.get_dummy_value()
+
+        return types.void(a, b, i, j, d, n, out), generate
+
+    return simd.intrinsic(emit)
 
 
-@simd.intrinsic
-def _add_tile(typing_context: Any, a: Any, b: Any, i: Any, j: Any, d: Any, n: Any, out: Any) -> Any:
-    """Add the sums over rows of a[row, i + r] b[row, j + c] to out (TALL, WIDE)."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _emit_loop(context, builder, signature, arguments, TALL)
-
-    return types.void(a, b, i, j, d, n, out), generate
+def _pair(builder: Any, data: Any, at: Any) -> list[Any]:
+    return [simd.load(builder, data, builder.add(at, INT64(h * DOUBLES)), ROW) for h in (0, 1)]
 
 
-@simd.intrinsic
-def _add_line(typing_context: Any, a: Any, b: Any, i: Any, j: Any, d: Any, n: Any, out: Any) -> Any:
-    """Add the sums over rows of b[row, j + c] to out (WIDE,)."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _emit_loop(context, builder, signature, arguments, 0)
-
-    return types.void(a, b, i, j, d, n, out), generate
+_add_tile, _add_square_line, _add_line = (_sums_over_rows(left) for left in ("tall", "same", "one"))
 
 
 @simd.jit
@@ -142,24 +146,29 @@ def _add_products(
     tiles: FloatArray,  # IN/OUT  (tiles, TALL, WIDE)
 ) -> None:
     at = 0
-    for i in range(0, d, TALL):
-        for j in range(i, d if full else i + 1, WIDE):
+    for i in range(0, d if full else 0, TALL):
+        for j in range(i, d, WIDE):
             _add_tile(a, b, i, j, d, n, tiles[at])
             at += 1
+    for j in range(0, 0 if full else d, WIDE):
+        _add_square_line(a, b, 0, j, d, n, tiles[j // WIDE, 0])
 
 
 @simd.jit
 def _flush(tiles: FloatArray, d: int, full: bool, sums: IntArray) -> None:
     """Move the products in tiles (3, ...) to sums (3, d (d + 1) / 2) or (3, d), as integers."""
     at = 0
-    for i in range(0, d, TALL):
-        for j in range(i, d if full else i + 1, WIDE):
+    for i in range(0, d if full else 0, TALL):
+        for j in range(i, d, WIDE):
             for p in range(i, min(i + TALL, d)):
-                for q in range(max(p, j), min(j + WIDE, d) if full else p + 1):
-                    place = p * d - p * (p - 1) // 2 + q - p if full else p
+                for q in range(max(p, j), min(j + WIDE, d)):
+                    place = p * d - p * (p - 1) // 2 + q - p
                     for limb in range(3):
                         sums[limb, place] += np.int64(tiles[limb, at, p - i, q - j])
             at += 1
+    for p in range(0 if full else d):
+        for limb in range(3):
+            sums[limb, p] += np.int64(tiles[limb, p // WIDE, 0, p % WIDE])
     tiles[:] = 0.0
 
 
@@ -173,11 +182,11 @@ def _add_moments(
     full: bool,
     limbs: IntArray,  # IN/OUT  (3, 2 d + number of products)
 ) -> None:
-    size = STRIP * d
+    size = min(max(STRIP_NUMBERS // d, 8), STRIP) * d
     products = limbs[:, 2 * d :]
     rounded, rests = np.zeros((2, size + TALL + WIDE))
     lines = np.zeros((2, -(-d // WIDE), WIDE))
-    tiles = np.zeros((3, -(-d // TALL) * (-(-d // WIDE) if full else 1), TALL, WIDE))
+    tiles = np.zeros((3, (-(-d // TALL) if full else 1) * -(-d // WIDE), TALL, WIDE))
     pending = 0.0
     for first in range(0, len(plain), size):
         n = min(size, len(plain) - first) // d
