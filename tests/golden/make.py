@@ -31,7 +31,9 @@ SPECS = {
         bandwidth=4.0,
         law="adapted_radius",
         structured=True,
-        precision="float64",
+    ),
+    "v1_double": ss.SketchSpec(
+        n_features=3, sketch_size=8, bandwidth=0.5, law="folded_gaussian", precision="float64"
     ),
 }
 

@@ -174,10 +174,10 @@ def test_the_memory_order_of_rows_does_not_matter(kind):
     np.testing.assert_array_equal(totals, sums(accumulate, rows, weights, 130))
 
 
-def normalised(kernel, X, center, scale):
+def normalised(kernel, X, center, per_unit):
     """Rows and squared norms, written into arrays that held something else."""
     rows, squared_norms = np.full(X.shape, np.nan), np.full(len(X), np.nan)
-    kernel.normalise(X, center, scale, rows, squared_norms)
+    kernel.normalise(X, center, per_unit, rows, squared_norms)
     return rows, squared_norms
 
 
@@ -188,13 +188,13 @@ def test_normalised_rows_equal_the_reference_bit_for_bit(n, d, dtype):
     """Float32 rows are widened first: all operations are in float64."""
     rng = np.random.default_rng(n + d)
     X, center = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-9, 9, d), rng.normal(size=d)
-    scale = rng.uniform(0.1, 9, d)
+    per_unit = rng.uniform(0.1, 9, d)
 
     X = X.astype(dtype)
 
-    rows, squared_norms = normalised(CPU, X, center, scale)
+    rows, squared_norms = normalised(CPU, X, center, per_unit)
 
-    expected_rows, expected_norms = normalised(REFERENCE, X, center, scale)
+    expected_rows, expected_norms = normalised(REFERENCE, X, center, per_unit)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(squared_norms, expected_norms)
 

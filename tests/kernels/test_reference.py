@@ -215,15 +215,15 @@ def test_moments_are_the_exact_sums_of_rounded_numbers(full, weighted):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_are_normalised_column_by_column(dtype):
-    """Rows are (x - center) / scale in two roundings, squared norms added from the left."""
+    """Rows are (x - center) per_unit in two roundings, squared norms added from the left."""
     rng = np.random.default_rng(4)
-    X, center, scale = rng.normal(size=(9, 5)), rng.normal(size=5), rng.uniform(0.1, 9, 5)
+    X, center, per_unit = rng.normal(size=(9, 5)), rng.normal(size=5), rng.uniform(0.1, 9, 5)
     X, rows, squared_norms = X.astype(dtype), np.full((9, 5), np.nan), np.full(9, np.nan)
 
-    KERNEL.normalise(X, center, scale, rows, squared_norms)
+    KERNEL.normalise(X, center, per_unit, rows, squared_norms)
 
     for i in range(9):
-        expected = [(float(X[i, k]) - center[k]) / scale[k] for k in range(5)]
+        expected = [(float(X[i, k]) - center[k]) * per_unit[k] for k in range(5)]
         total = 0.0
         for x in expected:
             total += x * x

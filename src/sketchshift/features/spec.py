@@ -206,6 +206,11 @@ class SketchSpec:
         scale = 1.0 if self.scale is None else self.scale
         return np.array(np.broadcast_to(scale, self.n_features), dtype=np.float64)
 
+    @cached_property
+    def per_unit(self) -> FloatArray:
+        """What a centered row is multiplied by: 1 / scale, rounded once, shape (d,)."""
+        return 1.0 / self.scale_vector
+
     def prefix(self, sketch_size: int) -> SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
         check_integer(CALLER + ".prefix", "sketch_size", sketch_size, 1, self.sketch_size)

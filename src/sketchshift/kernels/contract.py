@@ -116,11 +116,11 @@ class Kernel(Protocol):
         self,
         X: RealArray,
         center: FloatArray,
-        scale: FloatArray,
+        per_unit: FloatArray,
         rows: FloatArray,
         squared_norms: FloatArray,
     ) -> None:
-        """Rows x' = (x - center) / scale and their squared norms, summed from the first column.
+        """Rows x' = (x - center) per_unit and their squared norms, summed from the first column.
 
         ``X`` is IN (n, d), float32 or float64 in C order; ``rows`` (n, d) and
         ``squared_norms`` (n,) are OUT. All operations are in float64.

@@ -111,12 +111,12 @@ class ReferenceKernel:
         self,
         X: RealArray,
         center: FloatArray,
-        scale: FloatArray,
+        per_unit: FloatArray,
         rows: FloatArray,
         squared_norms: FloatArray,
     ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        rows[:] = (X.astype(np.float64) - center) / scale
+        rows[:] = (X.astype(np.float64) - center) * per_unit
         squared_norms[:] = 0.0
         for column in rows.T:
             squared_norms += column * column

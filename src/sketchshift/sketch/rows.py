@@ -22,6 +22,7 @@ from sketchshift.sketch.totals import CAPACITY_BITS, MomentSums, Totals, check_c
 
 __all__ = ["RowAdder", "make_accumulator"]
 
+_TILE = 192  # rows that fill the kernels' tiles, whatever their height
 _CHUNK = 1 << 16  # numbers of rows that go through the kernels at a time: they stay in cache
 
 
@@ -62,7 +63,7 @@ class RowAdder:
         self._spec, self._kernel, self._accumulate = spec, kernel, accumulate
         self._columns, self._skip_invalid = columns, skip_invalid
         self._totals = Totals.zero(spec)
-        step = max(256, _CHUNK // spec.n_features // 64 * 64)  # whole vectors of rows
+        step = max(1, _CHUNK // spec.n_features // _TILE) * _TILE
         self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)
         self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
         self._moments = [MomentSums(spec) for _ in self._totals.measures]
@@ -94,7 +95,7 @@ class RowAdder:
     ) -> None:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
-        self._kernel.normalise(X, spec.center_vector, spec.scale_vector, rows, squared_norms)
+        self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
         is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
         if weights is not None:
             check_weights(weights, block.source, block.first_row + first)

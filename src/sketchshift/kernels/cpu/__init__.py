@@ -22,12 +22,12 @@ class CpuKernel:
         self,
         X: RealArray,
         center: FloatArray,
-        scale: FloatArray,
+        per_unit: FloatArray,
         rows: FloatArray,
         squared_norms: FloatArray,
     ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        normalise(X, center, scale, rows, squared_norms)
+        normalise(X, center, per_unit, rows, squared_norms)
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

@@ -21,9 +21,9 @@ from sketchshift.kernels.cpu.simd import DOUBLE, FLOAT, INT32, INT64, LANES
 
 __all__ = ["DenseAccumulator"]
 
-ROWS, VECTORS = 4, 2
+ROWS, VECTORS = 6, 2
 PANEL = LANES * VECTORS
-GROUP = 256
+GROUP = 252  # a multiple of ROWS
 assert GROUP << BITS < 2**31  # int32 registers hold a group of rows of weight 1
 
 
@@ -113,6 +113,16 @@ def _add_rows(
             _add_group(rows, weights, panels[p], first, stop, totals[p])
 
 
+@simd.jit
+def _collect(
+    sums: IntArray,  # IN  (panels, 2, PANEL)
+    totals: IntArray,  # IN/OUT  (2, m)
+) -> None:
+    for wave in range(2):
+        for j in range(totals.shape[1]):
+            totals[wave, j] += sums[j // PANEL, wave, j % PANEL]
+
+
 class DenseAccumulator:
     """Rows to integers at the frequencies ``turns`` (d, m), packed in panels once."""
 
@@ -129,7 +139,7 @@ class DenseAccumulator:
         rows, weights = pad_rows(rows, weights, ROWS)
         sums = np.zeros((len(self._panels), 2, PANEL), dtype=np.int64)
         _add_rows(rows, weights, self._panels, sums)
-        totals += sums.transpose(1, 0, 2).reshape(2, -1)[:, : self._m]
+        _collect(sums, totals)
 
 
 def pad_rows(

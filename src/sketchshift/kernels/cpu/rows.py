@@ -14,15 +14,15 @@ __all__ = ["normalise"]
 def normalise(
     X: RealArray,  # IN  (n, d), float32 or float64
     center: FloatArray,  # IN  (d,)
-    scale: FloatArray,  # IN  (d,)
+    per_unit: FloatArray,  # IN  (d,)
     rows: FloatArray,  # OUT  (n, d)
     squared_norms: FloatArray,  # OUT  (n,)
 ) -> None:
-    """Fill in x' = (x - center) / scale and the sum of squares in the order of the columns."""
+    """Fill in x' = (x - center) per_unit and the sum of squares in the order of the columns."""
     n, d = X.shape
     for i in range(n):
         for k in range(d):
-            rows[i, k] = (np.float64(X[i, k]) - center[k]) / scale[k]
+            rows[i, k] = (np.float64(X[i, k]) - center[k]) * per_unit[k]
     last = n - n % 4
     for i in range(0, last, 4):  # four chains of additions at a time hide their latency
         s0 = s1 = s2 = s3 = 0.0
