@@ -3,7 +3,8 @@
 A kernel takes arrays and gives arrays; it knows no noun of the library. Several kernels
 may run the same sketch on different hardware, so the exact ones (``normalise``, the
 accumulators, ``moments``) are defined as a sequence of IEEE operations, here and in
-``docs/format.md``. The decoding ones (``correlate``) need not agree to the bit.
+``docs/format.md``. The decoding ones (``correlate``, ``features``, ``correlation``,
+``hessian``) need not agree to the bit.
 
 Symbols
 -------
@@ -17,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 
 __all__ = [
     "BITS",
@@ -162,4 +163,18 @@ class Kernel(Protocol):
         ``theta_lj = 2 pi <c_l, turns_j>`` for points of shape (L, d); both results have
         shape (L, m). Not exact: about 1e-6 for phases of a few turns.
         """
+        ...
+
+    def features(self, points: FloatArray, turns: Float32Array) -> ComplexArray:
+        """Features e^{i theta} / sqrt(m) of points (L, d): shape (L, m)."""
+        ...
+
+    def correlation(
+        self, points: FloatArray, turns: Float32Array, residual: RealArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The correlation function f_r at points (L, d), shape (L,), and its gradients (L, d)."""
+        ...
+
+    def hessian(self, points: FloatArray, turns: Float32Array, residual: RealArray) -> FloatArray:
+        """Second derivatives of f_r at points (L, d): shape (L, d, d)."""
         ...

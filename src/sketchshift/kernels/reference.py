@@ -22,6 +22,7 @@ from sketchshift.kernels.contract import (
     SINE,
     Accumulator,
 )
+from sketchshift.kernels.correlation import Correlations
 
 __all__ = ["KERNEL", "ReferenceKernel", "fused_multiply_add", "integer_waves"]
 
@@ -102,7 +103,7 @@ def _hadamard(y: Float32Array, *, up: bool) -> Float32Array:
     return y
 
 
-class ReferenceKernel:
+class ReferenceKernel(Correlations):
     """The contract in NumPy."""
 
     name = "reference"

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["correlation_image", "draw_correlation", "plot_correlation", "require_matplotlib"]
 
-_BLOCK_BYTES = 1 << 25  # of features at a time
 _LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\rangle$"
 
 
@@ -89,17 +88,12 @@ def correlation_image(
     steps = (np.arange(n) + 0.5) / n
     x, y = (low[k] + (high[k] - low[k]) * steps for k in (0, 1))
     spec, z, turns = sketch.spec, sketch.z, sketch.frequencies.turns
-    correlate, mean = select_kernel().correlate, sketch.mean
-    values = np.empty(n * n)
-    block = max(1, _BLOCK_BYTES // (8 * spec.sketch_size))
-    for first in range(0, n * n, block):
-        at = np.arange(first, min(first + block, n * n))
-        points = np.tile(mean, (len(at), 1))
-        points[:, i], points[:, j] = x[at % n], y[at // n]
-        normalised = (points - spec.center_vector) / spec.scale_vector
-        real, _ = correlate(normalised, turns, z)
-        values[at] = real.sum(axis=1, dtype=np.float64)
-    image = values.reshape(n, n) / np.sqrt(spec.sketch_size)
+    kernel, points, image = select_kernel(), np.tile(sketch.mean, (n, 1)), np.empty((n, n))
+    points[:, i] = x
+    for row in range(n):
+        points[:, j] = y[row]
+        normalised = (points - spec.center_vector) * spec.per_unit
+        image[row], _ = kernel.correlation(normalised, turns, z)
     return image, (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
 
 

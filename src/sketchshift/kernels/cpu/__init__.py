@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
+from sketchshift.kernels.correlation import Correlations
 from sketchshift.kernels.cpu.decoding import correlate
 from sketchshift.kernels.cpu.dense import DenseAccumulator
 from sketchshift.kernels.cpu.moment_sums import moments
@@ -13,7 +14,7 @@ from sketchshift.kernels.cpu.structured import StructuredAccumulator
 __all__ = ["KERNEL", "CpuKernel"]
 
 
-class CpuKernel:
+class CpuKernel(Correlations):
     """The contract in compiled vector code; every method releases the interpreter's lock."""
 
     name = "cpu"
