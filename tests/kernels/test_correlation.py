@@ -83,3 +83,14 @@ def test_many_frequencies_give_the_kernel_density(kernel):
     distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     density = np.exp(-distances / (2 * 0.8**2)).mean(axis=1)
     np.testing.assert_allclose(values, density, atol=5 / np.sqrt(2 * m))
+
+
+def test_blocks_of_points_do_not_change_the_result(kernel, problem, monkeypatch):
+    points, turns, residual = problem
+    whole = kernel.correlation(points, turns, residual)
+
+    monkeypatch.setattr("sketchshift.kernels.correlation._BLOCK", 7 * 700)
+
+    # a matrix product may round otherwise for another number of rows
+    for of_blocks, value in zip(kernel.correlation(points, turns, residual), whole, strict=True):
+        np.testing.assert_allclose(of_blocks, value, atol=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.plots import correlation, correlation_image, plot_correlation
+from sketchshift.plots import correlation_image, plot_correlation
 from sketchshift.plots.comparison import comparison_figure, kernel_density
 
 
@@ -77,16 +77,6 @@ def test_equal_rows_have_a_box_as_wide_as_the_kernel():
     _, extent = correlation_image(s, resolution=2)
 
     np.testing.assert_allclose(extent, [4.0, 10.0, 4.0, 10.0], atol=1e-6)
-
-
-def test_blocks_do_not_change_the_image(monkeypatch):
-    s = ss.sketch(cloud(), SPECS["plain"])
-    whole, _ = correlation_image(s, resolution=20)
-
-    monkeypatch.setattr(correlation, "_BLOCK_BYTES", 8 * 130 * 7)
-
-    # a matrix product may round otherwise for another number of rows
-    np.testing.assert_allclose(correlation_image(s, resolution=20)[0], whole, atol=1e-6)
 
 
 def test_structured_frequencies_are_drawn_too():
