@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray
 
-__all__ = ["Purpose", "exponential", "logarithm", "normals", "philox", "signs", "uniforms"]
+__all__ = ["Purpose", "exponential", "logarithm", "normal_quantile", "normals", "philox", "signs", "uniforms"]
 
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # high part: 32 bits
 _WORD = np.uint64(0xFFFFFFFF)
@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     BANDWIDTH = 1
     RADIUS = 2
     SIGN = 3
+    START = 4
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
@@ -162,7 +163,7 @@ def _ratio(polynomials: tuple[tuple[float, ...], tuple[float, ...]], x: FloatArr
     return values[0] / values[1]
 
 
-def _normal_quantile(u: FloatArray) -> FloatArray:
+def normal_quantile(u: FloatArray) -> FloatArray:
     """The normal quantile function by the rational functions of AS 241 (Wichura 1988)."""
     q = u - 0.5
     result = q * _ratio(_CENTRAL, 0.180625 - q * q)
@@ -180,5 +181,5 @@ def normals(seed: int, j: NDArray[Any], n: int) -> FloatArray:
     step = max(1, _BLOCK // n)
     for first in range(0, len(j), step):
         part = slice(first, first + step)
-        result[part] = _normal_quantile(uniforms(seed, Purpose.NORMAL, j[part], n))
+        result[part] = normal_quantile(uniforms(seed, Purpose.NORMAL, j[part], n))
     return result
