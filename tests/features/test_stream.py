@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sketchshift.features.stream import (
     Purpose,
-    normal_quantile,
     exponential,
     logarithm,
+    normal_quantile,
     normals,
     philox,
     signs,
@@ -157,7 +157,7 @@ def test_the_exponential_is_that_of_the_library():
     assert exponential(np.array([0.0])) == 1
 
 
-def test_thenormal_quantile_is_that_of_scipy():
+def test_the_normal_quantile_is_that_of_scipy():
     """AS 241 promises 1e-16; scipy's ndtri and our logarithm leave 5e-15 (measured 1.2e-15)."""
     powers = 2.0 ** -np.arange(2, 53)  # far tails, and close to 1/2
     edges = np.array([0.075, np.exp(-25), 1 - np.exp(-25)])  # where the three formulas meet
@@ -169,7 +169,7 @@ def test_thenormal_quantile_is_that_of_scipy():
     np.testing.assert_allclose(quantiles, scipy.special.ndtri(u), rtol=5e-15, atol=0)
 
 
-def test_thenormal_quantile_is_odd():
+def test_the_normal_quantile_is_odd():
     """Exactly, because 1 - u is exact on the grid."""
     u = uniforms(0, Purpose.NORMAL, np.arange(10_000), 1)
 

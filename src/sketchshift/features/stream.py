@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray
 
-__all__ = ["Purpose", "exponential", "logarithm", "normal_quantile", "normals", "philox", "signs", "uniforms"]
+__all__ = [
+    "Purpose",
+    "exponential",
+    "logarithm",
+    "normal_quantile",
+    "normals",
+    "philox",
+    "signs",
+    "uniforms",
+]
 
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # high part: 32 bits
 _WORD = np.uint64(0xFFFFFFFF)
