@@ -6,6 +6,7 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
+from sketchshift.decoders import ClOmpr, Decoding, Outcome, SketchAndShift, Step
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
@@ -17,23 +18,36 @@ from sketchshift.errors import (
     SpecError,
 )
 from sketchshift.features import SketchSpec, Tilt
+from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
+from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, load, sketch
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Box",
+    "ClOmpr",
     "DataError",
+    "Decoding",
     "IncompatibleSketchesError",
     "InvalidRowsError",
     "MissingDependencyError",
+    "Outcome",
     "RemovalError",
     "Sketch",
+    "SketchAndShift",
     "SketchFormatError",
     "SketchSpec",
     "Sketcher",
     "SketchshiftError",
     "SpecError",
+    "Step",
     "Tilt",
+    "assign",
+    "lloyd",
     "load",
+    "match_centroids",
+    "mse",
+    "rse",
     "sketch",
 ]

@@ -1,0 +1,129 @@
+"""What all decoders share: the problem in normalised coordinates, and the way back.
+
+Takes a ``Sketch``; hands a :class:`Problem` to the decoders and makes the ``Decoding`` in the
+units of the data out of what they found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.decoders.decoding import Decoding, Outcome, Step
+from sketchshift.errors import DataError
+from sketchshift.mixtures import Mixture
+from sketchshift.objective import Box
+from sketchshift.sketch import Sketch
+
+__all__ = ["EMPTY", "MAX_CLUSTERS", "Problem", "one_blas_thread"]
+
+EMPTY = 1e-5
+"""A residual below this share of the sketch is rounding."""
+
+MAX_CLUSTERS = 100_000
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def one_blas_thread(function: F) -> F:
+    """Let BLAS use one thread inside: faster for small products, and the same bits everywhere."""
+    from functools import wraps
+
+    @wraps(function)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            return function(*args, **kwargs)
+
+    return cast(F, limited)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A sketch to decode, in the normalised coordinates of its spec.
+
+    Attributes
+    ----------
+    sketch : Sketch
+        As given.
+    turns : float32 array of shape (d, m)
+        Frequencies divided by 2 pi.
+    z : complex array of shape (m,)
+        The sketch's vector.
+    box : Box
+        The domain.
+    bandwidth : float
+        The bandwidth; of a range, its geometric mean.
+    """
+
+    sketch: Sketch
+    turns: Float32Array
+    z: ComplexArray
+    box: Box
+    bandwidth: float
+
+    @classmethod
+    def of(cls, sketch: Sketch, n_clusters: int, domain: Box | None, caller: str) -> Problem:
+        """Check what a decoder was given; ``domain`` is in the units of the data."""
+        if not isinstance(sketch, Sketch):
+            raise parameter_error(caller, "sketch", "a Sketch", sketch)
+        check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        if sketch.total_weight <= 0:
+            msg = f"there is nothing to decode: the sketch holds {sketch.count} rows of weight 0."
+            raise DataError(msg)
+        spec = sketch.spec
+        low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
+        box = Box.of(sketch) if domain is None else _normalised(domain, sketch, caller)
+        return cls(sketch, sketch.frequencies.turns, sketch.z, box, math.sqrt(low * high))
+
+    def in_units(self, c: FloatArray) -> FloatArray:
+        """Points in the units of the data."""
+        spec = self.sketch.spec
+        return spec.center_vector + c * spec.scale_vector
+
+    def step(self, index: int, total: int, c: FloatArray, value: float, r: ComplexArray) -> Step:
+        """A line of the trace."""
+        return Step(index, total, self.in_units(c), float(value), self.relative(r))
+
+    def relative(self, residual: ComplexArray) -> float:
+        """Norm of a residual, as a share of the sketch's."""
+        return float(np.linalg.norm(residual) / np.linalg.norm(self.z))
+
+    def decoding(self, mixture: Mixture, outcome: Outcome, trace: list[Step]) -> Decoding:
+        """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
+        spec = self.sketch.spec
+        residual = self.z - mixture.sketch(self.turns)
+        weights = mixture.weights
+        if spec.tilt is not None:  # the sketch saw rows times their tilt
+            weights = weights / spec.tilt((mixture.means**2).sum(axis=1))
+        total = weights.sum()
+        weights = weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
+        order = np.argsort(-weights, kind="stable")
+        covariances = mixture.covariances
+        if covariances is not None:
+            covariances = covariances[order] * np.outer(spec.scale_vector, spec.scale_vector)
+        return Decoding(
+            self.in_units(mixture.means[order]),
+            weights[order],
+            covariances,
+            self.relative(residual),
+            outcome,
+            tuple(trace),
+        )
+
+
+def _normalised(domain: Box, sketch: Sketch, caller: str) -> Box:
+    spec = sketch.spec
+    if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
+        raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)
+    lower, upper = (
+        (end - spec.center_vector) * spec.per_unit for end in (domain.lower, domain.upper)
+    )
+    return Box(lower, upper)

@@ -1,0 +1,84 @@
+"""What a decoder gives back: the mixture found, how it went, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sketchshift._typing import FloatArray
+
+__all__ = ["Decoding", "Outcome", "Progress", "Step"]
+
+
+class Outcome(StrEnum):
+    """How a decoding ended; the value is the sentence shown to the user."""
+
+    COMPLETE = "All centroids were found."
+    EMPTY_RESIDUAL = (
+        "The residual vanished before all centroids were found: the data has fewer distinct "
+        "points than centroids were asked for."
+    )
+    FLAT_CORRELATION = (
+        "No start found a positive correlation before all centroids were found: the bandwidth "
+        "is probably too small, or the starts too few."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One atom of the trace, as the progress callback receives it.
+
+    Attributes
+    ----------
+    index, total : int
+        Number of this atom, from 1, and of all atoms.
+    centroid : array of shape (d,)
+        In the units of the data.
+    correlation : float
+        The correlation function of the residual there.
+    residual_norm : float
+        After the weights were fitted again.
+    """
+
+    index: int
+    total: int
+    centroid: FloatArray
+    correlation: float
+    residual_norm: float
+
+
+Progress = Callable[[Step], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """Clusters decoded from a sketch.
+
+    Attributes
+    ----------
+    centroids : array of shape (k, d)
+        In the units of the data, heaviest first. Fewer than asked for when ``outcome`` is not
+        ``Outcome.COMPLETE``.
+    weights : array of shape (k,)
+        Shares of the rows, positive or zero, summing up to 1.
+    covariances : array of shape (k, d, d) or None
+        In the units of the data; zero where a component is a Dirac; None when all are.
+    residual_norm : float
+        Norm of the sketch minus that of the mixture, relative to the sketch's own.
+    outcome : Outcome
+        How it ended; ``str(outcome)`` is a sentence.
+    trace : tuple of Step
+        One for each atom, in the order they were found.
+    """
+
+    centroids: FloatArray
+    weights: FloatArray
+    covariances: FloatArray | None
+    residual_norm: float
+    outcome: Outcome
+    trace: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        k, d = self.centroids.shape
+        return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"

@@ -1,0 +1,178 @@
+"""The paper's decoder: Algorithm 2, all starts in one batch.
+
+Takes a ``Sketch``; hands a ``Decoding`` to everybody. How to climb is ``local_maximum``'s
+business, what an atom is ``fitted_model``'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift._validation import check_choice, check_integer
+from sketchshift.decoders.base import EMPTY, Problem, one_blas_thread
+from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
+from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel
+from sketchshift.decoders.local_maximum import LOCAL_MAXIMA, GetLocalMaximum
+from sketchshift.decoders.refine import refine
+from sketchshift.decoders.weights import hard_threshold, nonnegative_weights
+from sketchshift.mixtures import Mixture
+from sketchshift.objective import Box, CorrelationFunction, draw_starts
+from sketchshift.sketch import Sketch
+
+__all__ = ["SketchAndShift"]
+
+
+@dataclass(frozen=True)
+class SketchAndShift:
+    """Algorithm 2 of the paper: climb the residual's correlation, T times; keep the k heaviest.
+
+    Parameters
+    ----------
+    n_atoms : int or None
+        T, the number of atoms looked for; None is 2 k.
+    n_initializations : int
+        L, the number of starts of each climb.
+    fitted_model : {"dirac", "gaussian"} or FittedModel
+        What an atom is.
+    local_maximum : {"sketched_mean_shift", "discretized", "gradient_ascent"} or GetLocalMaximum
+        How to climb.
+    starts : {"normal", "uniform"}
+        Law of the starts: normal with the sketch's own mean and covariance, or uniform in the
+        domain as in the paper.
+    reuse_starts : bool
+        Go on from where the starts of the last atom arrived, new ones only in place of those
+        that reached it: several times faster than the paper's fresh starts.
+    refine : bool
+        End with a joint descent over all components; not in the paper.
+    """
+
+    n_atoms: int | None = None
+    n_initializations: int = 1000
+    fitted_model: str | FittedModel = "dirac"
+    local_maximum: str | GetLocalMaximum = "sketched_mean_shift"
+    starts: str = "normal"
+    reuse_starts: bool = True
+    refine: bool = False
+
+    @one_blas_thread
+    def __call__(
+        self,
+        sketch: Sketch,
+        n_clusters: int,
+        *,
+        domain: Box | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Decoding:
+        """Decode k clusters from a sketch.
+
+        Parameters
+        ----------
+        sketch : Sketch
+            Its spec should have one bandwidth.
+        n_clusters : int
+            k.
+        domain : Box or None
+            Where to look, in the units of the data; None is the mean plus or minus three
+            standard deviations of the sketch itself.
+        seed : int
+            Of the starts.
+        progress : callable or None
+            Called with a :class:`Step` after each atom.
+
+        Returns
+        -------
+        decoding : Decoding
+            O(T L m d) time for each step of the climb, less for starts that have arrived.
+        """
+        problem = Problem.of(sketch, n_clusters, domain, "SketchAndShift")
+        n_atoms = 2 * n_clusters if self.n_atoms is None else self.n_atoms
+        check_integer("SketchAndShift", "n_atoms", n_atoms, n_clusters, 10**6)
+        search = _Search(self, problem, n_atoms, seed)
+        outcome = search.run(progress)
+        keep = hard_threshold(search.weights, n_clusters)
+        if len(keep) == n_clusters:
+            outcome = Outcome.COMPLETE
+        mixture = search.mixture(keep)
+        if self.refine:
+            mixture = refine(problem, mixture)
+        return problem.decoding(mixture, outcome, search.trace)
+
+
+class _Search:
+    """The support while it grows: step 1 of the algorithm."""
+
+    def __init__(self, decoder: SketchAndShift, problem: Problem, n_atoms: int, seed: int) -> None:
+        check_integer("SketchAndShift", "n_initializations", decoder.n_initializations, 1, 10**7)
+        self._climb: Any = _named("local_maximum", decoder.local_maximum, LOCAL_MAXIMA)
+        self._model: Any = _named("fitted_model", decoder.fitted_model, FITTED_MODELS)
+        self._decoder, self._problem, self._n_atoms, self._seed = decoder, problem, n_atoms, seed
+        self._support: list[FloatArray] = []
+        self._covariances: list[FloatArray | None] = []
+        self._atoms = np.empty((0, len(problem.z)), dtype=complex)
+        self.weights: FloatArray = np.empty(0)
+        self.trace: list[Step] = []
+
+    def run(self, progress: Progress | None) -> Outcome:
+        """Look for the atoms one after the other; say how it ended."""
+        problem = self._problem
+        of_sketch = CorrelationFunction(problem.turns, problem.z)
+        residual, pool = problem.z, self._draw(0)
+        for i in range(self._n_atoms):
+            f = CorrelationFunction(problem.turns, residual)
+            places, values = self._climb(f, pool, problem.box, problem.bandwidth)
+            best = int(np.argmax(values))
+            if not values[best] > 0:
+                return Outcome.FLAT_CORRELATION
+            self._expand(places[best], self._model(of_sketch, places[best], problem.bandwidth))
+            self.weights = nonnegative_weights(self._atoms, problem.z)
+            residual = problem.z - self.weights @ self._atoms
+            step = problem.step(i + 1, self._n_atoms, places[best], values[best], residual)
+            self.trace.append(step)
+            if progress is not None:
+                progress(step)
+            if step.residual_norm < EMPTY:
+                return Outcome.EMPTY_RESIDUAL
+            pool = self._next_pool(i + 1, places, places[best])
+        return Outcome.COMPLETE
+
+    def mixture(self, keep: Any) -> Mixture:
+        """The chosen components."""
+        means = np.array(self._support)[keep]
+        chosen = [self._covariances[i] for i in keep]
+        covariances = None
+        if any(c is not None for c in chosen):
+            zero = np.zeros((means.shape[1],) * 2)
+            covariances = np.array([zero if c is None else c for c in chosen])
+        return Mixture(self.weights[keep], means, covariances)
+
+    def _expand(self, c: FloatArray, covariance: FloatArray | None) -> None:
+        component = Mixture(np.ones(1), c[None], None if covariance is None else covariance[None])
+        self._support.append(c)
+        self._covariances.append(covariance)
+        self._atoms = np.concatenate([self._atoms, component.sketch(self._problem.turns)[None]])
+
+    def _draw(self, i: int) -> FloatArray:
+        decoder, problem = self._decoder, self._problem
+        kind = check_choice("SketchAndShift", "starts", decoder.starts, ("normal", "uniform"))
+        n, first = decoder.n_initializations, i * decoder.n_initializations
+        return draw_starts(problem.sketch, n, self._seed, box=problem.box, kind=kind, first=first)
+
+    def _next_pool(self, i: int, places: FloatArray, c: FloatArray) -> FloatArray:
+        """Starts of the next climb: new ones, or the old ones but for those that arrived at c."""
+        fresh = self._draw(i)
+        if not self._decoder.reuse_starts:
+            return fresh
+        arrived = ((places - c) ** 2).sum(axis=1) < self._problem.bandwidth**2
+        return np.where(arrived[:, None], fresh, places)
+
+
+def _named(parameter: str, value: Any, choices: dict[str, Any]) -> Any:
+    """An object, or the one of that name."""
+    if not isinstance(value, str):
+        return value
+    return choices[check_choice("SketchAndShift", parameter, value, choices)]()

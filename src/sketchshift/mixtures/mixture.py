@@ -1,0 +1,142 @@
+r"""Mixtures of Diracs or Gaussians, with their characteristic functions.
+
+Made by ``decoders``; knows frequencies as an array only, and neither how it was found nor
+what it approximates. Everything is in the coordinates of the frequencies.
+
+Symbols
+-------
+k, d, m   components, dimension, frequencies
+turns     frequencies divided by 2 pi, shape (d, m): omega = 2 pi turns
+psi_i     characteristic function of component i at the frequencies, shape (m,)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, FloatArray, RealArray
+from sketchshift.errors import SpecError
+
+__all__ = ["Mixture"]
+
+_TURN = 2.0 * math.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    r"""A measure :math:`\sum_i \alpha_i \pi_i` with Diracs or Gaussians :math:`\pi_i`.
+
+    Parameters
+    ----------
+    weights : array of shape (k,)
+        The :math:`\alpha_i`. They need not add up to one.
+    means : array of shape (k, d)
+        Centroids :math:`c_i`.
+    covariances : array of shape (k, d, d) or None
+        The :math:`\Sigma_i`, symmetric; zeros make a Dirac. None: Diracs only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pair = Mixture(np.array([0.5, 0.5]), np.array([[-1.0], [1.0]]))
+    >>> pair.sketch(np.array([[0.0, 0.25]])).real.round(3) + 0.0  # 1 and cos(pi / 2), over sqrt(2)
+    array([0.707, 0.   ])
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        means = _as_floats("means", self.means)
+        if means.ndim != 2:
+            raise SpecError(f"the means of a Mixture must have shape (k, d). Got {means.shape}.")
+        k, d = means.shape
+        weights = _as_floats("weights", self.weights)
+        _check_shape("weights", weights, (k,), means)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "means", means)
+        if self.covariances is not None:
+            covariances = _as_floats("covariances", self.covariances)
+            _check_shape("covariances", covariances, (k, d, d), means)
+            object.__setattr__(self, "covariances", covariances)
+
+    @property
+    def n_components(self) -> int:
+        """Number k of components."""
+        return len(self.means)
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of a point."""
+        return int(self.means.shape[1])
+
+    def characteristic_functions(self, turns: RealArray) -> ComplexArray:
+        r"""Characteristic function of each component at the frequencies.
+
+        .. math::
+
+            \psi_i(\omega_j) = e^{\mathrm{i} \langle \omega_j, c_i \rangle}\,
+                e^{-\omega_j^T \Sigma_i \omega_j / 2}
+
+        Parameters
+        ----------
+        turns : array of shape (d, m)
+            Frequencies divided by 2 pi.
+
+        Returns
+        -------
+        psi : complex array of shape (k, m)
+            In float64 throughout: O(k m d) for Diracs, O(k m d^2) for Gaussians.
+        """
+        omega = _TURN * np.asarray(turns, dtype=np.float64)
+        if omega.ndim != 2 or len(omega) != self.n_features:
+            msg = (
+                f"this Mixture has means of shape {self.means.shape}, so it takes frequencies of "
+                f"shape ({self.n_features}, m). Got {omega.shape}."
+            )
+            raise SpecError(msg)
+        psi: ComplexArray = np.exp(1j * (self.means @ omega))
+        if self.covariances is not None:
+            for row, covariance in zip(psi, self.covariances, strict=True):
+                row *= np.exp(-0.5 * ((covariance @ omega) * omega).sum(axis=0))
+        return psi
+
+    def sketch(self, turns: RealArray) -> ComplexArray:
+        r"""The sketch of the mixture: :math:`\sum_i \alpha_i \psi_i / \sqrt m`.
+
+        Parameters
+        ----------
+        turns : array of shape (d, m)
+            Frequencies divided by 2 pi.
+
+        Returns
+        -------
+        z : complex array of shape (m,)
+            The paper's sketching operator applied to the mixture; costs of
+            :meth:`characteristic_functions`.
+        """
+        psi = self.characteristic_functions(turns)
+        z: ComplexArray = self.weights @ psi / math.sqrt(psi.shape[1])
+        return z
+
+
+def _as_floats(name: str, value: RealArray) -> FloatArray:
+    array = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise SpecError(f"the {name} of a Mixture must be finite. Got NaN or infinity.")
+    return array
+
+
+def _check_shape(
+    name: str, array: FloatArray, expected: tuple[int, ...], means: FloatArray
+) -> None:
+    if array.shape != expected:
+        msg = (
+            f"a Mixture with means of shape {means.shape} must have {name} of shape {expected}. "
+            f"Got {array.shape}."
+        )
+        raise SpecError(msg)

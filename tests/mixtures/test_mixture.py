@@ -1,0 +1,99 @@
+"""Mixtures: their sketches against those of points drawn from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.mixtures import Mixture
+
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+MEANS = np.array([[0.0, 0.0], [1.5, -0.5], [-1.0, 2.0]])
+COVARIANCES = np.array([[[0.2, 0.1], [0.1, 0.3]], [[0.05, 0.0], [0.0, 0.5]], np.zeros((2, 2))])
+
+
+@pytest.fixture
+def spec() -> ss.SketchSpec:
+    return ss.SketchSpec(n_features=2, sketch_size=200, bandwidth=0.7)
+
+
+def draw(n: int, seed: int = 0) -> np.ndarray:
+    """Points of the mixture, by its definition."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, size=n, p=WEIGHTS)
+    roots = np.linalg.cholesky(COVARIANCES[:2])
+    roots = np.concatenate([roots, np.zeros((1, 2, 2))])
+    return MEANS[labels] + np.einsum("nij,nj->ni", roots[labels], rng.normal(size=(n, 2)))
+
+
+def test_a_mixture_knows_its_sizes():
+    mixture = Mixture(WEIGHTS, MEANS)
+
+    assert (mixture.n_components, mixture.n_features) == (3, 2)
+
+
+def test_the_sketch_of_a_mixture_is_that_of_a_large_sample(spec):
+    """A is linear in the measure; a mean of N features of modulus 1 is off by 1 / sqrt(N)."""
+    n = 100_000
+
+    z = Mixture(WEIGHTS, MEANS, COVARIANCES).sketch(spec.frequencies.turns)
+
+    error = np.abs(z - ss.sketch(draw(n), spec).z) * np.sqrt(200)
+    assert error.max() < 5 / np.sqrt(n)
+
+
+def test_the_sketch_of_diracs_is_that_of_the_same_rows_with_weights(spec):
+    z = Mixture(WEIGHTS, MEANS).sketch(spec.frequencies.turns)
+
+    expected = ss.sketch(MEANS, spec, sample_weight=WEIGHTS).z
+    np.testing.assert_allclose(z, expected, atol=1e-6 / np.sqrt(200))  # float32 phases
+
+
+def test_zero_covariances_make_diracs(spec):
+    turns = spec.frequencies.turns
+
+    psi = Mixture(WEIGHTS, MEANS, np.zeros((3, 2, 2))).characteristic_functions(turns)
+
+    np.testing.assert_array_equal(psi, Mixture(WEIGHTS, MEANS).characteristic_functions(turns))
+    np.testing.assert_allclose(np.abs(psi), 1.0, rtol=1e-15)
+
+
+def test_characteristic_functions_of_sums_are_products(spec):
+    """N(a, P) + N(b, Q) is N(a + b, P + Q)."""
+    turns, one = spec.frequencies.turns, np.ones(1)
+    (a, b, _), (P, Q, _) = MEANS, COVARIANCES
+
+    left, right, both = (
+        Mixture(one, mean[None], covariance[None]).characteristic_functions(turns)
+        for mean, covariance in ((a, P), (b, Q), (a + b, P + Q))
+    )
+
+    np.testing.assert_allclose(left * right, both, atol=1e-14)
+
+
+def test_no_components_have_the_sketch_zero(spec):
+    z = Mixture(np.zeros(0), np.zeros((0, 2))).sketch(spec.frequencies.turns)
+
+    np.testing.assert_array_equal(z, np.zeros(200))
+
+
+@pytest.mark.parametrize(
+    ("weights", "means", "covariances", "message"),
+    [
+        (WEIGHTS, MEANS[0], None, r"means .* shape \(k, d\). Got \(2,\)"),
+        (WEIGHTS[:2], MEANS, None, r"weights of shape \(3,\). Got \(2,\)"),
+        (WEIGHTS, MEANS, COVARIANCES[:2], r"covariances of shape \(3, 2, 2\). Got \(2, 2, 2\)"),
+        (WEIGHTS, MEANS, COVARIANCES[:, :1], r"Got \(3, 1, 2\)"),
+        (WEIGHTS * np.nan, MEANS, None, "weights of a Mixture must be finite"),
+        (WEIGHTS, MEANS + np.inf, None, "means of a Mixture must be finite"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(weights, means, covariances, message):
+    with pytest.raises(ss.SpecError, match=message):
+        Mixture(weights, means, covariances)
+
+
+def test_frequencies_of_another_dimension_are_refused():
+    with pytest.raises(ss.SpecError, match=r"shape \(2, m\). Got \(3, 10\)"):
+        Mixture(WEIGHTS, MEANS).sketch(np.zeros((3, 10), dtype=np.float32))

@@ -1,0 +1,114 @@
+"""The correlation function: its derivatives, and the kernel density it tends to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.kernels import select_kernel
+from sketchshift.objective import CorrelationFunction
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    turns = (rng.normal(size=(3, 400)) / (2 * np.pi * 0.7)).astype(np.float32)
+    residual = (rng.normal(size=400) + 1j * rng.normal(size=400)) / 20
+    return rng.normal(size=(8, 3)), turns, residual
+
+
+def f(C, turns, residual):
+    """Definition 1 of the paper in float64."""
+    phi = np.exp(2j * np.pi * (C @ turns.astype(float))) / np.sqrt(turns.shape[1])
+    return (np.conj(residual) * phi).real.sum(axis=1)
+
+
+def central_differences(g, C, h):
+    """Derivatives of a function of points by each coordinate, on a new last axis."""
+    steps = np.eye(C.shape[1]) * h
+    return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
+
+
+def test_values_are_those_of_the_definition(problem):
+    C, turns, residual = problem
+
+    values = CorrelationFunction(turns, residual)(C)
+
+    np.testing.assert_allclose(values, f(C, turns, residual), atol=1e-6)
+
+
+def test_gradients_agree_with_finite_differences(problem):
+    C, turns, residual = problem
+
+    gradients = CorrelationFunction(turns, residual).gradient(C)
+
+    expected = central_differences(lambda c: f(c, turns, residual), C, h=1e-5)
+    np.testing.assert_allclose(gradients, expected, atol=5e-6)
+
+
+def test_hessians_agree_with_finite_differences(problem):
+    C, turns, residual = problem
+
+    hessians = CorrelationFunction(turns, residual).hessian(C)
+
+    def gradient(c):
+        return central_differences(lambda p: f(p, turns, residual), c, h=1e-3)
+
+    expected = central_differences(gradient, C, h=1e-3)
+    np.testing.assert_allclose(hessians, expected, atol=5e-5)  # h^2 times fourth derivatives
+
+
+def test_value_and_gradient_is_both(problem):
+    C, turns, residual = problem
+    correlation = CorrelationFunction(turns, residual, select_kernel("reference"))
+
+    values, gradients = correlation.value_and_gradient(C)
+
+    np.testing.assert_array_equal(values, correlation(C))
+    np.testing.assert_array_equal(gradients, correlation.gradient(C))
+
+
+def test_one_point_counts_as_a_batch_of_one(problem):
+    C, turns, residual = problem
+    correlation = CorrelationFunction(turns, residual)
+
+    assert correlation(C[0]).shape == (1,)
+    assert correlation.gradient(C[0]).shape == (1, 3)
+    assert correlation.hessian(list(C[0])).shape == (1, 3, 3)
+
+
+def test_of_a_sketch_it_tends_to_the_kernel_density():
+    """f_z is a mean of m bounded terms around the density: error 1 / sqrt(2 m), 5 sigma."""
+    X = np.random.default_rng(1).normal(size=(60, 2))
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    density = np.exp(-squares / (2 * 0.8**2)).mean(axis=1)
+    errors = {}
+
+    for m in (100, 1_600, 25_600):
+        s = ss.sketch(X, ss.SketchSpec(2, m, bandwidth=0.8))
+        errors[m] = np.sqrt(np.mean((CorrelationFunction.of(s)(X) - density) ** 2))
+
+    assert all(error < 5 / np.sqrt(2 * m) for m, error in errors.items())
+    assert errors[25_600] < errors[100] / 4  # sqrt(256) = 16 in the mean
+
+
+def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
+    """The Dirac at row 0 has its maximum, 1, at x' = (x - center) / scale."""
+    row = (X[0] - spec.center_vector) / spec.scale_vector
+
+    value, gradient = CorrelationFunction.of(ss.sketch(X[:1], spec)).value_and_gradient(row)
+
+    np.testing.assert_allclose(value, 1.0, atol=2e-5)
+    np.testing.assert_allclose(gradient, 0.0, atol=2e-4)
+
+
+def test_shapes_that_do_not_fit_are_refused(problem):
+    C, turns, residual = problem
+
+    with pytest.raises(ss.SpecError, match=r"Got \(3, 400\) and \(399,\)"):
+        CorrelationFunction(turns, residual[1:])
+    with pytest.raises(ss.DataError, match=r"in dimension 3, and the points have shape \(8, 2\)"):
+        CorrelationFunction(turns, residual)(C[:, :2])
+    with pytest.raises(ss.DataError, match=r"shape \(1, 8, 3\)"):
+        CorrelationFunction(turns, residual).hessian(C[None])

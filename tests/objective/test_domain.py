@@ -1,0 +1,213 @@
+"""The box and the starts: nearest points, uniform samples, moments of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+import sketchshift as ss
+from sketchshift.objective import Box, draw_starts
+
+numbers = st.floats(-1e6, 1e6)
+
+
+def normalised(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
+    return (X - spec.center_vector) / spec.scale_vector
+
+
+def tilts(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
+    """The weights of the sketched measure, by their definition."""
+    if spec.tilt is None:
+        return np.ones(len(X))
+    squares = (normalised(X, spec) ** 2).sum(axis=1)
+    return np.minimum(spec.tilt.cap, 0.5 + 0.5 * squares / spec.tilt.radius**2)
+
+
+@given(
+    ends=arrays(float, (2, 3), elements=numbers),
+    C=arrays(float, (4, 3), elements=numbers),
+    u=arrays(float, (5, 3), elements=st.floats(0, 1)),
+)
+def test_the_projection_is_the_nearest_point_of_the_box(ends, C, u):
+    """It lies in the box, and no other point p of it is nearer: <c - Pc, p - Pc> <= 0."""
+    box = Box(ends.min(axis=0), ends.max(axis=0))
+
+    projected = box.project(C)
+
+    others = box.project(box.lower + u * (box.upper - box.lower))
+    assert box.contains(projected).all()
+    products = (C - projected)[:, None] * (others[None] - projected[:, None])
+    assert (products <= 0).all()  # on each axis alone, hence in sum
+    np.testing.assert_array_equal(box.project(others), others)
+
+
+def test_points_are_inside_or_not():
+    box = Box([0, 0], [1, 2])
+
+    np.testing.assert_array_equal(
+        box.contains([[0, 0], [1, 2], [1.1, 1], [0.5, -0.1]]), [True, True, False, False]
+    )
+    assert box.contains([0.5, 0.5])
+    assert box.n_features == 2
+
+
+def test_the_corners_cannot_be_changed():
+    ends = np.zeros(2), np.ones(2)
+    box = Box(*ends)
+
+    with pytest.raises(ValueError, match="read-only"):
+        box.lower[0] = 5.0
+    ends[1][0] = 7.0
+    assert box.upper[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        ([0, 0], [1], r"Got \(2,\) and \(1,\)"),
+        (0.0, 1.0, r"Got \(\) and \(\)"),
+        ([0, 2], [1, 1], r"Got \[2, 1\] on axis 1"),
+        ([np.nan], [1], r"Got \[nan, 1\] on axis 0"),
+        ([0], [np.inf], r"Got \[0, inf\]"),
+    ],
+)
+def test_corners_that_make_no_box_are_refused(lower, upper, message):
+    with pytest.raises(ss.SpecError, match=message):
+        Box(lower, upper)
+
+
+def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
+    """Kolmogorov-Smirnov on each axis: below 1e-3 for one seed in 330."""
+    box = Box([-1, 0, 5], [1, 10, 5.5])
+
+    C = box.sample(20_000, seed=3)
+
+    assert box.contains(C).all()
+    for column in ((C - box.lower) / (box.upper - box.lower)).T:
+        assert stats.kstest(column, "uniform").pvalue > 1e-3
+    assert np.abs(np.corrcoef(C.T) - np.eye(3)).max() < 5 / np.sqrt(20_000)
+    np.testing.assert_array_equal(box.sample(100, seed=3), C[:100])
+    assert (box.sample(100, seed=4) != C[:100]).all()
+
+
+@pytest.mark.parametrize("n_points", [1, 7, 8, 1000, 1023])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 100])
+def test_a_grid_has_as_many_points_as_fit(d, n_points):
+    box = Box(np.zeros(d), np.ones(d))
+
+    C = box.grid(n_points)
+
+    p = len(np.unique(C[:, 0]))
+    assert len(C) == p**d <= n_points < (p + 1) ** d
+    assert len(np.unique(C, axis=0)) == len(C)
+    np.testing.assert_allclose(np.unique(C[:, -1]), (np.arange(p) + 0.5) / p)
+
+
+def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spec):
+    box = Box.of(ss.sketch(X, spec))
+
+    rows, weights = normalised(X, spec), tilts(X, spec)
+    mean = np.average(rows, axis=0, weights=weights)
+    std = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
+    bandwidth = np.min(spec.bandwidth)
+    half = np.maximum(3 * std, bandwidth / 2)
+    np.testing.assert_allclose(box.lower, mean - half, atol=1e-5)
+    np.testing.assert_allclose(box.upper, mean + half, atol=1e-5)
+
+
+@pytest.mark.parametrize("bandwidth", [0.7, (0.2, 3.0)])
+def test_the_box_of_constant_data_is_one_bandwidth_wide(bandwidth):
+    spec = ss.SketchSpec(2, 10, bandwidth=bandwidth, center=(1.0, 2.0), scale=4.0)
+
+    box = Box.of(ss.sketch(np.full((50, 2), 9.0), spec))
+
+    np.testing.assert_allclose(box.upper - box.lower, np.min(bandwidth), rtol=1e-6)
+    assert box.contains([2.0, 1.75])
+
+
+def test_many_columns_have_a_box_and_starts_too():
+    """Beyond 64 columns only variances are known."""
+    X = np.random.default_rng(0).normal(size=(300, 80)) * np.linspace(1, 2, 80)
+    for tilt in (None, ss.Tilt(radius=1.0, cap=1.0)):
+        s = ss.sketch(X, ss.SketchSpec(80, 10, bandwidth=5.0, tilt=tilt))
+
+        box = Box.of(s, width=4.0)
+        C = draw_starts(s, 4000, 0, box=box)
+
+        mean, std = X.mean(axis=0), X.std(axis=0)
+        if tilt is None:
+            np.testing.assert_allclose(box.upper, mean + 4 * std, atol=1e-4)
+        assert np.abs((C.mean(axis=0) - mean) / std).max() < 0.1
+        assert np.abs(C.std(axis=0) / std - 1).max() < 0.1
+
+
+def test_normal_starts_have_the_moments_of_the_data(X, spec):
+    """Mean and covariance of n draws are off by 1 / sqrt(n) and sqrt(2 / n): 5 sigma."""
+    s, n = ss.sketch(X, spec), 40_000
+    box = Box.of(s, width=8.0)
+
+    C = draw_starts(s, n, 1, box=box)
+
+    rows, weights = normalised(X, spec), tilts(X, spec)
+    covariance = np.cov(rows.T, aweights=weights, bias=True)
+    std = np.sqrt(np.diag(covariance))
+    mean = np.average(rows, axis=0, weights=weights)
+    assert np.abs((C.mean(axis=0) - mean) / std).max() < 5 / np.sqrt(n)
+    difference = (np.cov(C.T) - covariance) / std / std[:, None]
+    assert np.abs(difference).max() < 5 * np.sqrt(2 / n)
+
+
+def test_normal_starts_keep_correlations():
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([1, -2], [[1.0, 1.8], [1.8, 4.0]], size=5000)
+    s = ss.sketch(X, ss.SketchSpec(2, 10, bandwidth=1.0))
+
+    C = draw_starts(s, 40_000, 1, box=Box.of(s, width=8.0))
+
+    assert abs(np.corrcoef(C.T)[0, 1] - np.corrcoef(X.T)[0, 1]) < 0.01
+
+
+def test_starts_stay_in_the_box_and_nest():
+    s = ss.sketch(np.random.default_rng(0).normal(size=(500, 2)), ss.SketchSpec(2, 10, 1.0))
+    box = Box.of(s, width=0.5)
+
+    for kind in ("normal", "uniform"):
+        C = draw_starts(s, 200, 7, box=box, kind=kind)
+        assert box.contains(C).all()
+        np.testing.assert_array_equal(draw_starts(s, 50, 7, box=box, kind=kind), C[:50])
+    np.testing.assert_array_equal(C, box.sample(200, 7))
+
+
+def test_starts_of_constant_columns_are_constant():
+    X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 0.0, 2.0] + [0.0, 5.0, 0.0]
+    s = ss.sketch(X, ss.SketchSpec(3, 10, bandwidth=1.0))
+
+    C = draw_starts(s, 100, 0, box=Box.of(s))
+
+    np.testing.assert_allclose(C[:, 1], 5.0, atol=1e-4)
+    assert C[:, 0].std() > 0.5
+
+
+def test_what_cannot_be_drawn_is_refused():
+    spec = ss.SketchSpec(2, 10, bandwidth=1.0)
+    s = ss.sketch(np.eye(2), spec)
+    box = Box.of(s)
+
+    with pytest.raises(ss.SpecError, match="'kind' parameter of draw_starts"):
+        draw_starts(s, 5, 0, box=box, kind="random")
+    with pytest.raises(ss.SpecError, match="2 columns, and the box has 3"):
+        draw_starts(s, 5, 0, box=Box(np.zeros(3), np.ones(3)))
+    with pytest.raises(ss.SpecError, match="'n' parameter"):
+        draw_starts(s, 0, 0, box=box)
+    with pytest.raises(ss.SpecError, match="'seed' parameter"):
+        box.sample(5, -1)
+    with pytest.raises(ss.SpecError, match="'n_points' parameter"):
+        box.grid(0)
+    with pytest.raises(ss.SpecError, match="'width' parameter"):
+        Box.of(s, width=-1.0)
+    with pytest.raises(ss.DataError, match="0 rows of weight 0"):
+        Box.of(ss.Sketcher(spec).sketch())

@@ -1,0 +1,186 @@
+"""Moment matching: gradients against finite differences, atoms against drawn points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.mixtures import Mixture
+from sketchshift.objective import MomentMatching
+
+SPREADS = ["none", "isotropic", "diagonal", "full"]
+K, D, M = 4, 3, 150
+
+
+def draw_spreads(spread: str, rng: np.random.Generator) -> np.ndarray | None:
+    if spread == "none":
+        return None
+    S = {"isotropic": (K,), "diagonal": (K, D), "full": (K, D, D)}[spread]
+    values = rng.uniform(0.1, 0.6, size=S)
+    return np.tril(values) if spread == "full" else values
+
+
+@pytest.fixture(params=SPREADS)
+def problem(request):
+    rng = np.random.default_rng(0)
+    turns = (rng.normal(size=(D, M)) / (2 * np.pi * 0.8)).astype(np.float32)
+    z = (rng.normal(size=M) + 1j * rng.normal(size=M)) / np.sqrt(M)
+    alpha, C = rng.uniform(0.1, 1.0, size=K), rng.normal(size=(K, D))
+    weights = rng.uniform(0.0, 2.0, size=M)
+    objective = MomentMatching(turns, z, request.param, frequency_weights=weights)
+    return objective, alpha, C, draw_spreads(request.param, rng)
+
+
+def covariances(S: np.ndarray | None) -> np.ndarray:
+    """Sigma_i, written component by component."""
+    if S is None:
+        return np.zeros((K, D, D))
+    if S.ndim == 3:
+        return np.array([L @ L.T for L in S])
+    return np.array([np.diag(np.broadcast_to(s, D) ** 2) for s in S])
+
+
+def F(objective, alpha, C, S):
+    """The definition of the objective, in float64."""
+    omega = 2 * np.pi * objective.turns.astype(float)
+    q = np.einsum("am,kab,bm->km", omega, covariances(S), omega)
+    psi = np.exp(1j * (C @ omega) - q / 2)
+    w = 1.0 if objective.frequency_weights is None else objective.frequency_weights
+    return np.sum(w * np.abs(objective.z - alpha @ psi / np.sqrt(M)) ** 2)
+
+
+def central_difference(g, x, h=1e-5):
+    gradient = np.empty_like(x)
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = h
+        gradient[place] = (g(x + step) - g(x - step)) / (2 * h)
+    return gradient
+
+
+def test_values_are_those_of_the_definition(problem):
+    objective, *variables = problem
+
+    value = objective.value(*variables)
+
+    np.testing.assert_allclose(value, F(objective, *variables), rtol=1e-6)
+    assert objective.value_and_gradient(*variables)[0] == value
+
+
+def test_gradients_agree_with_finite_differences(problem):
+    objective, alpha, C, S = problem
+
+    _, by_alpha, by_C, by_S = objective.value_and_gradient(alpha, C, S)
+
+    tolerance = {"rtol": 1e-5, "atol": 2e-6}  # float32 sines
+    expected = central_difference(lambda a: F(objective, a, C, S), alpha)
+    np.testing.assert_allclose(by_alpha, expected, **tolerance)
+    expected = central_difference(lambda c: F(objective, alpha, c, S), C)
+    np.testing.assert_allclose(by_C, expected, **tolerance)
+    if S is None:
+        assert by_S is None
+    else:
+        expected = central_difference(lambda s: F(objective, alpha, C, s), S)
+        expected = np.tril(expected) if S.ndim == 3 else expected
+        np.testing.assert_allclose(by_S, expected, **tolerance)
+
+
+def test_without_weights_every_frequency_counts_one(problem):
+    objective, *variables = problem
+    plain = MomentMatching(objective.turns, objective.z, objective.spread)
+    ones = MomentMatching(objective.turns, objective.z, objective.spread, np.ones(M))
+
+    results = plain.value_and_gradient(*variables), ones.value_and_gradient(*variables)
+
+    for left, right in zip(*results, strict=True):
+        assert (left is None and right is None) or np.array_equal(left, right)
+    np.testing.assert_allclose(results[0][0], F(plain, *variables), rtol=1e-6)
+
+
+def test_atoms_are_the_mean_features_of_points_drawn(problem):
+    """A mean of n features of modulus 1 / sqrt(m): off by 1 / sqrt(n m), here within 5."""
+    objective, _, C, S = problem
+    n, rng = 5_000, np.random.default_rng(1)
+    turns = objective.turns.astype(float)
+
+    atoms = objective.atoms(C, S)
+
+    for atom, c, covariance in zip(atoms, C, covariances(S), strict=True):
+        points = rng.multivariate_normal(c, covariance, size=n)
+        mean = np.exp(2j * np.pi * (points @ turns)).mean(axis=0)
+        assert np.abs(atom * np.sqrt(M) - mean).max() < 5 / np.sqrt(n)
+
+
+def test_the_residual_is_the_sketch_without_the_mixture(problem):
+    objective, alpha, C, S = problem
+
+    residual = objective.residual(alpha, C, S)
+
+    mixture = Mixture(alpha, C, objective.covariances(S, D))
+    np.testing.assert_allclose(residual, objective.z - mixture.sketch(objective.turns), atol=1e-7)
+
+
+def test_the_mixture_itself_leaves_nothing(problem):
+    objective, alpha, C, S = problem
+    z = Mixture(alpha, C, objective.covariances(S, D)).sketch(objective.turns)
+
+    value, *gradients = MomentMatching(objective.turns, z, objective.spread).value_and_gradient(
+        alpha, C, S
+    )
+
+    assert 0 <= value < 1e-12
+    assert all(g is None or np.abs(g).max() < 2e-6 for g in gradients)
+
+
+def test_covariances_are_those_of_the_spreads(problem):
+    objective, _, _, S = problem
+
+    result = objective.covariances(S, D)
+
+    if S is None:
+        assert result is None
+    else:
+        np.testing.assert_allclose(result, covariances(S), rtol=1e-14)
+
+
+def test_packing_and_unpacking_change_nothing(problem):
+    objective, alpha, C, S = problem
+
+    vector = objective.pack(alpha, C, S)
+
+    n_spreads = {"none": 0, "isotropic": 1, "diagonal": D, "full": D * (D + 1) // 2}
+    assert vector.shape == (K * (1 + D + n_spreads[objective.spread]),)
+    for left, right in zip(objective.unpack(vector, K), (alpha, C, S), strict=True):
+        assert (left is None and right is None) or np.array_equal(left, right)
+
+
+def test_packed_gradients_are_the_gradient_by_the_packed_vector(problem):
+    """What an optimiser sees, along a random direction."""
+    objective, *variables = problem
+    vector, h = objective.pack(*variables), 1e-5
+    direction = np.random.default_rng(2).normal(size=vector.shape)
+
+    _, *gradients = objective.value_and_gradient(*variables)
+
+    up, down = (F(objective, *objective.unpack(vector + s * direction, K)) for s in (h, -h))
+    slope = objective.pack(*gradients) @ direction
+    np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-5, atol=2e-6)
+
+
+def test_what_does_not_fit_together_is_refused(problem):
+    objective, alpha, C, S = problem
+    turns, z = objective.turns, objective.z
+
+    with pytest.raises(ss.SpecError, match="'spread' parameter of MomentMatching must be one of"):
+        MomentMatching(turns, z, "spherical")
+    with pytest.raises(ss.SpecError, match=r"Got \(3, 150\) and \(149,\)"):
+        MomentMatching(turns, z[1:])
+    with pytest.raises(ss.SpecError, match=r"150 finite numbers .* Got shape \(1,\)"):
+        MomentMatching(turns, z, frequency_weights=np.ones(1))
+    with pytest.raises(ss.SpecError, match="least -1"):
+        MomentMatching(turns, z, frequency_weights=-np.ones(M))
+    with pytest.raises(ss.SpecError, match=r"takes C of shape \(k, 3\)"):
+        objective.value(alpha, C[:, :2], S)
+    with pytest.raises(ss.SpecError, match=r"and S of shape .* Got \(4, 3\) and \(9,\)"):
+        objective.value_and_gradient(alpha, C, np.ones(9))
