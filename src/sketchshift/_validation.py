@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -24,8 +25,7 @@ __all__ = [
 
 def parameter_error(caller: str, name: str, must: str, value: Any) -> SpecError:
     """The exception for a parameter that is not what it must be."""
-    shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    shown = reprlib.repr(value)
     return SpecError(f"The {name!r} parameter of {caller} must be {must}. Got {shown} instead.")
 
 

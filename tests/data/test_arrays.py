@@ -98,7 +98,7 @@ def test_weights_come_along_as_float64(gather, block_rows, X):
 
 @pytest.mark.parametrize("X", [table(), scipy.sparse.csr_array(table())])
 def test_as_many_weights_as_rows_are_needed(X):
-    with pytest.raises(DataError, match=r"weights has 19 entries but .* has 20 rows"):
+    with pytest.raises(DataError, match=r"sample_weight has 19 entries but .* has 20 rows"):
         open_source(X, weights=np.ones(19))
 
 
@@ -150,5 +150,5 @@ def test_complex_sparse_and_sparse_vectors_are_refused():
 def test_names_cannot_be_asked_of_an_array(X):
     with pytest.raises(DataError, match=r"\['a'\] by name.*X\[:, \[0, 3\]\]"):
         open_source(X, columns=["a"])
-    with pytest.raises(DataError, match=r"weights='w' names a column.*as an array"):
+    with pytest.raises(DataError, match=r"sample_weight=.w. names a column.*as an array"):
         open_source(X, weights="w")

@@ -85,7 +85,7 @@ def test_a_table_takes_an_array_of_weights(gather, block_rows, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["reader", "C stream", "dataset", "duckdb"])
 def test_a_stream_takes_weights_as_a_column_only(tmp_path, kind):
-    with pytest.raises(DataError, match=r"weights cannot be an array.*pass its name"):
+    with pytest.raises(DataError, match=r"sample_weight cannot be an array.*pass its name"):
         open_source(KINDS[kind](tmp_path), weights=np.ones(20))
 
 

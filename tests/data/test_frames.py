@@ -46,7 +46,7 @@ def test_an_array_of_weights_is_cut_along(gather, make):
     weights = gather(make(named()), weights=np.arange(20), block_rows=7)[1]
 
     np.testing.assert_array_equal(weights, np.arange(20))
-    with pytest.raises(DataError, match="weights has 3 entries but the table has 20 rows"):
+    with pytest.raises(DataError, match="sample_weight has 3 entries but the table has 20 rows"):
         open_source(make(named()), weights=[1, 2, 3])
 
 

@@ -37,12 +37,16 @@ def test_both_forms_give_the_columns_asked_for(gather, block_rows, tmp_path, suf
     np.testing.assert_array_equal(weights, X[:, 1])
 
 
-def test_the_file_form_knows_its_rows_and_the_stream_form_does_not(tmp_path):
+def test_neither_form_counts_its_rows_but_both_say_how_far_they_are(tmp_path):
     write_file(tmp_path / "f.arrow", None)
     write_stream(tmp_path / "s.arrow", None)
 
-    assert open_source(tmp_path / "f.arrow", columns=["a"]).n_rows == 20
-    assert open_source(tmp_path / "s.arrow", columns=["a"]).n_rows is None
+    for name in ("f.arrow", "s.arrow"):
+        source = open_source(tmp_path / name, columns=["a"])
+        shares = [block.done for block in source]
+        assert source.n_rows is None
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
 
 
 def test_a_feather_file_is_read(gather, tmp_path):

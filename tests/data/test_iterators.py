@@ -135,5 +135,5 @@ def test_paths_must_come_as_a_list():
 
 
 def test_weights_of_blocks_must_be_a_column():
-    with pytest.raises(DataError, match="weights cannot be an array for an iterator"):
+    with pytest.raises(DataError, match="sample_weight cannot be an array for an iterator"):
         open_source(PARTS, weights=np.ones(20))

@@ -40,7 +40,7 @@ def test_columns_must_be_distinct_names(columns, message):
 
 @pytest.mark.parametrize("weights", [np.ones((2, 2)), ["a", "b"], 3.0, [1j], [[1], [2, 3]]])
 def test_weights_must_be_a_name_or_a_vector_of_numbers(weights):
-    with pytest.raises(DataError, match="weights must be a column name or a 1-d array"):
+    with pytest.raises(DataError, match="sample_weight must be a column name or a 1-d array"):
         make_request(None, weights, None)
 
 

@@ -246,7 +246,7 @@ UNREADABLE = {
     "[]": "a sketch spec must be a JSON object. Got list.",
     "1": "a sketch spec must be a JSON object. Got int.",
     "null": "a sketch spec must be a JSON object. Got NoneType.",
-    f"{{{PLAIN}}}": "this spec has schema None, and this version of sketchshift reads schema 1.",
+    f"{{{PLAIN}}}": 'this spec has schema None, and this version of sketchshift reads "schema": 1.',
     f'{{"schema":2,{PLAIN}}}': "this spec has schema 2, and this version of sketchshift reads",
     f'{{"schema":1,{PLAIN},"mode":1,"a":2}}': "this is not a sketch spec (unknown: a, mode).",
     '{"schema":1,"sketch_size":1}': "this is not a sketch spec (missing: bandwidth, n_features).",

@@ -20,9 +20,13 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.sketch"))
 CONSTANT = 1 << 20  # bytes a reader may allocate beside the file: JSON, small objects
 
 
+def canonical(header: dict[str, object]) -> bytes:
+    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+
+
 def forge(header: dict[str, object] | bytes, payload: bytes, version: int = 1) -> bytes:
     """A file with a valid digest around any content."""
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    text = header if isinstance(header, bytes) else canonical(header)
     body = struct.pack("<8sHHI", file_format.MAGIC, version, 0, len(text)) + text + payload
     return body + hashlib.blake2b(body, digest_size=32).digest()
 
@@ -151,6 +155,44 @@ def test_integers_that_no_rows_could_leave_are_refused(spec, X):
         ss.Sketch.from_bytes(forge(header, too_large))
 
 
+def test_a_header_written_another_way_is_refused(spec, X):
+    """Equal sketches have equal bytes: there is one way to write a header."""
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+
+    with pytest.raises(ss.SketchFormatError, match="canonical"):
+        ss.Sketch.from_bytes(forge(json.dumps(header, indent=1).encode(), payload))
+
+
+@pytest.mark.parametrize("fingerprint", ["", "zz" * 16, "AB" * 16, "a" * 31 + "\x1b"])
+def test_a_fingerprint_that_is_none_is_refused(fingerprint, spec, X):
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(forge(header | {"fingerprint": fingerprint}, payload))
+
+
+def test_forged_moments_and_counts_that_would_overflow_are_refused(spec, X):
+    header, payload = header_of(ss.sketch(X, spec).to_bytes())
+    largest = (2**127 - 1).to_bytes(16, "little", signed=True)
+
+    for forged in (
+        forge(header, payload[:-16] + largest),
+        forge(header | {"count": 2**62}, payload),
+        forge(header | {"n_invalid": 2**62}, payload),
+    ):
+        with pytest.raises(ss.SketchFormatError, match="not those of any rows"):
+            ss.Sketch.from_bytes(forged)
+
+
+def test_a_deeply_nested_spec_is_refused():
+    nested = b"[" * 900 + b"]" * 900
+    spec = b'{"bandwidth":' + nested + b',"n_features":2,"schema":1,"sketch_size":3}'
+    text = b'{"count":0,"fingerprint":"' + b"0" * 32 + b'","n_invalid":0,"spec":' + spec + b"}"
+
+    with pytest.raises(ss.SketchFormatError):
+        ss.Sketch.from_bytes(forge(text, b""))
+
+
 @given(data=st.binary(max_size=200))
 @settings(deadline=None, max_examples=200)
 def test_noise_is_never_a_sketch(data):
@@ -176,6 +218,22 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path, spec, X):
 
     assert ss.load(path) == s
     assert [p.name for p in tmp_path.iterdir()] == ["day1.sketch"]
+
+
+def test_saving_follows_a_link(tmp_path, spec, X):
+    target, link = tmp_path / "target.sketch", tmp_path / "link.sketch"
+    link.symlink_to(target)
+    s = ss.sketch(X, spec)
+
+    s.save(link)
+
+    assert link.is_symlink()
+    assert ss.load(target) == s
+
+
+def test_saving_into_a_folder_that_is_not_there_names_it(tmp_path, spec, X):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        ss.sketch(X, spec).save(tmp_path / "nowhere" / "day1.sketch")
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, spec, X, monkeypatch):

@@ -75,7 +75,7 @@ def test_removing_more_than_was_added_is_an_error(spec, X):
 def test_removing_other_rows_is_noticed_when_nothing_could_be_left(spec, X):
     left, right = ss.sketch(X[:10], spec), ss.sketch(X[10:20], spec)
 
-    with pytest.raises(ss.RemovalError, match="were not all among"):
+    with pytest.raises(ss.RemovalError, match=r"among what was added|more than was added"):
         left - right
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -148,6 +150,68 @@ def test_weights_scale_the_sketch(X):
     features = np.exp(2j * np.pi * (X @ SPEC.frequencies.turns.astype(float))) / np.sqrt(20)
     np.testing.assert_allclose(s.z, np.average(features, axis=0, weights=weights), atol=1e-6)
     assert f"weight {s.total_weight:.6g}" in repr(s)
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-2, 1e-3])
+def test_small_weights_keep_mean_covariance_and_z(weight):
+    """A constant weight changes nothing but the total; steps of 2^-22 leave 1e-6 / weight."""
+    X = 10 + np.random.default_rng(0).normal(size=(20_000, 3))
+    spec = ss.SketchSpec(3, 20, bandwidth=3.0, center=(9.0, 9.0, 9.0))
+
+    s = ss.sketch(X, spec, sample_weight=np.full(len(X), weight))
+
+    plain = ss.sketch(X, spec)
+    np.testing.assert_allclose(s.mean, plain.mean, atol=1e-9)
+    np.testing.assert_allclose(s.covariance, plain.covariance, atol=1e-3)
+    np.testing.assert_allclose(s.z, plain.z, atol=1e-6 / weight)
+    np.testing.assert_allclose(s.total_weight, weight * len(X), rtol=1e-12)
+
+
+def test_weights_far_from_the_center_keep_the_covariance():
+    """The rounding of rows of partial weight is unbiased: 1e5 / 2^16 / sqrt(N) is 1e-2."""
+    rng = np.random.default_rng(0)
+    X, weights = 1e5 + rng.normal(size=(20_000, 2)), rng.gamma(1.0, size=20_000)
+
+    s = ss.sketch(X, ss.SketchSpec(2, 10, bandwidth=1.0), sample_weight=weights)
+
+    expected = np.cov(X.T, aweights=weights, bias=True)
+    np.testing.assert_allclose(s.covariance, expected, atol=0.05)
+
+
+def test_weights_too_small_for_the_integers_are_refused(X):
+    weights = np.full(len(X), 1e-6)
+
+    with pytest.raises(ss.DataError, match=r"too small .* Multiply the weights by a constant"):
+        ss.sketch(X, SPEC, sample_weight=weights)
+
+
+def test_bad_weights_of_rows_left_out_do_not_matter(X):
+    weights = np.ones(len(X))
+    X[3, 0], weights[3] = np.nan, np.nan
+
+    s = ss.sketch(X, SPEC, sample_weight=weights, on_invalid="skip")
+
+    assert s.n_invalid == 1
+
+
+def test_several_threads_may_update_one_sketcher():
+    X = np.random.default_rng(0).normal(size=(50_000, 3))
+    sketcher = ss.Sketcher(SPEC, n_threads=1)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(sketcher.update, [X] * 8))
+
+    assert sketcher.count == 400_000
+    assert sketcher.sketch() == sum([ss.sketch(X, SPEC)] * 8)
+
+
+def test_the_first_bad_row_is_named_whatever_the_threads():
+    X = np.zeros((400_000, 3))
+    X[[70_000, 200_000, 390_000], 1] = np.nan
+
+    for _ in range(10):
+        with pytest.raises(ss.InvalidRowsError, match="row 70000 of array"):
+            ss.sketch(X, SPEC, n_threads=4)
 
 
 def test_another_number_of_columns_is_refused_with_both_numbers(X):

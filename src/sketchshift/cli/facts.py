@@ -16,6 +16,7 @@ from sketchshift.sketch import Sketch
 
 __all__ = [
     "aligned",
+    "column_names",
     "counted",
     "next_step",
     "number",
@@ -62,6 +63,11 @@ def spec_facts(spec: SketchSpec) -> dict[str, Any]:
         "scale": spec.scale,
         "tilt": tilt,
     }
+
+
+def column_names(spec: SketchSpec) -> Sequence[str]:
+    """Names of the columns, or their positions in words."""
+    return spec.columns or [f"column {i}" for i in range(spec.n_features)]
 
 
 def sketch_facts(sketch: Sketch, n_bytes: int) -> dict[str, Any]:

@@ -10,10 +10,17 @@ import click
 import numpy as np
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import aligned, next_step, number, report, sketch_facts, spec_facts
+from sketchshift.cli.facts import (
+    aligned,
+    column_names,
+    next_step,
+    number,
+    report,
+    sketch_facts,
+    spec_facts,
+)
 from sketchshift.cli.files import read_spec
 from sketchshift.errors import DataError
-from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, load
 
 __all__ = ["inspect"]
@@ -35,7 +42,7 @@ def inspect(file: str, as_json: bool) -> None:
       sketchshift inspect day1.sketch
       sketchshift inspect plan.json --json
 
-    Then: `sketchshift merge day1.sketch day2.sketch -o both.sketch`, or with a plan
+    Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
     path = Path(file).expanduser()
@@ -49,7 +56,7 @@ def inspect(file: str, as_json: bool) -> None:
         report(about, [*_table(about), "", step], as_json=as_json)
         return
     facts = _inspect_sketch(file, path)
-    step = next_step("merge", file, "OTHER.sketch", "-o", "all.sketch")
+    step = next_step("cluster", file, "-k", "10")
     report(facts, [*_table(facts), "", *_columns(facts["statistics"]), "", step], as_json=as_json)
 
 
@@ -68,15 +75,11 @@ def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
-    rows = zip(_names(sketch.spec), sketch.mean, np.sqrt(sketch.variance), strict=True)
+    rows = zip(column_names(sketch.spec), sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [
         {"column": name, "mean": float(mean), "standard_deviation": float(deviation)}
         for name, mean, deviation in rows
     ]
-
-
-def _names(spec: SketchSpec) -> Sequence[str]:
-    return spec.columns or [f"column {i}" for i in range(spec.n_features)]
 
 
 def _table(facts: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 import sketchshift
+from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.demo import demo
 from sketchshift.cli.inspect import inspect
@@ -36,7 +37,7 @@ class _InOrder(click.Group):
 @click.version_option(sketchshift.__version__, prog_name="sketchshift")
 @debug_option
 def main() -> None:
-    """Read data once into a few kilobytes that add and subtract exactly.
+    """Read data once into a few kilobytes that add and subtract exactly; cluster from these.
 
     Examples
     --------
@@ -48,5 +49,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, plan, sketch, merge, subtract, inspect):
+for _command in (demo, plan, sketch, merge, subtract, inspect, cluster):
     main.add_command(_command)

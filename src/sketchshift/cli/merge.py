@@ -6,8 +6,7 @@ import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, sketch_files
-from sketchshift.sketch import load
+from sketchshift.cli.files import check_output, load_sum, sketch_files
 
 __all__ = ["merge"]
 
@@ -32,9 +31,7 @@ def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
     """
     files = sketch_files(sketches)
     target = check_output(output, files)
-    total = load(files[0])
-    for file in files[1:]:
-        total = total + load(file)
+    total = load_sum(files)
     total.save(target)
     size = target.stat().st_size
     facts = {"command": "merge", "output": output, "merged": [str(file) for file in files]}

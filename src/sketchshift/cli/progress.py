@@ -1,7 +1,8 @@
-"""Progress on stderr: rows, rows per second, time left where the end is known.
+"""Progress on stderr: rows or atoms so far, and the time left where the end is known.
 
-Takes the library's calls ``progress(n_rows, share_read)``; draws with rich. Short passes
-show nothing, and nothing is left on the screen afterwards.
+Takes the library's calls, ``progress(n_rows, share_read)`` of a pass over data and
+``progress(step)`` of a decoder; draws with rich. What is short shows nothing, and nothing is
+left on the screen afterwards.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
 
-__all__ = ["reading_progress"]
+from sketchshift.decoders import Step
+
+__all__ = ["decoding_progress", "reading_progress"]
 
 DELAY = 0.5
 """Seconds before anything is shown."""
@@ -44,6 +49,18 @@ class _Rows(TextColumn):
         rate = rows / (time.perf_counter() - self._start)
         share = "" if task.total is None else f"{task.percentage:3.0f} %  "
         return Text(f"{share}{rows:,} rows  {rate:,.0f} rows/s")
+
+
+class _Atoms(TextColumn):
+    """Atoms found, of all."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text("")
+        return Text(f"{int(task.completed):,} of {int(task.total):,} atoms")
 
 
 class _TimeLeft(TimeRemainingColumn):
@@ -70,26 +87,69 @@ def reading_progress(label: str, *, show: bool | None = None) -> Iterator[Advanc
         To be called with the rows of a block and the share of the input read; None when
         nothing is shown.
     """
+    with _shown(label, _Rows(), show) as bar:
+        if bar is None:
+            yield None
+            return
+        progress, task = bar
+        rows = 0
+
+        def advance(n_rows: int, share: float | None) -> None:
+            nonlocal rows
+            rows += n_rows
+            total = None if share is None else 1.0
+            progress.update(task, completed=share, total=total, rows=rows)
+
+        yield advance
+
+
+@contextmanager
+def decoding_progress(
+    label: str, *, show: bool | None = None
+) -> Iterator[Callable[[Step], None] | None]:
+    """A progress line on stderr while a decoder runs in the body.
+
+    Parameters
+    ----------
+    label : str
+        What is being done.
+    show : bool or None
+        None shows it only where stderr is a terminal.
+
+    Yields
+    ------
+    advance : callable or None
+        To be called with each step of the decoder; None when nothing is shown.
+    """
+    with _shown(label, _Atoms(), show) as bar:
+        if bar is None:
+            yield None
+            return
+        progress, task = bar
+
+        def advance(step: Step) -> None:
+            progress.update(task, completed=step.index, total=step.total)
+
+        yield advance
+
+
+@contextmanager
+def _shown(
+    label: str, amount: ProgressColumn, show: bool | None
+) -> Iterator[tuple[Progress, TaskID] | None]:
+    """A line with one task, from ``DELAY`` seconds on; None when nothing is to be shown."""
     console = Console(stderr=True, force_terminal=True if show else None)
     if show is False or not console.is_terminal:
         yield None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), _Rows(), _TimeLeft())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, _TimeLeft())
     progress = Progress(*columns, console=console, transient=True)
     task = progress.add_task(label, total=None, rows=0)
-    rows = 0
-
-    def advance(n_rows: int, share: float | None) -> None:
-        nonlocal rows
-        rows += n_rows
-        total = None if share is None else 1.0
-        progress.update(task, completed=share, total=total, rows=rows)
-
     timer = threading.Timer(DELAY, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield advance
+        yield progress, task
     finally:
         timer.cancel()
         timer.join()

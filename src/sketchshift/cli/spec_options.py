@@ -18,12 +18,20 @@ from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.features.frequencies import LAWS
 
-__all__ = ["NAMES", "build_spec", "columns_option", "flags_given", "schema_of", "spec_options"]
+__all__ = [
+    "NAMES",
+    "NUMBERS",
+    "build_spec",
+    "columns_option",
+    "flags_given",
+    "schema_of",
+    "spec_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Names(click.ParamType[tuple[str, ...]]):
+class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
     """Column names between commas; a name that holds a comma goes in double quotes."""
 
     name = "names"
@@ -37,7 +45,7 @@ class _Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
-class _Numbers(click.ParamType[tuple[float, ...]]):
+class _Numbers(click.ParamType):  # type: ignore[type-arg]
     """Numbers between commas."""
 
     name = "numbers"
@@ -51,7 +59,7 @@ class _Numbers(click.ParamType[tuple[float, ...]]):
             self.fail(f"{value!r} must be numbers between commas, as in 0.5,-2.", param, ctx)
 
 
-NAMES, _NUMBERS = _Names(), _Numbers()
+NAMES, NUMBERS = _Names(), _Numbers()
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 _OPTIONS = {
@@ -106,10 +114,10 @@ _OPTIONS = {
         help="Of the phases; float64 for data far from the center.",
     ),
     "center": click.option(
-        "--center", type=_NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
+        "--center", type=NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
     ),
     "scale": click.option(
-        "--scale", type=_NUMBERS, help="Divides each row: one number, or one a column."
+        "--scale", type=NUMBERS, help="Divides each row: one number, or one a column."
     ),
     "tilt_radius": click.option(
         "--tilt-radius",

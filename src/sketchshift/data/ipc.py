@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data.batches import batch_blocks, fields_of, share_of
+from sketchshift.data.batches import batch_blocks, fields_of
 from sketchshift.data.blocks import Block, Source, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.request import Request
@@ -52,23 +52,30 @@ def _open_file(path: Path, request: Request) -> Source:
         pa.ipc.open_file(file) as reader,
     ):
         schema, n_batches = reader.schema, reader.num_record_batches
-        n = reader.count_rows()
     choice = choose(fields_of(schema), request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read() -> Iterator[Block]:
         with reading(where, pa.ArrowException):
-            batches = _batches(path, _only(schema, choice), n_batches)
-            yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))
+            options, n_read = _only(schema, choice), 0
 
-    return Source(choice.columns, d, n, read)
+            def batches() -> Iterator[Any]:
+                nonlocal n_read
+                for n_read in range(1, n_batches + 1):
+                    yield _batch(path, options, n_read - 1)
+
+            def done(_: int) -> float:
+                return float(n_read / n_batches)
+
+            yield from batch_blocks(batches(), choice, rows, source=where, done=done)
+
+    return Source(choice.columns, d, None, read)
 
 
-def _batches(path: Path, options: Any, n_batches: int) -> Iterator[Any]:
+def _batch(path: Path, options: Any, i: int) -> Any:
     """Map the file anew for each batch, so that pages already read are given back."""
-    for i in range(n_batches):
-        with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
-            yield reader.get_batch(i)
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+        return reader.get_batch(i)
 
 
 def _open_stream(path: Path, request: Request) -> Source:

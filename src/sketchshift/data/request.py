@@ -6,7 +6,7 @@ Takes the arguments of ``open_source``; hands a :class:`Request` to every opener
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
 
@@ -48,7 +48,7 @@ class Request:
             raise DataError(msg)
         if isinstance(self.weights, str):
             msg = (
-                f"weights={self.weights!r} names a column, but {what} has no column names. "
+                f"sample_weight={self.weights!r} names a column, but {what} has no column names. "
                 "Pass the weights as an array with one number per row."
             )
             raise DataError(msg)
@@ -57,8 +57,8 @@ class Request:
         """Weights came as an array for data whose length is not known ahead."""
         if isinstance(self.weights, np.ndarray):
             msg = (
-                f"weights cannot be an array for {what}, which is read as a stream. "
-                "Store the weights as a column and pass its name: weights='w'."
+                f"sample_weight cannot be an array for {what}, which is read as a stream. "
+                "Store the weights as a column and pass its name: sample_weight='w'."
             )
             raise DataError(msg)
 
@@ -68,7 +68,7 @@ class Request:
             return None
         if len(self.weights) != n_rows:
             msg = (
-                f"weights has {len(self.weights)} entries but {what} has {n_rows} rows. "
+                f"sample_weight has {len(self.weights)} entries but {what} has {n_rows} rows. "
                 "Pass one weight per row."
             )
             raise DataError(msg)
@@ -103,7 +103,7 @@ def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str):
         msg = f"columns must be a list of names, not one text: columns=[{columns!r}]."
         raise DataError(msg)
-    names = tuple(columns)
+    names = tuple(columns) if isinstance(columns, Iterable) else (columns,)
     strangers = [name for name in names if not isinstance(name, str)]
     if strangers or not names:
         found = f"{strangers[0]!r}" if strangers else "an empty list"
@@ -125,7 +125,7 @@ def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None
     except ValueError as cause:  # nested lists of unequal length
         array, found = np.empty((0, 0)), f"{type(weights).__name__} ({cause})"
     if array.ndim != 1 or array.dtype.kind not in "biuf":
-        msg = f"weights must be a column name or a 1-d array of numbers. Got {found} instead."
+        msg = f"sample_weight must be a column name or a 1-d array of numbers. Got {found} instead."
         raise DataError(msg)
     return array.astype(np.float64, copy=False)
 

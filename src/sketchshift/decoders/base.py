@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -21,19 +22,17 @@ from sketchshift.mixtures import Mixture
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch
 
-__all__ = ["EMPTY", "MAX_CLUSTERS", "Problem", "one_blas_thread"]
-
-EMPTY = 1e-5
-"""A residual below this share of the sketch is rounding."""
+__all__ = ["MAX_CLUSTERS", "Problem", "one_blas_thread"]
 
 MAX_CLUSTERS = 100_000
+
+_EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def one_blas_thread(function: F) -> F:
     """Let BLAS use one thread inside: faster for small products, and the same bits everywhere."""
-    from functools import wraps
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
@@ -70,13 +69,19 @@ class Problem:
     bandwidth: float
 
     @classmethod
-    def of(cls, sketch: Sketch, n_clusters: int, domain: Box | None, caller: str) -> Problem:
+    def of(
+        cls, sketch: Sketch, n_clusters: int, domain: Box | None, seed: int, caller: str
+    ) -> Problem:
         """Check what a decoder was given; ``domain`` is in the units of the data."""
         if not isinstance(sketch, Sketch):
             raise parameter_error(caller, "sketch", "a Sketch", sketch)
         check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        check_integer(caller, "seed", seed, 0, 2**64 - 1)
         if sketch.total_weight <= 0:
-            msg = f"there is nothing to decode: the sketch holds {sketch.count} rows of weight 0."
+            msg = (
+                f"there is nothing to decode: the sketch holds {sketch.count} rows, of weight 0 "
+                "in all. Add rows of positive weight first."
+            )
             raise DataError(msg)
         spec = sketch.spec
         low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
@@ -92,19 +97,33 @@ class Problem:
         """A line of the trace."""
         return Step(index, total, self.in_units(c), float(value), self.relative(r))
 
+    @cached_property
+    def norm(self) -> float:
+        """Norm of the sketch's vector; 1 for one that is zero, so that one can divide by it."""
+        return float(np.linalg.norm(self.z)) or 1.0
+
+    @cached_property
+    def empty(self) -> float:
+        """Share of the sketch below which a residual is rounding: of integers, of phases."""
+        phase = max(np.abs(self.box.lower).max(), np.abs(self.box.upper).max()) / self.bandwidth
+        return max(_EMPTY, 4.0 * self.sketch.spec.quantum, 1e-6 * float(phase))
+
     def relative(self, residual: ComplexArray) -> float:
         """Norm of a residual, as a share of the sketch's."""
-        return float(np.linalg.norm(residual) / np.linalg.norm(self.z))
+        return float(np.linalg.norm(residual)) / self.norm
+
+    def residual_norm(self, mixture: Mixture) -> float:
+        """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
+        return self.relative(self.z - mixture.sketch(self.turns))
 
     def decoding(self, mixture: Mixture, outcome: Outcome, trace: list[Step]) -> Decoding:
         """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
         spec = self.sketch.spec
-        residual = self.z - mixture.sketch(self.turns)
         weights = mixture.weights
         if spec.tilt is not None:  # the sketch saw rows times their tilt
             weights = weights / spec.tilt((mixture.means**2).sum(axis=1))
-        total = weights.sum()
-        weights = weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
+        weights = weights if weights.any() else np.ones_like(weights)
+        weights = weights / (weights.sum() or 1.0)  # there may be none
         order = np.argsort(-weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
@@ -113,7 +132,7 @@ class Problem:
             self.in_units(mixture.means[order]),
             weights[order],
             covariances,
-            self.relative(residual),
+            self.residual_norm(mixture),
             outcome,
             tuple(trace),
         )
@@ -126,4 +145,7 @@ def _normalised(domain: Box, sketch: Sketch, caller: str) -> Box:
     lower, upper = (
         (end - spec.center_vector) * spec.per_unit for end in (domain.lower, domain.upper)
     )
-    return Box(lower, upper)
+    if (lower > spec.reach).any() or (upper < -spec.reach).any():
+        must = "a Box, in the units of the data, that rows of this sketch can lie in"
+        raise parameter_error(caller, "domain", must, domain)
+    return Box(np.maximum(lower, -spec.reach), np.minimum(upper, spec.reach))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift._validation import check_integer
-from sketchshift.decoders.base import EMPTY, Problem, one_blas_thread
+from sketchshift._validation import check_choice, check_integer
+from sketchshift.decoders.base import Problem, one_blas_thread
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
+from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.refine import refine
 from sketchshift.decoders.weights import hard_threshold, nonnegative_weights
 from sketchshift.mixtures import Mixture
@@ -71,8 +72,10 @@ class ClOmpr:
         decoding : Decoding
             O(k^2 m d) for each joint descent's iteration, of which there are 2 k.
         """
-        problem = Problem.of(sketch, n_clusters, domain, "ClOmpr")
+        problem = Problem.of(sketch, n_clusters, domain, seed, "ClOmpr")
         check_integer("ClOmpr", "n_restarts", self.n_restarts, 1, 10**6)
+        check_integer("ClOmpr", "n_initializations", self.n_initializations, 1, 10**7)
+        check_choice("ClOmpr", "starts", self.starts, ("normal", "uniform"))
         runs = [
             self._run(problem, n_clusters, seed, restart, progress)
             for restart in range(self.n_restarts)
@@ -85,8 +88,7 @@ class ClOmpr:
         n_iterations = 2 * k if self.n_iterations is None else self.n_iterations
         check_integer("ClOmpr", "n_iterations", n_iterations, k, 10**6)
         residual, trace = problem.z, list[Step]()
-        mixture = Mixture(np.empty(0), np.empty((0, len(problem.box.lower))), None)
-        outcome = Outcome.COMPLETE
+        mixture = Mixture(np.empty(0), np.empty((0, len(problem.turns))))
         for t in range(n_iterations):
             f = CorrelationFunction(problem.turns, residual)
             first = (restart * n_iterations + t) * self.n_initializations
@@ -104,10 +106,12 @@ class ClOmpr:
             trace.append(problem.step(t + 1, n_iterations, c, value, residual))
             if progress is not None:
                 progress(trace[-1])
-            if trace[-1].residual_norm < EMPTY:
-                outcome = Outcome.COMPLETE if len(mixture.means) == k else Outcome.EMPTY_RESIDUAL
+            if trace[-1].residual_norm < problem.empty:
+                points = fewest_points(problem, mixture, k)
+                if points is not None:
+                    return problem.decoding(points, Outcome.EMPTY_RESIDUAL, trace)
                 break
-        return problem.decoding(mixture, outcome, trace)
+        return problem.decoding(mixture, Outcome.COMPLETE, trace)
 
 
 def _replace(problem: Problem, support: FloatArray, k: int) -> Mixture:

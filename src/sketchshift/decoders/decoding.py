@@ -17,11 +17,11 @@ class Outcome(StrEnum):
     COMPLETE = "All centroids were found."
     EMPTY_RESIDUAL = (
         "The residual vanished before all centroids were found: the data has fewer distinct "
-        "points than centroids were asked for."
+        "points than centroids were asked for, or the bandwidth is too large to tell them apart."
     )
     FLAT_CORRELATION = (
         "No start found a positive correlation before all centroids were found: the bandwidth "
-        "is probably too small, or the starts too few."
+        "is probably too small, the starts too few, or the domain holds no data."
     )
 
 
@@ -59,7 +59,7 @@ class Decoding:
     ----------
     centroids : array of shape (k, d)
         In the units of the data, heaviest first. Fewer than asked for when ``outcome`` is not
-        ``Outcome.COMPLETE``.
+        ``Outcome.COMPLETE``; none at all when nothing in the domain correlates.
     weights : array of shape (k,)
         Shares of the rows, positive or zero, summing up to 1.
     covariances : array of shape (k, d, d) or None

@@ -9,6 +9,8 @@ from sketchshift.objective import CorrelationFunction
 
 __all__ = ["estimate_sigma"]
 
+_FLATTEST = 1e-6  # curvature, in inverse squared bandwidths, that float32 still tells from none
+
 
 def estimate_sigma(
     correlation: CorrelationFunction, c: FloatArray, *, bandwidth: float
@@ -35,8 +37,8 @@ def estimate_sigma(
     Returns
     -------
     covariance : array of shape (d, d) or None
-        ``None`` when :math:`\hat\Sigma` is not positive definite, or the correlation at ``c``
-        not positive.
+        ``None`` when :math:`\hat\Sigma` is not positive definite, the correlation at ``c``
+        not positive, or its logarithm flat.
 
     Notes
     -----
@@ -49,7 +51,7 @@ def estimate_sigma(
         return None
     H = (np.outer(gradient, gradient) - f * correlation.hessian(c)[0]) / f**2
     curvatures, axes = np.linalg.eigh((H + H.T) / 2)
-    if curvatures[0] <= 0:
+    if not curvatures[0] > _FLATTEST / bandwidth**2:
         return None
     variances = 1.0 / curvatures - bandwidth**2
     if variances.min() <= 0:

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from sketchshift._typing import FloatArray
+from sketchshift._validation import check_integer, check_number
 from sketchshift.objective import Box, CorrelationFunction
 
 __all__ = ["LOCAL_MAXIMA", "Discretized", "GetLocalMaximum", "GradientAscent", "SketchedMeanShift"]
@@ -54,6 +55,9 @@ class SketchedMeanShift:
     max_iterations: int = 200
     tolerance: float = 1e-3
 
+    def __post_init__(self) -> None:
+        _check("SketchedMeanShift", self.step_size, self.max_iterations, self.tolerance)
+
     def __call__(
         self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
     ) -> tuple[FloatArray, FloatArray]:
@@ -81,6 +85,9 @@ class GradientAscent:
     step_size: float | None = None
     max_iterations: int = 200
     tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        _check("GradientAscent", self.step_size, self.max_iterations, self.tolerance)
 
     def __call__(
         self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
@@ -110,6 +117,13 @@ LOCAL_MAXIMA: dict[str, type[SketchedMeanShift] | type[GradientAscent] | type[Di
 }
 
 
+def _check(caller: str, step_size: float | None, max_iterations: int, tolerance: float) -> None:
+    if step_size is not None:
+        check_number(caller, "step_size", step_size, low=1e-100, high=1e100)
+    check_integer(caller, "max_iterations", max_iterations, 1, 10**9)
+    check_number(caller, "tolerance", tolerance, low=0.0, high=1e100)
+
+
 def _ascend(
     f: CorrelationFunction,
     starts: FloatArray,
@@ -128,8 +142,9 @@ def _ascend(
             gradients /= np.maximum(np.abs(values[moving]), _FLOOR)[:, None]
         moved = box.project(C[moving] + step * gradients)
         has_moved = ((moved - C[moving]) ** 2).sum(axis=1) > tolerance**2
-        C[moving] = moved
         moving = moving[has_moved]
         if not len(moving):
-            break
+            return C, values
+        C[moving] = moved[has_moved]
+    values[moving] = f(C[moving])
     return C, values

@@ -11,6 +11,8 @@ from sketchshift.objective import MomentMatching
 
 __all__ = ["refine"]
 
+_TOLERANCE = 1e-13  # of the squared relative residual, below the float32 rounding of its square
+
 
 def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> Mixture:
     r"""Minimise :math:`\|z - \sum_i \alpha_i \mathcal A \pi_i\|^2` in all parameters at once.
@@ -32,6 +34,8 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
     from scipy.optimize import minimize
 
     k, d = mixture.means.shape
+    if k == 0:
+        return mixture
     is_dirac = mixture.covariances is None
     objective = MomentMatching(problem.turns, problem.z, "none" if is_dirac else "full")
     S = None if is_dirac else _factors(mixture.covariances, problem.bandwidth)
@@ -45,7 +49,8 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
     def f(x: FloatArray) -> tuple[float, FloatArray]:
         alpha, C, spread = objective.unpack(x * scales, k)
         value, of_alpha, of_C, of_spread = objective.value_and_gradient(alpha, C, spread)
-        return value, objective.pack(of_alpha, of_C, of_spread) * scales
+        gradient = objective.pack(of_alpha, of_C, of_spread) * scales
+        return value / problem.norm**2, gradient / problem.norm**2
 
     lower, upper = (np.tile(end, (k, 1)) for end in (problem.box.lower, problem.box.upper))
     free = None if S is None else np.full_like(S, np.inf)
@@ -57,10 +62,12 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low / scales, high / scales, strict=True)),
-        options={"maxiter": max_iterations, "ftol": 1e-10, "gtol": 1e-8},
+        options={"maxiter": max_iterations, "ftol": _TOLERANCE, "gtol": _TOLERANCE},
     )
     alpha, C, spread = objective.unpack(result.x * scales, k)
-    return Mixture(alpha, C, objective.covariances(spread, d))
+    refined = Mixture(alpha, C, objective.covariances(spread, d))
+    is_better = problem.residual_norm(refined) <= problem.residual_norm(mixture)
+    return refined if is_better else mixture
 
 
 def _factors(covariances: FloatArray | None, bandwidth: float) -> FloatArray:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift._validation import check_choice, check_integer
-from sketchshift.decoders.base import EMPTY, Problem, one_blas_thread
+from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
+from sketchshift.decoders.base import Problem, one_blas_thread
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
+from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel
 from sketchshift.decoders.local_maximum import LOCAL_MAXIMA, GetLocalMaximum
 from sketchshift.decoders.refine import refine
@@ -24,6 +25,9 @@ from sketchshift.objective import Box, CorrelationFunction, draw_starts
 from sketchshift.sketch import Sketch
 
 __all__ = ["SketchAndShift"]
+
+_CALLER = "SketchAndShift"
+_EXPLAINED = 0.4  # relative residual from which on the data may be a few points
 
 
 @dataclass(frozen=True)
@@ -89,25 +93,31 @@ class SketchAndShift:
         decoding : Decoding
             O(T L m d) time for each step of the climb, less for starts that have arrived.
         """
-        problem = Problem.of(sketch, n_clusters, domain, "SketchAndShift")
+        problem = Problem.of(sketch, n_clusters, domain, seed, _CALLER)
         n_atoms = 2 * n_clusters if self.n_atoms is None else self.n_atoms
-        check_integer("SketchAndShift", "n_atoms", n_atoms, n_clusters, 10**6)
+        check_integer(_CALLER, "n_atoms", n_atoms, n_clusters, 10**6)
+        is_refined = check_flag(_CALLER, "refine", self.refine)
         search = _Search(self, problem, n_atoms, seed)
         outcome = search.run(progress)
-        keep = hard_threshold(search.weights, n_clusters)
-        if len(keep) == n_clusters:
+        if search.trace and search.trace[-1].residual_norm < _EXPLAINED:
+            points = fewest_points(problem, search.mixture(), n_clusters)
+            if points is not None:
+                return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
+        mixture = search.mixture(hard_threshold(search.weights, n_clusters))
+        if mixture.n_components == n_clusters:
             outcome = Outcome.COMPLETE
-        mixture = search.mixture(keep)
-        if self.refine:
-            mixture = refine(problem, mixture)
-        return problem.decoding(mixture, outcome, search.trace)
+        return problem.decoding(
+            refine(problem, mixture) if is_refined else mixture, outcome, search.trace
+        )
 
 
 class _Search:
     """The support while it grows: step 1 of the algorithm."""
 
     def __init__(self, decoder: SketchAndShift, problem: Problem, n_atoms: int, seed: int) -> None:
-        check_integer("SketchAndShift", "n_initializations", decoder.n_initializations, 1, 10**7)
+        check_integer(_CALLER, "n_initializations", decoder.n_initializations, 1, 10**7)
+        check_choice(_CALLER, "starts", decoder.starts, ("normal", "uniform"))
+        check_flag(_CALLER, "reuse_starts", decoder.reuse_starts)
         self._climb: Any = _named("local_maximum", decoder.local_maximum, LOCAL_MAXIMA)
         self._model: Any = _named("fitted_model", decoder.fitted_model, FITTED_MODELS)
         self._decoder, self._problem, self._n_atoms, self._seed = decoder, problem, n_atoms, seed
@@ -135,18 +145,20 @@ class _Search:
             self.trace.append(step)
             if progress is not None:
                 progress(step)
-            if step.residual_norm < EMPTY:
+            if step.residual_norm < problem.empty:
                 return Outcome.EMPTY_RESIDUAL
             pool = self._next_pool(i + 1, places, places[best])
         return Outcome.COMPLETE
 
-    def mixture(self, keep: Any) -> Mixture:
-        """The chosen components."""
-        means = np.array(self._support)[keep]
+    def mixture(self, keep: Any = None) -> Mixture:
+        """The chosen components, all of them without a choice."""
+        keep = np.arange(len(self._support)) if keep is None else keep
+        d = len(self._problem.turns)
+        means = np.array(self._support).reshape(-1, d)[keep]
         chosen = [self._covariances[i] for i in keep]
         covariances = None
         if any(c is not None for c in chosen):
-            zero = np.zeros((means.shape[1],) * 2)
+            zero = np.zeros((d, d))
             covariances = np.array([zero if c is None else c for c in chosen])
         return Mixture(self.weights[keep], means, covariances)
 
@@ -158,9 +170,8 @@ class _Search:
 
     def _draw(self, i: int) -> FloatArray:
         decoder, problem = self._decoder, self._problem
-        kind = check_choice("SketchAndShift", "starts", decoder.starts, ("normal", "uniform"))
-        n, first = decoder.n_initializations, i * decoder.n_initializations
-        return draw_starts(problem.sketch, n, self._seed, box=problem.box, kind=kind, first=first)
+        n, kind = decoder.n_initializations, decoder.starts
+        return draw_starts(problem.sketch, n, self._seed, box=problem.box, kind=kind, first=i * n)
 
     def _next_pool(self, i: int, places: FloatArray, c: FloatArray) -> FloatArray:
         """Starts of the next climb: new ones, or the old ones but for those that arrived at c."""
@@ -173,6 +184,9 @@ class _Search:
 
 def _named(parameter: str, value: Any, choices: dict[str, Any]) -> Any:
     """An object, or the one of that name."""
-    if not isinstance(value, str):
-        return value
-    return choices[check_choice("SketchAndShift", parameter, value, choices)]()
+    if isinstance(value, str):
+        return choices[check_choice(_CALLER, parameter, value, choices)]()
+    if isinstance(value, type) or not callable(value):
+        must = f"one of {', '.join(map(repr, choices))}, or an object that does the same"
+        raise parameter_error(_CALLER, parameter, must, value)
+    return value

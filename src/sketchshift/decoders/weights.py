@@ -29,10 +29,11 @@ def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
 
     gram = (atoms.conj() @ atoms.T).real
     target = (atoms.conj() @ z).real
-    # A ridge far below float32's own errors keeps equal atoms apart.
-    gram += 1e-10 * np.trace(gram) / len(gram) * np.eye(len(gram))
+    # A ridge far below float32's own errors keeps equal atoms apart; the floor is for atoms so
+    # wide that they vanish at all frequencies.
+    gram += max(1e-10 * np.trace(gram) / len(gram), 1e-30) * np.eye(len(gram))
     factor = np.linalg.cholesky(gram)
-    weights, _ = nnls(factor.T, np.linalg.solve(factor, target))
+    weights, _ = nnls(factor.T, np.linalg.solve(factor, target), maxiter=30 * len(gram))
     return np.asarray(weights)
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -255,7 +256,7 @@ class SketchSpec:
         Parameters
         ----------
         text : str
-            JSON object with at least n_features, sketch_size and bandwidth.
+            JSON object with ``"schema": 1``, n_features, sketch_size and bandwidth at least.
 
         Returns
         -------
@@ -268,15 +269,28 @@ class SketchSpec:
             raise SpecError(f"a sketch spec must be JSON, and this is not: {error}.") from None
         if not isinstance(content, dict):
             raise SpecError(f"a sketch spec must be a JSON object. Got {type(content).__name__}.")
-        return cls._from_dict(content)
+        return cls.from_dict(content)
 
     @classmethod
-    def _from_dict(cls, content: dict[str, Any]) -> SketchSpec:
+    def from_dict(cls, content: Mapping[str, Any]) -> SketchSpec:
+        """The spec that a JSON object, already parsed, describes.
+
+        Parameters
+        ----------
+        content : mapping
+            With ``"schema": 1``, n_features, sketch_size and bandwidth at least.
+
+        Returns
+        -------
+        spec : SketchSpec
+            As from :meth:`from_json`.
+        """
+        content = dict(content)
         schema = content.pop("schema", None)
         if type(schema) is not int or schema != _SCHEMA:
             msg = (
-                f"this spec has schema {schema!r}, and this version of sketchshift reads schema "
-                f"{_SCHEMA}. Upgrade sketchshift, or write the spec again."
+                f"this spec has schema {schema!r}, and this version of sketchshift reads "
+                f'"schema": {_SCHEMA}. Add that if it is missing, or upgrade sketchshift.'
             )
             raise SpecError(msg)
         names = {field.name for field in dataclasses.fields(cls)}

@@ -8,6 +8,7 @@ R sqrt(D / d): of length R in the mean (exactly R when d is a power of two).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,7 +60,7 @@ class Structure:
     @cached_property
     def largest(self) -> float:
         """Length in turns of the longest padded frequency."""
-        return float(self.radii.astype(np.float64).max() * self.size**1.5)
+        return float(self.radii.astype(np.float64).max() * self.size * math.sqrt(self.size))
 
     @cached_property
     def turns(self) -> Float32Array:

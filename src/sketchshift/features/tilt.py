@@ -42,7 +42,8 @@ class Tilt:
     @property
     def exponent(self) -> int:
         """The least e with cap <= 2**e: weights enter the integers divided by 2**e."""
-        return math.ceil(math.log2(self.cap))
+        significand, exponent = math.frexp(self.cap)  # significand in [1/2, 1)
+        return exponent - (significand == 0.5)
 
     def __call__(self, squared_norms: FloatArray) -> FloatArray:
         """Weights of rows with these squared norms of x'; two roundings, then the cap."""

@@ -3,5 +3,13 @@
 from __future__ import annotations
 
 from sketchshift.plots.correlation import correlation_image, plot_correlation
+from sketchshift.plots.decoding import decoding_figure, plot_centroids, plot_trace, plot_weights
 
-__all__ = ["correlation_image", "plot_correlation"]
+__all__ = [
+    "correlation_image",
+    "decoding_figure",
+    "plot_centroids",
+    "plot_correlation",
+    "plot_trace",
+    "plot_weights",
+]

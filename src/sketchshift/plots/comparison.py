@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchshift._typing import FloatArray, RealArray
+from sketchshift.decoders import Decoding
+from sketchshift.plots.centroids import mark_centroids
 from sketchshift.plots.correlation import correlation_image, require_matplotlib
 from sketchshift.sketch import Sketch
 
@@ -44,7 +46,13 @@ def kernel_density(counts: FloatArray, bandwidth: float, width: float) -> FloatA
 
 
 def comparison_figure(
-    X: RealArray, sketch: Sketch, *, bandwidth: float, lower: float, upper: float
+    X: RealArray,
+    sketch: Sketch,
+    *,
+    bandwidth: float,
+    lower: float,
+    upper: float,
+    decoding: Decoding | None = None,
 ) -> Figure:
     """Three panels: the rows, their kernel density, and the same from their sketch alone.
 
@@ -58,6 +66,8 @@ def comparison_figure(
         That of the sketch.
     lower, upper : float
         Ends of both axes.
+    decoding : Decoding or None
+        Its centroids are marked on the last panel.
 
     Returns
     -------
@@ -79,10 +89,14 @@ def comparison_figure(
     rows = axes[0].imshow(np.ma.masked_equal(counts, 0), norm="log", **common)
     axes[1].imshow(density, **scale, **common)
     last = axes[2].imshow(seen, **scale, **common)
+    found = ""
+    if decoding is not None:
+        mark_centroids(axes[2], decoding.centroids, decoding.weights)
+        found = f", {len(decoding.weights)} clusters"
     titles = (
         f"The data: {len(X):,} rows, {X.nbytes:,} bytes",
         f"Its kernel density, from every row ($\\sigma$ = {bandwidth:g})",
-        f"From the sketch alone: {sketch.nbytes:,} bytes",
+        f"From the sketch alone: {sketch.nbytes:,} bytes{found}",
     )
     names = sketch.spec.columns or ("column 0", "column 1")
     for ax, title in zip(axes, titles, strict=True):

@@ -21,15 +21,24 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
-from sketchshift.kernels import select_kernel
+from sketchshift.plots.plane import Plane, column_plane, plane_image
 from sketchshift.sketch import Sketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["correlation_image", "draw_correlation", "plot_correlation", "require_matplotlib"]
+__all__ = [
+    "LABEL",
+    "correlation_image",
+    "draw_correlation",
+    "label_axes",
+    "new_axes",
+    "plain",
+    "plot_correlation",
+    "require_matplotlib",
+]
 
-_LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\rangle$"
+LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\rangle$"
 
 
 def correlation_image(
@@ -70,7 +79,7 @@ def correlation_image(
 
     Notes
     -----
-    O(resolution^2 m) time; memory is bounded by blocks of 32 MB.
+    O(resolution^2 m d) time, a row of pixels at a time.
 
     Examples
     --------
@@ -82,19 +91,10 @@ def correlation_image(
     >>> image.shape
     (50, 50)
     """
-    i, j = _positions(sketch, columns)
+    plane = column_plane(sketch, columns, "correlation_image")
     n = check_integer("correlation_image", "resolution", resolution, 1, 2**14)
-    low, high = _box(sketch, (i, j), lower, upper)
-    steps = (np.arange(n) + 0.5) / n
-    x, y = (low[k] + (high[k] - low[k]) * steps for k in (0, 1))
-    spec, z, turns = sketch.spec, sketch.z, sketch.frequencies.turns
-    kernel, points, image = select_kernel(), np.tile(sketch.mean, (n, 1)), np.empty((n, n))
-    points[:, i] = x
-    for row in range(n):
-        points[:, j] = y[row]
-        normalised = (points - spec.center_vector) * spec.per_unit
-        image[row], _ = kernel.correlation(normalised, turns, z)
-    return image, (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+    low, high = _box(plane, lower, upper)
+    return plane_image(sketch, plane, n, low, high)
 
 
 def plot_correlation(
@@ -122,11 +122,7 @@ def plot_correlation(
     ax : matplotlib Axes
         Labelled with the names of the columns, with a colour bar.
     """
-    require_matplotlib()
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots(layout="constrained")[1]
+    ax = new_axes(ax)
     draw_correlation(sketch, ax, columns, resolution=resolution, lower=lower, upper=upper)
     return ax
 
@@ -137,11 +133,24 @@ def draw_correlation(
     """Draw on the given axes, with labels and a colour bar."""
     image, extent = correlation_image(sketch, columns=columns, **box)
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
-    x, y = _positions(sketch, columns)
-    names = sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
-    ax.set(xlabel=_plain(names[x]), ylabel=_plain(names[y]))
+    label_axes(ax, column_plane(sketch, columns, "correlation_image"))
     ax.set_title(f"{sketch.count:,} rows in {sketch.spec.sketch_size:,} frequencies")
-    ax.figure.colorbar(shown, ax=ax, label=_LABEL)
+    ax.figure.colorbar(shown, ax=ax, label=LABEL)
+
+
+def label_axes(ax: Axes, plane: Plane) -> None:
+    """Write what the coordinates of a plane are."""
+    ax.set(xlabel=plain(plane.labels[0]), ylabel=plain(plane.labels[1]))
+
+
+def new_axes(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure of pyplot."""
+    require_matplotlib()
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
 
 
 def require_matplotlib() -> None:
@@ -153,45 +162,16 @@ def require_matplotlib() -> None:
         raise MissingDependencyError(msg) from cause
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A column name in which a dollar sign does not start a formula."""
     return name.replace("$", r"\$")
 
 
-def _positions(sketch: Sketch, columns: Sequence[int | str]) -> tuple[int, int]:
-    d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
-    found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
-    is_sound = len(found) == 2 and all(isinstance(c, int) and 0 <= c < d for c in found)
-    if not is_sound or found[0] == found[1]:
-        must = f"two different columns, positions from 0 to {d - 1}"
-        must += f" or names among {', '.join(map(repr, names[:8]))}" if names else ""
-        raise parameter_error("correlation_image", "columns", must, columns)
-    return int(found[0]), int(found[1])
-
-
-def _box(
-    sketch: Sketch,
-    columns: tuple[int, int],
-    lower: Any,
-    upper: Any,
-) -> tuple[FloatArray, FloatArray]:
-    if lower is None or upper is None:
-        middle, reach = _spread(sketch, columns)
-        lower = middle - reach if lower is None else lower
-        upper = middle + reach if upper is None else upper
-    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
+    low = np.asarray(plane.middle - plane.reach if lower is None else lower, dtype=np.float64)
+    high = np.asarray(plane.middle + plane.reach if upper is None else upper, dtype=np.float64)
     if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
         must = "pairs of numbers with lower < upper"
         got = (low.tolist(), high.tolist())
         raise parameter_error("correlation_image", "lower, upper", must, got)
     return low, high
-
-
-def _spread(sketch: Sketch, columns: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Mean and three standard deviations of the columns."""
-    chosen, spec = list(columns), sketch.spec
-    bandwidth = spec.bandwidth[1] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
-    reach = 3.0 * np.sqrt(sketch.variance[chosen])
-    # rows that are all equal have no spread: show the kernel around them
-    around = 3.0 * bandwidth * spec.scale_vector[chosen]
-    return sketch.mean[chosen], np.where(reach > 0, reach, around)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import secrets
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ import numpy as np
 
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS
-from sketchshift.sketch.totals import CAPACITY_BITS, Totals, WideArray, n_measures, n_wide
+from sketchshift.sketch.totals import Totals, WideArray, n_measures, n_wide
 
 __all__ = ["MAGIC", "MAX_HEADER", "VERSION", "decode", "encode", "write_atomically"]
 
@@ -56,8 +56,8 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     text, payload = _open(data)
     header = _read_json(text)
     try:
-        spec = SketchSpec.from_json(json.dumps(header["spec"]))
-    except SpecError as error:
+        spec = SketchSpec.from_dict(header["spec"])
+    except (SpecError, RecursionError) as error:
         raise SketchFormatError(f"the header holds no usable spec: {error}") from None
     expected = 16 * spec.sketch_size + _WIDE * n_measures(spec) * n_wide(spec)
     if len(payload) != expected:
@@ -66,7 +66,10 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     waves = np.frombuffer(payload, dtype="<i8", count=2 * spec.sketch_size).astype(np.int64)
     measures = _read_wide(payload[16 * spec.sketch_size :]).reshape(n_measures(spec), -1)
     totals = Totals(header["count"], header["n_invalid"], waves.reshape(2, -1), measures)
-    _check_totals(totals)
+    if not totals.is_sound():
+        raise SketchFormatError("the integers are not those of any rows.")
+    if encode(spec, header["fingerprint"], totals) != data:
+        raise SketchFormatError("the header is not written in the canonical way.")
     return spec, header["fingerprint"], totals
 
 
@@ -103,7 +106,8 @@ def _read_json(text: bytes) -> dict[str, Any]:
         raise SketchFormatError("the header is not JSON.") from None
     kinds = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
     is_sound = isinstance(header, dict) and set(header) == set(kinds)
-    if not is_sound or any(type(header[name]) is not kind for name, kind in kinds.items()):
+    is_sound = is_sound and all(type(header[name]) is kind for name, kind in kinds.items())
+    if not is_sound or not re.fullmatch("[0-9a-f]{32}", header["fingerprint"]):
         msg = f"the header must hold exactly {', '.join(kinds)}."
         raise SketchFormatError(msg)
     return dict(header)
@@ -119,42 +123,25 @@ def _read_wide(payload: memoryview) -> WideArray:
     return wide
 
 
-def _check_totals(totals: Totals) -> None:
-    """Integers that rows could have left; else a later sum might overflow or divide by zero."""
-    weights = totals.measures[:, 0]
-    limit = 2 ** (CAPACITY_BITS + BITS)
-    # a row of weight 1 adds at most 2**BITS, rounding of partial weights at most 1 more
-    largest = int(weights[-1]) + 2 * totals.count
-    is_sound = (
-        0 <= totals.count < 2**62
-        and 0 <= totals.n_invalid < 2**62
-        and all(0 <= weight < limit for weight in weights)
-        and -largest <= int(totals.waves.min()) <= int(totals.waves.max()) <= largest
-    )
-    if not is_sound:
-        raise SketchFormatError("the integers are not those of any rows.")
-
-
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of one."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Write a file so that a crash leaves the old one or the new one, never half of one.
+
+    A symbolic link is followed: the file it points to is replaced.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        temporary.replace(path)
+    except FileNotFoundError:
+        msg = f"cannot write {path}: the folder {path.parent} does not exist."
+        raise FileNotFoundError(msg) from None
+    finally:
+        temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_directory(directory: Path) -> None:

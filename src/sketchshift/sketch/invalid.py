@@ -35,10 +35,10 @@ def split_invalid(
     offset = block.first_row + first
     if is_far.any():
         at = int(np.argmax(is_far))
-        k = int(np.argmax(np.abs(rows[at])))
+        k, norm = int(np.argmax(np.abs(rows[at]))), np.linalg.norm(rows[at])
         msg = (
-            f"row {offset + at} of {block.source} lies too far out: after normalisation its "
-            f"largest entry is {rows[at, k]:.4g} ({_name(k, columns)}), and this spec reaches "
+            f"row {offset + at} of {block.source} lies too far out: after normalisation its norm "
+            f"is {norm:.4g}, mostly from {_name(k, columns)}, and this spec reaches "
             f"{spec.reach:.4g}. Choose center and scale nearer to the data or a larger bandwidth, "
             "or drop the row."
         )
@@ -58,7 +58,9 @@ def _not_finite(
     bad = np.flatnonzero(~is_finite)
     k = int(np.argmax(~np.isfinite(X[bad[0]])))
     named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
-    more = f" and {len(bad) - _SHOWN} more nearby" if len(bad) > _SHOWN else ""
+    more = (
+        f" and {len(bad) - _SHOWN} more of the {len(X)} rows around it" if len(bad) > _SHOWN else ""
+    )
     return (
         f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
         f"{source} has {X[bad[0], k]} in {_name(k, columns)} (such rows: {named}{more}; the first "

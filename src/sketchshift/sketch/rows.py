@@ -18,7 +18,14 @@ from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, Accumulator, Kernel
 from sketchshift.sketch.invalid import split_invalid
-from sketchshift.sketch.totals import CAPACITY_BITS, MomentSums, Totals, check_capacity, wide
+from sketchshift.sketch.totals import (
+    CAPACITY_BITS,
+    WEIGHT_BITS,
+    MomentSums,
+    Totals,
+    check_capacity,
+    fine_weight,
+)
 
 __all__ = ["RowAdder", "make_accumulator"]
 
@@ -64,14 +71,19 @@ class RowAdder:
         self._columns, self._skip_invalid = columns, skip_invalid
         self._totals = Totals.zero(spec)
         step = max(1, _CHUNK // spec.n_features // _TILE) * _TILE
+        step = step if spec.n_features <= _CHUNK else 16  # very wide rows: a few at a time
         self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)
         self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
-        self._moments = [MomentSums(spec) for _ in self._totals.measures]
+        self._moments = {
+            (i, is_partial): MomentSums(spec, is_partial=is_partial)
+            for i in range(len(self._totals.measures))
+            for is_partial in (False, True)
+        }
 
     def totals(self) -> Totals:
         """What the rows so far add up to."""
-        for sums, measure in zip(self._moments, self._totals.measures, strict=True):
-            sums.fold(measure)
+        for (i, _), sums in self._moments.items():
+            sums.fold(self._totals.measures[i])
         return self._totals
 
     def add(self, block: Block) -> None:
@@ -97,8 +109,6 @@ class RowAdder:
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
         self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
         is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
-        if weights is not None:
-            check_weights(weights, block.source, block.first_row + first)
         if not is_valid.all():
             keep = split_invalid(
                 X, rows, is_valid, spec, block, first, self._columns, skip=self._skip_invalid
@@ -106,6 +116,10 @@ class RowAdder:
             totals.n_invalid += len(X) - len(keep)
             rows, squared_norms = rows[keep], squared_norms[keep]
             weights = None if weights is None else weights[keep]
+        else:
+            keep = np.arange(len(X))
+        if weights is not None:
+            check_weights(weights, keep, block.source, block.first_row + first)
         totals.count += len(rows)
         tilts = None if spec.tilt is None else spec.tilt(squared_norms)
         if weights is None:
@@ -142,28 +156,31 @@ class RowAdder:
         self, rows: FloatArray, factors: FloatArray | None, i: int, digit: int
     ) -> None:
         spec, measure = self._spec, self._totals.measures[i]
-        weight = len(rows) << BITS
+        weight, fine = len(rows) << BITS, len(rows) << WEIGHT_BITS
         if factors is not None:
             exponent = spec.tilt_exponent if i == 1 else 0
             narrow = (factors * 2.0**-exponent).astype(np.float32).astype(np.float64)
             weight = int(np.rint(narrow * 2.0**BITS).sum())  # as a frequency of zero would add
+            fine = fine_weight(factors)
         measure[0] += weight << digit
+        measure[1] += fine << digit
         limbs: IntArray = self._kernel.moments(
             rows, factors, spec.moment_unit, full=spec.has_full_covariance
         )
+        sums = self._moments[i, factors is not None]
         if digit:
-            measure[1:] += wide(limbs) * 2**digit
+            sums.add_times(limbs, measure, 2**digit)
         else:
-            self._moments[i].add(limbs, len(rows), measure)
+            sums.add(limbs, len(rows), measure)
 
 
-def check_weights(weights: FloatArray, source: str, first_row: int) -> None:
+def check_weights(weights: FloatArray, rows: IntArray, source: str, first_row: int) -> None:
     """Refuse weights that are negative, not finite, or too large to be held."""
     is_bad = ~((weights >= 0) & (weights < 2.0**CAPACITY_BITS))
     if is_bad.any():
         at = int(np.argmax(is_bad))
         msg = (
-            f"weights must be numbers from 0 to 2**{CAPACITY_BITS}: row {first_row + at} of "
+            f"weights must be numbers from 0 to 2**{CAPACITY_BITS}: row {first_row + rows[at]} of "
             f"{source} has weight {weights[at]}. To take rows away, use `remove` or subtract."
         )
         raise InvalidRowsError(msg)

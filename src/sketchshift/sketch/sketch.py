@@ -22,10 +22,9 @@ import numpy as np
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
 from sketchshift.features import Frequencies, SketchSpec
-from sketchshift.kernels import BITS
 from sketchshift.sketch import format as file_format
 from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
-from sketchshift.sketch.totals import Totals
+from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
 __all__ = ["Sketch", "load"]
 
@@ -74,7 +73,7 @@ class Sketch:
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        return float(self._totals.measures[0, 0] / 2**BITS)
+        return float(self._totals.measures[0, 1] / 2**WEIGHT_BITS)
 
     @property
     def z(self) -> ComplexArray:
@@ -98,37 +97,43 @@ class Sketch:
     @property
     def mean(self) -> FloatArray:
         """Mean of the rows, in the units of the data, shape (d,)."""
-        return mean_of(self._totals.measures[0], self.spec, exponent=0)
+        return mean_of(self._totals.measures[0], self.spec)
 
     @property
     def covariance(self) -> FloatArray:
         """Covariance of the rows (divided by N), in the units of the data, shape (d, d).
 
-        From exact integers, so that nothing cancels. Beyond 64 columns only variances are
-        kept, and the other entries are NaN.
+        From integers, so that nothing cancels however far the data lies; rows enter rounded to
+        steps of about bandwidth / (2**16 sqrt(d)), below which a column's spread is not seen.
+        Beyond 64 columns only variances are kept, and the other entries are NaN.
         """
-        return covariance_of(self._totals.measures[0], self.spec, exponent=0)
+        return covariance_of(self._totals.measures[0], self.spec)
 
     @property
     def variance(self) -> FloatArray:
         """Variances of the columns, in the units of the data, shape (d,)."""
-        return variance_of(self._totals.measures[0], self.spec, exponent=0)
+        return variance_of(self._totals.measures[0], self.spec)
 
     @property
     def tilted_mean(self) -> FloatArray:
         """Mean of the rows weighted by their tilt; :attr:`mean` without a tilt."""
-        return mean_of(self._totals.measures[-1], self.spec, exponent=self.spec.tilt_exponent)
+        return mean_of(self._totals.measures[-1], self.spec)
+
+    @property
+    def tilted_variance(self) -> FloatArray:
+        """Variances of the columns of the rows weighted by their tilt, shape (d,)."""
+        return variance_of(self._totals.measures[-1], self.spec)
 
     @property
     def tilted_covariance(self) -> FloatArray:
         """Covariance of the rows weighted by their tilt; :attr:`covariance` without one."""
-        return covariance_of(self._totals.measures[-1], self.spec, exponent=self.spec.tilt_exponent)
+        return covariance_of(self._totals.measures[-1], self.spec)
 
     @property
     def mean_tilt(self) -> float:
         """Mean of the rows' tilts; 1 without a tilt."""
-        plain, tilted = self._totals.measures[0, 0], self._totals.measures[-1, 0]
-        return float(tilted * 2**self.spec.tilt_exponent / plain) if plain else float("nan")
+        plain, tilted = self._totals.measures[0, 1], self._totals.measures[-1, 1]
+        return float(tilted / plain) if plain else float("nan")
 
     @property
     def frequencies(self) -> Frequencies:
@@ -253,22 +258,21 @@ def load(path: str | os.PathLike[str]) -> Sketch:
 
 def check_removal(left: Totals, right: Totals, result: Totals) -> None:
     """Refuse what no removal of rows once added could leave behind."""
-    weight = result.measures[-1, 0]
-    if result.count < 0 or result.n_invalid < 0 or result.measures[0, 0] < 0:
+    if result.count < 0 or result.n_invalid < 0 or min(result.measures[:, 0]) < 0:
         msg = (
             f"cannot remove more than was added: {_amount(right)} from {_amount(left)}. Subtract "
             "only sketches of rows that are in."
         )
         raise RemovalError(msg)
-    is_empty = result.count == 0 and (result.waves.any() or result.measures.any())
-    if is_empty or np.abs(result.waves).max(initial=0) > weight + result.count:
+    if not result.is_sound():
         msg = (
-            f"the {right.count} rows removed were not all among the {left.count} rows added: what "
-            "remains is not the sketch of any rows. Subtract only sketches of rows that are in."
+            f"what was removed was not all among what was added: {_amount(right)} from "
+            f"{_amount(left)} leaves {_amount(result)} whose totals are not those of any rows. "
+            "Subtract only sketches of rows that are in, with the weights they had."
         )
         raise RemovalError(msg)
 
 
 def _amount(totals: Totals) -> str:
-    left_out = f", {totals.n_invalid} left out" if totals.n_invalid else ""
-    return f"{totals.count} rows (weight {totals.measures[0, 0] / 2**BITS:.6g}{left_out})"
+    weight = totals.measures[0, 1] / 2**WEIGHT_BITS
+    return f"{totals.count} rows (weight {weight:.6g}, {totals.n_invalid} left out)"

@@ -7,10 +7,12 @@ nothing: each has totals of its own, and integers add up to the same in any orde
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, parameter_error
@@ -23,6 +25,9 @@ from sketchshift.sketch.sketch import Sketch, check_removal
 from sketchshift.sketch.totals import Totals
 
 __all__ = ["Progress", "Sketcher", "sketch"]
+
+LEAST_WEIGHT = 2.0**-12
+"""Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
 
 Progress = Callable[[int, float | None], None]
 """Called with the rows of a block just read and the share of the input read so far."""
@@ -70,6 +75,15 @@ class Sketcher:
         self._kernel = select_kernel(kernel)
         self._accumulate = make_accumulator(spec, self._kernel)
         self._totals = Totals.zero(spec)
+        self._lock = Lock()  # several threads may update one sketcher
+
+    @property
+    def count(self) -> int:
+        """Number of rows that are in now."""
+        return self._totals.count
+
+    def __repr__(self) -> str:
+        return f"<Sketcher of {self.count} rows x {self.spec.n_features} columns so far>"
 
     def update(
         self,
@@ -86,8 +100,8 @@ class Sketcher:
         data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
             See :func:`sketchshift.sketch`.
         sample_weight : array of shape (n,), str or None
-            Weights, or the name of the column that holds them. A whole weight is the same as
-            as many equal rows.
+            Weights, or the name of the column that holds them, of order 1: they count in steps
+            of 2**-22. A whole weight adds what as many equal rows would, but for ``count``.
         columns : sequence of str or None
             Columns to read, by name.
         progress : callable or None
@@ -98,7 +112,9 @@ class Sketcher:
         self : Sketcher
             If anything is wrong with the data, an exception is raised and nothing is added.
         """
-        self._totals = self._totals + self._total(data, sample_weight, columns, progress)
+        added = self._total(data, sample_weight, columns, progress)
+        with self._lock:
+            self._totals = self._totals + added
         return self
 
     def remove(
@@ -122,9 +138,10 @@ class Sketcher:
             If more is removed than was added, an exception is raised and nothing changes.
         """
         removed = self._total(data, sample_weight, columns, progress)
-        rest = self._totals - removed
-        check_removal(self._totals, removed, rest)
-        self._totals = rest
+        with self._lock:
+            rest = self._totals - removed
+            check_removal(self._totals, removed, rest)
+            self._totals = rest
         return self
 
     def sketch(self) -> Sketch:
@@ -177,7 +194,8 @@ def sketch(
     columns : sequence of str or None
         Columns to read, by name; None takes the spec's, or all.
     sample_weight : array of shape (n,), str or None
-        Weights, or the name of the column that holds them.
+        Weights, or the name of the column that holds them, of order 1: they count in steps of
+        2**-22.
     n_threads : int or None
         None takes the processors this process may use. The bytes do not depend on it.
     on_invalid : {"raise", "skip"}
@@ -207,6 +225,13 @@ def sketch(
     if result.count == 0:
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
+    if sample_weight is not None and result.total_weight < result.count * LEAST_WEIGHT:
+        msg = (
+            f"the weights are too small for the integers: {result.count} rows have weight "
+            f"{result.total_weight:.3g} in all. Multiply the weights by a constant, so that a "
+            "typical one is 1 (and leave rows of weight 0 out)."
+        )
+        raise DataError(msg)
     return result
 
 
@@ -256,14 +281,12 @@ def _add_blocks(
         adder.add(block)
         free.put(adder)
 
-    pending: set[Future[None]] = set()
+    pending: deque[Future[None]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         for block in blocks:
-            pending.add(pool.submit(add, block))
+            pending.append(pool.submit(add, block))
             if len(pending) > n_threads:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
+                pending.popleft().result()  # in order: the first bad row is the one named
         for future in pending:
             future.result()
     total = new_adder().totals()

@@ -1,9 +1,10 @@
 """The integers of a sketch while rows come in.
 
-A *measure* is a row of wide integers: the total weight, the sums of the columns, those of
-the rests that rounding left of them, and the sums of their products. There is one of the
-rows as they are and, with a tilt, one of the rows times their tilt. Python's own integers
-hold them, so they never overflow.
+A *measure* is a row of wide integers: the total weight as the waves see it, and once more in
+finer steps; the sums of the columns; what rounding left of these, over all rows and over the
+rows of partial weight; the sums of the products. There is one of the rows as they are and,
+with a tilt, one of the rows times their tilt. Python's own integers hold them, so they never
+overflow.
 """
 
 from __future__ import annotations
@@ -13,17 +14,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._typing import IntArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS
 
-__all__ = ["CAPACITY_BITS", "Totals", "WideArray", "n_measures", "n_wide"]
+__all__ = [
+    "CAPACITY_BITS",
+    "WEIGHT_BITS",
+    "MomentSums",
+    "Totals",
+    "WideArray",
+    "check_capacity",
+    "fine_weight",
+    "n_measures",
+    "n_wide",
+]
 
 WideArray = NDArray[np.object_]
 
 CAPACITY_BITS = 40
 """A sketch holds a total weight below 2**CAPACITY_BITS: the int64 totals cannot overflow."""
+
+
+WEIGHT_BITS = 52
+"""The finer total weight counts 2**-WEIGHT_BITS."""
+
+
+def fine_weight(factors: FloatArray) -> int:
+    """The sum of rint(2**WEIGHT_BITS f), exactly."""
+    scaled = factors * 2.0 ** (WEIGHT_BITS // 2)
+    high = np.floor(scaled)
+    low = np.rint((scaled - high) * 2.0 ** (WEIGHT_BITS // 2))
+    halves = (int(half.astype(np.int64).sum()) for half in (high, low))
+    return (next(halves) << WEIGHT_BITS // 2) + next(halves)
 
 
 def n_measures(spec: SketchSpec) -> int:
@@ -32,9 +56,9 @@ def n_measures(spec: SketchSpec) -> int:
 
 
 def n_wide(spec: SketchSpec) -> int:
-    """Length of a measure: the weight, d sums, d rests, d (d + 1) / 2 products or d squares."""
+    """Length of a measure: 2 weights, 3 d sums and rests, d (d + 1) / 2 products or d squares."""
     d = spec.n_features
-    return 1 + 2 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
+    return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
 
 
 @dataclass
@@ -73,9 +97,28 @@ class Totals:
     def __sub__(self, other: Totals) -> Totals:
         return self._combine(other, -1)
 
+    def is_sound(self) -> bool:
+        """Whether rows could have left these integers: else a sum or a mean might go wrong.
+
+        A wave never exceeds the weight, since a row adds to it at most what a frequency of
+        zero would; a row of weight 1 adds less than 2**61 to a sum, and 2**82 to a product.
+        """
+        weights, limit = self.measures[:, 0], 2 ** (CAPACITY_BITS + BITS)
+        largest = 2 ** (CAPACITY_BITS + 83)
+        is_empty = self.count == 0
+        return bool(
+            0 <= self.count < limit
+            and 0 <= self.n_invalid < limit
+            and all(0 <= weight < limit for weight in weights)
+            and int(self.waves.max()) <= weights[-1]
+            and int(self.waves.min()) >= -weights[-1]
+            and all(-largest < number < largest for number in self.measures.ravel())
+            and not (is_empty and self.measures.any())
+        )
+
     def _combine(self, other: Totals, sign: int) -> Totals:
         measures = self.measures + sign * other.measures
-        check_capacity(measures[0, 0])
+        check_capacity(max(*measures[:, 0], (self.count + sign * other.count) << BITS))
         return Totals(
             self.count + sign * other.count,
             self.n_invalid + sign * other.n_invalid,
@@ -95,11 +138,16 @@ def check_capacity(weight: int) -> None:
 
 
 class MomentSums:
-    """Moments of many calls, in int64 limbs that are folded into wide integers in time."""
+    """Moments of many calls, in int64 limbs that are folded into wide integers in time.
 
-    def __init__(self, spec: SketchSpec) -> None:
-        self._limbs = np.zeros((3, n_wide(spec) - 1), dtype=np.int64)
-        self._n_rows = 0
+    ``is_partial`` says whether the rows have weights of their own: then what rounding left
+    of their sums is kept apart as well.
+    """
+
+    def __init__(self, spec: SketchSpec, *, is_partial: bool) -> None:
+        d = spec.n_features
+        self._limbs = np.zeros((3, n_wide(spec) - 2 - d), dtype=np.int64)
+        self._d, self._is_partial, self._n_rows = d, is_partial, 0
 
     def add(self, limbs: IntArray, n_rows: int, measure: WideArray) -> None:
         """Add the moments of a few rows; sometimes write them to ``measure``."""
@@ -108,9 +156,19 @@ class MomentSums:
         if self._n_rows >= MOMENT_ROWS:
             self.fold(measure)
 
-    def fold(self, measure: WideArray) -> None:
-        """Write all that is pending to ``measure``."""
-        measure[1:] += wide(self._limbs)
+    def add_times(self, limbs: IntArray, measure: WideArray, times: int) -> None:
+        """Write the moments of a few rows to ``measure``, so many times."""
+        self.fold(measure)
+        self._limbs += limbs
+        self.fold(measure, times)
+
+    def fold(self, measure: WideArray, times: int = 1) -> None:
+        """Write all that is pending to ``measure``, so many times."""
+        d, sums = self._d, wide(self._limbs) * times
+        measure[2 : 2 + 2 * d] += sums[: 2 * d]
+        if self._is_partial:
+            measure[2 + 2 * d : 2 + 3 * d] += sums[d : 2 * d]
+        measure[2 + 3 * d :] += sums[2 * d :]
         self._limbs[:] = 0
         self._n_rows = 0
 

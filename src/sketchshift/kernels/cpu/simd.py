@@ -7,8 +7,10 @@ results do not depend on the width. ``dense`` and ``structured`` are made of the
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
@@ -18,6 +20,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numpy.typing import NDArray
 
+from sketchshift.kernels import contract
 from sketchshift.kernels.contract import (
     COSINE,
     ROUND_TO_HALF_TURNS,
@@ -65,9 +68,29 @@ LANES = _lanes()
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _digest_of_sources() -> str:
+    """Of all files that machine code is made from: numba itself looks at one alone."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in [Path(contract.__file__), *sorted(Path(__file__).parent.glob("*.py"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _digest_of_sources()
+
+
 def jit(function: F) -> F:
-    """Compile on first use, keep the machine code on disk, release the interpreter's lock."""
-    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+    """Compile on first use, keep the machine code on disk, release the interpreter's lock.
+
+    Where there is no folder to keep it in, it is compiled anew in each process.
+    """
+    try:
+        compiled: Any = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:
+        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+    index = compiled._cache._cache_file
+    index._source_stamp = (index._source_stamp, _SOURCES)  # stale when any source has changed
+    return cast(F, compiled)
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,281 @@
+"""``sketchshift cluster``: from sketches to clusters, without the data."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from sketchshift.cli.centroids import check_suffix, cluster_facts, cluster_table, encode_clusters
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
+from sketchshift.cli.files import check_output, load_sum, sketch_files
+from sketchshift.cli.spec_options import NUMBERS
+from sketchshift.decoders import ClOmpr, Decoding, Outcome, SketchAndShift
+from sketchshift.errors import SpecError
+from sketchshift.objective import Box
+from sketchshift.sketch import Sketch
+
+__all__ = ["cluster"]
+
+TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
+
+
+@command
+@click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
+@click.option(
+    "-k",
+    "--n-clusters",
+    type=click.IntRange(1, 100_000),
+    required=True,
+    help="Number k of clusters to look for.",
+)
+@click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
+@click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); not with the data.")
+@click.option(
+    "--decoder",
+    type=click.Choice(["sketch-and-shift", "cl-ompr"]),
+    default="sketch-and-shift",
+    show_default=True,
+    help="Algorithm 2 of the paper, or its rival.",
+)
+@click.option(
+    "--refine/--no-refine",
+    default=True,
+    show_default=True,
+    help="End with a joint descent over all centroids; the paper does not. CL-OMPR always does.",
+)
+@click.option(
+    "--fitted-model",
+    type=click.Choice(["dirac", "gaussian"]),
+    default="dirac",
+    show_default=True,
+    help="What a cluster is while the next one is looked for.",
+)
+@click.option(
+    "--starts",
+    type=click.IntRange(1, 10**7),
+    help="Number L of starts of each search. Default: 1000; of cl-ompr 1.",
+)
+@click.option(
+    "--atoms",
+    type=click.IntRange(1, 10**6),
+    help="Number T of atoms looked for, of which the k heaviest are kept. Default: 2 k.",
+)
+@click.option(
+    "--lower", type=NUMBERS, help="Where to look, in the units of the data: one number a column."
+)
+@click.option(
+    "--upper", type=NUMBERS, help="Default: mean plus or minus three standard deviations."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the starts. The same sketch and seed give the same centroids.",
+)
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
+)
+@click.pass_context
+def cluster(
+    ctx: click.Context,
+    /,
+    sketches: tuple[str, ...],
+    n_clusters: int,
+    output: str | None,
+    plot: str | None,
+    progress: bool | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Decode k clusters from SKETCH, without the data.
+
+    SKETCH is one or more files that `sketchshift sketch` wrote, or quoted globs; several are
+    merged first. Time and memory do not depend on how many rows were sketched. Centroids are
+    in the units of the data, heaviest first, numbered from 0; shares are those of the rows.
+
+    Examples
+    --------
+      sketchshift cluster week.sketch -k 3 -o centroids.csv
+      sketchshift cluster 'day*.sketch' -k 3 --starts 100 --plot clusters.png
+
+    Then: `sketchshift cluster week.sketch -k 4`, to compare: the sketch serves any k.
+    """
+    from sketchshift.cli.progress import decoding_progress
+
+    files = sketch_files(sketches)
+    _refuse_data(files)
+    targets = _Targets.of(output, plot, files)
+    decoder = _decoder(n_clusters, flags)
+    sketch = load_sum(files)
+    domain = _domain(sketch, flags["lower"], flags["upper"])
+    start = time.perf_counter()
+    with decoding_progress("Decoding", show=progress) as advance:
+        decoding = decoder(sketch, n_clusters, domain=domain, seed=flags["seed"], progress=advance)
+    seconds = time.perf_counter() - start
+    targets.write(sketch, decoding)
+    facts = {
+        "command": "cluster",
+        "merged": [str(file) for file in files],
+        "output": output,
+        "plot": plot,
+        "n_clusters": n_clusters,
+        "decoder": {name: flags[name] for name in flags},
+        "seconds": seconds,
+        "residual_norm": decoding.residual_norm,
+        "outcome": decoding.outcome.name,
+        "sentence": str(decoding.outcome),
+        "clusters": cluster_facts(decoding),
+    } | sketch_facts(sketch, sketch.nbytes)
+    lines = [*_story(sketch, decoding, seconds), *targets.lines(), _next(ctx, files)]
+    report(facts, lines, as_json=as_json)
+    if decoding.outcome is not Outcome.COMPLETE:
+        click.echo(f"Warning: {_found(decoding)} of {n_clusters:,}. {decoding.outcome}", err=True)
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """The files to write, checked before the time is spent."""
+
+    output: str | None
+    plot: str | None
+    table: Path | None
+    picture: Path | None
+
+    @classmethod
+    def of(cls, output: str | None, plot: str | None, inputs: Sequence[Path]) -> _Targets:
+        if output is not None:
+            check_suffix("-o", output, TABLES)
+        if plot is not None:
+            from sketchshift.plots.correlation import require_matplotlib
+
+            check_suffix("--plot", plot, PICTURES)
+            require_matplotlib()
+        table, picture = (
+            None if path is None else check_output(path, inputs) for path in (output, plot)
+        )
+        return cls(output, plot, table, picture)
+
+    def write(self, sketch: Sketch, decoding: Decoding) -> None:
+        from sketchshift.sketch.format import write_atomically
+
+        if self.output is not None and self.table is not None:
+            kind = check_suffix("-o", self.output, TABLES)
+            data = encode_clusters(decoding, column_names(sketch.spec), kind)
+            write_atomically(self.table, data)
+        if self.plot is not None and self.picture is not None:
+            from sketchshift.plots import decoding_figure
+
+            drawn = io.BytesIO()
+            kind = check_suffix("--plot", self.plot, PICTURES)
+            decoding_figure(sketch, decoding).savefig(drawn, format=kind, dpi=150)
+            write_atomically(self.picture, drawn.getvalue())
+
+    def lines(self) -> list[str]:
+        return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
+
+
+def _refuse_data(files: Sequence[Path]) -> None:
+    from sketchshift.data.files import KNOWN_SUFFIXES
+    from sketchshift.sketch.format import MAGIC
+
+    for file in files:
+        with file.open("rb") as opened:
+            is_sketch = opened.read(len(MAGIC)) == MAGIC
+        if not is_sketch and file.name.lower().endswith(KNOWN_SUFFIXES):
+            name, made = shlex.quote(str(file)), shlex.quote(str(file.with_suffix(".sketch")))
+            msg = (
+                f"{str(file)!r} is data, not a sketch. Read it once first: "
+                f"`sketchshift sketch {name} -o {made} --bandwidth 0.3`; then `sketchshift "
+                f"cluster {made}`."
+            )
+            raise click.UsageError(msg)
+
+
+def _decoder(n_clusters: int, flags: dict[str, Any]) -> Any:
+    starts, atoms = flags["starts"], flags["atoms"]
+    if atoms is not None and atoms < n_clusters:
+        msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
+        raise click.UsageError(msg)
+    if flags["decoder"] == "sketch-and-shift":
+        n_starts = {} if starts is None else {"n_initializations": starts}
+        refine, fitted_model = flags["refine"], flags["fitted_model"]
+        return SketchAndShift(n_atoms=atoms, fitted_model=fitted_model, refine=refine, **n_starts)
+    if flags["fitted_model"] != "dirac" or not flags["refine"]:
+        flag = "--no-refine" if flags["fitted_model"] == "dirac" else "--fitted-model gaussian"
+        msg = f"{flag} belongs to --decoder sketch-and-shift; cl-ompr has no such choice."
+        raise click.UsageError(msg)
+    return ClOmpr(n_iterations=atoms, n_initializations=1 if starts is None else starts)
+
+
+def _domain(
+    sketch: Sketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
+) -> Box | None:
+    if lower is None and upper is None:
+        return None
+    if lower is None or upper is None:
+        raise click.UsageError("give --lower and --upper together.")
+    d = sketch.spec.n_features
+    if len(lower) != d or len(upper) != d:
+        got = f"{len(lower)} and {len(upper)}"
+        raise click.UsageError(f"--lower and --upper take {d} numbers, one a column. Got {got}.")
+    try:
+        return Box(lower, upper)  # type: ignore[arg-type]  # a Box makes arrays of them
+    except SpecError as error:
+        raise click.UsageError(f"--lower, --upper: {error}") from error
+
+
+def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
+    rows, columns = counted(sketch.count, "row"), counted(sketch.spec.n_features, "column")
+    return [
+        f"{_found(decoding)} in {rows} x {columns}, decoded from {sketch.nbytes:,} bytes in "
+        f"{seconds:.2f} s.",
+        "",
+        *cluster_table(decoding, column_names(sketch.spec)),
+        "",
+        f"Residual norm {decoding.residual_norm:.3g} of the sketch's: 0 if the clusters were "
+        "all there is.",
+        str(decoding.outcome),
+    ]
+
+
+def _found(decoding: Decoding) -> str:
+    return counted(len(decoding.weights), "cluster")
+
+
+def _next(ctx: click.Context, files: Sequence[Path]) -> str:
+    """The same command, with what was not asked for yet."""
+    if ctx.params["output"] is None:
+        more = ["-o", "centroids.csv"]
+    elif ctx.params["plot"] is None:
+        more = ["--plot", "clusters.png"]
+    else:
+        return next_step("inspect", files[0])
+    words = ["cluster", *ctx.params["sketches"]]
+    for param in ctx.command.params:
+        name, value = str(param.name), ctx.params.get(str(param.name))
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_typed and isinstance(param, click.Option) and name not in _ABOUT_OUTPUT:
+            words += _as_typed(param, value)
+    return next_step(*words, *more)
+
+
+_ABOUT_OUTPUT = ("output", "plot", "progress", "as_json", "debug")
+
+
+def _as_typed(option: click.Option, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [option.opts[0] if value else option.secondary_opts[0]]
+    text = ",".join(map(repr, value)) if isinstance(value, tuple) else str(value)
+    return [option.opts[0], text]
