@@ -92,7 +92,8 @@ def test_blocks_name_their_file_and_count_bytes(folder):
 def test_rows_are_counted_when_every_file_tells(folder, tmp_path):
     parquet = folder / "1.parquet"
 
-    assert open_source([parquet, parquet]).n_rows == 2 * open_source(parquet).n_rows
+    pair = [parquet, write(tmp_path / "more.parquet")]
+    assert open_source(pair).n_rows == sum(open_source(path).n_rows for path in pair)
     assert open_source([parquet, folder / "2" / "1.csv"]).n_rows is None
 
 
@@ -192,3 +193,11 @@ def test_a_file_that_vanishes_is_named(tmp_path, name):
 
     with pytest.raises(DataError, match=rf"cannot read .*{name}.*[Nn]o such file"):
         list(source)
+
+
+def test_a_file_given_twice_is_refused(tmp_path):
+    write(tmp_path / "1.csv")
+
+    for paths in ([tmp_path / "1.csv", tmp_path / "1.csv"], [tmp_path, str(tmp_path / "*.csv")]):
+        with pytest.raises(DataError, match=r"1\.csv' is given twice"):
+            open_source(paths)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from sketchshift.data import open_source
 from sketchshift.data.request import Request, listed, make_request
 from sketchshift.errors import DataError
 
@@ -46,3 +48,10 @@ def test_weights_must_be_a_name_or_a_vector_of_numbers(weights):
 
 def test_long_lists_of_names_are_cut():
     assert listed([f"c{i}" for i in range(23)]).endswith("'c19' and 3 more")
+
+
+def test_a_text_column_that_the_spec_names_is_to_be_converted():
+    frame = pd.DataFrame({"a": ["x"], "b": [1.0]})
+
+    with pytest.raises(DataError, match="The spec needs it: convert it to numbers"):
+        open_source(frame, default_columns=["a", "b"])

@@ -69,7 +69,8 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
         msg = f"{where} has no columns to read" + (" beside the weights." if weights else ".")
         raise DataError(msg)
     _refuse_repeated(choice, fields, where)
-    _refuse_not_numbers(choice, fields, where)
+    is_given_by_spec = request.columns is not None and not request.names_needed
+    _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
     return choice
 
 
@@ -97,7 +98,9 @@ def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> Non
         raise DataError(msg)
 
 
-def _refuse_not_numbers(choice: Choice, fields: Sequence[Field], where: str) -> None:
+def _refuse_not_numbers(
+    choice: Choice, fields: Sequence[Field], where: str, *, is_given_by_spec: bool
+) -> None:
     by_name = {field.name: field for field in fields}
     others = [by_name[name] for name in choice.names if not by_name[name].is_number]
     if not others:
@@ -105,10 +108,11 @@ def _refuse_not_numbers(choice: Choice, fields: Sequence[Field], where: str) -> 
     found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
     noun = "column" if len(others) == 1 else "columns"
     numeric = [f.name for f in fields if f.is_number and f.name != choice.weights]
-    advice = (
-        f"Choose numeric ones with columns=[{listed(numeric)}]."
-        if numeric
-        else "It has no numeric column."
-    )
+    if is_given_by_spec:
+        advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
+    elif numeric:
+        advice = f"Choose numeric ones with columns=[{listed(numeric)}]."
+    else:
+        advice = "It has no numeric column."
     msg = f"{where}: {noun} {found} cannot be read as numbers. {advice}"
     raise DataError(msg)

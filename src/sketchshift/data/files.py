@@ -7,6 +7,7 @@ first block is asked for. Knows no format: see ``parquet``, ``delimited``, ``ipc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -44,6 +45,7 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     """
     request.refuse_weight_array("files")
     files = [file for path in paths for file in expand(path)]
+    _refuse_twice(files)
     first = _open_one(files[0], request)
     opened = [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
     sizes = [file.stat().st_size for file in files]
@@ -55,6 +57,14 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
         sum(known) if len(known) == len(counts) else None,
         lambda: _read(opened, sizes),
     )
+
+
+def _refuse_twice(files: Sequence[Path]) -> None:
+    times = Counter(file.resolve() for file in files)
+    twice = [str(file) for file in files if times[file.resolve()] > 1]
+    if twice:
+        msg = f"{twice[0]!r} is given twice: its rows would count twice. Name each file once."
+        raise DataError(msg)
 
 
 def expand(path: str | PathLike[str]) -> list[Path]:

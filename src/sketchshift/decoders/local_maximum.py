@@ -134,17 +134,26 @@ def _ascend(
     *,
     is_shift: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    C, values = starts.copy(), np.empty(len(starts))
+    """Climb; a step that would go down is taken back and halved, one that goes up doubled.
+
+    On a kernel density no mean shift goes down. On a small sketch, whose maxima are sharper
+    than the kernel, it may jump over them for ever.
+    """
+    C, (values, gradients) = starts.copy(), f.value_and_gradient(starts)
+    steps = np.full(len(C), step)
     moving = np.arange(len(C))
     for _ in range(max_iterations):
-        values[moving], gradients = f.value_and_gradient(C[moving])
+        length = steps[moving]
         if is_shift:
-            gradients /= np.maximum(np.abs(values[moving]), _FLOOR)[:, None]
-        moved = box.project(C[moving] + step * gradients)
-        has_moved = ((moved - C[moving]) ** 2).sum(axis=1) > tolerance**2
-        moving = moving[has_moved]
+            length = length / np.maximum(np.abs(values[moving]), _FLOOR)
+        trial = box.project(C[moving] + length[:, None] * gradients[moving])
+        has_moved = ((trial - C[moving]) ** 2).sum(axis=1) > tolerance**2
+        moving, trial = moving[has_moved], trial[has_moved]
         if not len(moving):
-            return C, values
-        C[moving] = moved[has_moved]
-    values[moving] = f(C[moving])
+            break
+        trial_values, trial_gradients = f.value_and_gradient(trial)
+        is_up = trial_values > values[moving]
+        up = moving[is_up]
+        C[up], values[up], gradients[up] = trial[is_up], trial_values[is_up], trial_gradients[is_up]
+        steps[moving] = np.where(is_up, np.minimum(2.0 * steps[moving], step), 0.5 * steps[moving])
     return C, values

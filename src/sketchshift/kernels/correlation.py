@@ -38,10 +38,11 @@ class Correlations:
         """Features e^{i theta_j(c)} / sqrt(m) of points: shape (L, m), O(L m d)."""
         m = turns.shape[1]
         result = np.empty((len(points), m), dtype=np.complex128)
+        residual = np.full(m, 1.0 / math.sqrt(m), dtype=np.complex128)
         for part in _blocks(len(points), m):
-            cosines, minus_sines = self.correlate(points[part], turns, np.ones(m, dtype=complex))
+            cosines, minus_sines = self.correlate(points[part], turns, residual)
             result.real[part], result.imag[part] = cosines, -minus_sines
-        return result / math.sqrt(m)
+        return result
 
     def correlation(
         self: _Correlates, points: FloatArray, turns: Float32Array, residual: RealArray
