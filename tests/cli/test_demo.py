@@ -36,7 +36,8 @@ def test_the_python_that_the_demo_prints_gives_the_same_bytes(here, run):
     written = (here / "a.sketch").read_bytes()
     (here / "a.sketch").unlink()
 
-    exec(facts["python"], {})
+    names: dict = {}
+    exec(facts["python"], names)
 
     assert (here / "a.sketch").read_bytes() == written
     assert facts["rows"] == ROWS
@@ -45,6 +46,21 @@ def test_the_python_that_the_demo_prints_gives_the_same_bytes(here, run):
     assert facts["merged_equals_whole"] is True
     assert facts["whole_minus_part_equals_rest"] is True
     assert (here / "pixels.png").exists()
+    assert [row["centroid"] for row in facts["clusters"]] == names["colours"].tolist()
+    assert [row["share"] for row in facts["clusters"]] == names["shares"].tolist()
+
+
+def test_the_clusters_of_the_demo_are_nearly_those_of_k_means(here, run):
+    """Five colours from 16 kB; k-means has read every row many times."""
+    facts = run.facts("demo")
+
+    assert len(facts["clusters"]) == 5
+    best = facts["mean_squared_error_of_k_means"]
+    assert best < facts["mean_squared_error"] < 1.1 * best
+    text = run("demo").stdout
+    assert "Next: sketchshift cluster demo.sketch -k 5" in text
+    assert " ".join(text.split("\n\n          ")[1].split()[:4]) == "cluster share red blue"
+    run("cluster demo.sketch -k 5 --starts 50")
 
 
 def test_without_matplotlib_the_demo_says_what_to_install(here, run, monkeypatch):

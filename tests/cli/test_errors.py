@@ -28,6 +28,22 @@ MISUSE = {
     "merge day1.sketch day1.sketch -o a.sketch": "'day1.sketch' is given twice",
     "merge 'day*.sketch' -o day2.sketch": "'day2.sketch' is also an input",
     "subtract week.sketch -o a.sketch": "Missing argument 'PART...'",
+    "cluster -k 3": "Missing argument 'SKETCH...'",
+    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'",
+    "cluster week.sketch -k 0 -o a.csv": "0 is not in the range 1<=x<=100000",
+    "cluster week.sketch -k 3 --decoder magic -o a.csv": "'magic' is not one of",
+    "cluster points.csv -k 3": "run `sketchshift sketch points.csv -o points.sketch",
+    "cluster part-1.parquet -k 3": "'part-1.parquet' is data, not a sketch",
+    "cluster week.sketch points.csv -k 3": "'points.csv' is data, not a sketch",
+    "cluster day1.sketch day1.sketch -k 3": "'day1.sketch' is given twice",
+    "cluster week.sketch -k 3 -o a.txt": "must end with .csv, .json or .parquet. Got 'a.txt'",
+    "cluster week.sketch -k 3 --plot a.csv": "must end with .png, .pdf or .svg. Got 'a.csv'",
+    "cluster week.sketch -k 3 --atoms 2": "--atoms 2 cannot give -k 3 clusters",
+    "cluster week.sketch -k 3 --lower 0,0": "give --lower and --upper together",
+    "cluster week.sketch -k 3 --lower 0 --upper 1": "take 2 numbers, one a column. Got 1 and 1",
+    "cluster week.sketch -k 3 --lower 1,0 --upper 0,1": "lower <= upper on every axis",
+    "cluster week.sketch -k 3 --decoder cl-ompr --no-refine": "--no-refine belongs to",
+    "cluster week.sketch -k 3 --decoder cl-ompr --fitted-model gaussian": "gaussian belongs to",
 }
 
 FAILURES = {
@@ -49,6 +65,13 @@ FAILURES = {
     "inspect points.csv": "points.csv: the first bytes are not those of a sketch file",
     "inspect none.sketch": "'none.sketch' does not exist",
     "inspect .": "'.' is a folder",
+    "cluster damaged.sketch -k 3 -o a.csv": "damaged.sketch: the digest does not match",
+    "cluster none.sketch -k 3 -o a.csv": "there is no sketch 'none.sketch'",
+    "cluster plan.json -k 3 -o a.csv": "plan.json: the first bytes are not those of a sketch",
+    "cluster day1.sketch other.sketch -k 3 -o a.csv": "cannot merge sketches taken with different",
+    "cluster empty.sketch -k 3 -o a.csv --plot a.png": "there is nothing to decode",
+    "cluster damaged.sketch -k 3 -o none/a.csv": "cannot write 'none/a.csv': there is no folder",
+    "cluster damaged.sketch -k 3 --plot none/a.png": "cannot write 'none/a.png': there is no",
 }
 
 
@@ -63,6 +86,8 @@ def faulty(folder):
     (folder / "damaged.sketch").write_bytes(data)
     spec = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.1, columns=("x", "y"))
     ss.sketch("points.csv", spec).save("other.sketch")
+    day = ss.load("day1.sketch")
+    (day - day).save("empty.sketch")
     return folder
 
 

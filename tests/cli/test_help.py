@@ -13,7 +13,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
-COMMANDS = ["demo", "plan", "sketch", "merge", "subtract", "inspect"]
+COMMANDS = ["demo", "plan", "sketch", "merge", "subtract", "inspect", "cluster"]
 
 
 def help_of(command: str) -> str:
@@ -71,7 +71,9 @@ def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout.split()[-1] == ss.__version__
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["sketch", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["sketch", "--help"], ["demo", "--help"], ["cluster", "--help"]]
+)
 def test_help_imports_nothing_heavy(arguments):
     code = f"""
 import sys

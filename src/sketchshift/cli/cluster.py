@@ -196,7 +196,7 @@ def _refuse_data(files: Sequence[Path]) -> None:
         if not is_sketch and file.name.lower().endswith(KNOWN_SUFFIXES):
             name, made = shlex.quote(str(file)), shlex.quote(str(file.with_suffix(".sketch")))
             msg = (
-                f"{str(file)!r} is data, not a sketch. Read it once first: "
+                f"{str(file)!r} is data, not a sketch. To read it once, run "
                 f"`sketchshift sketch {name} -o {made} --bandwidth 0.3`; then `sketchshift "
                 f"cluster {made}`."
             )

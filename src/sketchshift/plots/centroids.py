@@ -40,13 +40,17 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray) -> None:
     x, y = places.T
     ax.scatter(x, y, s=areas, c="#d62728", edgecolors="white", linewidths=1.5, zorder=3)
     halo = [withStroke(linewidth=2.5, foreground="white")]
+    shares = ax.transAxes.inverted().transform(ax.transData.transform(places))
     for i in range(min(len(places), NUMBERED)):
-        away = np.sqrt(areas[i]) / 2 + 2.5  # points from the middle of the mark to its edge
+        away = 0.7 * (np.sqrt(areas[i]) / 2 + 2.5)  # points from the middle of the mark
+        is_right, is_high = shares[i] > 0.92  # a number there goes inside, to the other side
         ax.annotate(
             str(i),
-            (float(places[i, 0]), float(places[i, 1])),
-            xytext=(0.7 * away, 0.7 * away),
+            (float(x[i]), float(y[i])),
+            xytext=(-away if is_right else away, -away if is_high else away),
             textcoords="offset points",
+            ha="right" if is_right else "left",
+            va="top" if is_high else "bottom",
             fontsize=9,
             fontweight="bold",
             color="black",

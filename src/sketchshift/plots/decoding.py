@@ -212,6 +212,6 @@ def _draw_curve(sketch: Sketch, decoding: Decoding, ax: Axes, n: int) -> None:
     ax.fill_between(x, y, color="#2a788e", alpha=0.25, linewidth=0)
     tops = _values(sketch, decoding.centroids)
     ax.vlines(decoding.centroids[:, 0], 0, tops, color="black", linestyle=":")
-    mark_centroids(ax, np.column_stack([decoding.centroids[:, 0], tops]), decoding.weights)
     ax.set(xlabel=plain(names_of(sketch)[0]), ylabel=LABEL, xlim=(low, high))
-    ax.margins(y=0.12)
+    ax.margins(y=0.15)
+    mark_centroids(ax, np.column_stack([decoding.centroids[:, 0], tops]), decoding.weights)

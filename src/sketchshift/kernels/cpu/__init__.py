@@ -5,7 +5,7 @@ from __future__ import annotations
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
 from sketchshift.kernels.correlation import Correlations
-from sketchshift.kernels.cpu.decoding import correlate
+from sketchshift.kernels.cpu.decoding import correlate, correlation
 from sketchshift.kernels.cpu.dense import DenseAccumulator
 from sketchshift.kernels.cpu.moment_sums import moments
 from sketchshift.kernels.cpu.rows import normalise
@@ -49,6 +49,12 @@ class CpuKernel(Correlations):
     ) -> tuple[RealArray, RealArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return correlate(points, turns, residual)
+
+    def correlation(
+        self, points: FloatArray, turns: Float32Array, residual: RealArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return correlation(points, turns, residual)
 
 
 KERNEL = CpuKernel()

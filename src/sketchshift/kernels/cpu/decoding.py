@@ -1,8 +1,15 @@
-"""Correlations for decoders: a matrix product for the phases, then one fused pass of sines."""
+"""Correlations for decoders, in float32: what a climb asks for again and again.
+
+``correlate`` gives every pair of point and frequency: a matrix product for the phases, then one
+pass of sines. ``correlation`` sums the pairs up as it goes, values and gradients, so that no
+array of pairs is ever written.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import weakref
+from typing import Any, cast
 
 import numpy as np
 from numba import types
@@ -11,9 +18,23 @@ from numba.core import cgutils
 from sketchshift._typing import Float32Array, FloatArray, RealArray
 from sketchshift.kernels.contract import BITS
 from sketchshift.kernels.cpu import simd
+from sketchshift.kernels.cpu.dense import PANEL, VECTORS, pack_panels
 from sketchshift.kernels.cpu.simd import FLOAT, INT64, LANES
 
-__all__ = ["correlate"]
+__all__ = ["correlate", "correlation"]
+
+ROWS = 4  # points of a tile: their phases and slopes stay in registers
+
+
+def _rotated(builder: Any, t: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Real part and minus the imaginary part of (a - i b) e^{2 pi i t}, times 2**BITS."""
+    rest, sign = simd.rest_and_sign(builder, [t])
+    c, s = (
+        builder.bitcast(builder.xor(builder.bitcast(wave, sign.type), sign), rest.type)
+        for wave in simd.cos_sin(builder, rest)
+    )
+    real = simd.fma(builder, a, c, builder.fmul(b, s))
+    return real, builder.fsub(builder.fmul(b, c), builder.fmul(a, s))
 
 
 @simd.intrinsic
@@ -32,18 +53,136 @@ def _rotate_row(
             at,
             _,
         ):
-            rest, sign = simd.rest_and_sign(builder, [simd.load(builder, t, at, type_)])
-            c, s = (
-                builder.bitcast(builder.xor(builder.bitcast(wave, sign.type), sign), type_)
-                for wave in simd.cos_sin(builder, rest)
-            )
             a, b = simd.load(builder, re, at, type_), simd.load(builder, im, at, type_)
-            simd.store(builder, simd.fma(builder, a, c, builder.fmul(b, s)), real, at)
-            minus = builder.fsub(builder.fmul(b, c), builder.fmul(a, s))
-            simd.store(builder, minus, minus_imag, at)
+            parts = _rotated(builder, simd.load(builder, t, at, type_), a, b)
+            for part, to in zip(parts, (real, minus_imag), strict=True):
+                simd.store(builder, part, to, at)
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@simd.intrinsic
+def _add_panel(
+    typing_context: Any, x: Any, row: Any, panel: Any, re: Any, im: Any, sums: Any
+) -> Any:
+    """Add a panel of frequencies to sums (ROWS, 1 + d, LANES): the value, then the gradient.
+
+    Rows x[row : row + ROWS]; panel (d, PANEL); re, im (PANEL,), the residual.
+    """
+    signature = types.void(x, row, panel, re, im, sums)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (points, shape), (turns, _), (a, _), (b, _), (out, _) = (
+            simd.array_data(context, builder, signature.args[i], arguments[i])
+            for i in (0, 2, 3, 4, 5)
+        )
+        d, type_ = shape[1], simd.vector(FLOAT)
+        per_row = builder.mul(builder.add(d, INT64(1)), INT64(LANES))
+        starts = [builder.mul(builder.add(arguments[1], INT64(r)), d) for r in range(ROWS)]
+        zero = simd.constant(type_, 0.0)
+        t = [[simd.variable(builder, zero) for _ in range(VECTORS)] for _ in range(ROWS)]
+        with cgutils.for_range(builder, d) as loop:
+            omega = _panel_row(builder, turns, loop.index)
+            for start, phases in zip(starts, t, strict=True):
+                value = builder.load(builder.gep(points, [builder.add(start, loop.index)]))
+                value = simd.broadcast(builder, value)
+                for phase, turn in zip(phases, omega, strict=True):
+                    builder.store(simd.fma(builder, value, turn, builder.load(phase)), phase)
+        slopes = []
+        for r, phases in enumerate(t):
+            place = builder.mul(per_row, INT64(r))
+            total, of_row = simd.load(builder, out, place, type_), []
+            for v, phase in enumerate(phases):
+                at = INT64(v * LANES)
+                z = simd.load(builder, a, at, type_), simd.load(builder, b, at, type_)
+                real, minus_imag = _rotated(builder, builder.load(phase), *z)
+                total = builder.fadd(total, real)
+                of_row.append(minus_imag)
+            simd.store(builder, total, out, place)
+            slopes.append(of_row)
+        with cgutils.for_range(builder, d) as loop:
+            omega = _panel_row(builder, turns, loop.index)
+            column = builder.mul(builder.add(loop.index, INT64(1)), INT64(LANES))
+            for r, of_row in enumerate(slopes):
+                place = builder.add(builder.mul(per_row, INT64(r)), column)
+                total = simd.load(builder, out, place, type_)
+                for slope, turn in zip(of_row, omega, strict=True):
+                    total = simd.fma(builder, slope, turn, total)
+                simd.store(builder, total, out, place)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _panel_row(builder: Any, turns: Any, k: Any) -> list[Any]:
+    start = builder.mul(k, INT64(PANEL))
+    at = [builder.add(start, INT64(v * LANES)) for v in range(VECTORS)]
+    return [simd.load(builder, turns, place, simd.vector(FLOAT)) for place in at]
+
+
+@simd.intrinsic
+def _lane_sums(typing_context: Any, sums: Any, n: Any, out: Any) -> Any:
+    """Fill in out[i] with the sum of sums[i * LANES : (i + 1) * LANES], i < n."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (x, _), (y, _) = (
+            simd.array_data(context, builder, signature.args[i], arguments[i]) for i in (0, 2)
+        )
+        with cgutils.for_range(builder, arguments[1]) as loop:
+            at = builder.mul(loop.index, INT64(LANES))
+            total = simd.lane_sum(builder, simd.load(builder, x, at, simd.vector(FLOAT)))
+            builder.store(total, builder.gep(y, [loop.index]))
+        return context.get_dummy_value()
+
+    return types.void(sums, n, out), generate
+
+
+@simd.jit
+def _correlate(
+    points: Float32Array,  # IN  (L, d), L a multiple of ROWS
+    panels: Float32Array,  # IN  (panels, d, PANEL)
+    re: Float32Array,  # IN  (panels, PANEL)
+    im: Float32Array,  # IN  (panels, PANEL)
+    sums: Float32Array,  # SCRATCH  (ROWS, 1 + d, LANES)
+    result: Float32Array,  # OUT  (L, 1 + d)
+) -> None:
+    for row in range(0, points.shape[0], ROWS):
+        sums[:] = 0.0
+        for p in range(panels.shape[0]):
+            _add_panel(points, row, panels[p], re[p], im[p], sums)
+        _lane_sums(sums, ROWS * result.shape[1], result[row : row + ROWS])
+
+
+_last: tuple[Any, Any] = (lambda: None, None)
+
+
+def _packed(turns: Float32Array) -> Float32Array:
+    """Panels of these frequencies; a climb asks for the same ones hundreds of times."""
+    global _last
+    of, panels = _last
+    if of() is not turns:
+        panels = pack_panels(turns)
+        _last = (weakref.ref(turns), panels)
+    return cast(Float32Array, panels)
+
+
+def correlation(
+    points: FloatArray, turns: Float32Array, residual: RealArray
+) -> tuple[FloatArray, FloatArray]:
+    """Values and gradients in one pass, without an array of pairs: see ``Kernel.correlation``."""
+    (L, d), m = points.shape, turns.shape[1]
+    panels = _packed(turns)
+    re, im = simd.aligned_zeros((2, len(panels), PANEL), np.float32)
+    re.ravel()[:m] = residual.real * 2.0**-BITS
+    im.ravel()[:m] = residual.imag * 2.0**-BITS
+    rows = np.zeros((-(-L // ROWS) * ROWS, d), dtype=np.float32)
+    rows[:L] = points
+    sums = simd.aligned_zeros((ROWS, 1 + d, LANES), np.float32)
+    result = np.empty((len(rows), 1 + d), dtype=np.float32)
+    _correlate(rows, panels, re, im, sums, result)
+    values, gradients = result[:L, 0].astype(np.float64), result[:L, 1:].astype(np.float64)
+    return values / math.sqrt(m), gradients * (2.0 * math.pi / math.sqrt(m))
 
 
 @simd.jit

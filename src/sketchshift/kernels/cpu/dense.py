@@ -127,12 +127,7 @@ class DenseAccumulator:
     """Rows to integers at the frequencies ``turns`` (d, m), packed in panels once."""
 
     def __init__(self, turns: Float32Array) -> None:
-        d, self._m = turns.shape
-        n_panels = -(-self._m // PANEL)
-        padded = np.zeros((d, n_panels * PANEL), dtype=np.float32)
-        padded[:, : self._m] = turns
-        self._panels = simd.aligned_zeros((n_panels, d, PANEL), np.float32)
-        self._panels[:] = padded.reshape(d, n_panels, PANEL).transpose(1, 0, 2)
+        self._panels = pack_panels(turns)
 
     def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""
@@ -140,6 +135,17 @@ class DenseAccumulator:
         sums = np.zeros((len(self._panels), 2, PANEL), dtype=np.int64)
         _add_rows(rows, weights, self._panels, sums)
         _collect(sums, totals)
+
+
+def pack_panels(turns: Float32Array) -> Float32Array:
+    """Frequencies (d, m) in panels (panels, d, PANEL), the last filled up with zeros."""
+    d, m = turns.shape
+    n_panels = -(-m // PANEL)
+    padded = np.zeros((d, n_panels * PANEL), dtype=np.float32)
+    padded[:, :m] = turns
+    panels = simd.aligned_zeros((n_panels, d, PANEL), np.float32)
+    panels[:] = padded.reshape(d, n_panels, PANEL).transpose(1, 0, 2)
+    return panels
 
 
 def pad_rows(

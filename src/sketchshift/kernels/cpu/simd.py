@@ -43,6 +43,7 @@ __all__ = [
     "fma",
     "intrinsic",
     "jit",
+    "lane_sum",
     "load",
     "rest_and_sign",
     "rint",
@@ -145,6 +146,20 @@ def rint(builder: Any, a: Any) -> Any:
     signature = ir.FunctionType(a.type, [a.type])
     function = cgutils.get_or_insert_function(builder.module, signature, name)  # type: ignore[no-untyped-call]
     return builder.call(function, [a])
+
+
+def lane_sum(builder: Any, a: Any) -> Any:
+    """The sum of the lanes, by halves."""
+    while a.type.count > 1:
+        half = a.type.count // 2
+        low, high = (
+            builder.shuffle_vector(
+                a, a, ir.Constant(vector(INT32, half), list(range(first, first + half)))
+            )
+            for first in (0, half)
+        )
+        a = builder.fadd(low, high)
+    return builder.extract_element(a, INT32(0))
 
 
 def array_data(context: Any, builder: Any, type_: Any, value: Any) -> tuple[Any, list[Any]]:

@@ -1,0 +1,259 @@
+"""``sketchshift cluster`` finds what the Python API finds, float for float."""
+
+from __future__ import annotations
+
+import csv
+import json
+import struct
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+import sketchshift as ss
+from sketchshift.cli import progress
+
+QUICK = "--starts 30"
+
+
+def decode(sketch: ss.Sketch, k: int = 3, **options) -> ss.Decoding:
+    return ss.SketchAndShift(n_initializations=30, refine=True, **options)(sketch, k)
+
+
+def save_cloud(path: str, d: int, **spec) -> ss.Sketch:
+    """Three clusters of 400 rows, far from each other."""
+    rng = np.random.default_rng(d)
+    X = (
+        rng.normal(size=(400, d)) * 0.3
+        + rng.permutation(np.repeat([0.0, 4.0, 9.0], [200, 120, 80]))[:, None]
+    )
+    options = {"sketch_size": 100, "bandwidth": 1.0} | spec
+    sketch = ss.sketch(X, ss.SketchSpec(n_features=d, **options))
+    sketch.save(path)
+    return sketch
+
+
+def floats(path) -> np.ndarray:
+    with path.open(newline="") as file:
+        return np.array([[float(cell) for cell in row] for row in list(csv.reader(file))[1:]])
+
+
+@pytest.fixture
+def week(folder) -> ss.Sketch:
+    return ss.load("week.sketch")
+
+
+def test_a_csv_holds_the_floats_of_the_python_api(folder, run, week):
+    run(f"cluster week.sketch -k 3 -o c.csv {QUICK}")
+
+    expected = decode(week)
+    read = floats(folder / "c.csv")
+    assert (folder / "c.csv").read_text().startswith("cluster,share,x,y\n0,")
+    assert read[:, 0].tolist() == [0, 1, 2]
+    assert read[:, 1].tobytes() == expected.weights.tobytes()
+    assert read[:, 2:].tobytes() == expected.centroids.tobytes()
+
+
+def test_json_and_parquet_hold_the_same_floats(folder, run, week):
+    facts = run.facts(f"cluster week.sketch -k 3 -o c.json {QUICK}")
+    run(f"cluster week.sketch -k 3 -o c.parquet {QUICK}")
+
+    expected = decode(week)
+    written = json.loads((folder / "c.json").read_text())
+    assert written["columns"] == ["x", "y"]
+    assert [row["centroid"] for row in written["clusters"]] == expected.centroids.tolist()
+    assert facts["clusters"] == written["clusters"]
+    table = pyarrow.parquet.read_table("c.parquet")
+    assert table.column_names == ["cluster", "share", "x", "y"]
+    assert table["share"].to_pylist() == expected.weights.tolist()
+    assert table["y"].to_pylist() == expected.centroids[:, 1].tolist()
+
+
+def test_json_holds_all_facts(folder, run, week):
+    facts = run.facts(f"cluster week.sketch -k 3 --seed 7 {QUICK}")
+
+    expected = ss.SketchAndShift(n_initializations=30, refine=True)(week, 3, seed=7)
+    assert facts["residual_norm"] == expected.residual_norm
+    assert facts["outcome"] == "COMPLETE"
+    assert facts["sentence"] == str(ss.Outcome.COMPLETE)
+    assert facts["rows"] == week.count
+    assert facts["columns"] == ["x", "y"]
+    assert facts["decoder"]["seed"] == 7
+    assert facts["seed"] == week.spec.seed
+
+
+@pytest.mark.parametrize(
+    ("flags", "decoder"),
+    [
+        ("--no-refine", ss.SketchAndShift(n_initializations=30)),
+        ("--atoms 4", ss.SketchAndShift(n_initializations=30, n_atoms=4, refine=True)),
+        (
+            "--fitted-model gaussian",
+            ss.SketchAndShift(n_initializations=30, fitted_model="gaussian", refine=True),
+        ),
+        ("--decoder cl-ompr --atoms 5", ss.ClOmpr(n_iterations=5, n_initializations=30)),
+    ],
+)
+def test_flags_are_the_parameters_of_the_decoder(flags, decoder, folder, run, week):
+    facts = run.facts(f"cluster week.sketch -k 3 {QUICK} {flags}")
+
+    expected = decoder(week, 3)
+    assert [row["centroid"] for row in facts["clusters"]] == expected.centroids.tolist()
+    if expected.covariances is not None:
+        covariances = [row["covariance"] for row in facts["clusters"]]
+        assert covariances == expected.covariances.tolist()
+
+
+def test_centroids_stay_in_the_box(folder, run, week):
+    facts = run.facts(f"cluster week.sketch -k 3 {QUICK} --lower -0.5,-0.25 --upper 0.5,2")
+
+    centroids = np.array([row["centroid"] for row in facts["clusters"]])
+    expected = ss.SketchAndShift(n_initializations=30, refine=True)(
+        week, 3, domain=ss.Box([-0.5, -0.25], [0.5, 2])
+    )
+    assert centroids.tolist() == expected.centroids.tolist()
+    assert (np.abs(centroids[:, 0]) <= 0.5 + 1e-9).all()
+
+
+def test_several_sketches_are_merged_first(folder, run):
+    run("merge day1.sketch day2.sketch -o both.sketch")
+    lines = ["both.sketch", "day1.sketch day2.sketch", "'day*.sketch'"]
+
+    found = [run.facts(f"cluster {line} -k 3 {QUICK}") for line in lines]
+
+    assert [facts["rows"] for facts in found] == [120, 120, 120]
+    assert found[0]["clusters"] == found[1]["clusters"] == found[2]["clusters"]
+    assert found[2]["merged"] == ["day1.sketch", "day2.sketch"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"bandwidth": (0.5, 2.0)},
+        {"tilt": ss.Tilt(3.0, 8.0)},
+        {"center": (1.0, 2.0), "scale": (2.0, 3.0)},
+    ],
+    ids=["range", "tilt", "normalised"],
+)
+def test_sketches_of_every_kind_are_decoded(spec, folder, run):
+    sketch = save_cloud("other.sketch", 2, **spec)
+
+    facts = run.facts(f"cluster other.sketch -k 3 {QUICK} --plot other.png")
+
+    assert [r["centroid"] for r in facts["clusters"]] == decode(sketch).centroids.tolist()
+    # clusters of standard deviation 0.3 around these places
+    assert sorted(round(row["centroid"][0]) for row in facts["clusters"]) == [0, 4, 9]
+
+
+def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week):
+    text = run(f"cluster week.sketch -k 3 {QUICK}").stdout
+    lines = text.splitlines()
+
+    assert lines[0].startswith(f"3 clusters in 180 rows x 2 columns, decoded from {week.nbytes:,}")
+    assert lines[2].split() == ["cluster", "share", "x", "y"]
+    cells = lines[3].split()
+    expected = decode(week)
+    assert cells[0] == "0"
+    assert cells[1:3] == [f"{100 * expected.weights[0]:.1f}", "%"]
+    assert float(cells[3]) == pytest.approx(expected.centroids[0, 0], abs=1e-5)
+    assert f"Residual norm {expected.residual_norm:.3g}" in text
+    assert str(ss.Outcome.COMPLETE) in text
+    assert lines[-1] == "Next: sketchshift cluster week.sketch -k 3 --starts 30 -o centroids.csv"
+
+
+def test_the_next_step_keeps_the_flags(folder, run):
+    flags = "-k 3 --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
+    last = run(f"cluster week.sketch {flags} --json --no-progress").stdout
+    assert json.loads(last)["decoder"]["refine"] is False
+
+    text = run(f"cluster week.sketch {flags} -o c.csv").stdout
+
+    step = text.splitlines()[-1]
+    assert step == f"Next: sketchshift cluster week.sketch {flags} --plot clusters.png"
+    assert "Wrote c.csv." in text
+    run(step.removeprefix("Next: "))
+
+
+def test_a_table_for_people_is_not_wider_than_they_can_read(folder, run):
+    save_cloud("wide.sketch", 11)
+
+    text = run(f"cluster wide.sketch -k 3 {QUICK}").stdout
+    run(f"cluster wide.sketch -k 3 -o wide.csv {QUICK}")
+
+    assert "column 7" in text
+    assert "column 8" not in text
+    assert "3 columns more: -o centroids.csv writes all." in text
+    assert floats(folder / "wide.csv").shape == (3, 13)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 70])
+def test_the_picture_has_three_panels_for_any_number_of_columns(d, folder, run):
+    save_cloud("cloud.sketch", d, bandwidth=float(np.sqrt(d)))
+
+    result = run(f"cluster cloud.sketch -k 3 {QUICK} --plot c.png")
+
+    png = (folder / "c.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", png[16:24])
+    assert width > 2.5 * height > 1000  # three beside each other
+    assert "Wrote c.png." in result.stdout
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_the_picture_may_be_drawn_with_lines(suffix, start, folder, run):
+    run(f"cluster week.sketch -k 3 {QUICK} --plot c.{suffix}")
+
+    assert (folder / f"c.{suffix}").read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("flags", ["", "--json", "-o c.csv --plot c.png"])
+def test_fewer_clusters_than_asked_for_are_a_warning_and_a_result(flags, folder, run):
+    """Two distinct points hold no four clusters."""
+    X = np.repeat([[0.0, 0.0], [5.0, 5.0]], [30, 10], axis=0)
+    ss.sketch(X, ss.SketchSpec(2, 60, 1.0)).save("two.sketch")
+
+    result = run(f"cluster two.sketch -k 4 {QUICK} {flags}")
+
+    assert "Warning: 2 clusters of 4. " + str(ss.Outcome.EMPTY_RESIDUAL) in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    if flags == "--json":
+        assert json.loads(result.stdout)["outcome"] == "EMPTY_RESIDUAL"
+    else:
+        assert str(ss.Outcome.EMPTY_RESIDUAL) in result.stdout
+        assert "75.0 %" in result.stdout
+
+
+def test_column_names_may_be_anything(folder, run):
+    """Even those of the file's own columns, which come first."""
+    sketch = save_cloud("odd.sketch", 2, columns=("share", 'a,"b"'))
+
+    run(f"cluster odd.sketch -k 3 {QUICK} -o c.csv")
+    run(f"cluster odd.sketch -k 3 {QUICK} -o c.parquet")
+
+    with (folder / "c.csv").open(newline="") as file:
+        assert next(csv.reader(file)) == ["cluster", "share", "share", 'a,"b"']
+    expected = decode(sketch).centroids
+    assert floats(folder / "c.csv")[:, 2:].tobytes() == expected.tobytes()
+    assert pyarrow.parquet.read_table("c.parquet").column(2).to_pylist() == expected[:, 0].tolist()
+
+
+def test_progress_shows_the_atoms_found(folder, run, monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    result = run("cluster week.sketch -k 3 --progress --json")
+
+    assert "Decoding" in result.stderr
+    assert "6 of 6 atoms" in result.stderr
+    assert result.stdout.startswith("{")
+
+
+def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+    error = run.error("cluster week.sketch -k 3 --plot c.png -o c.csv")
+
+    assert 'pip install "sketchshift[plot]"' in error
+    assert not (folder / "c.csv").exists()
