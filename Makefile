@@ -12,15 +12,16 @@ export SKETCHSHIFT_DATA
 
 setup: $(VENV)/dev.done
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/venv.done:
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
 
-$(VENV)/demo.done: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/demo.done: $(VENV)/venv.done pyproject.toml constraints.txt
 	@echo "Installing sketchshift with its plots (once) ..."
 	$(PIP) -e '.[plot]'
 	@touch $@
 
-$(VENV)/dev.done: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/dev.done: $(VENV)/venv.done pyproject.toml constraints.txt
 	@echo "Installing sketchshift with its development tools (once) ..."
 	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/demo.done
@@ -45,6 +46,7 @@ test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
 
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py
+	$(BIN)/python benchmarks/bench_decode.py
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -1,6 +1,6 @@
 """How fast is the sketch? Ratios against baselines of the same run; results are checked.
 
-Run by ``make bench``. Prints a table and writes ``benchmarks/results/<machine>/<date>.json``.
+Run by ``make bench``, which prints a table and keeps it in ``benchmarks/results``.
 One thread unless said; rates are row-frequency pairs a second; each time is the best of
 several, taken in turns so that other load on the machine hits all alike.
 
@@ -11,36 +11,20 @@ with 512-bit vectors on Intel's server processors; the first where they do not (
 
 from __future__ import annotations
 
-import json
-import platform
 import tempfile
-import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from harness import best_of, report
 from peak import multiply_adds_per_second
 
 import sketchshift as ss
 
 N, M = 100_000, 1024
 BLOCKS = (125, 250, 500, 1000, 2000, 4000)
-
-
-def best_of(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Least seconds of each candidate; all are warmed up first and then take turns."""
-    for run in candidates.values():
-        run()
-    best = dict.fromkeys(candidates, float("inf"))
-    for _ in range(repeats):
-        for name, run in candidates.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def numpy_float32(X: np.ndarray, omega: np.ndarray, rows: int) -> np.ndarray:
@@ -158,21 +142,7 @@ def main() -> None:
         "d = 784, m = 8192": structured(),
         f"Parquet, d = 10, m = {M}": from_parquet(),
     }
-    for title, rows in results.items():
-        print(title)
-        for name, value in rows.items():
-            print(f"    {name:<36}{value:10.3f}")
-    folder = Path(__file__).parent / "results" / processor()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{date.today()}-sketch.json").write_text(json.dumps(results, indent=2) + "\n")
-
-
-def processor() -> str:
-    """Name of the processor, fit for a folder."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return "-".join((names[0] if names else platform.machine()).replace("(R)", "").split())
+    report("sketch", results)
 
 
 if __name__ == "__main__":

@@ -223,18 +223,25 @@ def test_fewer_clusters_than_asked_for_are_a_warning_and_a_result(flags, folder,
         assert "75.0 %" in result.stdout
 
 
-def test_column_names_may_be_anything(folder, run):
-    """Even those of the file's own columns, which come first."""
-    sketch = save_cloud("odd.sketch", 2, columns=("share", 'a,"b"'))
+def test_column_names_may_hold_commas_and_quotes(folder, run):
+    sketch = save_cloud("odd.sketch", 2, columns=("cost in $", 'a,"b"'))
 
-    run(f"cluster odd.sketch -k 3 {QUICK} -o c.csv")
-    run(f"cluster odd.sketch -k 3 {QUICK} -o c.parquet")
+    run(f"cluster odd.sketch -k 3 {QUICK} -o c.csv --plot c.png")
 
     with (folder / "c.csv").open(newline="") as file:
-        assert next(csv.reader(file)) == ["cluster", "share", "share", 'a,"b"']
-    expected = decode(sketch).centroids
-    assert floats(folder / "c.csv")[:, 2:].tobytes() == expected.tobytes()
-    assert pyarrow.parquet.read_table("c.parquet").column(2).to_pylist() == expected[:, 0].tolist()
+        assert next(csv.reader(file)) == ["cluster", "share", "cost in $", 'a,"b"']
+    assert floats(folder / "c.csv")[:, 2:].tobytes() == decode(sketch).centroids.tobytes()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
+    sketch = save_cloud("odd.sketch", 2, columns=("share", "x"))
+
+    error = run.error(f"cluster odd.sketch -k 3 {QUICK} -o c.{suffix}", 2)
+    facts = run.facts(f"cluster odd.sketch -k 3 {QUICK} -o c.json")
+
+    assert f"has a column 'share', and 'c.{suffix}' would have two. Write a .json" in error
+    assert [r["centroid"] for r in facts["clusters"]] == decode(sketch).centroids.tolist()
 
 
 def test_progress_shows_the_atoms_found(folder, run, monkeypatch):

@@ -177,7 +177,7 @@ def test_rows_that_are_all_equal_can_be_drawn(d, tmp_path):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_decoding_of_nothing_can_be_drawn(d, tmp_path):
-    s, found = cloud(d)
+    s, _ = cloud(d)
     nothing = ss.Decoding(np.empty((0, d)), np.empty(0), None, 1.0, ss.Outcome.FLAT_CORRELATION, ())
 
     decoding_figure(s, nothing).savefig(tmp_path / "nothing.png")

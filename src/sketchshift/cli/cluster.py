@@ -38,7 +38,7 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
     help="Number k of clusters to look for.",
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
-@click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); not with the data.")
+@click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
 @click.option(
     "--decoder",
     type=click.Choice(["sketch-and-shift", "cl-ompr"]),
@@ -119,6 +119,7 @@ def cluster(
     targets = _Targets.of(output, plot, files)
     decoder = _decoder(n_clusters, flags)
     sketch = load_sum(files)
+    targets.check_names(sketch)
     domain = _domain(sketch, flags["lower"], flags["upper"])
     start = time.perf_counter()
     with decoding_progress("Decoding", show=progress) as advance:
@@ -166,6 +167,16 @@ class _Targets:
             None if path is None else check_output(path, inputs) for path in (output, plot)
         )
         return cls(output, plot, table, picture)
+
+    def check_names(self, sketch: Sketch) -> None:
+        """Refuse a table with two columns of one name, which few programs can read."""
+        twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
+        if self.output is not None and twice and not self.output.lower().endswith(".json"):
+            msg = (
+                f"the data has a column {twice[0]!r}, and {self.output!r} would have two. Write a "
+                ".json file, which keeps them apart."
+            )
+            raise click.UsageError(msg)
 
     def write(self, sketch: Sketch, decoding: Decoding) -> None:
         from sketchshift.sketch.format import write_atomically

@@ -203,8 +203,8 @@ def _clusters(facts: dict[str, Any], decoding: Decoding) -> list[str]:
         "",
         *("          " + line for line in cluster_table(decoding, COLUMNS)),
         "",
-        f"Error     {error:.0f} a row (mean squared distance); k-means on all the rows: {best:.0f}, "
-        f"ratio {error / best:.2f}.",
+        f"Error     {error:.0f}, the mean squared distance of a row; k-means on all the rows has "
+        f"{best:.0f}: ratio {error / best:.2f}.",
     ]
 
 

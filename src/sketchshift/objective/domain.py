@@ -97,7 +97,7 @@ class Box:
         return np.clip(np.asarray(C, dtype=np.float64), self.lower, self.upper)
 
     def contains(self, C: RealArray) -> BoolArray:
-        """Whether points lie in the box, borders included: shape (L,), or () for one point."""
+        """Whether points C lie in the box, borders included: shape (L,), or () for one point."""
         points = np.asarray(C, dtype=np.float64)
         inside: BoolArray = np.all((points >= self.lower) & (points <= self.upper), axis=-1)
         return inside

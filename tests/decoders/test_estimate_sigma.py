@@ -1,0 +1,51 @@
+"""The covariance of a cluster from the curvature of the correlation function (Appendix B)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders.estimate_sigma import estimate_sigma
+from sketchshift.objective import CorrelationFunction
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_an_anisotropic_covariance_is_recovered(d):
+    """H-hat has the error of a mean of m terms: some 5 / sqrt(m) = 1 % of sigma^2 + variance."""
+    rng = np.random.default_rng(d)
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    covariance = (axes * np.array([0.5, 0.2, 0.1])[:d] ** 2) @ axes.T
+    X = rng.multivariate_normal(np.ones(d), covariance, size=20_000)
+    sketch = ss.sketch(X, ss.SketchSpec(d, 200_000, bandwidth=0.4))
+
+    found = estimate_sigma(CorrelationFunction.of(sketch), X.mean(axis=0), bandwidth=0.4)
+
+    np.testing.assert_allclose(found, np.cov(X.T), atol=0.01)  # variances are 0.01 to 0.25
+
+
+def test_a_point_is_a_dirac():
+    """Without sketching noise H-hat is exactly 1 / sigma^2: no variance is left, +- float32."""
+    sketch = ss.sketch(np.ones((5, 2)), ss.SketchSpec(2, 100, bandwidth=0.3, seed=3))
+    f = CorrelationFunction.of(sketch)
+    H = -f.hessian(np.ones(2))[0]
+    bandwidth = 1.01 / np.sqrt(np.linalg.eigvalsh(H)[0])  # that of the frequencies drawn
+
+    assert estimate_sigma(f, np.ones(2), bandwidth=bandwidth) is None
+
+
+def test_there_is_no_covariance_where_the_correlation_is_not_positive():
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, bandwidth=1.0))
+    f = CorrelationFunction.of(sketch)
+    places = np.linspace(-20, 20, 200)[:, None]
+    place = places[np.argmin(f(places))]
+
+    assert f(place)[0] < 0
+    assert estimate_sigma(f, place, bandwidth=1.0) is None
+
+
+def test_there_is_no_covariance_where_the_correlation_is_convex():
+    """Halfway between two clusters."""
+    sketch = ss.sketch(np.array([[-1.0], [1.0]]), ss.SketchSpec(1, 5000, bandwidth=0.5))
+
+    assert estimate_sigma(CorrelationFunction.of(sketch), np.zeros(1), bandwidth=0.5) is None

@@ -1,0 +1,104 @@
+"""Three ways to climb: against mean shift with the data at hand, and the paper's figure 3."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders.local_maximum import Discretized, GradientAscent, SketchedMeanShift
+from sketchshift.errors import SpecError
+from sketchshift.objective import Box, CorrelationFunction
+
+BOX = Box([-3, -3], [3, 3])
+CLIMBS = [SketchedMeanShift(), GradientAscent(), Discretized()]
+
+
+def mean_shift(X, C, bandwidth, n_steps):
+    """The mean shift of Fukunaga and Hostetler, on the data itself."""
+    for _ in range(n_steps):
+        kernel = np.exp(-((C[:, None] - X[None]) ** 2).sum(axis=2) / (2 * bandwidth**2))
+        C = kernel @ X / kernel.sum(axis=1, keepdims=True)
+    return C
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    rng = np.random.default_rng(0)
+    centres = np.array([(-1.0, -1.0), (1.2, -0.8), (0.0, 1.0)])
+    X = centres[rng.integers(0, 3, 300)] + 0.2 * rng.normal(size=(300, 2))
+    f = CorrelationFunction.of(ss.sketch(X, ss.SketchSpec(2, 100_000, bandwidth=0.5)))
+    return X, f, X[:40] + 0.3 * rng.normal(size=(40, 2))
+
+
+def test_one_step_is_that_of_mean_shift(clusters):
+    """With the step sigma^2; f and its gradient are off by 1 / sqrt(m), so 5 / sqrt(m)."""
+    X, f, starts = clusters
+
+    found, _ = SketchedMeanShift(max_iterations=1)(f, starts, BOX, 0.5)
+
+    np.testing.assert_allclose(found, mean_shift(X, starts, 0.5, 1), atol=5 / np.sqrt(100_000))
+
+
+def test_the_modes_are_those_of_mean_shift(clusters):
+    X, f, starts = clusters
+
+    found, values = SketchedMeanShift(tolerance=1e-5)(f, starts, BOX, 0.5)
+
+    np.testing.assert_allclose(found, mean_shift(X, starts, 0.5, 500), atol=0.02)
+    np.testing.assert_allclose(values, f(found), atol=1e-6)
+
+
+def test_gradient_ascent_hardly_moves_where_mean_shift_arrives():
+    """Figure 3: four bandwidths away the gradient is e^-8 of the peak's."""
+    f = CorrelationFunction.of(ss.sketch(np.zeros((1, 1)), ss.SketchSpec(1, 10**6, bandwidth=0.5)))
+    start, box = np.array([[1.75]]), Box([-3], [3])
+
+    by_gradient, _ = GradientAscent(max_iterations=20)(f, start, box, 0.5)
+    by_shift, value = SketchedMeanShift(max_iterations=20)(f, start, box, 0.5)
+
+    assert abs(by_gradient[0, 0] - 1.75) < 0.1
+    assert abs(by_shift[0, 0]) < 1e-3
+    assert value[0] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_sharp_maxima_of_a_small_sketch_are_not_jumped_over(figure1):
+    """Realization 9: steps of sigma^2 go back and forth, and no start ever stayed on a peak."""
+    f = CorrelationFunction.of(figure1.sketch(30, 0.2, 9))
+    starts = figure1.domain.sample(200, seed=0)
+
+    places, values = SketchedMeanShift()(f, starts, figure1.domain, 0.2)
+
+    best = places[np.argmax(values)]
+    assert values.max() > 0.3  # a third of the points, less the noise
+    assert np.linalg.norm(figure1.centres - best, axis=1).min() < 0.1
+
+
+@pytest.mark.parametrize("climb", CLIMBS, ids=lambda climb: type(climb).__name__)
+def test_climbs_stay_in_the_domain_and_never_go_down(figure1, climb):
+    f = CorrelationFunction.of(figure1.sketch(30, 0.1))
+    box = Box([-0.3, -0.2], [0.4, 0.3])
+    starts = box.sample(100, seed=1)
+
+    places, values = climb(f, starts, box, 0.1)
+
+    assert box.contains(places).all()
+    assert (values >= f(starts)).all()
+    np.testing.assert_allclose(values, f(places), atol=1e-6)
+
+
+def test_a_discretisation_stays_at_its_points(figure1):
+    f = CorrelationFunction.of(figure1.sketch(30, 0.1))
+    starts = figure1.domain.sample(50, seed=1)
+
+    places, values = Discretized()(f, starts, figure1.domain, 0.1)
+
+    np.testing.assert_array_equal(places, starts)
+    np.testing.assert_array_equal(values, f(starts))
+
+
+@pytest.mark.parametrize("climb", [SketchedMeanShift, GradientAscent])
+@pytest.mark.parametrize("wrong", [{"step_size": 0}, {"max_iterations": 0}, {"tolerance": -1}])
+def test_wrong_parameters_are_refused(climb, wrong):
+    with pytest.raises(SpecError, match=f"'{next(iter(wrong))}' parameter of {climb.__name__}"):
+        climb(**wrong)
