@@ -32,12 +32,15 @@ def clusters():
 
 
 def test_one_step_is_that_of_mean_shift(clusters):
-    """With the step sigma^2; f and its gradient are off by 1 / sqrt(m), so 5 / sqrt(m)."""
+    """With the step sigma^2. f is off by 1 / sqrt(m), and the step divides by it."""
     X, f, starts = clusters
+    starts = starts[f(starts) > 0.1]
 
     found, _ = SketchedMeanShift(max_iterations=1)(f, starts, BOX, 0.5)
 
-    np.testing.assert_allclose(found, mean_shift(X, starts, 0.5, 1), atol=5 / np.sqrt(100_000))
+    assert len(starts) > 30
+    error = np.linalg.norm(found - mean_shift(X, starts, 0.5, 1), axis=1)
+    assert (error * f(starts) < 5 / np.sqrt(100_000)).all()
 
 
 def test_the_modes_are_those_of_mean_shift(clusters):
@@ -51,7 +54,7 @@ def test_the_modes_are_those_of_mean_shift(clusters):
 
 def test_gradient_ascent_hardly_moves_where_mean_shift_arrives():
     """Figure 3: four bandwidths away the gradient is e^-8 of the peak's."""
-    f = CorrelationFunction.of(ss.sketch(np.zeros((1, 1)), ss.SketchSpec(1, 10**6, bandwidth=0.5)))
+    f = CorrelationFunction.of(ss.sketch(np.zeros((1, 1)), ss.SketchSpec(1, 50_000, bandwidth=0.5)))
     start, box = np.array([[1.75]]), Box([-3], [3])
 
     by_gradient, _ = GradientAscent(max_iterations=20)(f, start, box, 0.5)
@@ -59,7 +62,7 @@ def test_gradient_ascent_hardly_moves_where_mean_shift_arrives():
 
     assert abs(by_gradient[0, 0] - 1.75) < 0.1
     assert abs(by_shift[0, 0]) < 1e-3
-    assert value[0] == pytest.approx(1.0, abs=1e-4)
+    assert value[0] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_sharp_maxima_of_a_small_sketch_are_not_jumped_over(figure1):

@@ -6,7 +6,7 @@ import numpy as np
 
 from sketchshift.decoders.base import Problem
 from sketchshift.decoders.refine import refine
-from sketchshift.decoders.weights import hard_threshold
+from sketchshift.decoders.weights import choose, hard_threshold
 from sketchshift.mixtures import Mixture
 
 __all__ = ["fewest_points"]
@@ -47,4 +47,4 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
 def _heaviest(mixture: Mixture, n: int) -> Mixture:
     keep = hard_threshold(mixture.weights, n)
     keep = np.sort(keep[mixture.weights[keep] > 0])
-    return Mixture(mixture.weights[keep], mixture.means[keep])
+    return choose(Mixture(mixture.weights, mixture.means), keep)

@@ -19,7 +19,7 @@ from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel
 from sketchshift.decoders.local_maximum import LOCAL_MAXIMA, GetLocalMaximum
 from sketchshift.decoders.refine import refine
-from sketchshift.decoders.weights import hard_threshold, nonnegative_weights
+from sketchshift.decoders.weights import choose, hard_threshold, nonnegative_weights
 from sketchshift.mixtures import Mixture
 from sketchshift.objective import Box, CorrelationFunction, draw_starts
 from sketchshift.sketch import Sketch
@@ -51,7 +51,7 @@ class SketchAndShift:
         Go on from where the starts of the last atom arrived, new ones only in place of those
         that reached it: several times faster than the paper's fresh starts.
     refine : bool
-        End with a joint descent over all components; not in the paper.
+        A joint descent over all atoms, and one over the k chosen ones; not in the paper.
     """
 
     n_atoms: int | None = None
@@ -103,12 +103,15 @@ class SketchAndShift:
             points = fewest_points(problem, search.mixture(), n_clusters)
             if points is not None:
                 return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
-        mixture = search.mixture(hard_threshold(search.weights, n_clusters))
+        mixture = search.mixture()
+        if is_refined:  # all atoms first: they find their places before k of them are chosen
+            mixture = refine(problem, mixture)
+        mixture = choose(mixture, hard_threshold(mixture.weights, n_clusters))
+        if is_refined:
+            mixture = refine(problem, mixture)
         if mixture.n_components == n_clusters:
             outcome = Outcome.COMPLETE
-        return problem.decoding(
-            refine(problem, mixture) if is_refined else mixture, outcome, search.trace
-        )
+        return problem.decoding(mixture, outcome, search.trace)
 
 
 class _Search:
@@ -150,17 +153,14 @@ class _Search:
             pool = self._next_pool(i + 1, places, places[best])
         return Outcome.COMPLETE
 
-    def mixture(self, keep: Any = None) -> Mixture:
-        """The chosen components, all of them without a choice."""
-        keep = np.arange(len(self._support)) if keep is None else keep
+    def mixture(self) -> Mixture:
+        """All components found so far."""
         d = len(self._problem.turns)
-        means = np.array(self._support).reshape(-1, d)[keep]
-        chosen = [self._covariances[i] for i in keep]
         covariances = None
-        if any(c is not None for c in chosen):
+        if any(covariance is not None for covariance in self._covariances):
             zero = np.zeros((d, d))
-            covariances = np.array([zero if c is None else c for c in chosen])
-        return Mixture(self.weights[keep], means, covariances)
+            covariances = np.array([zero if c is None else c for c in self._covariances])
+        return Mixture(self.weights, np.array(self._support).reshape(-1, d), covariances)
 
     def _expand(self, c: FloatArray, covariance: FloatArray | None) -> None:
         component = Mixture(np.ones(1), c[None], None if covariance is None else covariance[None])

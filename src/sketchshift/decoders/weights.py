@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
+from sketchshift.mixtures import Mixture
 
-__all__ = ["hard_threshold", "nonnegative_weights"]
+__all__ = ["choose", "hard_threshold", "nonnegative_weights"]
 
 
 def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
@@ -40,3 +41,11 @@ def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
 def hard_threshold(weights: FloatArray, k: int) -> IntArray:
     """Indices of the k largest weights, largest first; ties go to the earlier."""
     return np.argsort(-weights, kind="stable")[:k]
+
+
+def choose(mixture: Mixture, keep: IntArray) -> Mixture:
+    """The mixture of some of the components, in the order given; Diracs alone need no zeros."""
+    covariances = mixture.covariances
+    if covariances is not None:
+        covariances = covariances[keep] if covariances[keep].any() else None
+    return Mixture(mixture.weights[keep], mixture.means[keep], covariances)

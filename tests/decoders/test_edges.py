@@ -1,0 +1,225 @@
+"""Whatever the sketch: a defined outcome or a clear error, never a NaN, never a warning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
+from sketchshift.errors import DataError, SpecError
+from sketchshift.metrics import match_centroids
+from sketchshift.objective import Box
+
+DECODERS = {
+    "shift": SketchAndShift(n_initializations=100),
+    "gaussian": SketchAndShift(n_initializations=100, fitted_model="gaussian", refine=True),
+    "discretized": SketchAndShift(n_initializations=100, local_maximum="discretized"),
+    "gradient": SketchAndShift(n_initializations=50, local_maximum="gradient_ascent"),
+    "refined": SketchAndShift(n_initializations=100, starts="uniform", refine=True),
+    "cl_ompr": ClOmpr(n_restarts=3),
+}
+
+
+@pytest.fixture(params=list(DECODERS))
+def decoder(request):
+    return DECODERS[request.param]
+
+
+def check(decoding, k):
+    """What every decoding promises."""
+    n, d = decoding.centroids.shape
+    assert decoding.weights.shape == (n,)
+    assert n <= k
+    assert (n == k) or decoding.outcome is not Outcome.COMPLETE
+    for array in (decoding.centroids, decoding.weights, decoding.residual_norm):
+        assert np.isfinite(array).all()
+    assert (decoding.weights >= 0).all()
+    assert n == 0 or decoding.weights.sum() == pytest.approx(1.0)
+    assert (np.diff(decoding.weights) <= 0).all()
+    if decoding.covariances is not None:
+        assert decoding.covariances.shape == (n, d, d)
+        least = np.linalg.eigvalsh(decoding.covariances).min()
+        assert least >= -1e-9 * np.abs(decoding.covariances).max()
+
+
+@pytest.mark.parametrize("n_points", [1, 2, 3])
+@pytest.mark.parametrize("name", ["shift", "refined", "gaussian", "cl_ompr"])
+def test_fewer_distinct_points_than_centroids(name, n_points):
+    """As many centroids as points, at the points, with their shares of the rows."""
+    points = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])[:n_points]
+    shares = np.array([0.5, 0.3, 0.2])[:n_points]
+    X = np.repeat(points, (1000 * shares).astype(int), axis=0)
+    sketch = ss.sketch(X, ss.SketchSpec(2, 100, bandwidth=1.0))
+
+    decoding = DECODERS[name](sketch, 5)
+
+    check(decoding, 5)
+    assert decoding.outcome is Outcome.EMPTY_RESIDUAL
+    assert decoding.residual_norm < 1e-5
+    found = match_centroids(points, decoding.centroids)
+    np.testing.assert_allclose(decoding.centroids[found], points, atol=1e-4)
+    np.testing.assert_allclose(decoding.weights[found], shares / shares.sum(), atol=1e-4)
+
+
+def test_one_row_and_one_cluster(decoder):
+    decoding = decoder(ss.sketch(np.array([[2.0, 3.0]]), ss.SketchSpec(2, 50, 0.5)), 1)
+
+    check(decoding, 1)
+    assert decoding.outcome is Outcome.COMPLETE
+    atol = 0.5 if decoder.__dict__.get("local_maximum") == "discretized" else 5e-3
+    np.testing.assert_allclose(decoding.centroids, [[2.0, 3.0]], atol=atol)
+
+
+SPECS = {
+    "one column": (1, {"sketch_size": 50, "bandwidth": 0.3}),
+    "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
+    "bandwidth far too small": (2, {"sketch_size": 100, "bandwidth": 3e-4}),
+    "bandwidth far too large": (2, {"sketch_size": 100, "bandwidth": 300.0}),
+    "tilted": (2, {"sketch_size": 100, "bandwidth": 0.3, "tilt": ss.Tilt(radius=1.0)}),
+    "range": (2, {"sketch_size": 100, "bandwidth": (0.1, 3.0), "far_share": 0.1}),
+    "units": (2, {"sketch_size": 100, "bandwidth": 0.3, "center": (50, 7), "scale": (9, 0.2)}),
+    "structured": (64, {"sketch_size": 128, "bandwidth": 3.0, "structured": True}),
+    "many columns": (70, {"sketch_size": 128, "bandwidth": 3.0}),
+}
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_every_kind_of_spec(name, decoder):
+    d, options = SPECS[name]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, d)) * 0.1 + rng.integers(0, 2, size=(300, 1))
+    spec = ss.SketchSpec(n_features=d, **options)
+    X = X * spec.scale_vector + spec.center_vector
+
+    decoding = decoder(ss.sketch(X, spec), 3)
+
+    check(decoding, 3)
+    if name == "bandwidth far too large":
+        assert decoding.outcome is Outcome.EMPTY_RESIDUAL
+        np.testing.assert_allclose(X.mean(axis=0), decoding.weights @ decoding.centroids, atol=0.1)
+
+
+def test_a_sketch_after_removals_is_that_of_the_rows_left(decoder):
+    rng = np.random.default_rng(1)
+    X, spec = rng.normal(size=(500, 2)), ss.SketchSpec(2, 80, 0.5)
+    rest = ss.sketch(X, spec) - ss.sketch(X[:200], spec)
+
+    left, right = decoder(rest, 2), decoder(ss.sketch(X[200:], spec), 2)
+
+    np.testing.assert_array_equal(left.centroids, right.centroids)
+
+
+def test_rows_of_weight_zero_do_not_count(decoder):
+    X = np.array([[0.0, 0.0], [5.0, 5.0]])
+    sketch = ss.sketch(X, ss.SketchSpec(2, 80, 0.5), sample_weight=[1.0, 0.0])
+
+    decoding = decoder(sketch, 1)
+
+    check(decoding, 1)
+    assert np.abs(decoding.centroids).max() < 1
+
+
+def test_nothing_to_decode(decoder):
+    spec = ss.SketchSpec(2, 10, 1.0)
+    full = ss.sketch(np.ones((4, 2)), spec)
+    weightless = ss.sketch(np.ones((4, 2)), spec, sample_weight=np.zeros(4))
+
+    with pytest.raises(DataError, match=r"the sketch holds 0 rows.*Add rows of positive weight"):
+        decoder(full - full, 2)
+    with pytest.raises(DataError, match="the sketch holds 4 rows, of weight 0 in all"):
+        decoder(weightless, 2)
+
+
+def test_a_domain_is_in_the_units_of_the_data(decoder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2)) * [10, 0.1] + [100, 3]
+    sketch = ss.sketch(X, ss.SketchSpec(2, 80, 0.5, center=(100, 3), scale=(10, 0.1)))
+
+    decoding = decoder(sketch, 2, domain=Box([100, 2.9], [110, 3.0]))
+
+    check(decoding, 2)
+    assert Box([100 - 1e-9, 2.9 - 1e-9], [110 + 1e-9, 3 + 1e-9]).contains(decoding.centroids).all()
+
+
+def test_a_domain_without_data_is_searched_all_the_same(decoder):
+    sketch = ss.sketch(np.zeros((5, 2)), ss.SketchSpec(2, 500, 0.3))
+
+    decoding = decoder(sketch, 2, domain=Box([7, 7], [8, 8]))
+
+    check(decoding, 2)
+    assert decoding.residual_norm > 0.9
+
+
+def test_a_domain_where_the_correlation_is_negative_has_no_centroids():
+    """The one point of the domain is half a turn away from all data."""
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 1, 1.0))
+    half_turn = 0.5 / float(sketch.frequencies.turns[0, 0])
+
+    decoding = SketchAndShift()(sketch, 2, domain=Box([half_turn], [half_turn]))
+
+    check(decoding, 2)
+    assert decoding.outcome is Outcome.FLAT_CORRELATION
+    assert decoding.centroids.shape == (0, 1)
+    assert decoding.residual_norm == 1.0
+    assert "the domain holds no data" in str(decoding.outcome)
+
+
+def test_a_huge_domain_is_cut_to_what_rows_can_reach(decoder):
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
+
+    check(decoder(sketch, 1, domain=Box([-1e300], [1e300])), 1)
+    with pytest.raises(SpecError, match="that rows of this sketch can lie in"):
+        decoder(sketch, 1, domain=Box([1e299], [1e300]))
+
+
+@pytest.mark.parametrize("n_clusters", [0, True, 1.5, -1, "3"])
+def test_wrong_numbers_of_clusters_are_refused(decoder, n_clusters):
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
+
+    with pytest.raises(SpecError, match=r"'n_clusters' .* must be an integer from 1 to 100000"):
+        decoder(sketch, n_clusters)
+
+
+def test_what_is_not_a_sketch_is_refused(decoder):
+    with pytest.raises(SpecError, match=r"'sketch' parameter of \w+ must be a Sketch. Got \[1, 2"):
+        decoder([1, 2], 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_atoms": 2}, "'n_atoms' parameter .* integer from 3 to"),
+        ({"n_initializations": 0}, "'n_initializations' parameter of SketchAndShift"),
+        ({"local_maximum": "newton"}, "one of 'sketched_mean_shift', 'discretized', 'gradient_"),
+        ({"local_maximum": 3}, "or an object that does the same. Got 3"),
+        ({"fitted_model": "laplace"}, "one of 'dirac', 'gaussian'. Got 'laplace'"),
+        ({"fitted_model": int}, "or an object that does the same"),
+        ({"starts": "grid"}, "'starts' parameter of SketchAndShift must be one of 'normal'"),
+        ({"refine": 1}, "'refine' parameter of SketchAndShift must be True or False"),
+        ({"reuse_starts": None}, "'reuse_starts' parameter"),
+    ],
+)
+def test_wrong_options_of_sketch_and_shift_are_refused(options, message):
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
+
+    with pytest.raises(SpecError, match=message):
+        SketchAndShift(**options)(sketch, 3)
+
+
+@pytest.mark.parametrize("option", ["n_iterations", "n_initializations", "n_restarts", "starts"])
+def test_wrong_options_of_cl_ompr_are_refused(option):
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
+
+    with pytest.raises(SpecError, match=f"'{option}' parameter of ClOmpr"):
+        ClOmpr(**{option: 0})(sketch, 3)
+
+
+def test_wrong_seeds_and_domains_are_refused(decoder):
+    sketch = ss.sketch(np.zeros((5, 2)), ss.SketchSpec(2, 20, 1.0))
+
+    with pytest.raises(SpecError, match="'seed' parameter of (SketchAndShift|ClOmpr)"):
+        decoder(sketch, 1, seed=-1)
+    for domain in (Box([0], [1]), ([0, 0], [1, 1])):
+        with pytest.raises(SpecError, match="'domain' .* must be a Box of 2 columns"):
+            decoder(sketch, 1, domain=domain)
