@@ -3,6 +3,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sketchshift as ss
@@ -242,6 +243,16 @@ def test_parameters_are_checked(X, parameters, words):
 def test_something_else_than_a_spec_is_refused(X):
     with pytest.raises(ss.SpecError, match=r"'spec' parameter of Sketcher must be a SketchSpec"):
         ss.sketch(X, {"bandwidth": 1.0})
+
+
+def test_frames_with_columns_in_another_order_are_read_by_the_first_ones_names(X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+
+    s = ss.Sketcher(SPEC).update(frame).update(frame[["c", "a", "b"]]).update(X).sketch()
+
+    assert s == sum([ss.sketch(X, SPEC)] * 3)
+    with pytest.raises(ss.DataError, match="no column 'b'"):
+        ss.Sketcher(SPEC).update(frame).update(frame.rename(columns={"b": "z"}))
 
 
 def test_progress_is_told_rows_and_share(X):

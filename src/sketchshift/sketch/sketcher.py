@@ -75,6 +75,7 @@ class Sketcher:
         self._kernel = select_kernel(kernel)
         self._accumulate = make_accumulator(spec, self._kernel)
         self._totals = Totals.zero(spec)
+        self._names = spec.columns
         self._lock = Lock()  # several threads may update one sketcher
 
     @property
@@ -155,7 +156,7 @@ class Sketcher:
         columns: Sequence[str] | None,
         progress: Progress | None,
     ) -> Totals:
-        source = _open(data, self.spec, columns, sample_weight)
+        source = _open(data, self.spec, columns, self._names, sample_weight)
 
         def new_adder() -> RowAdder:
             return RowAdder(
@@ -167,7 +168,9 @@ class Sketcher:
             )
 
         blocks = _reporting(source, progress)
-        return _add_blocks(blocks, new_adder, self._n_threads)
+        totals = _add_blocks(blocks, new_adder, self._n_threads)
+        self._names = self._names or source.columns  # later frames are read by the same names
+        return totals
 
 
 def sketch(
@@ -241,14 +244,20 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _open(data: Any, spec: SketchSpec, columns: Sequence[str] | None, sample_weight: Any) -> Source:
+def _open(
+    data: Any,
+    spec: SketchSpec,
+    columns: Sequence[str] | None,
+    names: Sequence[str] | None,
+    sample_weight: Any,
+) -> Source:
     if columns is not None and spec.columns is not None and tuple(columns) != spec.columns:
         msg = (
             f"columns={list(columns)} are not those of the spec, {list(spec.columns)}. Leave "
             "`columns` out, or make a spec for these columns."
         )
         raise DataError(msg)
-    return open_source(data, columns=columns, default_columns=spec.columns, weights=sample_weight)
+    return open_source(data, columns=columns, default_columns=names, weights=sample_weight)
 
 
 def _reporting(source: Source, progress: Progress | None) -> Iterator[Block]:
