@@ -123,12 +123,9 @@ def test_rows_of_weight_zero_do_not_count(decoder):
 def test_nothing_to_decode(decoder):
     spec = ss.SketchSpec(2, 10, 1.0)
     full = ss.sketch(np.ones((4, 2)), spec)
-    weightless = ss.sketch(np.ones((4, 2)), spec, sample_weight=np.zeros(4))
 
     with pytest.raises(DataError, match=r"the sketch holds 0 rows.*Add rows of positive weight"):
         decoder(full - full, 2)
-    with pytest.raises(DataError, match="the sketch holds 4 rows, of weight 0 in all"):
-        decoder(weightless, 2)
 
 
 def test_a_domain_is_in_the_units_of_the_data(decoder):
@@ -218,8 +215,8 @@ def test_wrong_options_of_cl_ompr_are_refused(option):
 def test_wrong_seeds_and_domains_are_refused(decoder):
     sketch = ss.sketch(np.zeros((5, 2)), ss.SketchSpec(2, 20, 1.0))
 
-    with pytest.raises(SpecError, match="'seed' parameter of (SketchAndShift|ClOmpr)"):
+    with pytest.raises(SpecError, match=r"'seed' parameter of (SketchAndShift|ClOmpr)"):
         decoder(sketch, 1, seed=-1)
     for domain in (Box([0], [1]), ([0, 0], [1, 1])):
-        with pytest.raises(SpecError, match="'domain' .* must be a Box of 2 columns"):
+        with pytest.raises(SpecError, match=r"'domain' .* must be a Box of 2 columns"):
             decoder(sketch, 1, domain=domain)

@@ -35,7 +35,7 @@ def test_weights_are_optimal(seed, k, m):
 
 
 def test_equal_atoms_share_their_weight():
-    atoms, z = atoms_and_target(0, 1, 40)
+    atoms, _ = atoms_and_target(0, 1, 40)
 
     alpha = nonnegative_weights(np.repeat(atoms, 5, axis=0), 0.7 * atoms[0])
 

@@ -30,18 +30,35 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
     Returns
     -------
     points : Mixture or None
-        None when k - 1 of them are not enough: one joint descent tells. Each point less takes
-        one more.
+        None when k - 1 of them are not enough: joint descents from the 1, 2, 4, ..., k - 1
+        heaviest components tell. Too many at once are slow to fall together.
     """
-    points = None
-    candidate = _heaviest(mixture, k - 1)
-    while candidate.n_components:
-        candidate = refine(problem, candidate)
-        if problem.residual_norm(candidate) >= problem.empty:
+    for n in _sizes(min(k - 1, mixture.n_components)):
+        points = _explain(problem, _heaviest(mixture, n))
+        if points is not None:
+            return _shrink(problem, points)
+    return None
+
+
+def _sizes(largest: int) -> list[int]:
+    """1, 2, 4, ... and the largest itself."""
+    powers = [2**i for i in range(largest.bit_length()) if 2**i < largest]
+    return [*powers, largest] if largest else []
+
+
+def _shrink(problem: Problem, points: Mixture) -> Mixture:
+    """Leave out points as long as the others explain the sketch."""
+    while points.n_components > 1:
+        fewer = _explain(problem, _heaviest(points, points.n_components - 1))
+        if fewer is None:
             break
-        points = candidate
-        candidate = _heaviest(points, points.n_components - 1)
+        points = fewer
     return points
+
+
+def _explain(problem: Problem, start: Mixture) -> Mixture | None:
+    points = refine(problem, start)
+    return points if problem.residual_norm(points) < problem.empty else None
 
 
 def _heaviest(mixture: Mixture, n: int) -> Mixture:

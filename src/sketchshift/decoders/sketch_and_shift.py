@@ -18,7 +18,7 @@ from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
 from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel
 from sketchshift.decoders.local_maximum import LOCAL_MAXIMA, GetLocalMaximum
-from sketchshift.decoders.refine import refine
+from sketchshift.decoders.reduce_support import reduce_support
 from sketchshift.decoders.weights import choose, hard_threshold, nonnegative_weights
 from sketchshift.mixtures import Mixture
 from sketchshift.objective import Box, CorrelationFunction, draw_starts
@@ -51,7 +51,8 @@ class SketchAndShift:
         Go on from where the starts of the last atom arrived, new ones only in place of those
         that reached it: several times faster than the paper's fresh starts.
     refine : bool
-        A joint descent over all atoms, and one over the k chosen ones; not in the paper.
+        A joint descent over all atoms, then T - k more, each without the atom missed least,
+        instead of hard thresholding; not in the paper.
     """
 
     n_atoms: int | None = None
@@ -104,11 +105,10 @@ class SketchAndShift:
             if points is not None:
                 return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
         mixture = search.mixture()
-        if is_refined:  # all atoms first: they find their places before k of them are chosen
-            mixture = refine(problem, mixture)
-        mixture = choose(mixture, hard_threshold(mixture.weights, n_clusters))
         if is_refined:
-            mixture = refine(problem, mixture)
+            mixture = reduce_support(problem, mixture, n_clusters)
+        else:
+            mixture = choose(mixture, hard_threshold(mixture.weights, n_clusters))
         if mixture.n_components == n_clusters:
             outcome = Outcome.COMPLETE
         return problem.decoding(mixture, outcome, search.trace)
