@@ -94,3 +94,15 @@ def test_blocks_of_points_do_not_change_the_result(kernel, problem, monkeypatch)
     # a matrix product may round otherwise for another number of rows
     for of_blocks, value in zip(kernel.correlation(points, turns, residual), whole, strict=True):
         np.testing.assert_allclose(of_blocks, value, atol=1e-4)
+
+
+@pytest.mark.parametrize("m", [100, 10_000, 1_000_000])
+def test_many_frequencies_are_summed_without_loss(kernel, m):
+    """A point correlated with itself: f = 1 whatever m, though each term is float32."""
+    turns = np.random.default_rng(0).normal(size=(1, m)).astype(np.float32)
+    point = np.array([[0.3]])
+    z = kernel.features(point, turns)[0]
+
+    values, _ = kernel.correlation(point, turns, z)
+
+    np.testing.assert_allclose(values, 1.0, atol=1e-6)

@@ -23,6 +23,7 @@ from sketchshift.kernels.cpu.simd import FLOAT, INT64, LANES
 
 __all__ = ["correlate", "correlation"]
 
+TOGETHER = 32  # panels summed in float32 before their sum is added in float64
 ROWS = 4  # points of a tile: their phases and slopes stay in registers
 
 
@@ -145,13 +146,19 @@ def _correlate(
     re: Float32Array,  # IN  (panels, PANEL)
     im: Float32Array,  # IN  (panels, PANEL)
     sums: Float32Array,  # SCRATCH  (ROWS, 1 + d, LANES)
-    result: Float32Array,  # OUT  (L, 1 + d)
+    result: FloatArray,  # OUT  (L, 1 + d)
 ) -> None:
+    part = np.empty((ROWS, result.shape[1]), dtype=np.float32)
+    result[:] = 0.0
     for row in range(0, points.shape[0], ROWS):
-        sums[:] = 0.0
-        for p in range(panels.shape[0]):
-            _add_panel(points, row, panels[p], re[p], im[p], sums)
-        _lane_sums(sums, ROWS * result.shape[1], result[row : row + ROWS])
+        for first in range(0, panels.shape[0], TOGETHER):
+            sums[:] = 0.0
+            for p in range(first, min(first + TOGETHER, panels.shape[0])):
+                _add_panel(points, row, panels[p], re[p], im[p], sums)
+            _lane_sums(sums, ROWS * result.shape[1], part)
+            for r in range(ROWS):
+                for k in range(result.shape[1]):
+                    result[row + r, k] += part[r, k]
 
 
 _last: tuple[Any, Any] = (lambda: None, None)
@@ -179,10 +186,9 @@ def correlation(
     rows = np.zeros((-(-L // ROWS) * ROWS, d), dtype=np.float32)
     rows[:L] = points
     sums = simd.aligned_zeros((ROWS, 1 + d, LANES), np.float32)
-    result = np.empty((len(rows), 1 + d), dtype=np.float32)
+    result = np.empty((len(rows), 1 + d))
     _correlate(rows, panels, re, im, sums, result)
-    values, gradients = result[:L, 0].astype(np.float64), result[:L, 1:].astype(np.float64)
-    return values / math.sqrt(m), gradients * (2.0 * math.pi / math.sqrt(m))
+    return result[:L, 0] / math.sqrt(m), result[:L, 1:] * (2.0 * math.pi / math.sqrt(m))
 
 
 @simd.jit
