@@ -130,7 +130,7 @@ def test_several_sketches_are_merged_first(folder, run):
     "spec",
     [
         {"bandwidth": (0.5, 2.0)},
-        {"tilt": ss.Tilt(3.0, 8.0)},
+        {"tilt": ss.Tilt(6.0, 8.0), "center": (4.0, 4.0)},
         {"center": (1.0, 2.0), "scale": (2.0, 3.0)},
     ],
     ids=["range", "tilt", "normalised"],
