@@ -12,6 +12,8 @@ from sketchshift.mixtures import Mixture
 
 __all__ = ["reduce_support"]
 
+_ON_THE_WAY = 200  # iterations of a descent that another one follows
+
 
 def reduce_support(problem: Problem, mixture: Mixture, k: int) -> Mixture:
     r"""Refine a mixture, leaving out one by one the component that is missed least.
@@ -34,12 +36,13 @@ def reduce_support(problem: Problem, mixture: Mixture, k: int) -> Mixture:
     mixture : Mixture
         At most k components, refined. T - k joint descents for T atoms.
     """
-    mixture = refine(problem, mixture)
+    mixture = refine(problem, mixture, max_iterations=_ON_THE_WAY)
     while mixture.n_components > k:
         order = np.argsort(-_losses(problem, mixture), kind="stable")
         needed = max(k, min(mixture.n_components - 1, np.count_nonzero(mixture.weights)))
-        mixture = refine(problem, choose(mixture, np.sort(order[:needed])))
-    return mixture
+        mixture = choose(mixture, np.sort(order[:needed]))
+        mixture = refine(problem, mixture, max_iterations=_ON_THE_WAY)
+    return refine(problem, mixture)
 
 
 def _losses(problem: Problem, mixture: Mixture) -> FloatArray:
