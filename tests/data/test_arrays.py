@@ -45,11 +45,11 @@ def test_a_memory_map_is_not_copied(tmp_path, gather):
     np.testing.assert_array_equal(gather(X), table())
 
 
-def test_blocks_hold_about_four_mebibytes_by_default():
+def test_blocks_hold_about_two_mebibytes_by_default():
     sizes = {d: len(next(iter(open_source(np.zeros((70_000, d), "?")))).values) for d in (1, 64)}
     wide = next(iter(open_source(np.zeros((300, 10_000), "?"))))
 
-    assert sizes == {1: 65536, 64: 4 * 2**20 // (64 * 8)}
+    assert sizes == {1: 65536, 64: 2 * 2**20 // (64 * 8)}
     assert len(wide.values) == 256
 
 

@@ -10,9 +10,9 @@ from sketchshift.errors import DataError
 
 
 @pytest.mark.parametrize(
-    ("d", "rows"), [(1, 65536), (8, 65536), (9, 58254), (2048, 256), (10**6, 256)]
+    ("d", "rows"), [(1, 65536), (8, 32768), (9, 29127), (2048, 256), (10**6, 256)]
 )
-def test_a_block_is_about_four_mebibytes_within_bounds(d, rows):
+def test_a_block_is_about_two_mebibytes_within_bounds(d, rows):
     assert Request().rows_for(d) == rows
 
 

@@ -47,7 +47,7 @@ def open_source(
     weights : str or array of shape (N,), optional
         Column of weights, or the weights themselves where the length is known.
     block_rows : int, optional
-        Most rows per block. Default: about 4 MiB of float64, 256 to 65536 rows.
+        Most rows per block. Default: about 2 MiB of float64, 256 to 65536 rows.
 
     Returns
     -------

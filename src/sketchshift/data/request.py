@@ -18,7 +18,7 @@ from sketchshift.errors import DataError
 
 __all__ = ["NAMES_SHOWN", "Request", "listed", "make_request"]
 
-BLOCK_BYTES = 4 * 2**20
+BLOCK_BYTES = 2**21
 FEWEST_ROWS, MOST_ROWS = 256, 65536
 NAMES_SHOWN = 20
 
@@ -33,7 +33,7 @@ class Request:
     names_needed: bool = True
 
     def rows_for(self, n_features: int) -> int:
-        """Rows per block: as asked, or about 4 MiB of float64."""
+        """Rows per block: as asked, or about 2 MiB of float64."""
         if self.block_rows is not None:
             return self.block_rows
         return min(max(BLOCK_BYTES // (8 * n_features), FEWEST_ROWS), MOST_ROWS)

@@ -173,10 +173,19 @@ def _flush(tiles: FloatArray, d: int, full: bool, sums: IntArray) -> None:
 
 
 @simd.jit
+def _scale(rows: FloatArray, factors: FloatArray, d: int, out: FloatArray) -> None:
+    """Fill in out with rows (n d,) times the factors (n,) of each row."""
+    for i in range(len(factors)):
+        f = factors[i]
+        for k in range(i * d, (i + 1) * d):
+            out[k] = f * rows[k]
+
+
+@simd.jit
 def _add_moments(
-    plain: FloatArray,  # IN  (n d,) rows times factors
-    roots: FloatArray,  # IN  (n d,) rows times roots of factors
-    alike: bool,  # IN  the two are equal
+    rows: FloatArray,  # IN  (n d,)
+    factors: FloatArray,  # IN  (n,), or (0,) where all are 1
+    roots: FloatArray,  # IN  (n,), their roots, likewise
     d: int,
     per_unit: float,  # IN  a power of two
     full: bool,
@@ -188,15 +197,22 @@ def _add_moments(
     lines = np.zeros((2, -(-d // WIDE), WIDE))
     tiles = np.zeros((3, (-(-d // TALL) if full else 1) * -(-d // WIDE), TALL, WIDE))
     pending = 0.0
-    for first in range(0, len(plain), size):
-        n = min(size, len(plain) - first) // d
-        squares = _round(plain[first : first + n * d], per_unit, rounded, rests)
+    scaled = np.empty(size)
+    for first in range(0, len(rows), size):
+        n = min(size, len(rows) - first) // d
+        strip, at = rows[first : first + n * d], first // d
+        values = strip
+        if len(factors):
+            values = scaled[: n * d]
+            _scale(strip, factors[at : at + n], d, values)
+        squares = _round(values, per_unit, rounded, rests)
         _add_columns(rounded, d, n, lines[0])
         _add_columns(rests, d, n, lines[1])
         if (first // size + 1) % STRIPS == 0:
             _flush_columns(lines, d, limbs[0])
-        if not alike:
-            squares = _round(roots[first : first + n * d], per_unit, rounded, rests)
+        if len(factors):
+            _scale(strip, roots[at : at + n], d, values)
+            squares = _round(values, per_unit, rounded, rests)
         is_short = squares <= n * SHORT
         bound = squares if is_short else n * LONG
         if pending + bound > EXACT:
@@ -220,9 +236,7 @@ def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: 
     """See :class:`~sketchshift.kernels.contract.Kernel`."""
     d = rows.shape[1]
     limbs = np.zeros((3, 2 * d + (d * (d + 1) // 2 if full else d)), dtype=np.int64)
-    plain = roots = np.ascontiguousarray(rows).ravel()
-    if factors is not None:
-        plain = (factors[:, None] * rows).ravel()
-        roots = (np.sqrt(factors)[:, None] * rows).ravel()
-    _add_moments(plain, roots, factors is None, d, 2.0**MOMENT_BITS / unit, full, limbs)
+    flat = np.ascontiguousarray(rows).ravel()
+    f = np.empty(0) if factors is None else factors
+    _add_moments(flat, f, np.sqrt(f), d, 2.0**MOMENT_BITS / unit, full, limbs)
     return limbs
