@@ -10,6 +10,7 @@ from sketchshift.kernels.contract import (
     PHASE_LIMIT,
     Accumulator,
     Kernel,
+    Matcher,
 )
 from sketchshift.kernels.select import select_kernel
 
@@ -21,5 +22,6 @@ __all__ = [
     "PHASE_LIMIT",
     "Accumulator",
     "Kernel",
+    "Matcher",
     "select_kernel",
 ]

@@ -3,8 +3,8 @@
 A kernel takes arrays and gives arrays; it knows no noun of the library. Several kernels
 may run the same sketch on different hardware, so the exact ones (``normalise``, the
 accumulators, ``moments``) are defined as a sequence of IEEE operations, here and in
-``docs/format.md``. The decoding ones (``correlate``, ``features``, ``correlation``,
-``hessian``) need not agree to the bit.
+``docs/format.md``. The decoding ones (``correlate``, ``matcher``, ``features``,
+``correlation``, ``hessian``) need not agree to the bit.
 
 Symbols
 -------
@@ -34,6 +34,7 @@ __all__ = [
     "SINE",
     "Accumulator",
     "Kernel",
+    "Matcher",
 ]
 
 BITS = 22
@@ -108,6 +109,38 @@ class Accumulator(Protocol):
         ...
 
 
+class Matcher(Protocol):
+    """The misfit of Gaussians with diagonal covariances to a vector, at given frequencies."""
+
+    def __call__(
+        self, alpha: FloatArray, C: FloatArray, variances: FloatArray | None
+    ) -> tuple[float, FloatArray]:
+        r"""Value and the sums that its gradient is made of.
+
+        With :math:`\psi_{ij} = e^{2 \pi \mathrm i \langle c_i, t_j \rangle
+        - 2 \pi^2 \sum_l v_{il} t_{jl}^2}`, :math:`r = z - \sum_i \alpha_i \psi_i` and
+        :math:`b_{ij} = w_j \bar r_j \psi_{ij}`: the value :math:`\sum_j w_j |r_j|^2`, and for
+        each i the sums over j of Re b, then of t_jl Im b, then of t_jl^2 Re b, for all l.
+
+        Parameters
+        ----------
+        alpha : array of shape (T,)
+            IN. Weights.
+        C : array of shape (T, d)
+            IN. Centers.
+        variances : array of shape (T, d) or None
+            IN. The v_il; None for Diracs.
+
+        Returns
+        -------
+        value : float
+            About 1e-7 of the sum of w_j |z_j|^2 off.
+        sums : array of shape (T, 1 + 2 d)
+            As said, in the order said.
+        """
+        ...
+
+
 class Kernel(Protocol):
     """The few functions in which all time is spent."""
 
@@ -163,6 +196,10 @@ class Kernel(Protocol):
         ``theta_lj = 2 pi <c_l, turns_j>`` for points of shape (L, d); both results have
         shape (L, m). Not exact: about 1e-6 for phases of a few turns.
         """
+        ...
+
+    def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
+        """The misfit to z, shape (m,), at frequencies ``turns`` with weights w, shape (m,)."""
         ...
 
     def features(self, points: FloatArray, turns: Float32Array) -> ComplexArray:

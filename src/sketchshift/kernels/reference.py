@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
     COSINE,
     LIMB_BITS,
@@ -21,6 +21,7 @@ from sketchshift.kernels.contract import (
     ROUND_TO_INTEGERS,
     SINE,
     Accumulator,
+    Matcher,
 )
 from sketchshift.kernels.correlation import Correlations
 
@@ -184,6 +185,24 @@ class ReferenceKernel(Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         waves = np.conj(residual) * np.exp(2j * np.pi * (points @ turns.astype(np.float64)))
         return waves.real, -waves.imag
+
+    def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        t = turns.astype(np.float64)
+
+        def match(
+            alpha: FloatArray, C: FloatArray, variances: FloatArray | None
+        ) -> tuple[float, FloatArray]:
+            exponents = 2j * np.pi * (C @ t)
+            if variances is not None:
+                exponents -= 2.0 * np.pi**2 * (variances @ t**2)
+            psi = np.exp(exponents)
+            residual = z - alpha @ psi
+            b = np.conj(weights * residual) * psi
+            sums = [b.real.sum(axis=1, keepdims=True), b.imag @ t.T, b.real @ (t**2).T]
+            return float(weights @ np.abs(residual) ** 2), np.hstack(sums)
+
+        return match
 
 
 def _add_waves(t: RealArray, weights: Float32Array, totals: IntArray) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import Accumulator
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
+from sketchshift.kernels.contract import Accumulator, Matcher
 from sketchshift.kernels.correlation import Correlations
 from sketchshift.kernels.cpu.decoding import correlate, correlation
 from sketchshift.kernels.cpu.dense import DenseAccumulator
+from sketchshift.kernels.cpu.matching import GaussianMatcher
 from sketchshift.kernels.cpu.moment_sums import moments
 from sketchshift.kernels.cpu.rows import normalise
 from sketchshift.kernels.cpu.structured import StructuredAccumulator
@@ -49,6 +50,10 @@ class CpuKernel(Correlations):
     ) -> tuple[RealArray, RealArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return correlate(points, turns, residual)
+
+    def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return GaussianMatcher(turns, z, weights)
 
     def correlation(
         self, points: FloatArray, turns: Float32Array, residual: RealArray

@@ -122,23 +122,6 @@ def _panel_row(builder: Any, turns: Any, k: Any) -> list[Any]:
     return [simd.load(builder, turns, place, simd.vector(FLOAT)) for place in at]
 
 
-@simd.intrinsic
-def _lane_sums(typing_context: Any, sums: Any, n: Any, out: Any) -> Any:
-    """Fill in out[i] with the sum of sums[i * LANES : (i + 1) * LANES], i < n."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (x, _), (y, _) = (
-            simd.array_data(context, builder, signature.args[i], arguments[i]) for i in (0, 2)
-        )
-        with cgutils.for_range(builder, arguments[1]) as loop:
-            at = builder.mul(loop.index, INT64(LANES))
-            total = simd.lane_sum(builder, simd.load(builder, x, at, simd.vector(FLOAT)))
-            builder.store(total, builder.gep(y, [loop.index]))
-        return context.get_dummy_value()
-
-    return types.void(sums, n, out), generate
-
-
 @simd.jit
 def _correlate(
     points: Float32Array,  # IN  (L, d), L a multiple of ROWS
@@ -155,7 +138,7 @@ def _correlate(
             sums[:] = 0.0
             for p in range(first, min(first + TOGETHER, panels.shape[0])):
                 _add_panel(points, row, panels[p], re[p], im[p], sums)
-            _lane_sums(sums, ROWS * result.shape[1], part)
+            simd.lane_sums(sums, ROWS * result.shape[1], part)
             for r in range(ROWS):
                 for k in range(result.shape[1]):
                     result[row + r, k] += part[r, k]

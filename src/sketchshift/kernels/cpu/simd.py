@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numpy.typing import NDArray
 
@@ -44,7 +45,9 @@ __all__ = [
     "intrinsic",
     "jit",
     "lane_sum",
+    "lane_sums",
     "load",
+    "power_of_half",
     "rest_and_sign",
     "rint",
     "store",
@@ -148,6 +151,11 @@ def rint(builder: Any, a: Any) -> Any:
     return builder.call(function, [a])
 
 
+def minimum(builder: Any, a: Any, b: Any) -> Any:
+    """The lesser of two numbers, lane by lane."""
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
 def lane_sum(builder: Any, a: Any) -> Any:
     """The sum of the lanes, by halves."""
     while a.type.count > 1:
@@ -223,6 +231,24 @@ def cos_sin(builder: Any, rest: Any) -> tuple[Any, Any]:
     return values[0], builder.fmul(values[1], rest)
 
 
+def power_of_half(builder: Any, h: Any) -> Any:
+    """2**-h in float32 for h >= 0, to 2e-7; never below 2**-60, which no sum sees."""
+    h = minimum(builder, h, constant(h.type, 60.0))
+    magic = constant(h.type, ROUND_TO_INTEGERS)
+    shifted = builder.fadd(h, magic)
+    rest = builder.fsub(builder.fsub(shifted, magic), h)  # in [-1/2, 1/2]
+    value = constant(h.type, _POWER[-1])
+    for coefficient in _POWER[-2::-1]:
+        value = fma(builder, value, rest, constant(h.type, coefficient))
+    to_int32 = vector(INT32, h.type.count)
+    halvings = builder.shl(builder.bitcast(shifted, to_int32), constant(to_int32, 23))
+    return builder.bitcast(builder.sub(builder.bitcast(value, to_int32), halvings), h.type)
+
+
+_POWER = [math.log(2.0) ** n / math.factorial(n) for n in range(8)]
+"""2**x by its series: the first term left out is below 6e-9 for |x| <= 1/2."""
+
+
 def weighted_integers(builder: Any, parts: list[Any], weights: Any) -> tuple[Any, Any]:
     """Bit patterns whose excess over that of ROUND_TO_INTEGERS is what a row adds.
 
@@ -238,6 +264,23 @@ def weighted_integers(builder: Any, parts: list[Any], weights: Any) -> tuple[Any
         for wave in cos_sin(builder, rest)
     )
     return cosine, sine
+
+
+@intrinsic
+def lane_sums(typing_context: Any, sums: Any, n: Any, out: Any) -> Any:
+    """Fill in out[i] with the sum of sums[i * LANES : (i + 1) * LANES], i < n."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (x, _), (y, _) = (
+            array_data(context, builder, signature.args[i], arguments[i]) for i in (0, 2)
+        )
+        with cgutils.for_range(builder, arguments[1]) as loop:
+            at = builder.mul(loop.index, INT64(LANES))
+            total = lane_sum(builder, load(builder, x, at, vector(FLOAT)))
+            builder.store(total, builder.gep(y, [loop.index]))
+        return context.get_dummy_value()
+
+    return types.void(sums, n, out), generate
 
 
 MAGIC_BITS = int(np.float32(ROUND_TO_INTEGERS).view(np.int32))
