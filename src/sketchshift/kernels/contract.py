@@ -140,6 +140,39 @@ class Matcher(Protocol):
         """
         ...
 
+    def descend(
+        self,
+        alpha: FloatArray,
+        C: FloatArray,
+        S: FloatArray,
+        *,
+        mean: FloatArray,
+        covariance: FloatArray,
+        strength: float,
+        iterations: int,
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """Lower the value, plus ``strength`` times the penalty of wrong moments.
+
+        Parameters
+        ----------
+        alpha, C, S : arrays of shapes (T,), (T, d), (T, d)
+            IN. Weights, centers and standard deviations to start from.
+        mean, covariance : arrays of shapes (d,), (d, d)
+            IN. Moments to match; entries of the covariance that are NaN are not known.
+        strength : float
+            IN. Of the penalty that :func:`~sketchshift.kernels.descent.moment_penalty` defines.
+        iterations : int
+            IN. At most.
+
+        Returns
+        -------
+        value : float
+            What was reached.
+        alpha, C, S : arrays
+            Where; weights and standard deviations are not negative.
+        """
+        ...
+
 
 class Kernel(Protocol):
     """The few functions in which all time is spent."""

@@ -24,6 +24,7 @@ from sketchshift.kernels.contract import (
     Matcher,
 )
 from sketchshift.kernels.correlation import Correlations
+from sketchshift.kernels.descent import descend
 
 __all__ = ["KERNEL", "ReferenceKernel", "fused_multiply_add", "integer_waves"]
 
@@ -188,21 +189,42 @@ class ReferenceKernel(Correlations):
 
     def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        t = turns.astype(np.float64)
+        return ReferenceMatcher(turns.astype(np.float64), z, weights)
 
-        def match(
-            alpha: FloatArray, C: FloatArray, variances: FloatArray | None
-        ) -> tuple[float, FloatArray]:
-            exponents = 2j * np.pi * (C @ t)
-            if variances is not None:
-                exponents -= 2.0 * np.pi**2 * (variances @ t**2)
-            psi = np.exp(exponents)
-            residual = z - alpha @ psi
-            b = np.conj(weights * residual) * psi
-            sums = [b.real.sum(axis=1, keepdims=True), b.imag @ t.T, b.real @ (t**2).T]
-            return float(weights @ np.abs(residual) ** 2), np.hstack(sums)
 
-        return match
+class ReferenceMatcher:
+    """The misfit as its definition says, in float64."""
+
+    def __init__(self, turns: FloatArray, z: ComplexArray, weights: FloatArray) -> None:
+        self._turns, self._z, self._weights = turns, z, weights
+
+    def __call__(
+        self, alpha: FloatArray, C: FloatArray, variances: FloatArray | None
+    ) -> tuple[float, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Matcher`."""
+        t, squares = self._turns, self._turns**2
+        exponents = 2j * np.pi * (C @ t)
+        if variances is not None:
+            exponents -= 2.0 * np.pi**2 * (variances @ squares)
+        psi = np.exp(exponents)
+        residual = self._z - alpha @ psi
+        b = np.conj(self._weights * residual) * psi
+        sums = [b.real.sum(axis=1, keepdims=True), b.imag @ t.T, b.real @ squares.T]
+        return float(self._weights @ np.abs(residual) ** 2), np.hstack(sums)
+
+    def descend(
+        self,
+        alpha: FloatArray,
+        C: FloatArray,
+        S: FloatArray,
+        *,
+        mean: FloatArray,
+        covariance: FloatArray,
+        strength: float,
+        iterations: int,
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Matcher`."""
+        return descend(self, alpha, C, S, mean, covariance, strength, iterations)
 
 
 def _add_waves(t: RealArray, weights: Float32Array, totals: IntArray) -> None:

@@ -7,7 +7,7 @@ from sketchshift.kernels.contract import Accumulator, Matcher
 from sketchshift.kernels.correlation import Correlations
 from sketchshift.kernels.cpu.decoding import correlate, correlation
 from sketchshift.kernels.cpu.dense import DenseAccumulator
-from sketchshift.kernels.cpu.matching import GaussianMatcher
+from sketchshift.kernels.cpu.gaussians import GaussianMatcher
 from sketchshift.kernels.cpu.moment_sums import moments
 from sketchshift.kernels.cpu.rows import normalise
 from sketchshift.kernels.cpu.structured import StructuredAccumulator

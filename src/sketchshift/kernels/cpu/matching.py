@@ -7,24 +7,22 @@ array of all pairs of component and frequency is ever written.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 from numba import types
 from numba.core import cgutils
 
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray
+from sketchshift._typing import Float32Array, FloatArray
 from sketchshift.kernels.contract import BITS
 from sketchshift.kernels.cpu import simd
-from sketchshift.kernels.cpu.dense import PANEL, VECTORS, pack_panels
+from sketchshift.kernels.cpu.dense import PANEL, VECTORS
 from sketchshift.kernels.cpu.simd import FLOAT, INT64, LANES
 
-__all__ = ["GaussianMatcher"]
+__all__ = ["ROWS", "TOGETHER", "match"]
 
 ROWS = 4  # components of a tile: their phases and exponents stay in registers
 TOGETHER = 8  # panels of a block: summed in float32, then added in float64
-_HALVINGS = 2.0 * math.pi**2 / math.log(2.0)  # e^{-s^2 omega^2 / 2} = 2^{-_HALVINGS s^2 turns^2}
+_UNIT = 2.0**-BITS  # waves come multiplied by 2**BITS
 
 
 @simd.intrinsic
@@ -52,7 +50,8 @@ def _add_waves(
             for v in range(VECTORS)
         ]
         for r, row in enumerate(rows):
-            weight = simd.broadcast(builder, builder.load(builder.gep(weights, [row])))
+            weight = builder.load(builder.gep(weights, [row]))
+            weight = simd.broadcast(builder, builder.fmul(weight, FLOAT(_UNIT)))
             place = builder.mul(row, INT64(2 * PANEL))
             for v in range(VECTORS):
                 pair = _damped(builder, builder.load(t[r][v]), builder.load(h[r][v]))
@@ -171,7 +170,7 @@ def _panel_row(builder: Any, turns: Any, k: Any) -> list[Any]:
 
 
 @simd.jit
-def _match(
+def match(
     x: Float32Array,  # IN  (T, d), T a multiple of ROWS
     e: Float32Array,  # IN  (T, d)
     alpha: Float32Array,  # IN  (T,)
@@ -184,6 +183,7 @@ def _match(
     part: Float32Array,  # SCRATCH  (ROWS, 1 + 2 d)
     result: FloatArray,  # OUT  (T, 1 + 2 d)
 ) -> float:
+    """The misfit; fills in the sums that its gradient is made of."""
     value = 0.0
     result[:] = 0.0
     for first in range(0, panels.shape[0], TOGETHER):
@@ -205,51 +205,5 @@ def _match(
             simd.lane_sums(sums, ROWS * result.shape[1], part)
             for r in range(ROWS):
                 for k in range(result.shape[1]):
-                    result[row + r, k] += part[r, k]
+                    result[row + r, k] += _UNIT * part[r, k]
     return value
-
-
-_Scratch = tuple[Float32Array, Float32Array, Float32Array, Float32Array]
-
-
-class GaussianMatcher:
-    """See :class:`~sketchshift.kernels.contract.Matcher`: O(T m d), no array of T m pairs."""
-
-    def __init__(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> None:
-        self._panels = pack_panels(turns)
-        n, m = len(self._panels), turns.shape[1]
-        self._z = simd.aligned_zeros((n, 2, PANEL), np.float32)
-        self._weights = simd.aligned_zeros((n, PANEL), np.float32)
-        for source, target in ((z.real, self._z[:, 0]), (z.imag, self._z[:, 1])):
-            padded = np.zeros(n * PANEL)
-            padded[:m] = source * 2.0**BITS  # the waves come multiplied so
-            target[:] = padded.reshape(n, PANEL)
-        self._weights.ravel()[:m] = weights
-        self._scratch: _Scratch | None = None
-
-    def __call__(
-        self, alpha: FloatArray, C: FloatArray, variances: FloatArray | None
-    ) -> tuple[float, FloatArray]:
-        """See :class:`~sketchshift.kernels.contract.Matcher`."""
-        T, d = C.shape
-        size = -(-T // ROWS) * ROWS
-        x, e = np.zeros((2, size, d), dtype=np.float32)
-        weights = np.zeros(size, dtype=np.float32)
-        x[:T], weights[:T] = C, alpha
-        if variances is not None:
-            e[:T] = variances * _HALVINGS
-        result = np.empty((size, 1 + 2 * d))
-        scratch = self._buffers(size, d)
-        value = _match(x, e, weights, self._panels, self._z, self._weights, *scratch, result)
-        return value * 4.0**-BITS, result[:T] * 4.0**-BITS
-
-    def _buffers(self, size: int, d: int) -> _Scratch:
-        """Scratch arrays; a descent asks for the same ones hundreds of times."""
-        if self._scratch is None or self._scratch[0].shape[1] != size:
-            self._scratch = (
-                simd.aligned_zeros((TOGETHER, size, 2, PANEL), np.float32),
-                simd.aligned_zeros((TOGETHER, 2, PANEL), np.float32),
-                simd.aligned_zeros((ROWS, 1 + 2 * d, LANES), np.float32),
-                simd.aligned_zeros((ROWS, 1 + 2 * d), np.float32),
-            )
-        return self._scratch
