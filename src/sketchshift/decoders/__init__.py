@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sketchshift.decoders.cl_ompr import ClOmpr
-from sketchshift.decoders.decoding import Decoding, Outcome, Step
+from sketchshift.decoders.decoding import Decoding, Outcome, Round, Step
 from sketchshift.decoders.sketch_and_shift import SketchAndShift
+from sketchshift.decoders.turnkey import decode
 
-__all__ = ["ClOmpr", "Decoding", "Outcome", "SketchAndShift", "Step"]
+__all__ = ["ClOmpr", "Decoding", "Outcome", "Round", "SketchAndShift", "Step", "decode"]

@@ -88,6 +88,23 @@ class Problem:
         box = Box.of(sketch) if domain is None else _normalised(domain, sketch, caller)
         return cls(sketch, sketch.frequencies.turns, sketch.z, box, math.sqrt(low * high))
 
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (d,) and covariance (d, d) of the rows; NaN off the diagonal beyond 64 columns."""
+        return self._normalised_moments(self.sketch.mean, self.sketch.covariance)
+
+    @cached_property
+    def tilted_moments(self) -> tuple[FloatArray, FloatArray]:
+        """The same of the rows weighted by their tilt: those of the measure behind z."""
+        return self._normalised_moments(self.sketch.tilted_mean, self.sketch.tilted_covariance)
+
+    def _normalised_moments(
+        self, mean: FloatArray, covariance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        spec = self.sketch.spec
+        scales = np.outer(spec.per_unit, spec.per_unit)
+        return (mean - spec.center_vector) * spec.per_unit, covariance * scales
+
     def in_units(self, c: FloatArray) -> FloatArray:
         """Points in the units of the data."""
         spec = self.sketch.spec

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sketchshift._typing import FloatArray
 
-__all__ = ["Decoding", "Outcome", "Progress", "Step"]
+__all__ = ["Decoding", "Outcome", "Progress", "Round", "Step"]
 
 
 class Outcome(StrEnum):
@@ -48,7 +48,27 @@ class Step:
     residual_norm: float
 
 
-Progress = Callable[[Step], None]
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One fit of the turnkey decoder's trace, as the progress callback receives it.
+
+    Attributes
+    ----------
+    index, total : int
+        Number of this fit, from 1, and of all fits.
+    n_atoms : int
+        Gaussians fitted.
+    residual_norm : float
+        Root of the weighted misfit that was reached, relative to the sketch's own norm.
+    """
+
+    index: int
+    total: int
+    n_atoms: int
+    residual_norm: float
+
+
+Progress = Callable[[Step | Round], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +88,8 @@ class Decoding:
         Norm of the sketch minus that of the mixture, relative to the sketch's own.
     outcome : Outcome
         How it ended; ``str(outcome)`` is a sentence.
-    trace : tuple of Step
-        One for each atom, in the order they were found.
+    trace : tuple of Step or of Round
+        One for each atom, in the order they were found; of the turnkey decoder, for each fit.
     """
 
     centroids: FloatArray
@@ -77,7 +97,7 @@ class Decoding:
     covariances: FloatArray | None
     residual_norm: float
     outcome: Outcome
-    trace: tuple[Step, ...]
+    trace: tuple[Step, ...] | tuple[Round, ...]
 
     def __repr__(self) -> str:
         k, d = self.centroids.shape

@@ -43,6 +43,7 @@ class Purpose(IntEnum):
     RADIUS = 2
     SIGN = 3
     START = 4
+    SAMPLE = 5
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
