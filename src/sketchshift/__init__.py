@@ -6,13 +6,15 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
-from sketchshift.decoders import ClOmpr, Decoding, Outcome, SketchAndShift, Step
+from sketchshift.decoders import ClOmpr, Decoding, Outcome, Round, SketchAndShift, Step, decode
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
     InvalidRowsError,
     MissingDependencyError,
+    PlanWarning,
     RemovalError,
+    ScaleHint,
     SketchFormatError,
     SketchshiftError,
     SpecError,
@@ -20,7 +22,7 @@ from sketchshift.errors import (
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch, Sketcher, load, sketch
+from sketchshift.sketch import Sketch, Sketcher, bandwidth, load, plan, sketch
 
 __version__ = "0.1.0"
 
@@ -33,7 +35,10 @@ __all__ = [
     "InvalidRowsError",
     "MissingDependencyError",
     "Outcome",
+    "PlanWarning",
     "RemovalError",
+    "Round",
+    "ScaleHint",
     "Sketch",
     "SketchAndShift",
     "SketchFormatError",
@@ -44,10 +49,13 @@ __all__ = [
     "Step",
     "Tilt",
     "assign",
+    "bandwidth",
+    "decode",
     "lloyd",
     "load",
     "match_centroids",
     "mse",
+    "plan",
     "rse",
     "sketch",
 ]

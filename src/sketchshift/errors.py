@@ -1,19 +1,25 @@
-"""Every exception raised on purpose: each names the fact and says what to do.
+"""Every exception and warning raised on purpose: each names the fact and says what to do.
 
 They derive from the built-in exceptions that callers already catch.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "DataError",
     "IncompatibleSketchesError",
     "InvalidRowsError",
     "MissingDependencyError",
+    "PlanWarning",
     "RemovalError",
+    "ScaleHint",
     "SketchFormatError",
     "SketchshiftError",
     "SpecError",
+    "warn",
 ]
 
 
@@ -47,3 +53,22 @@ class SketchFormatError(SketchshiftError, ValueError):
 
 class MissingDependencyError(SketchshiftError, ImportError):
     """An optional package is needed; the message says which extra installs it."""
+
+
+class PlanWarning(UserWarning):
+    """The rows a plan was made from may not be like the rest of the data."""
+
+
+class ScaleHint(UserWarning):
+    """Columns vary so differently that their units probably differ."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about the line of the caller's code that called into this package."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
+
+
+_PACKAGE = __name__.partition(".")[0] + "."

@@ -208,7 +208,7 @@ def _refuse_data(files: Sequence[Path]) -> None:
             name, made = shlex.quote(str(file)), shlex.quote(str(file.with_suffix(".sketch")))
             msg = (
                 f"{str(file)!r} is data, not a sketch. To read it once, run "
-                f"`sketchshift sketch {name} -o {made} --bandwidth 0.3`; then `sketchshift "
+                f"`sketchshift sketch {name} -o {made} -k 10`; then `sketchshift "
                 f"cluster {made}`."
             )
             raise click.UsageError(msg)

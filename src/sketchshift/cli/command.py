@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import re
 import shlex
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import cleandoc
 from typing import Any, TypeVar
 
 import click
 
-from sketchshift.errors import SketchshiftError
+from sketchshift.errors import PlanWarning, ScaleHint, SketchshiftError
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
 
@@ -54,12 +56,31 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a deliberate exception ends it with exit status 1."""
         try:
-            return super().invoke(ctx)
+            with _warnings_as_notes():
+                return super().invoke(ctx)
         except (SketchshiftError, OSError) as error:
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
             raise click.ClickException(sentence(error)) from error
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Our own warnings as one sentence on stderr; those of others as Python shows them."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
+            if issubclass(category, PlanWarning | ScaleHint):
+                click.echo(f"Note: {message}", err=True)
+            else:
+                show(message, category, *place, **options)
+
+        for category in (PlanWarning, ScaleHint):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = note
+        yield
 
 
 def command(function: Callable[..., Any]) -> Command:

@@ -221,5 +221,5 @@ def _ending(facts: dict[str, Any], missing: str | None) -> list[str]:
         *("    " + line if line else "" for line in facts["python"].splitlines()),
         "",
         next_step("cluster", facts["sketch"], "-k", str(N_CLUSTERS)),
-        "      sketchshift sketch DATA -o day1.sketch --bandwidth 0.3",
+        "      sketchshift sketch DATA -k 10 -o day1.sketch",
     ]

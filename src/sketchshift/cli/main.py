@@ -42,7 +42,7 @@ def main() -> None:
     Examples
     --------
       sketchshift demo
-      sketchshift sketch points.csv -o day1.sketch --bandwidth 0.3
+      sketchshift sketch points.csv -k 10 -o day1.sketch
 
     Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse.

@@ -12,7 +12,14 @@ from sketchshift.cli.command import command
 from sketchshift.cli.facts import counted, next_step, number, report, spec_facts
 from sketchshift.cli.files import check_output, data_files
 from sketchshift.cli.spec_options import build_spec, columns_option, schema_of, spec_options
+from sketchshift.cli.turnkey_options import (
+    on_invalid_option,
+    refuse_mixture,
+    turnkey_arguments,
+    turnkey_options,
+)
 from sketchshift.features import SketchSpec
+from sketchshift.sketch import plan as make_plan
 
 __all__ = ["plan"]
 
@@ -20,38 +27,55 @@ __all__ = ["plan"]
 @command
 @click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
+@turnkey_options
 @spec_options
 @columns_option
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
 @click.option("--weights", metavar="COLUMN", help="Column of weights, not one of the columns.")
+@on_invalid_option
+@click.pass_context
 def plan(
+    ctx: click.Context,
+    /,
     data: str | None,
     output: str,
     columns: tuple[str, ...] | None,
     n_features: int | None,
+    n_clusters: int | None,
     weights: str | None,
+    on_invalid: str,
     as_json: bool,
     **flags: Any,
 ) -> None:
     """Write the plan that every sketch to be merged must share.
 
-    DATA is a file (.parquet, .csv, .tsv, .arrow, .npy), a folder or a quoted glob; only
-    its column names are read. Sketches taken with one plan add up exactly, on whatever
-    machine and day they were taken.
+    DATA is a file (.parquet, .csv, .tsv, .arrow, .npy), a folder or a quoted glob. With -k, a
+    few thousand rows from all along it set everything; with --bandwidth, only its column names
+    are read. Sketches taken with one plan add up exactly, on whatever machine and day they
+    were taken.
 
     Examples
     --------
-      sketchshift plan points.csv -o plan.json --bandwidth 0.3
+      sketchshift plan points.csv -k 3 -o plan.json
       sketchshift plan -o plan.json -s 0.3 --bandwidth-high 3 -m 5000 --columns x,y
 
     Then: `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    if flags["bandwidth"] is None:
-        raise click.UsageError("give the bandwidth, in the units of the data: --bandwidth 0.3.")
+    neither = "give -k, the number of clusters, or the bandwidth: --bandwidth 0.3."
+    refuse_mixture(ctx, neither=neither)
     inputs = [] if data is None else data_files([data])
     target = check_output(output, inputs)
-    d, names = _shape(inputs, columns, n_features, weights)
-    spec = build_spec(flags, n_features=d, columns=names)
+    if n_clusters is None:
+        d, names = _shape(inputs, columns, n_features, weights)
+        spec = build_spec(flags, n_features=d, columns=names)
+    else:
+        _check_sample(inputs, n_features)
+        options: dict[str, Any] = {
+            "columns": columns,
+            "sample_weight": weights,
+            "on_invalid": on_invalid,
+        }
+        spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
     _write(spec, target)
     facts = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     step = next_step("sketch", data or "DATA", "--plan", output, "-o", "day1.sketch")
@@ -77,6 +101,13 @@ def _shape(
         return n_features, columns
     assert columns is not None
     return len(columns), columns
+
+
+def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
+    if n_features is not None:
+        raise click.UsageError("give -k or --n-features, not both: -k takes the columns of DATA.")
+    if not files:
+        raise click.UsageError("-k plans from rows: give DATA, all of it or a sample across it.")
 
 
 def _write(spec: SketchSpec, target: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,12 @@ from sketchshift.cli.spec_options import (
     schema_of,
     spec_options,
 )
+from sketchshift.cli.turnkey_options import (
+    on_invalid_option,
+    refuse_mixture,
+    turnkey_arguments,
+    turnkey_options,
+)
 from sketchshift.features import SketchSpec
 
 __all__ = ["sketch"]
@@ -28,6 +33,7 @@ __all__ = ["sketch"]
 @click.argument("data", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
+@turnkey_options
 @spec_options
 @columns_option
 @click.option("--weights", metavar="COLUMN", help="Column that holds the weights of the rows.")
@@ -43,13 +49,7 @@ __all__ = ["sketch"]
     show_default=True,
     help="Where the features are summed. The bytes do not depend on it.",
 )
-@click.option(
-    "--on-invalid",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    show_default=True,
-    help="Refuse rows with missing or infinite values, or leave them out and count them.",
-)
+@on_invalid_option
 @click.option(
     "--progress/--no-progress",
     default=None,
@@ -62,6 +62,7 @@ def sketch(
     data: tuple[str, ...],
     output: str,
     plan: str | None,
+    n_clusters: int | None,
     columns: tuple[str, ...] | None,
     weights: str | None,
     threads: int | None,
@@ -76,11 +77,12 @@ def sketch(
     DATA is one or more files (.parquet, .csv, .tsv, .arrow, .npy), folders or quoted globs,
     read block by block: memory does not grow with the number of rows. The sketch is the sum
     over all rows of m random Fourier features, in exact integers: the same data gives the
-    same bytes, however it is cut into files.
+    same bytes, however it is cut into files. What is summed, a --plan says, to be shared by
+    sketches that will be merged; -k plans on the way.
 
     Examples
     --------
-      sketchshift sketch points.csv -o day1.sketch --bandwidth 0.3
+      sketchshift sketch points.csv -k 3 -o day1.sketch
       sketchshift sketch 'part-*.parquet' -o day1.sketch --plan plan.json --weights w
 
     Then: `sketchshift inspect day1.sketch`. To join sketches taken on several machines or
@@ -89,15 +91,17 @@ def sketch(
     from sketchshift.cli.progress import reading_progress
     from sketchshift.sketch import sketch as read_once
 
-    _check_flags(plan, flags, flags_given(ctx))
+    _check_flags(ctx)
     files = data_files(data)
     target = check_output(output, files)
-    spec = _spec(plan, flags, files[0], columns, weights)
+    planned: dict[str, Any] = {"spec": None} | turnkey_arguments(ctx)
+    if n_clusters is None:
+        planned = {"spec": _spec(plan, flags, files[0], columns, weights)}
     start = time.perf_counter()
     with reading_progress("Reading", show=progress) as advance:
         result = read_once(
             files,
-            spec,
+            **planned,
             columns=columns,
             sample_weight=weights,
             n_threads=threads,
@@ -115,15 +119,20 @@ def sketch(
     report(pace | sketch_facts(result, size), lines, as_json=as_json)
 
 
-def _check_flags(plan: str | None, flags: dict[str, Any], given: Sequence[str]) -> None:
-    if plan is not None and given:
+def _check_flags(ctx: click.Context) -> None:
+    params = ctx.params
+    if params["plan"] is None:
+        neither = "give -k, the number of clusters, or --plan plan.json, or --bandwidth 0.3."
+        refuse_mixture(ctx, neither=neither)
+        return
+    given = flags_given(ctx)
+    given += ["-k"] * (params["n_clusters"] is not None)
+    given += ["--standardize"] * params["standardize"]
+    if given:
         msg = (
             f"give --plan or the flags of a spec, not both: {', '.join(given)} cannot change "
             "what the plan says. Write another plan with `sketchshift plan`."
         )
-        raise click.UsageError(msg)
-    if plan is None and flags["bandwidth"] is None:
-        msg = "give --plan plan.json, or at least the bandwidth: --bandwidth 0.3."
         raise click.UsageError(msg)
 
 

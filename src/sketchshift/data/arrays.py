@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import RealArray
-from sketchshift.data.blocks import Source, Take, sliced
+from sketchshift.data.blocks import Access, Source, Take, sliced
+from sketchshift.data.places import across_slices
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
 
 __all__ = ["as_array", "check_dtype", "check_shape", "native", "open_array", "open_sparse"]
+
+LARGE_MAP = 2**32  # bytes of a memory map from which on a pass over it is costly
 
 ADVICE = {
     "c": "Pass real and imaginary parts as columns: np.hstack([X.real, X.imag]).",
@@ -47,15 +50,13 @@ def open_array(array: RealArray, request: Request, *, source: str = "array") -> 
     n, d = check_shape(array.shape, source)
     check_dtype(array.dtype, source)
     request.refuse_names(f"the {source}")
-    weights = request.weights_of(n, f"the {source}")
-    read = partial(
-        sliced,
-        _rows_of(array),
-        n,
-        request.rows_for(d),
-        weights=None if weights is None else weights.__getitem__,
-        source=source,
-    )
+    given = request.weights_of(n, f"the {source}")
+    weights = None if given is None else given.__getitem__
+    take = _rows_of(array)
+    read = partial(sliced, take, n, request.rows_for(d), weights=weights, source=source)
+    if isinstance(array, np.memmap) and array.nbytes > LARGE_MAP:
+        across = across_slices(take, n, weights=weights, source=source)
+        return Source(None, d, n, read, Access.DISK, array.nbytes, across)
     return Source(None, d, n, read)
 
 

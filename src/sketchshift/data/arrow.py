@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from sketchshift.data.batches import batch_blocks, fields_of, share_of
-from sketchshift.data.blocks import Block, Source, once, reading
+from sketchshift.data.blocks import Access, Block, Source, once, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
@@ -77,7 +77,7 @@ def _open_stream(reader: Any, request: Request) -> Source:
     choice = choose(fields_of(reader.schema), request, "the stream")
     d = len(choice.columns)
     read = once(_named("the stream", reader, choice, request.rows_for(d)), "an Arrow stream")
-    return Source(choice.columns, d, None, read)
+    return Source(choice.columns, d, None, read, Access.ONCE)
 
 
 def _open_dataset(dataset: Any, request: Request) -> Source:
@@ -94,7 +94,7 @@ def _open_dataset(dataset: Any, request: Request) -> Source:
         )
         return _named("dataset", batches, choice, rows)
 
-    return Source(choice.columns, d, None, read)
+    return Source(choice.columns, d, None, read, Access.DISK)
 
 
 def _named(where: str, batches: Iterable[Any], choice: Choice, rows: int) -> Iterator[Block]:

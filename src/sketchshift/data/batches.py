@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data.blocks import Block, spans
 from sketchshift.data.columns import Choice, Field
 
-__all__ = ["batch_blocks", "fields_of", "holds_numbers", "share_of", "stack"]
+__all__ = ["batch_blocks", "fields_of", "holds_numbers", "picked_blocks", "share_of", "stack"]
 
 
 def batch_blocks(
@@ -62,6 +62,44 @@ def batch_blocks(
             values = stack([piece.column(name) for name in choice.columns])
             yield Block(values, w, source, first, done(after))
             first = after
+
+
+def picked_blocks(
+    batches: Iterable[Any], positions: IntArray, choice: Choice, *, source: str, first_row: int
+) -> Iterator[Block]:
+    """Single rows from a stream of record batches, as far as that has to be read.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Taken one at a time, up to the last position.
+    positions : array of int
+        Rows to pick, ascending, counted from the start of the stream.
+    choice : Choice
+        Columns to stack, and the column of weights.
+    source : str
+        Name for messages.
+    first_row : int
+        Number of the stream's first row within ``source``.
+
+    Yields
+    ------
+    block : Block
+        One row.
+    """
+    first = 0
+    for batch in batches:
+        until = np.searchsorted(positions, first + batch.num_rows)
+        here, positions = positions[:until] - first, positions[until:]
+        picked = batch.take(pa.array(here))
+        for block in batch_blocks([picked], choice, max(len(here), 1), source=source):
+            for i, row in enumerate(here):
+                weights = None if block.weights is None else block.weights[i : i + 1]
+                at = first_row + first + int(row)
+                yield Block(block.values[i : i + 1], weights, source, at)
+        first += batch.num_rows
+        if not len(positions):
+            return
 
 
 def stack(columns: Sequence[Any]) -> RealArray:

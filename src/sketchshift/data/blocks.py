@@ -13,14 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias
 
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.errors import DataError
 
-__all__ = ["Block", "Source", "Take", "once", "reading", "sliced", "spans"]
+__all__ = ["Access", "Across", "Block", "Source", "Take", "once", "reading", "sliced", "spans"]
 
 Take: TypeAlias = Callable[[slice], RealArray]
+
+
+class Access(Enum):
+    """What another look at the rows costs."""
+
+    MEMORY = "a pass over them is cheap"
+    DISK = "a pass may take long"
+    ONCE = "there is no second pass"
 
 
 @dataclass(frozen=True)
@@ -67,15 +76,29 @@ class Source:
         Number of rows in all, where that is cheap to know.
     read : callable
         Starts a new pass and returns its blocks.
+    access : Access
+        What another pass costs.
+    n_bytes : int, optional
+        Size on disk, where that is known.
+    across : callable, optional
+        ``across(n_rows, n_places, seed)`` gives about so many rows from all along the data
+        without reading all of it: blocks of a few rows each, from no more than so many places
+        where a place is costly to reach.
     """
 
     columns: tuple[str, ...] | None
     n_features: int
     n_rows: int | None
     read: Callable[[], Iterator[Block]] = field(repr=False)
+    access: Access = Access.MEMORY
+    n_bytes: int | None = None
+    across: Across | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
         return self.read()
+
+
+Across: TypeAlias = Callable[[int, int, int], Iterator[Block]]
 
 
 def spans(n: int, rows: int) -> Iterator[slice]:

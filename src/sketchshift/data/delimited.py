@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from sketchshift.data.batches import batch_blocks, fields_of
-from sketchshift.data.blocks import Block, Source, reading
+from sketchshift.data.blocks import Access, Block, Source, reading
 from sketchshift.data.columns import Choice, Field, choose
 from sketchshift.data.delimited_faults import explain, parses
+from sketchshift.data.delimited_places import lines_across
 from sketchshift.data.delimited_reader import is_gzipped, open_text
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
@@ -57,7 +58,12 @@ def open_delimited(path: Path, request: Request) -> Source:
     types = {name: _read_as(head.schema.field(name).type) for name in choice.names}
     d, size = len(choice.columns), max(READ_BYTES, 2 * sniffed)
     rows = request.rows_for(d)
-    return Source(choice.columns, d, None, lambda: _read(path, choice, types, size, rows))
+
+    def read() -> Iterator[Block]:
+        return _read(path, choice, types, size, rows)
+
+    across = None if is_gzipped(path) else lines_across(path, choice, types, read)
+    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size, across)
 
 
 def _read(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 
-__all__ = ["is_gzipped", "open_text"]
+__all__ = ["is_gzipped", "open_text", "parse_text"]
 
 
 def open_text(
@@ -25,22 +25,31 @@ def open_text(
     """
     raw = pa.OSFile(str(path))
     text = pa.CompressedInputStream(raw, "gzip") if is_gzipped(path) else raw
-    reader = csv.open_csv(
-        text,
-        read_options=csv.ReadOptions(block_size=size, use_threads=on_ragged is None),
-        parse_options=csv.ParseOptions(
-            delimiter="\t" if ".tsv" in path.name.lower() else ",",
-            newlines_in_values=True,
-            invalid_row_handler=on_ragged,
-        ),
-        convert_options=csv.ConvertOptions(
-            include_columns=list(types),
-            column_types=dict(types),
-            strings_can_be_null=True,
-            check_utf8=False,
-        ),
+    read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None)
+    return csv.open_csv(text, read, *_options(path, types, on_ragged)), raw
+
+
+def parse_text(path: Path, text: bytes, types: Mapping[str, Any]) -> Any:
+    """A table of a few lines of the file at ``path``, the header among them."""
+    read = csv.ReadOptions(block_size=max(len(text), 1), use_threads=False)
+    return csv.read_csv(pa.BufferReader(text), read, *_options(path, types, None))
+
+
+def _options(
+    path: Path, types: Mapping[str, Any], on_ragged: Callable[[Any], str] | None
+) -> tuple[Any, Any]:
+    parse = csv.ParseOptions(
+        delimiter="\t" if ".tsv" in path.name.lower() else ",",
+        newlines_in_values=True,
+        invalid_row_handler=on_ragged,
     )
-    return reader, raw
+    convert = csv.ConvertOptions(
+        include_columns=list(types),
+        column_types=dict(types),
+        strings_can_be_null=True,
+        check_utf8=False,
+    )
+    return parse, convert
 
 
 def is_gzipped(path: Path) -> bool:

@@ -8,13 +8,14 @@ first block is asked for. Knows no format: see ``parquet``, ``delimited``, ``ipc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from sketchshift.data.blocks import Block, Source
+from sketchshift.data.blocks import Access, Block, Source
+from sketchshift.data.places import by_position, share_out
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
 
@@ -51,12 +52,17 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     sizes = [file.stat().st_size for file in files]
     counts = [source.n_rows for source in opened]
     known = [count for count in counts if count is not None]
-    return Source(
-        first.columns,
-        first.n_features,
-        sum(known) if len(known) == len(counts) else None,
-        lambda: _read(opened, sizes),
-    )
+    n_rows = sum(known) if len(known) == len(counts) else None
+
+    def read() -> Iterator[Block]:
+        return _read(opened, sizes)
+
+    def across(n_rows_wanted: int, n_places: int, seed: int) -> Iterator[Block]:
+        shares = share_out(sizes if n_rows is None else known, n_rows_wanted, n_places, seed)
+        return _read_across(opened, shares, seed)
+
+    d, n_bytes = first.n_features, sum(sizes)
+    return Source(first.columns, d, n_rows, read, Access.DISK, n_bytes, across)
 
 
 def _refuse_twice(files: Sequence[Path]) -> None:
@@ -191,3 +197,12 @@ def _read(opened: Sequence[Source], sizes: Sequence[int]) -> Iterator[Block]:
             share = 1.0 if block.done is None else block.done
             yield replace(block, done=(before + share * size) / total)
         before += size
+
+
+def _read_across(
+    opened: Sequence[Source], shares: Iterable[tuple[int, int, int]], seed: int
+) -> Iterator[Block]:
+    for part, n_rows, n_places in shares:
+        source = opened[part]
+        across = source.across or by_position(source.read)
+        yield from across(n_rows, n_places, seed + part)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data.batches import batch_blocks, fields_of
-from sketchshift.data.blocks import Block, Source, reading
+from sketchshift.data.batches import batch_blocks, fields_of, picked_blocks
+from sketchshift.data.blocks import Access, Block, Source, reading
 from sketchshift.data.columns import Choice, choose
+from sketchshift.data.places import share_out, spread
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
 
@@ -69,7 +70,25 @@ def _open_file(path: Path, request: Request) -> Source:
 
             yield from batch_blocks(batches(), choice, rows, source=where, done=done)
 
-    return Source(choice.columns, d, None, read)
+    def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
+        with reading(where, pa.ArrowException):
+            chosen = spread(n_places, n_batches, seed).tolist()
+            yield from _read_across(path, choice, _only(schema, choice), chosen, n_rows, seed)
+
+    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size, across)
+
+
+def _read_across(
+    path: Path, choice: Choice, options: Any, chosen: Sequence[int], n_rows: int, seed: int
+) -> Iterator[Block]:
+    """Rows all along the chosen record batches, as many as their sizes ask for."""
+    sizes = [_batch(path, options, i).num_rows for i in chosen]
+    for part, n, _ in share_out(sizes, n_rows, len(chosen), seed):
+        i = chosen[part]
+        where = f"record batch {i} of {path}"
+        batches = [_batch(path, options, i)]
+        positions = spread(n, sizes[part], seed + i)
+        yield from picked_blocks(batches, positions, choice, source=where, first_row=0)
 
 
 def _batch(path: Path, options: Any, i: int) -> Any:
@@ -99,7 +118,7 @@ def _open_stream(path: Path, request: Request) -> Source:
 
             yield from batch_blocks(reader, choice, rows, source=where, done=done)
 
-    return Source(choice.columns, d, None, read)
+    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size)
 
 
 def _only(schema: Any, choice: Choice) -> Any:

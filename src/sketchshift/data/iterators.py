@@ -13,7 +13,7 @@ from itertools import chain
 from os import PathLike
 from typing import Any
 
-from sketchshift.data.blocks import Block, Source, once
+from sketchshift.data.blocks import Access, Block, Source, once
 from sketchshift.data.memory import open_in_memory
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
@@ -43,12 +43,12 @@ def open_iterator(items: Iterable[Any], request: Request) -> Source:
     except StopIteration:
         msg = "there are no rows: the iterator of blocks yielded nothing."
         raise DataError(msg) from None
-    opened = _open_item(first, 0, request)
+    opened = replace(_open_item(first, 0, request), n_rows=None, n_bytes=None, across=None)
 
     if isinstance(items, Sequence):
-        return replace(opened, n_rows=None, read=lambda: _read(iter(items), opened, request))
+        return replace(opened, read=lambda: _read(iter(items), opened, request))
     blocks = _read(chain([first], iterator), opened, request)
-    return replace(opened, n_rows=None, read=once(blocks, "an iterator of blocks"))
+    return replace(opened, read=once(blocks, "an iterator of blocks"), access=Access.ONCE)
 
 
 def _read(items: Iterator[Any], first: Source, request: Request) -> Iterator[Block]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from sketchshift._typing import RealArray
 from sketchshift.data.arrays import check_dtype, check_shape, native
-from sketchshift.data.blocks import Source, Take, reading, sliced
+from sketchshift.data.blocks import Access, Source, Take, reading, sliced
+from sketchshift.data.places import across_slices
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
 
@@ -42,7 +43,9 @@ def open_npy(path: Path, request: Request) -> Source:
     check_dtype(whole.dtype, where)
     request.refuse_names(where)
     take = _windows(path, whole) if whole.flags.c_contiguous else _slices(path)
-    return Source(None, d, n, partial(sliced, take, n, request.rows_for(d), source=where))
+    read = partial(sliced, take, n, request.rows_for(d), source=where)
+    across = across_slices(take, n, source=where)
+    return Source(None, d, n, read, Access.DISK, whole.nbytes, across)
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:

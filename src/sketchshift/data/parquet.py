@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchshift.data.batches import batch_blocks, fields_of, share_of
-from sketchshift.data.blocks import Block, Source, reading
+from sketchshift.data.batches import batch_blocks, fields_of, picked_blocks, share_of
+from sketchshift.data.blocks import Access, Block, Source, reading
 from sketchshift.data.columns import Choice, choose
+from sketchshift.data.places import share_out, spread
 from sketchshift.data.request import Request
 
 __all__ = ["open_parquet"]
@@ -37,10 +38,18 @@ def open_parquet(path: Path, request: Request) -> Source:
     """
     where = str(path)
     with reading(where, pa.ArrowException), _open(path) as file:
-        fields, n = fields_of(file.schema_arrow), file.metadata.num_rows
+        fields, footer = fields_of(file.schema_arrow), file.metadata
     choice = choose(fields, request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
-    return Source(choice.columns, d, n, lambda: _read(path, choice, rows, n))
+    n, sizes = footer.num_rows, _group_sizes(footer)
+
+    def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
+        return _read_across(path, choice, sizes, share_out(sizes, n_rows, n_places, seed), seed)
+
+    def read() -> Iterator[Block]:
+        return _read(path, choice, rows, n)
+
+    return Source(choice.columns, d, n, read, Access.DISK, path.stat().st_size, across)
 
 
 def _open(path: Path) -> Any:
@@ -53,3 +62,24 @@ def _read(path: Path, choice: Choice, rows: int, n: int) -> Iterator[Block]:
     with reading(where, pa.ArrowException), _open(path) as file:
         batches = file.iter_batches(batch_size=rows, columns=choice.names)
         yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))
+
+
+def _group_sizes(footer: Any) -> list[int]:
+    return [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+
+
+def _read_across(
+    path: Path,
+    choice: Choice,
+    sizes: Sequence[int],
+    shares: Iterable[tuple[int, int, int]],
+    seed: int,
+) -> Iterator[Block]:
+    """Rows all along the row groups chosen; a group is decoded up to its last row picked."""
+    where = str(path)
+    with reading(where, pa.ArrowException), _open(path) as file:
+        for group, n_rows, _ in shares:
+            positions = spread(n_rows, sizes[group], seed + group)
+            batches = file.iter_batches(row_groups=[group], columns=choice.names)
+            first = sum(sizes[:group])
+            yield from picked_blocks(batches, positions, choice, source=where, first_row=first)

@@ -10,7 +10,10 @@ from sketchshift._typing import FloatArray, IntArray
 
 __all__ = ["Cells", "weighted_kmeans"]
 
+SUBSET, SUBSET_PER_CELL = 3_000, 40  # points that starts are run on, at least
+FINALISTS = 3
 SWAPS, CANDIDATES, FAILURES = 60, 30, 3
+LLOYD_STEPS = 2  # between swaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ def weighted_kmeans(
     Parameters
     ----------
     points : array of shape (n, d)
-        At least k.
+        At least k, in an order of which every part is like the whole.
     weights : array of shape (n,)
         Not negative.
     k : int
@@ -55,7 +58,8 @@ def weighted_kmeans(
     seed : int
         Of the starts.
     n_init : int
-        Number of starts, by greedy k-means++.
+        Number of starts, by greedy k-means++. They are run on some of the points; the best
+        three go on with all.
     max_iterations : int
         Of Lloyd's algorithm.
     swaps : bool
@@ -66,22 +70,45 @@ def weighted_kmeans(
     cells : Cells
         O(n k d) an iteration.
     """
+    state = int(seed % 2**32)
+    step = max(1, len(points) // max(SUBSET, SUBSET_PER_CELL * k)) if n_init > 1 else 1
+    some, shares = points[::step], weights[::step]
+    starts = [
+        _lloyd(some, shares, k, max_iterations, "k-means++", (state + i) % 2**32)
+        for i in range(n_init)
+    ]
+    starts = sorted(starts, key=lambda cells: cells.inertia)[:FINALISTS]
+    if step > 1:
+        starts = [_lloyd(points, weights, k, max_iterations, s.centers) for s in starts]
+    found = min(starts, key=lambda cells: cells.inertia)
+    if swaps and k > 1:
+        centers = _swap(points, weights, found.centers.copy(), state)
+        again = _lloyd(points, weights, k, max_iterations, centers)
+        found = min(found, again, key=lambda cells: cells.inertia)
+    return found
+
+
+def _lloyd(
+    points: FloatArray,
+    weights: FloatArray,
+    k: int,
+    max_iterations: int,
+    init: FloatArray | str,
+    seed: int = 0,
+) -> Cells:
     from sklearn.cluster import KMeans
 
-    state = int(seed % 2**32)
-    found = KMeans(k, n_init=n_init, max_iter=max_iterations, random_state=state)
+    found = KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
     found.fit(points, sample_weight=weights)
-    if swaps and k > 1:
-        start = _swap(points, weights, found.cluster_centers_.copy(), state)
-        again = KMeans(k, init=start, n_init=1, max_iter=max_iterations)
-        again.fit(points, sample_weight=weights)
-        if again.inertia_ < found.inertia_:
-            found = again
     return Cells(found.cluster_centers_, found.labels_.astype(np.int64), float(found.inertia_))
 
 
 def _swap(points: FloatArray, weights: FloatArray, centers: FloatArray, seed: int) -> FloatArray:
-    """Put centers where they gain most, and take away those that are missed least."""
+    """Exchange a center for a point as long as one of the candidates makes that worth while.
+
+    Candidates are drawn by their share of the inertia (Lattanzi and Sohler 2019). A round is
+    O(n (k + candidates) d), and exact for every pair of a candidate and a center.
+    """
     rng = np.random.Generator(np.random.Philox(seed))
     distances = _squared_distances(points, centers)
     failures = 0
@@ -93,18 +120,20 @@ def _swap(points: FloatArray, weights: FloatArray, centers: FloatArray, seed: in
             break
         drawn = rng.choice(len(points), CANDIDATES, p=shares / shares.sum())
         to_new = _squared_distances(points, points[drawn])
-        gains = weights @ np.maximum(nearest[:, None] - to_new, 0.0)
-        new = int(gains.argmax())
-        left = np.minimum(second, to_new[:, new]) - np.minimum(nearest, to_new[:, new])
-        losses = np.bincount(labels, weights * left, minlength=len(centers))
-        out = int(losses.argmin())
-        if losses[out] >= gains[new] * (1.0 - 1e-6):
+        kept = np.minimum(nearest[:, None], to_new)
+        gains = weights @ (nearest[:, None] - kept)
+        missed = weights[:, None] * (np.minimum(second[:, None], to_new) - kept)
+        members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
+        net = gains - members @ missed  # (k, candidates)
+        out, new = np.unravel_index(int(net.argmax()), net.shape)
+        if net[out, new] <= 1e-6 * shares.sum():
             failures += 1
             continue
         failures = 0
         distances[:, out] = to_new[:, new]
-        centers = _means(points, weights, distances.argmin(axis=1), centers)
-        distances = _squared_distances(points, centers)
+        for _ in range(LLOYD_STEPS):
+            centers = _means(points, weights, distances.argmin(axis=1), centers)
+            distances = _squared_distances(points, centers)
     return centers
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from sketchshift.sketch.bandwidth import bandwidth
+from sketchshift.sketch.one_pass import sketch
+from sketchshift.sketch.plan import plan
 from sketchshift.sketch.sketch import Sketch, load
-from sketchshift.sketch.sketcher import Sketcher, sketch
+from sketchshift.sketch.sketcher import Sketcher
 
-__all__ = ["Sketch", "Sketcher", "load", "sketch"]
+__all__ = ["Sketch", "Sketcher", "bandwidth", "load", "plan", "sketch"]

@@ -9,7 +9,7 @@ from sketchshift.data import Block
 from sketchshift.errors import InvalidRowsError
 from sketchshift.features import SketchSpec
 
-__all__ = ["split_invalid"]
+__all__ = ["not_finite", "split_invalid"]
 
 _SHOWN = 5
 
@@ -44,29 +44,31 @@ def split_invalid(
         )
         raise InvalidRowsError(msg)
     if not skip:
-        raise InvalidRowsError(_not_finite(X, is_finite, block.source, offset, columns))
+        raise not_finite(X, is_finite, block.source, offset, columns)
     return np.flatnonzero(is_valid)
 
 
-def _not_finite(
+def not_finite(
     X: RealArray,
     is_finite: BoolArray,
     source: str,
     offset: int,
     columns: tuple[str, ...] | None,
-) -> str:
+) -> InvalidRowsError:
+    """The exception that names the rows of X that are not finite; X[0] is row ``offset``."""
     bad = np.flatnonzero(~is_finite)
     k = int(np.argmax(~np.isfinite(X[bad[0]])))
     named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
     more = (
         f" and {len(bad) - _SHOWN} more of the {len(X)} rows around it" if len(bad) > _SHOWN else ""
     )
-    return (
+    msg = (
         f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
         f"{source} has {X[bad[0], k]} in {_name(k, columns)} (such rows: {named}{more}; the first "
         'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
         "(--on-invalid skip)."
     )
+    return InvalidRowsError(msg)
 
 
 def _name(k: int, columns: tuple[str, ...] | None) -> str:

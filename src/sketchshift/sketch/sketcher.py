@@ -1,4 +1,4 @@
-"""One pass over any data: the sketcher that takes rows in, and the function around it.
+"""One pass over any data: the sketcher that takes rows in, and out again.
 
 Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody. Threads share
 nothing: each has totals of its own, and integers add up to the same in any order.
@@ -24,10 +24,7 @@ from sketchshift.sketch.rows import RowAdder, make_accumulator
 from sketchshift.sketch.sketch import Sketch, check_removal
 from sketchshift.sketch.totals import Totals
 
-__all__ = ["Progress", "Sketcher", "sketch"]
-
-LEAST_WEIGHT = 2.0**-12
-"""Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
+__all__ = ["Progress", "Sketcher"]
 
 Progress = Callable[[int, float | None], None]
 """Called with the rows of a block just read and the share of the input read so far."""
@@ -173,71 +170,6 @@ class Sketcher:
         return totals
 
 
-def sketch(
-    data: Any,
-    spec: SketchSpec,
-    *,
-    columns: Sequence[str] | None = None,
-    sample_weight: Any = None,
-    n_threads: int | None = None,
-    on_invalid: str = "raise",
-    kernel: str = "auto",
-    progress: Progress | None = None,
-) -> Sketch:
-    """Read data once and give its sketch.
-
-    Parameters
-    ----------
-    data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
-        NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
-        tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
-        .csv.gz, .arrow, .npy), folders and globs of them, or an iterator of such blocks.
-    spec : SketchSpec
-        What is summed. If it names columns, sources with names are read by them.
-    columns : sequence of str or None
-        Columns to read, by name; None takes the spec's, or all.
-    sample_weight : array of shape (n,), str or None
-        Weights, or the name of the column that holds them, of order 1: they count in steps of
-        2**-22.
-    n_threads : int or None
-        None takes the processors this process may use. The bytes do not depend on it.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity.
-    kernel : {"auto", "cpu", "reference"}
-        Where the sums are computed.
-    progress : callable or None
-        Called as ``progress(n_rows, share_read)`` after each block.
-
-    Returns
-    -------
-    sketch : Sketch
-        O(N m d) time, or O(N m log d) with structured frequencies; memory does not grow
-        with N.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchshift as ss
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> spec = ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5)
-    >>> ss.sketch(X, spec).count
-    1000
-    """
-    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
-    result = sketcher.sketch()
-    if result.count == 0:
-        left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
-        raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
-    if sample_weight is not None and result.total_weight < result.count * LEAST_WEIGHT:
-        msg = (
-            f"the weights are too small for the integers: {result.count} rows have weight "
-            f"{result.total_weight:.3g} in all. Multiply the weights by a constant, so that a "
-            "typical one is 1 (and leave rows of weight 0 out)."
-        )
-        raise DataError(msg)
-    return result
-
-
 def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -257,6 +189,8 @@ def _open(
             "`columns` out, or make a spec for these columns."
         )
         raise DataError(msg)
+    if isinstance(data, Source):
+        return data
     return open_source(data, columns=columns, default_columns=names, weights=sample_weight)
 
 

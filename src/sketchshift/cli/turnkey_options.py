@@ -1,0 +1,86 @@
+"""The flags of a turnkey plan, shared by ``plan`` and ``sketch``.
+
+With ``-k`` the bandwidths and the rest come from the data; without it, from the flags of a
+spec. One spec comes from one place: other combinations are misuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from sketchshift.cli.spec_options import flags_given
+
+__all__ = ["on_invalid_option", "refuse_mixture", "turnkey_arguments", "turnkey_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WITH_K = ("--sketch-size", "--seed")
+
+
+def turnkey_options(function: F) -> F:
+    """Add ``-k`` and ``--standardize``."""
+    n_clusters = click.option(
+        "-k",
+        "--n-clusters",
+        type=click.IntRange(1, 100_000),
+        help="Plan from the data, for k clusters or fewer: nothing else to choose. m is 10·k·d "
+        "unless given.",
+    )
+    standardize = click.option(
+        "--standardize", is_flag=True, help="With -k: a scale for each column, if units differ."
+    )
+    return n_clusters(standardize(function))
+
+
+def on_invalid_option(function: F) -> F:
+    """Add ``--on-invalid``."""
+    return click.option(
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="Refuse rows with missing or infinite values, or leave them out and count them.",
+    )(function)
+
+
+def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
+    """Refuse a spec from two places, or from none.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of a command with the flags of a spec and those of this module.
+    neither : str
+        What to say when there is neither ``-k`` nor ``--bandwidth``.
+    """
+    params = ctx.params
+    if params["n_clusters"] is not None:
+        _refuse_beside("-k", [flag for flag in flags_given(ctx) if flag not in _WITH_K])
+    elif params["standardize"]:
+        raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
+    elif params["bandwidth"] is None:
+        raise click.UsageError(neither)
+
+
+def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
+    """Arguments of :func:`sketchshift.plan` that were typed."""
+    params = ctx.params
+    is_given = "--sketch-size" in flags_given(ctx)
+    return {
+        "n_clusters": params["n_clusters"],
+        "sketch_size": params["sketch_size"] if is_given else None,
+        "seed": params["seed"],
+        "standardize": params["standardize"],
+    }
+
+
+def _refuse_beside(first: str, others: Sequence[str]) -> None:
+    if others:
+        msg = (
+            f"give {first} or {', '.join(others)}, not both: {first} takes them from the data. "
+            "Beside it go --sketch-size, --seed, --columns, --weights and --standardize."
+        )
+        raise click.UsageError(msg)

@@ -1,0 +1,96 @@
+"""Lines of a text table from all along the file, found by seeking.
+
+A seek lands inside a line, or inside a quoted cell of several lines: what follows the next
+line end is parsed by itself, and left out if that fails. Where much fails, the file is read
+from start to end instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from sketchshift.data.batches import batch_blocks
+from sketchshift.data.blocks import Across, Block, reading
+from sketchshift.data.columns import Choice
+from sketchshift.data.delimited_reader import parse_text
+from sketchshift.data.places import SEEKS, by_position, spread
+
+__all__ = ["lines_across"]
+
+LONGEST_LINE = 2**20  # bytes looked at for the end of a line
+
+
+def lines_across(
+    path: Path, choice: Choice, types: Mapping[str, Any], read: Callable[[], Iterable[Block]]
+) -> Across:
+    """Rows of a text file that can be sought in.
+
+    Parameters
+    ----------
+    path : Path
+        Not compressed.
+    choice : Choice
+        Columns to stack, and the column of weights.
+    types : mapping
+        Arrow types of the columns to convert.
+    read : callable
+        Starts a pass over the whole file, if all else fails.
+
+    Returns
+    -------
+    across : callable
+        As :class:`~sketchshift.data.Source` has it; up to 1000 seeks, however many places
+        are asked for. Lines that follow long ones are a little more likely to be drawn.
+    """
+
+    def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
+        with reading(str(path), pa.ArrowException):
+            blocks = list(_read_across(path, choice, types, n_rows, seed))
+            if 2 * sum(len(block.values) for block in blocks) >= n_rows:
+                yield from blocks
+            else:
+                yield from by_position(read)(n_rows, n_places, seed)
+
+    return across
+
+
+def _read_across(
+    path: Path, choice: Choice, types: Mapping[str, Any], n_rows: int, seed: int
+) -> Iterator[Block]:
+    run = -(-n_rows // SEEKS)
+    with path.open("rb") as file:
+        header = _header(file)
+        body, size = file.tell(), path.stat().st_size
+        for offset in spread(-(-n_rows // run), max(size - body, 0), seed).tolist():
+            text = _lines(file, body + offset, run)
+            try:
+                table = parse_text(path, header + text, types)
+            except pa.ArrowInvalid:  # the middle of a quoted cell, most likely
+                continue
+            where = f"{path}, counted from byte {body + offset},"
+            yield from batch_blocks(table.to_batches(), choice, run, source=where)
+
+
+def _header(file: IO[bytes]) -> bytes:
+    """The first line, or lines where a name in quotes goes on; the file stands behind it."""
+    header = file.readline(LONGEST_LINE)
+    while header.count(b'"') % 2 and len(header) < LONGEST_LINE:
+        line = file.readline(LONGEST_LINE)
+        if not line:
+            break
+        header += line
+    return header
+
+
+def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
+    """Up to n whole lines behind a place, without those that quotes show to be in pieces."""
+    file.seek(offset - 1)  # a line that starts right here is whole
+    file.readline(LONGEST_LINE)
+    lines = (file.readline(LONGEST_LINE) for _ in range(2 * n + 8))
+    whole = (line for line in lines if line.strip() and line.count(b'"') % 2 == 0)
+    return b"".join(islice(whole, n))

@@ -1,0 +1,225 @@
+"""A spec from a few rows: normalisation, tilt and bandwidths that suit k clusters.
+
+Takes rows that somebody else drew; hands a :class:`~sketchshift.SketchSpec`. Every number
+is rounded to six digits of what it measures, so that a plan is short to read and the last
+bits of a sum, which differ between machines, do not reach the fingerprint.
+
+Symbols
+-------
+n, d, k   rows of the sample, columns, clusters
+mu0, r0   mean and root of the total variance of the sample
+x'        (x - mu0) / r0: the total variance of x' is 1
+rq        root of the total variance of x' under the tilt
+rw        radius of a cluster of x'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift._validation import check_flag, check_integer
+from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
+from sketchshift.features.cluster_radius import cluster_radius
+from sketchshift.features.spec import SketchSpec
+from sketchshift.features.tilt import Tilt
+from sketchshift.kernels import MOMENT_BITS
+
+__all__ = ["MAX_CLUSTERS", "plan_rows"]
+
+CAP = 64.0  # of the tilt
+LOW = 0.3  # lowest bandwidth, in rw sqrt(rq)
+HIGH = 0.8  # highest bandwidth, in k^(-1/d) rq
+LEAST = 1e-4  # no bandwidth below it: clusters that small are points
+MARGIN = 30.0  # the rest of the data is expected within this many times the farthest row
+RANGE = 3.0  # the highest bandwidth is at least this many times the lowest
+FAR_SHARE = 0.15  # of the frequencies see beyond the highest bandwidth
+FREQUENCIES = 10  # for each cluster and column
+FEWEST_FREQUENCIES = 50
+MAX_CLUSTERS = 100_000
+
+UNEVEN = 100.0  # ratio of standard deviations that looks like different units
+FEWEST_FOR_HINT = 10  # of fewer rows, such a ratio may be chance
+CONSTANT = 1e-13  # a standard deviation below this share of the largest value is rounding
+LIMIT = 1e140  # a spec reaches 1e150
+DIGITS = 6
+
+
+def plan_rows(
+    rows: FloatArray,
+    n_clusters: int,
+    *,
+    weights: FloatArray | None = None,
+    sketch_size: int | None = None,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    standardize: bool = False,
+    bounds: tuple[FloatArray, FloatArray] | None = None,
+) -> SketchSpec:
+    r"""The spec for data that looks like these rows.
+
+    .. math::
+
+        x' = \frac{x - \mu_0}{r_0}, \quad
+        t(x) = \min(64, \tfrac12 + \tfrac12 |x'|^2), \quad
+        \mathrm{bandwidth} \in [\,0.3\, r_w \sqrt{r_q},\; 0.8\, k^{-1/d}\, r_q\,]
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The sample: finite numbers, n >= 1. The result depends on their order in the last
+        bits of sums, and on the start of a k-means.
+    n_clusters : int
+        Number k of clusters the sketch should serve, or the largest one.
+    weights : array of shape (n,), optional
+        Positive weights of the rows.
+    sketch_size : int, optional
+        Number m of frequencies; None takes 10 k d, at least 50.
+    seed : int, default=0
+        Of the frequencies.
+    columns : sequence of str, optional
+        Names of the columns.
+    standardize : bool, default=False
+        Give every column a scale of its own, instead of one for all.
+    bounds : pair of arrays of shape (d,), optional
+        Least and largest values of the columns, where more rows are known than these.
+
+    Returns
+    -------
+    spec : SketchSpec
+        Center, scale, tilt and bandwidths are set. The cost is that of a k-means of the
+        rows, O(n k d) an iteration.
+    """
+    k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+    n, d = rows.shape
+    m = max(FREQUENCIES * k * d, FEWEST_FREQUENCIES)
+    shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    center, deviations = _moments(rows, shares, columns)
+    check_flag("plan", "standardize", standardize)
+    scale = _scale(center, deviations, n, standardize=standardize)
+    if not standardize and n >= FEWEST_FOR_HINT:
+        _hint_at_units(deviations, columns)
+    center = _rounded_center(center, scale)
+    normalised = (rows - center) / scale
+    return SketchSpec(
+        n_features=d,
+        sketch_size=m if sketch_size is None else sketch_size,
+        bandwidth=_bandwidths(normalised, shares, k, _farthest(normalised, center, scale, bounds)),
+        seed=seed,
+        columns=None if columns is None else tuple(columns),
+        center=tuple(center.tolist()),
+        scale=tuple(scale.tolist()) if standardize else float(scale[0]),
+        tilt=Tilt(radius=1.0, cap=CAP),
+        far_share=FAR_SHARE,
+    )
+
+
+def _moments(
+    rows: FloatArray, shares: FloatArray, columns: Sequence[str] | None
+) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of the columns; 0 for constant ones."""
+    largest = np.abs(rows).max(axis=0)
+    if largest.max() > LIMIT:
+        j = int(np.argmax(largest))
+        msg = (
+            f"cannot plan for numbers as large as {largest[j]:.3g} in {_name(j, columns)}: a spec "
+            f"reaches {LIMIT:g}. Divide the column by a constant."
+        )
+        raise DataError(msg)
+    center = _mean(rows, shares)
+    unit = max(float(np.abs(rows - center).max()), np.finfo(np.float64).tiny)
+    deviations = np.sqrt(_mean(np.square((rows - center) / unit), shares)) * unit
+    deviations[deviations <= CONSTANT * largest] = 0.0
+    if 0.0 < deviations.max() < 1.0 / LIMIT:
+        msg = (
+            f"cannot plan for columns that vary by {deviations.max():.3g} at most: a spec reaches "
+            f"down to {1 / LIMIT:g}. Multiply the columns by a constant."
+        )
+        raise DataError(msg)
+    return center, deviations
+
+
+def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: bool) -> FloatArray:
+    """What divides each column, so that the total variance is 1; shape (d,)."""
+    varies = deviations > 0.0
+    if not varies.any():
+        if n > 1:
+            msg = (
+                f"all {n} rows of the sample are equal, so nothing is known about distances. "
+                "If not all of the data is like that, plan on a sample across it."
+            )
+            warn(msg, PlanWarning)
+        size = float(np.abs(center).max())
+        return np.full(len(center), _rounded(size) if size > 1.0 / LIMIT else 1.0)
+    if standardize:
+        widths = np.where(varies, deviations, 1.0) * math.sqrt(varies.sum())
+        return np.array([_rounded(width) for width in widths])
+    return np.full(len(center), _rounded(math.sqrt(np.square(deviations).sum())))
+
+
+def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> None:
+    wide = int(np.argmax(deviations))
+    narrow = int(np.argmin(np.where(deviations > 0.0, deviations, np.inf)))
+    if deviations[wide] >= UNEVEN * deviations[narrow] > 0.0:
+        msg = (
+            f"{_name(wide, columns)} varies by {deviations[wide]:.3g} and {_name(narrow, columns)} "
+            f"by {deviations[narrow]:.3g}: distances hardly see the latter. If their units differ, "
+            "pass standardize=True (--standardize)."
+        )
+        warn(msg, ScaleHint)
+
+
+def _bandwidths(
+    normalised: FloatArray, shares: FloatArray, k: int, farthest: float
+) -> tuple[float, float]:
+    """Lowest and highest bandwidth, in the units of x'."""
+    d = normalised.shape[1]
+    squared_norms = np.square(normalised).sum(axis=1)
+    tilted = shares * Tilt(radius=1.0, cap=CAP)(squared_norms)
+    tilted /= tilted.sum()
+    rq = math.sqrt(_mean(np.square(normalised - _mean(normalised, tilted)), tilted).sum()) or 1.0
+    rw = cluster_radius(normalised, shares, k)
+    high = HIGH * k ** (-1.0 / d) * rq
+    low = max(LOW * rw * math.sqrt(rq), LEAST)
+    if low < high / RANGE:  # not below what far rows need: the integers reach so far
+        reaching = 2.0 * farthest * CAP * math.sqrt(d) / 2.0 ** (40 - MOMENT_BITS)
+        low = min(max(low, reaching), high / RANGE)
+    return _rounded(low), _rounded(max(high, RANGE * low))
+
+
+def _farthest(
+    normalised: FloatArray,
+    center: FloatArray,
+    scale: FloatArray,
+    bounds: tuple[FloatArray, FloatArray] | None,
+) -> float:
+    """The largest norm of x' to be expected: of rows seen, and some way beyond the sample."""
+    expected = MARGIN * math.sqrt(np.square(normalised).sum(axis=1).max())
+    if bounds is None:
+        return expected
+    with np.errstate(over="ignore"):
+        ends = [np.abs(end - center) / scale for end in bounds]
+        return max(expected, math.sqrt(np.square(np.maximum(*ends)).sum()))
+
+
+def _mean(rows: FloatArray, shares: FloatArray) -> FloatArray:
+    """Weighted mean of the rows, in an order of summation that no number of threads changes."""
+    mean: FloatArray = np.einsum("i,ij->j", shares, rows)
+    return mean
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
+
+
+def _rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
+    """The center on a grid of 1e-6 of the scale."""
+    digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
+    return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])
+
+
+def _name(j: int, columns: Sequence[str] | None) -> str:
+    return f"column {j}" if columns is None else f"column {columns[j]!r}"

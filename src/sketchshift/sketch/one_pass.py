@@ -1,0 +1,117 @@
+"""The function that reads any data once, with a spec given or planned on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sketchshift.data import open_source
+from sketchshift.errors import DataError, SpecError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch.plan import plan_source
+from sketchshift.sketch.sketch import Sketch
+from sketchshift.sketch.sketcher import Progress, Sketcher
+
+__all__ = ["sketch"]
+
+LEAST_WEIGHT = 2.0**-12
+"""Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
+
+
+def sketch(
+    data: Any,
+    spec: SketchSpec | None = None,
+    *,
+    n_clusters: int | None = None,
+    sketch_size: int | None = None,
+    seed: int | None = None,
+    standardize: bool | None = None,
+    columns: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+    progress: Progress | None = None,
+) -> Sketch:
+    """Read data once and give its sketch.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+        NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
+        tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
+        .csv.gz, .arrow, .npy), folders and globs of them, or an iterator of such blocks.
+    spec : SketchSpec or None
+        What is summed. If it names columns, sources with names are read by them.
+    n_clusters : int or None
+        Instead of a spec: plan one for so many clusters, as :func:`sketchshift.plan` does. An
+        iterator is planned on its first rows.
+    sketch_size, seed, standardize : int, int and bool, or None
+        With ``n_clusters``: as in :func:`sketchshift.plan`.
+    columns : sequence of str or None
+        Columns to read, by name; None takes the spec's, or all.
+    sample_weight : array of shape (n,), str or None
+        Weights, or the name of the column that holds them, of order 1: they count in steps of
+        2**-22.
+    n_threads : int or None
+        None takes the processors this process may use. The bytes do not depend on it.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity.
+    kernel : {"auto", "cpu", "reference"}
+        Where the sums are computed.
+    progress : callable or None
+        Called as ``progress(n_rows, share_read)`` after each block.
+
+    Returns
+    -------
+    sketch : Sketch
+        O(N m d) time, or O(N m log d) with structured frequencies; memory does not grow
+        with N.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> ss.sketch(X, n_clusters=5).count
+    1000
+    >>> spec = ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5)
+    >>> ss.sketch(X, spec).count
+    1000
+    """
+    asked = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    _check_one(spec, n_clusters, given)
+    if spec is None and n_clusters is not None:
+        data = open_source(data, columns=columns, weights=sample_weight)
+        spec, data = plan_source(data, n_clusters, on_invalid=on_invalid, **given)
+    assert spec is not None
+    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+    sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
+    result = sketcher.sketch()
+    if result.count == 0:
+        left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
+        raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
+    if sample_weight is not None and result.total_weight < result.count * LEAST_WEIGHT:
+        msg = (
+            f"the weights are too small for the integers: {result.count} rows have weight "
+            f"{result.total_weight:.3g} in all. Multiply the weights by a constant, so that a "
+            "typical one is 1 (and leave rows of weight 0 out)."
+        )
+        raise DataError(msg)
+    return result
+
+
+def _check_one(spec: Any, n_clusters: Any, given: dict[str, Any]) -> None:
+    if spec is None and n_clusters is None:
+        msg = (
+            "sketch needs spec or n_clusters. Pass n_clusters=10 to plan on the way, or "
+            "spec=ss.plan(sample, n_clusters=10) to share a plan between parts of the data."
+        )
+        raise SpecError(msg)
+    beside = [*(["n_clusters"] if n_clusters is not None else []), *given]
+    if spec is not None and beside:
+        msg = (
+            f"sketch takes spec or n_clusters, not both: {', '.join(beside)} cannot change what "
+            "the spec says. Leave them out, or pass them to ss.plan instead."
+        )
+        raise SpecError(msg)

@@ -1,0 +1,153 @@
+"""The turnkey spec: draw a sample of any data, and plan on it.
+
+Takes a source from ``data``, hands a spec made by ``features``. What the numbers of a plan
+should be is not decided here, but in ``features.plan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import IntArray
+from sketchshift._validation import check_choice, check_integer
+from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.sampling import draw_head, draw_rows
+from sketchshift.errors import DataError, PlanWarning, warn
+from sketchshift.features import SketchSpec
+from sketchshift.features.plan import MAX_CLUSTERS, plan_rows
+from sketchshift.sketch.invalid import not_finite
+from sketchshift.sketch.rows import check_weights
+
+__all__ = ["plan", "plan_source"]
+
+FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000
+
+
+def plan(
+    sample: Any,
+    n_clusters: int,
+    *,
+    sketch_size: int | None = None,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    standardize: bool = False,
+    on_invalid: str = "raise",
+) -> SketchSpec:
+    """A spec that suits the data: nothing to tune.
+
+    Center, scale, tilt and bandwidths come from at most max(2000, 20 k) rows, drawn across
+    all of the data. Make the plan once, and sketch every part of the data with it.
+
+    Parameters
+    ----------
+    sample : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+        The data itself, or a sample across it. See :func:`sketchshift.sketch`.
+    n_clusters : int
+        Number k of clusters, or the largest one that will be asked for.
+    sketch_size : int or None
+        Number m of frequencies; None takes 10 k d, at least 50.
+    seed : int, default=0
+        Of the frequencies and of the choice of rows.
+    columns : sequence of str or None
+        Columns to read, by name; None takes all but the weights.
+    sample_weight : array of shape (n,), str or None
+        Weights, or the name of the column that holds them.
+    standardize : bool, default=False
+        Give every column a scale of its own, where units differ; otherwise distances are
+        those of the data, as in k-means.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity.
+
+    Returns
+    -------
+    spec : SketchSpec
+        The same for rows in any order.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> spec = ss.plan(X, n_clusters=5)
+    >>> spec.sketch_size
+    100
+    >>> ss.plan(X[::-1], n_clusters=5) == spec
+    True
+    """
+    source = open_source(sample, columns=columns, weights=sample_weight)
+    spec, _ = plan_source(
+        source,
+        n_clusters,
+        sketch_size=sketch_size,
+        seed=seed,
+        standardize=standardize,
+        on_invalid=on_invalid,
+    )
+    return spec
+
+
+def plan_source(
+    source: Source,
+    n_clusters: int,
+    *,
+    sketch_size: int | None = None,
+    seed: int = 0,
+    standardize: bool = False,
+    on_invalid: str = "raise",
+) -> tuple[SketchSpec, Source]:
+    """Plan on rows of a source that is open already; parameters as in :func:`plan`.
+
+    The source handed back delivers all rows, also where the first ones of a stream had to be
+    taken for the plan.
+    """
+    k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+    check_integer("plan", "seed", seed, 0, 2**64 - 1)
+    skip = check_choice("plan", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
+    n_rows = min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * k), MOST_ROWS)
+    keep = partial(_usable, columns=source.columns, skip=skip)
+    if source.access is Access.ONCE:
+        drawn, n_taken, source = draw_head(source, n_rows, seed=seed, keep=keep)
+        _warn_of_head(n_taken)
+    else:
+        drawn = draw_rows(source, n_rows, seed=seed, keep=keep)
+    if not len(drawn.values):
+        raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
+    spec = plan_rows(
+        drawn.values,
+        k,
+        weights=drawn.weights,
+        sketch_size=sketch_size,
+        seed=seed,
+        columns=source.columns,
+        standardize=standardize,
+        bounds=(drawn.lower, drawn.upper),
+    )
+    return spec, source
+
+
+def _warn_of_head(n_taken: int | None) -> None:
+    if n_taken is not None:
+        msg = (
+            f"planned on the first {n_taken:,} rows, since a stream can be read only once: if it "
+            "is sorted, pass spec=ss.plan(a sample across it, n_clusters)."
+        )
+        warn(msg, PlanWarning)
+
+
+def _usable(block: Block, *, columns: tuple[str, ...] | None, skip: bool) -> IntArray | None:
+    """Rows of finite numbers with a positive weight; refuses what a sketch would refuse."""
+    is_finite = np.isfinite(block.values)
+    if is_finite.all() and block.weights is None:
+        return None
+    is_usable = np.asarray(is_finite.all(axis=1))
+    if not skip and not is_usable.all():
+        raise not_finite(block.values, is_usable, block.source, block.first_row, columns)
+    if block.weights is not None:
+        rows = np.flatnonzero(is_usable)
+        check_weights(block.weights[rows], rows, block.source, block.first_row)
+        is_usable &= block.weights > 0.0
+    return None if is_usable.all() else np.flatnonzero(is_usable)

@@ -1,0 +1,192 @@
+"""Samples: fair, the same for any order of the rows, and from all along a file."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sketchshift.data import open_source
+from sketchshift.data.sampling import draw_head, draw_rows
+
+
+def draw(data, n_rows: int, seed: int = 0, **options):
+    return draw_rows(open_source(data, **options), n_rows, seed=seed, keep=lambda _: None)
+
+
+def as_counter(X: np.ndarray) -> Counter:
+    return Counter(map(tuple, X.tolist()))
+
+
+@given(
+    rows=st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    seed=st.integers(0, 2**64 - 1),
+    n_rows=st.integers(1, 70),
+    block_rows=st.sampled_from([1, 7, None]),
+    data=st.data(),
+)
+def test_the_order_of_the_rows_and_the_blocks_do_not_matter(rows, seed, n_rows, block_rows, data):
+    """Also with many equal rows: whichever of them is drawn, it is the same row."""
+    X = np.array(rows, dtype=float)[:, None] * [1.0, -2.0]
+    shuffled = X[np.array(data.draw(st.permutations(range(len(X)))))]
+
+    sample = draw(X, n_rows, seed)
+    other = draw(shuffled, n_rows, seed, block_rows=block_rows)
+
+    np.testing.assert_array_equal(sample.values, other.values)
+    assert len(sample.values) == min(n_rows, len(X))
+    assert as_counter(sample.values) <= as_counter(X)
+
+
+def test_when_there_are_no_more_rows_all_are_drawn_in_an_order_of_their_own():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+
+    values = draw(X, 50).values
+
+    assert as_counter(values) == as_counter(X)
+    assert values.tolist() != X.tolist()
+
+
+def test_every_row_is_equally_likely():
+    """200 draws of 30 of 100 rows: each 60 times, standard deviation 6.5."""
+    X = np.arange(100.0)[:, None]
+
+    times = np.sum([np.isin(X[:, 0], draw(X, 30, seed).values) for seed in range(200)], axis=0)
+
+    assert np.abs(times - 60).max() < 5 * 6.5
+    assert times.std() == pytest.approx(6.5, rel=0.3)
+
+
+def test_equal_rows_are_drawn_as_often_as_there_are():
+    """Nine rows in ten are zero. All or none of them would be an unfair sample."""
+    X = np.zeros((200_000, 2))
+    X[:20_000] = np.random.default_rng(0).normal(size=(20_000, 2))
+
+    share = (draw(X, 2000).values == 0).all(axis=1).mean()
+
+    assert share == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / 2000))
+
+
+def test_weights_stay_with_their_rows_and_dtypes_do_not_matter():
+    X = np.random.default_rng(0).integers(0, 9, size=(500, 2))
+    weights = X.sum(axis=1) + 0.5
+
+    sample = draw(X.astype(np.uint8), 100, weights=weights)
+
+    np.testing.assert_array_equal(sample.weights, sample.values.sum(axis=1) + 0.5)
+    same = draw(X.astype(np.float64), 100, weights=weights)
+    np.testing.assert_array_equal(sample.values, same.values)
+
+
+def test_equal_rows_of_different_weight_are_different_rows():
+    X, weights = np.ones((1000, 1)), np.repeat([1.0, 3.0], 500)
+
+    sample = draw(X, 1000, weights=weights)
+
+    assert sorted(sample.weights) == sorted(weights)
+
+
+def test_bounds_are_those_of_all_rows_looked_at():
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+
+    sample = draw(X, 10, block_rows=100)
+
+    np.testing.assert_array_equal(sample.lower, X.min(axis=0))
+    np.testing.assert_array_equal(sample.upper, X.max(axis=0))
+
+
+def test_rows_that_may_not_be_drawn_are_not():
+    X = np.arange(1000.0)[:, None]
+
+    def keep(block):
+        return np.flatnonzero(block.values[:, 0] % 2 == 0)
+
+    sample = draw_rows(open_source(X, block_rows=7), 300, seed=0, keep=keep)
+
+    assert len(sample.values) == 300
+    assert not (sample.values % 2).any()
+    assert sample.upper == [998.0]
+
+
+def test_memory_is_sixteen_bytes_a_row():
+    """Beside it a few blocks, which do not grow with the rows: 4 MB."""
+    X = np.random.default_rng(0).integers(0, 256, size=(2_000_000, 1), dtype=np.uint8)
+
+    tracemalloc.start()
+    draw(X, 1000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 16 * len(X) + 4e6
+
+
+def test_nothing_comes_of_nothing():
+    sample = draw(np.empty((0, 3)), 10)
+
+    assert sample.values.shape == (0, 3)
+    assert (sample.lower > sample.upper).all()
+
+
+def blocks_of(X: np.ndarray, rows: int):
+    return (X[i : i + rows] for i in range(0, len(X), rows))
+
+
+def everything(source) -> np.ndarray:
+    return np.concatenate([block.values for block in source])
+
+
+@pytest.mark.parametrize("rows", [1, 30, 1000])
+def test_the_head_of_a_stream_is_drawn_from_and_still_delivered(rows):
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    source = open_source(blocks_of(X, rows))
+
+    sample, n_taken, again = draw_head(source, 100, seed=0, keep=lambda _: None)
+
+    assert len(sample.values) == 100
+    assert n_taken == {1: 100, 30: 120, 1000: None}[rows]
+    assert as_counter(sample.values) <= as_counter(X[:n_taken])
+    np.testing.assert_array_equal(everything(again), X)
+
+
+def test_a_stream_that_ends_within_the_head_is_drawn_from_as_data_in_memory():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+
+    sample, n_taken, again = draw_head(
+        open_source(blocks_of(X, 20)), 100, seed=4, keep=lambda _: None
+    )
+
+    assert n_taken is None
+    np.testing.assert_array_equal(sample.values, draw(X, 100, seed=4).values)
+    np.testing.assert_array_equal(everything(again), X)
+
+
+def test_a_stream_may_use_its_buffer_again():
+    buffer = np.empty((10, 1))
+
+    def fill():
+        for i in range(5):
+            buffer[:] = i
+            yield buffer
+
+    sample, _, again = draw_head(open_source(fill()), 25, seed=0, keep=lambda _: None)
+
+    assert set(sample.values[:, 0]) == {0.0, 1.0, 2.0}
+    assert [block.values[0, 0] for block in again] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_an_arrow_stream_delivers_its_head_with_weights():
+    table = pa.table({"x": np.arange(100.0), "w": np.arange(100.0) + 1})
+    reader = table.to_reader(max_chunksize=10)
+
+    sample, n_taken, again = draw_head(
+        open_source(reader, weights="w"), 25, seed=0, keep=lambda _: None
+    )
+
+    assert n_taken == 30
+    np.testing.assert_array_equal(sample.weights, sample.values[:, 0] + 1)
+    np.testing.assert_array_equal(np.concatenate([b.weights for b in again]), np.arange(1, 101))

@@ -1,0 +1,249 @@
+"""The numbers of a plan, against the formula worked out by hand."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import sketchshift as ss
+from sketchshift.features.cluster_radius import cluster_radius
+from sketchshift.features.plan import plan_rows
+
+
+def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:
+    """r0, rq, rw and the bandwidths, in plain loops but for the k-means."""
+    n, d = X.shape
+    mean = sum(X) / n
+    r0 = math.sqrt(sum(sum((row - mean) ** 2) for row in X) / n)
+    Y = (X - mean) / r0
+    t = np.array([min(cap, 0.5 + 0.5 * sum(row**2)) for row in Y])
+    middle = sum(w * row for w, row in zip(t, Y, strict=True)) / sum(t)
+    rq = math.sqrt(sum(w * sum((row - middle) ** 2) for w, row in zip(t, Y, strict=True)) / sum(t))
+    rw = math.sqrt(ss.mse(Y, ss.lloyd(Y, k)) * n / (n - k))
+    return {"r0": r0, "low": 0.3 * rw * math.sqrt(rq), "high": 0.8 * k ** (-1 / d) * rq}
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 5), (3, 10), (8, 4)])
+def test_a_plan_is_the_formula(d, k):
+    """Another k-means ends within a few percent; all else agrees to the six digits kept."""
+    X = np.random.default_rng(d).standard_t(4, size=(500, d)) * 3.0 + 7.0
+
+    spec = plan_rows(X, k)
+
+    expected = by_hand(X, k)
+    assert spec.scale == pytest.approx(expected["r0"], rel=1e-5)
+    np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * expected["r0"])
+    assert spec.bandwidth[0] == pytest.approx(expected["low"], rel=0.05)
+    high = max(expected["high"], 3 * spec.bandwidth[0])
+    assert spec.bandwidth[1] == pytest.approx(high, rel=1e-5)
+    assert spec.tilt == ss.Tilt(radius=1.0, cap=64.0)
+    assert spec.far_share == 0.15
+    assert spec.sketch_size == 10 * k * d
+
+
+def test_normalised_rows_have_mean_zero_and_total_variance_one(X):
+    spec = plan_rows(X, 3)
+    Y = (X - spec.center_vector) / spec.scale_vector
+
+    np.testing.assert_allclose(Y.mean(axis=0), 0.0, atol=1e-5)
+    assert Y.var(axis=0).sum() == pytest.approx(1.0, abs=1e-4)
+    assert isinstance(spec.scale, float)  # distances stay those of the data
+
+
+def test_standardised_columns_share_the_total_variance_equally(X):
+    spec = plan_rows(X, 3, standardize=True)
+    Y = (X - spec.center_vector) / spec.scale_vector
+
+    np.testing.assert_allclose(Y.var(axis=0), 1 / 3, rtol=1e-4)
+
+
+def test_constant_columns_are_standardised_like_columns_of_deviation_one():
+    varying = np.random.default_rng(0).normal(scale=5.0, size=(300, 2))
+    X = np.column_stack([varying, np.full(300, 0.1)])
+
+    spec = plan_rows(X, 3, standardize=True)
+
+    Y = (X - spec.center_vector) / spec.scale_vector
+    np.testing.assert_allclose(spec.scale[:2], varying.std(axis=0) * math.sqrt(2), rtol=1e-5)
+    assert spec.scale[2] == pytest.approx(math.sqrt(2), rel=1e-5)
+    assert Y.var(axis=0).sum() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_units_of_the_data_only_move_center_and_scale():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+
+    plain, scaled = plan_rows(X, 5), plan_rows(1000.0 * X, 5)
+
+    np.testing.assert_allclose(scaled.bandwidth, plain.bandwidth, rtol=1e-4)
+    assert scaled.scale == pytest.approx(1000 * plain.scale, rel=1e-5)
+
+
+def test_whole_weights_count_as_repeated_rows():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(400, 2)), rng.integers(1, 4, 400)
+
+    weighted = plan_rows(X, 5, weights=weights.astype(float))
+    repeated = plan_rows(np.repeat(X, weights, axis=0), 5)
+
+    np.testing.assert_allclose(weighted.center, repeated.center, atol=1e-5)
+    assert weighted.scale == pytest.approx(repeated.scale, rel=1e-5)
+    np.testing.assert_allclose(weighted.bandwidth, repeated.bandwidth, rtol=0.03)
+
+
+def test_the_number_of_threads_changes_nothing():
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+
+    specs = []
+    for n_threads in (1, 2, 4):
+        with threadpool_limits(n_threads):
+            specs.append(plan_rows(X, 30).to_json())
+
+    assert len(set(specs)) == 1
+
+
+@pytest.mark.parametrize(("k", "d", "m"), [(10, 3, 300), (1, 1, 50), (2, 2, 50), (6, 1, 60)])
+def test_the_sketch_size_is_ten_numbers_a_cluster_and_column(k, d, m):
+    X = np.random.default_rng(0).normal(size=(100, d))
+
+    assert plan_rows(X, k).sketch_size == m
+    assert plan_rows(X, k, sketch_size=77).sketch_size == 77
+
+
+def test_seed_and_columns_go_into_the_spec(X):
+    spec = plan_rows(X, 2, seed=9, columns=["a", "b", "c"])
+
+    assert (spec.seed, spec.columns) == (9, ("a", "b", "c"))
+    assert ss.SketchSpec.from_json(spec.to_json()) == spec
+
+
+def test_columns_of_very_different_spread_are_pointed_out():
+    X = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 150.0, 20.0]
+
+    with pytest.warns(ss.ScaleHint, match=r"'pay' varies by 1\d\d and column 'age' by .*standard"):
+        plan_rows(X, 2, columns=["age", "pay", "size"])
+    with pytest.warns(ss.ScaleHint, match="column 1 varies by .* and column 0 by"):
+        plan_rows(X, 2)
+
+
+def test_there_is_no_hint_where_there_is_no_difference():
+    """Ninetyfold, a constant column, one column, and columns standardised anyway."""
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan_rows(X * [1.0, 90.0], 2)
+        plan_rows(np.column_stack([1000.0 * X[:, 0], np.full(2000, 0.1)]), 2)
+        plan_rows(1000.0 * X[:, :1], 2)
+        plan_rows(X * [1.0, 1e6], 2, standardize=True)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[3.0, -4.0]],
+        [[0.0, 0.0]],
+        [[1.0, 2.0], [5.0, -1.0]],
+        [[1.0, 2.0], [1.0, 2.0], [5.0, -1.0]],
+        [[1e100, 0.0], [0.0, 1e100], [0.0, 0.0]],
+        [[1e9, 5.0], [1e9 + 1, 5.0], [1e9 + 2, 5.0]],
+    ],
+)
+def test_very_few_rows_give_a_spec_that_can_be_used(rows, standardize):
+    X = np.array(rows)
+
+    spec = plan_rows(X, 5, standardize=standardize)
+
+    assert 0 < spec.bandwidth[0] < spec.bandwidth[1] < 10
+    assert ss.sketch(X, spec).count == len(X)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e12])
+def test_equal_rows_give_a_spec_and_a_warning(value):
+    X = np.full((50, 3), value)
+
+    with pytest.warns(ss.PlanWarning, match="all 50 rows of the sample are equal"):
+        spec = plan_rows(X, 4)
+
+    s = ss.sketch(X, spec)
+    assert s.count == 50
+    np.testing.assert_allclose(s.mean, value, rtol=1e-5)
+
+
+def test_numbers_that_no_spec_can_hold_are_refused_with_the_column():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+
+    with pytest.raises(ss.DataError, match=r"large as 1e\+300 in column 'b'.*Divide"):
+        plan_rows(np.vstack([X, [0.0, 1e300]]), 2, columns=["a", "b"])
+    with pytest.raises(ss.DataError, match=r"vary by .*e-20\d at most.*Multiply"):
+        plan_rows(1e-200 * X, 2)
+
+
+def test_more_clusters_than_rows_can_be_planned_for():
+    """Smaller clusters ask for smaller bandwidths, also where the sample cannot show them."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+
+    lows = [plan_rows(X, k).bandwidth[0] for k in (10, 30, 60, 240)]
+
+    assert lows == sorted(lows, reverse=True)
+    assert lows[3] == pytest.approx(lows[2] / 2, rel=1e-4)  # k^(-1/d) from 60 to 240, d = 2
+
+
+def test_the_radius_of_a_cluster_is_that_of_the_clusters_there_are():
+    """20 Gaussian clusters of total variance 2 s^2, far apart: k-means must find the s."""
+    rng = np.random.default_rng(0)
+    means = np.array([[i, j] for i in range(5) for j in range(4)])
+    X = np.repeat(means, 100, axis=0) + 0.01 * rng.normal(size=(2000, 2))
+
+    radius = cluster_radius(X, np.full(2000, 1 / 2000), 20)
+
+    assert radius == pytest.approx(0.01 * math.sqrt(2), rel=0.05)
+
+
+def test_points_without_any_spread_get_the_bandwidth_of_their_distances():
+    """Five points, each many times: a bandwidth of zero would see nothing else."""
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [5.0, 5.0], [5.0, 6.0]])
+
+    low, high = plan_rows(np.repeat(points, 100, axis=0), 5).bandwidth
+
+    assert 0.02 < low < high < 1.0  # in units of r0, about 3.7: the points are 0.27 apart
+
+
+def test_the_integers_reach_the_rows_that_are_known():
+    """Heavy tails: bounds of the whole data lift the lowest bandwidth until they are reached."""
+    X = np.random.default_rng(0).standard_cauchy(size=(100_000, 2))
+    bounds = (X.min(axis=0), X.max(axis=0))
+
+    spec = plan_rows(X[:2000], 10, bounds=bounds)
+
+    assert ss.sketch(X, spec).count == len(X)
+    assert spec.bandwidth[1] >= 3 * spec.bandwidth[0] * (1 - 1e-5)
+
+
+def test_one_absurd_bound_does_not_spoil_the_plan():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    plain = plan_rows(X, 10).bandwidth
+
+    low, high = plan_rows(X, 10, bounds=(X.min(axis=0), np.array([1e300, 0.0]))).bandwidth
+
+    assert high == plain[1]
+    assert low <= high / 3 * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_clusters": 0}, "'n_clusters' parameter of plan must be an integer from 1 to 100000"),
+        ({"n_clusters": 2.5}, "'n_clusters'"),
+        ({"n_clusters": 2, "standardize": "yes"}, "'standardize' parameter of plan must be True"),
+        ({"n_clusters": 2, "sketch_size": 0}, "'sketch_size'"),
+        ({"n_clusters": 2, "seed": -1}, "'seed'"),
+    ],
+)
+def test_parameters_are_checked(X, parameters, words):
+    with pytest.raises(ss.SpecError, match=words):
+        plan_rows(X, **parameters)
