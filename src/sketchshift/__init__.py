@@ -6,7 +6,18 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
-from sketchshift.decoders import ClOmpr, Decoding, Outcome, Round, SketchAndShift, Step, decode
+from typing import TYPE_CHECKING
+
+from sketchshift.decoders import (
+    ClOmpr,
+    Decoding,
+    Outcome,
+    Round,
+    SketchAndShift,
+    Step,
+    decode,
+    decode_range,
+)
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
@@ -24,11 +35,16 @@ from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, bandwidth, load, plan, sketch
 
+if TYPE_CHECKING:
+    from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Box",
     "ClOmpr",
+    "CompressiveGaussianMixture",
+    "CompressiveKMeans",
     "DataError",
     "Decoding",
     "IncompatibleSketchesError",
@@ -51,6 +67,7 @@ __all__ = [
     "assign",
     "bandwidth",
     "decode",
+    "decode_range",
     "lloyd",
     "load",
     "match_centroids",
@@ -59,3 +76,16 @@ __all__ = [
     "rse",
     "sketch",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The estimators, imported on first use: scikit-learn takes a second to load."""
+    if name in ("CompressiveGaussianMixture", "CompressiveKMeans"):
+        from sketchshift import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,15 @@ from __future__ import annotations
 from sketchshift.decoders.cl_ompr import ClOmpr
 from sketchshift.decoders.decoding import Decoding, Outcome, Round, Step
 from sketchshift.decoders.sketch_and_shift import SketchAndShift
-from sketchshift.decoders.turnkey import decode
+from sketchshift.decoders.turnkey import decode, decode_range
 
-__all__ = ["ClOmpr", "Decoding", "Outcome", "Round", "SketchAndShift", "Step", "decode"]
+__all__ = [
+    "ClOmpr",
+    "Decoding",
+    "Outcome",
+    "Round",
+    "SketchAndShift",
+    "Step",
+    "decode",
+    "decode_range",
+]

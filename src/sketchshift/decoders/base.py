@@ -7,7 +7,7 @@ units of the data out of what they found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
@@ -16,7 +16,7 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.decoders.decoding import Decoding, Outcome, Step
+from sketchshift.decoders.decoding import Decoding, Outcome, Round, Step
 from sketchshift.errors import DataError
 from sketchshift.mixtures import Mixture
 from sketchshift.objective import Box
@@ -133,14 +133,19 @@ class Problem:
         """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
         return self.relative(self.z - mixture.sketch(self.turns))
 
-    def decoding(self, mixture: Mixture, outcome: Outcome, trace: list[Step]) -> Decoding:
+    def untilted(self, points: FloatArray, weights: FloatArray) -> FloatArray:
+        """Shares of the rows themselves: the sketch saw rows times their tilt."""
+        tilt = self.sketch.spec.tilt
+        shares = weights if tilt is None else weights / tilt((points**2).sum(axis=1))
+        shares = shares if shares.any() else np.ones_like(shares)
+        return np.asarray(shares / (shares.sum() or 1.0))  # there may be none
+
+    def decoding(
+        self, mixture: Mixture, outcome: Outcome, trace: Sequence[Step] | Sequence[Round]
+    ) -> Decoding:
         """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
         spec = self.sketch.spec
-        weights = mixture.weights
-        if spec.tilt is not None:  # the sketch saw rows times their tilt
-            weights = weights / spec.tilt((mixture.means**2).sum(axis=1))
-        weights = weights if weights.any() else np.ones_like(weights)
-        weights = weights / (weights.sum() or 1.0)  # there may be none
+        weights = self.untilted(mixture.means, mixture.weights)
         order = np.argsort(-weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
@@ -151,7 +156,7 @@ class Problem:
             covariances,
             self.residual_norm(mixture),
             outcome,
-            tuple(trace),
+            cast("tuple[Step, ...] | tuple[Round, ...]", tuple(trace)),
         )
 
 

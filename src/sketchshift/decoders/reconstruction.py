@@ -78,9 +78,7 @@ def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) ->
         O(n d^2 + d^3).
     """
     points = draw_points(fits, n, seed)
-    tilt = problem.sketch.spec.tilt
-    weights = np.ones(len(points)) if tilt is None else 1.0 / tilt((points**2).sum(axis=1))
-    weights /= weights.sum()
+    weights = problem.untilted(points, np.ones(len(points)))
     return Reconstruction(_with_moments(points, weights, *problem.moments), weights)
 
 

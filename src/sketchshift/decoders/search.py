@@ -68,7 +68,7 @@ def n_rounds(k: int) -> int:
 
 
 def _n_first(k: int) -> int:
-    return 3 if k <= 20 else 2
+    return 6 if k <= 20 else 2
 
 
 def _shares(k: int) -> tuple[int, ...]:

@@ -1,0 +1,200 @@
+"""The turnkey decoder: as good as k-means, on any sketch, whatever the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import sketchshift as ss
+
+RNG = np.random.default_rng(0)
+CLOUDS = np.repeat([[0.0, 0.0], [6.0, 0.0], [0.0, 8.0], [9.0, 9.0]], [400, 300, 200, 100], axis=0)
+CLOUDS = CLOUDS + RNG.normal(size=CLOUDS.shape)
+
+
+def spectral_mnist():
+    folder = os.environ.get("SKETCHSHIFT_DATA")
+    if not folder or not Path(folder, "spectral_mnist.npz").exists():
+        pytest.skip("needs spectral_mnist.npz in the folder that SKETCHSHIFT_DATA names")
+    with np.load(Path(folder, "spectral_mnist.npz"), allow_pickle=False) as data:
+        return data["X"], data["y"]
+
+
+def test_planted_clusters_are_found_with_their_shares_and_covariances():
+    decoding = ss.decode(ss.sketch(CLOUDS, n_clusters=4), 4)
+
+    assert decoding.outcome is ss.Outcome.COMPLETE
+    np.testing.assert_allclose(decoding.weights, [0.4, 0.3, 0.2, 0.1], atol=0.01)
+    expected = [[0, 0], [6, 0], [0, 8], [9, 9]]
+    np.testing.assert_allclose(decoding.centroids, expected, atol=0.3)
+    np.testing.assert_allclose(
+        decoding.covariances, np.broadcast_to(np.eye(2), (4, 2, 2)), atol=0.35
+    )
+    assert ss.rse(CLOUDS, decoding.centroids, ss.lloyd(CLOUDS, 4)) < 1.01
+
+
+def test_clusters_have_the_mean_and_the_covariance_of_the_rows():
+    """Exact moments: what lies within the clusters and between them adds up to the total."""
+    sketch = ss.sketch(CLOUDS, n_clusters=4)
+
+    d = ss.decode(sketch, 4)
+
+    np.testing.assert_allclose(d.weights @ d.centroids, CLOUDS.mean(axis=0), atol=1e-6)
+    rests = d.centroids - d.weights @ d.centroids
+    total = np.einsum("k,kij->ij", d.weights, d.covariances) + (rests.T * d.weights) @ rests
+    np.testing.assert_allclose(total, np.cov(CLOUDS.T, bias=True), rtol=1e-4)
+
+
+def test_real_data_is_clustered_as_well_as_by_k_means():
+    X, _ = spectral_mnist()
+
+    decoding = ss.decode(ss.sketch(X, n_clusters=10), 10)
+
+    assert ss.rse(X, decoding.centroids, ss.lloyd(X, 10)) < 1.02
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    X, y = spectral_mnist()
+    X, y = X[:20_000], y[:20_000]
+    orders = [np.argsort(y, kind="stable"), np.random.default_rng(1).permutation(len(X))]
+
+    found = [ss.decode(ss.sketch(X[order], n_clusters=10), 10).centroids for order in orders]
+
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_the_same_bytes_with_any_number_of_threads():
+    sketch = ss.sketch(CLOUDS, n_clusters=4)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            found.append(ss.decode(sketch, 4, seed=3).centroids.tobytes())
+
+    assert found[0] == found[1]
+
+
+def test_what_was_removed_leaves_no_trace():
+    spec = ss.plan(CLOUDS, 4)
+    rest = ss.sketch(CLOUDS[200:], spec)
+
+    found = ss.decode(ss.sketch(CLOUDS, spec) - ss.sketch(CLOUDS[:200], spec), 4)
+
+    assert found.centroids.tobytes() == ss.decode(rest, 4).centroids.tobytes()
+
+
+@pytest.mark.parametrize("bandwidth", [0.15, 0.3, 0.5])
+def test_plain_sketches_of_one_bandwidth_are_decoded_too(bandwidth):
+    """A paper's sketch: no tilt, one bandwidth, given as a share of the data's radius."""
+    radius = float(np.sqrt(CLOUDS.var(axis=0).sum()))
+    spec = ss.SketchSpec(n_features=2, sketch_size=200, bandwidth=bandwidth * radius)
+
+    decoding = ss.decode(ss.sketch(CLOUDS, spec), 4)
+
+    assert ss.rse(CLOUDS, decoding.centroids, ss.lloyd(CLOUDS, 4)) < 1.05
+
+
+def test_many_columns_keep_their_variances():
+    """Beyond 64 columns a sketch knows no covariances, only variances."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600, 70)) + 15 * np.repeat(np.eye(70)[:3], 200, axis=0)
+
+    d = ss.decode(ss.sketch(X, n_clusters=3), 3)
+
+    np.testing.assert_allclose(d.weights, 1 / 3, atol=0.01)
+    assert ss.rse(X, d.centroids, ss.lloyd(X, 3)) < 1.02
+
+
+def test_several_numbers_of_clusters_come_from_one_fit():
+    sketch, rounds = ss.sketch(CLOUDS, n_clusters=6), []
+
+    three, six, one = ss.decode_range(sketch, [3, 6, 1], progress=rounds.append)
+
+    assert [len(d.centroids) for d in (three, six, one)] == [3, 6, 1]
+    assert six.centroids.tobytes() == ss.decode(sketch, 6).centroids.tobytes()
+    np.testing.assert_allclose(one.centroids[0], CLOUDS.mean(axis=0), atol=1e-6)
+    assert [r.index for r in rounds] == list(range(1, len(rounds) + 1))
+    assert rounds[-1].index == rounds[-1].total
+
+
+def test_no_number_of_clusters_is_an_error():
+    with pytest.raises(ss.SpecError, match="at least one integer"):
+        ss.decode_range(ss.sketch(CLOUDS, n_clusters=3), [])
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(k):
+    values = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 2.0]])
+    X = np.repeat(values, [100, 50, 25], axis=0)
+
+    decoding = ss.decode(ss.sketch(X, n_clusters=7), k)
+
+    n = min(k, 3)
+    assert decoding.centroids.shape == (n, 2)
+    assert decoding.outcome is (ss.Outcome.COMPLETE if k <= 3 else ss.Outcome.EMPTY_RESIDUAL)
+    if k > 3:
+        np.testing.assert_allclose(decoding.centroids, values, atol=1e-4)
+        np.testing.assert_allclose(decoding.weights, np.array([4, 2, 1]) / 7, atol=1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_equal_rows_are_one_cluster(k):
+    with pytest.warns(ss.PlanWarning, match="all 50 rows"):
+        sketch = ss.sketch(np.full((50, 2), 3.25), n_clusters=k)
+
+    decoding = ss.decode(sketch, k)
+
+    np.testing.assert_allclose(decoding.centroids, [[3.25, 3.25]])
+    assert decoding.outcome is (ss.Outcome.COMPLETE if k == 1 else ss.Outcome.EMPTY_RESIDUAL)
+
+
+HOSTILE = {
+    "a constant column": CLOUDS * [1, 0] + [0, 5],
+    "integers": np.random.default_rng(0).integers(0, 10, size=(500, 3)),
+    "two rows": CLOUDS[:2],
+    "a line": np.outer(CLOUDS[:, 0], [1.0, 2.0, 3.0]),
+    "far from the origin": CLOUDS + 1e9,
+    "one column": CLOUDS[:, :1],
+    "an outlier": np.vstack([CLOUDS, [1e6, 1e6]]),
+}
+
+
+@pytest.mark.parametrize("X", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_data_is_decoded_into_finite_centroids_within_its_range(X):
+    decoding = ss.decode(ss.sketch(X, n_clusters=2), 2)
+
+    assert np.isfinite(decoding.centroids).all()
+    margin = 0.05 * np.ptp(X, axis=0) + 1e-6 * np.abs(X).max(axis=0)
+    assert (decoding.centroids >= X.min(axis=0) - margin).all()
+    assert (decoding.centroids <= X.max(axis=0) + margin).all()
+    assert decoding.weights.sum() == pytest.approx(1.0)
+
+
+def test_an_outlier_that_the_sample_did_not_hold_is_named():
+    """A plan made from rows without it reaches some thousand radii."""
+    spec = ss.plan(CLOUDS, 2)
+
+    with pytest.raises(ss.InvalidRowsError, match=r"row 1000 .* too far out"):
+        ss.sketch(np.vstack([CLOUDS, [1e9, 1e9]]), spec)
+
+
+def test_an_empty_sketch_is_refused():
+    spec = ss.plan(CLOUDS, 2)
+
+    with pytest.raises(ss.DataError, match="nothing to decode"):
+        ss.decode(ss.Sketcher(spec).sketch(), 2)
+
+
+def test_the_tilt_is_taken_back():
+    """With and without a tilt, the same clusters and the same shares."""
+    plan = ss.plan(CLOUDS, 4)
+    plain = dataclasses.replace(plan, tilt=None)
+
+    tilted, straight = (ss.decode(ss.sketch(CLOUDS, spec), 4) for spec in (plan, plain))
+
+    np.testing.assert_allclose(tilted.weights, straight.weights, atol=0.01)
+    np.testing.assert_allclose(tilted.centroids, straight.centroids, atol=0.15)
