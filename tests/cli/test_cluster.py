@@ -13,7 +13,7 @@ import pytest
 import sketchshift as ss
 from sketchshift.cli import progress
 
-QUICK = "--starts 30"
+QUICK = "--decoder sketch-and-shift --starts 30"
 
 
 def decode(sketch: ss.Sketch, k: int = 3, **options) -> ss.Decoding:
@@ -158,11 +158,11 @@ def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week)
     assert float(cells[3]) == pytest.approx(expected.centroids[0, 0], abs=1e-5)
     assert f"Residual norm {expected.residual_norm:.3g}" in text
     assert str(ss.Outcome.COMPLETE) in text
-    assert lines[-1] == "Next: sketchshift cluster week.sketch -k 3 --starts 30 -o centroids.csv"
+    assert lines[-1] == f"Next: sketchshift cluster week.sketch -k 3 {QUICK} -o centroids.csv"
 
 
 def test_the_next_step_keeps_the_flags(folder, run):
-    flags = "-k 3 --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
+    flags = "-k 3 --decoder sketch-and-shift --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
     last = run(f"cluster week.sketch {flags} --json --no-progress").stdout
     assert json.loads(last)["decoder"]["refine"] is False
 
@@ -264,3 +264,19 @@ def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, mo
 
     assert 'pip install "sketchshift[plot]"' in error
     assert not (folder / "c.csv").exists()
+
+
+def test_the_turnkey_decoder_is_the_default(run, folder, week):
+    result = run("cluster week.sketch -k 3 --json")
+
+    facts = json.loads(result.stdout)
+    expected = ss.decode(week, 3)
+    assert facts["decoder"]["decoder"] == "turnkey"
+    np.testing.assert_array_equal([c["centroid"] for c in facts["clusters"]], expected.centroids)
+
+
+@pytest.mark.parametrize("flag", ["--starts 5", "--atoms 9", "--no-refine", "--lower 0,0"])
+def test_flags_of_the_paper_s_decoders_are_refused_without_them(run, folder, week, flag):
+    result = run(f"cluster week.sketch -k 3 {flag}", status=2)
+
+    assert "belongs to --decoder sketch-and-shift or cl-ompr" in result.stderr

@@ -60,7 +60,7 @@ def test_the_clusters_of_the_demo_are_nearly_those_of_k_means(here, run):
     text = run("demo").stdout
     assert "Next: sketchshift cluster demo.sketch -k 5" in text
     assert " ".join(text.split("\n\n          ")[1].split()[:4]) == "cluster share red blue"
-    run("cluster demo.sketch -k 5 --starts 50")
+    run("cluster demo.sketch -k 5")
 
 
 def test_without_matplotlib_the_demo_says_what_to_install(here, run, monkeypatch):

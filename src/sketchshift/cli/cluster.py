@@ -15,12 +15,10 @@ from click.core import ParameterSource
 
 from sketchshift.cli.centroids import check_suffix, cluster_facts, cluster_table, encode_clusters
 from sketchshift.cli.command import command
+from sketchshift.cli.decoder_options import decoder_of, decoder_options, domain_of
 from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
 from sketchshift.cli.files import check_output, load_sum, sketch_files
-from sketchshift.cli.spec_options import NUMBERS
-from sketchshift.decoders import ClOmpr, Decoding, Outcome, SketchAndShift
-from sketchshift.errors import SpecError
-from sketchshift.objective import Box
+from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import Sketch
 
 __all__ = ["cluster"]
@@ -39,42 +37,7 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
-@click.option(
-    "--decoder",
-    type=click.Choice(["sketch-and-shift", "cl-ompr"]),
-    default="sketch-and-shift",
-    show_default=True,
-    help="Algorithm 2 of the paper, or its rival.",
-)
-@click.option(
-    "--refine/--no-refine",
-    default=True,
-    show_default=True,
-    help="End with a joint descent over all centroids; the paper does not. CL-OMPR always does.",
-)
-@click.option(
-    "--fitted-model",
-    type=click.Choice(["dirac", "gaussian"]),
-    default="dirac",
-    show_default=True,
-    help="What a cluster is while the next one is looked for.",
-)
-@click.option(
-    "--starts",
-    type=click.IntRange(1, 10**7),
-    help="Number L of starts of each search. Default: 1000; of cl-ompr 1.",
-)
-@click.option(
-    "--atoms",
-    type=click.IntRange(1, 10**6),
-    help="Number T of atoms looked for, of which the k heaviest are kept. Default: 2 k.",
-)
-@click.option(
-    "--lower", type=NUMBERS, help="Where to look, in the units of the data: one number a column."
-)
-@click.option(
-    "--upper", type=NUMBERS, help="Default: mean plus or minus three standard deviations."
-)
+@decoder_options
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**64 - 1),
@@ -108,7 +71,7 @@ def cluster(
     Examples
     --------
       sketchshift cluster week.sketch -k 3 -o centroids.csv
-      sketchshift cluster 'day*.sketch' -k 3 --starts 100 --plot clusters.png
+      sketchshift cluster 'day*.sketch' -k 3 --plot clusters.png
 
     Then: `sketchshift cluster week.sketch -k 4`, to compare: the sketch serves any k.
     """
@@ -117,13 +80,13 @@ def cluster(
     files = sketch_files(sketches)
     _refuse_data(files)
     targets = _Targets.of(output, plot, files)
-    decoder = _decoder(n_clusters, flags)
+    decode = decoder_of(ctx, n_clusters, flags)
     sketch = load_sum(files)
     targets.check_names(sketch)
-    domain = _domain(sketch, flags["lower"], flags["upper"])
+    domain = domain_of(sketch, flags["lower"], flags["upper"])
     start = time.perf_counter()
     with decoding_progress("Decoding", show=progress) as advance:
-        decoding = decoder(sketch, n_clusters, domain=domain, seed=flags["seed"], progress=advance)
+        decoding = decode(sketch, domain, flags["seed"], advance)
     seconds = time.perf_counter() - start
     targets.write(sketch, decoding)
     facts = {
@@ -212,39 +175,6 @@ def _refuse_data(files: Sequence[Path]) -> None:
                 f"cluster {made}`."
             )
             raise click.UsageError(msg)
-
-
-def _decoder(n_clusters: int, flags: dict[str, Any]) -> Any:
-    starts, atoms = flags["starts"], flags["atoms"]
-    if atoms is not None and atoms < n_clusters:
-        msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
-        raise click.UsageError(msg)
-    if flags["decoder"] == "sketch-and-shift":
-        n_starts = {} if starts is None else {"n_initializations": starts}
-        refine, fitted_model = flags["refine"], flags["fitted_model"]
-        return SketchAndShift(n_atoms=atoms, fitted_model=fitted_model, refine=refine, **n_starts)
-    if flags["fitted_model"] != "dirac" or not flags["refine"]:
-        flag = "--no-refine" if flags["fitted_model"] == "dirac" else "--fitted-model gaussian"
-        msg = f"{flag} belongs to --decoder sketch-and-shift; cl-ompr has no such choice."
-        raise click.UsageError(msg)
-    return ClOmpr(n_iterations=atoms, n_initializations=1 if starts is None else starts)
-
-
-def _domain(
-    sketch: Sketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
-) -> Box | None:
-    if lower is None and upper is None:
-        return None
-    if lower is None or upper is None:
-        raise click.UsageError("give --lower and --upper together.")
-    d = sketch.spec.n_features
-    if len(lower) != d or len(upper) != d:
-        got = f"{len(lower)} and {len(upper)}"
-        raise click.UsageError(f"--lower and --upper take {d} numbers, one a column. Got {got}.")
-    try:
-        return Box(lower, upper)  # type: ignore[arg-type]  # a Box makes arrays of them
-    except SpecError as error:
-        raise click.UsageError(f"--lower, --upper: {error}") from error
 
 
 def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:

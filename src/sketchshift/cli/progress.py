@@ -25,7 +25,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from sketchshift.decoders import Step
+from sketchshift.decoders import Round, Step
+from sketchshift.decoders.decoding import Progress as DecodingProgress
 
 __all__ = ["decoding_progress", "reading_progress"]
 
@@ -51,8 +52,8 @@ class _Rows(TextColumn):
         return Text(f"{share}{rows:,} rows  {rate:,.0f} rows/s")
 
 
-class _Atoms(TextColumn):
-    """Atoms found, of all."""
+class _Steps(TextColumn):
+    """Atoms found, or fits made, of all."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -60,7 +61,8 @@ class _Atoms(TextColumn):
     def render(self, task: Task) -> Text:
         if task.total is None:
             return Text("")
-        return Text(f"{int(task.completed):,} of {int(task.total):,} atoms")
+        what = task.fields.get("what", "steps")
+        return Text(f"{int(task.completed):,} of {int(task.total):,} {what}")
 
 
 class _TimeLeft(TimeRemainingColumn):
@@ -104,9 +106,7 @@ def reading_progress(label: str, *, show: bool | None = None) -> Iterator[Advanc
 
 
 @contextmanager
-def decoding_progress(
-    label: str, *, show: bool | None = None
-) -> Iterator[Callable[[Step], None] | None]:
+def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[DecodingProgress | None]:
     """A progress line on stderr while a decoder runs in the body.
 
     Parameters
@@ -121,14 +121,15 @@ def decoding_progress(
     advance : callable or None
         To be called with each step of the decoder; None when nothing is shown.
     """
-    with _shown(label, _Atoms(), show) as bar:
+    with _shown(label, _Steps(), show) as bar:
         if bar is None:
             yield None
             return
         progress, task = bar
 
-        def advance(step: Step) -> None:
-            progress.update(task, completed=step.index, total=step.total)
+        def advance(step: Step | Round) -> None:
+            what = "atoms" if isinstance(step, Step) else "fits"
+            progress.update(task, completed=step.index, total=step.total, what=what)
 
         yield advance
 
