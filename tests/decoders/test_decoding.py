@@ -13,7 +13,6 @@ import sketchshift as ss
 from sketchshift.data import real
 from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
 from sketchshift.decoders.base import Problem
-from sketchshift.decoders.reduce_support import reduce_support
 from sketchshift.decoders.refine import refine
 from sketchshift.metrics import lloyd, mse, rse
 from sketchshift.mixtures import Mixture
@@ -65,18 +64,6 @@ def test_the_joint_descent_never_raises_the_residual(figure1, seed, is_gaussian)
     assert (refined.weights >= 0).all()
     if is_gaussian:
         assert np.linalg.eigvalsh(refined.covariances).min() >= -1e-12
-
-
-def test_of_two_twins_one_goes_however_light_the_others_are():
-    """Hard thresholding would drop the cluster that has a tenth of the rows."""
-    points = np.array([[-1.0], [0.0], [2.0]])
-    sketch = ss.sketch(np.repeat(points, [50, 40, 10], axis=0), ss.SketchSpec(1, 100, 0.5))
-    problem = Problem.of(sketch, 3, None, 0, "test")
-    atoms = Mixture(np.array([0.25, 0.25, 0.4, 0.1]), np.array([[-1.01], [-0.99], [0], [2]]))
-
-    reduced = reduce_support(problem, atoms, 3)
-
-    np.testing.assert_allclose(np.sort(reduced.means, axis=0), points, atol=1e-3)
 
 
 def test_what_is_best_already_stays(figure1):
@@ -132,11 +119,11 @@ def test_the_number_of_threads_does_not_change_a_byte():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("SKETCHSHIFT_DATA"), reason="SKETCHSHIFT_DATA is not set")
-@pytest.mark.parametrize("bandwidth", [0.2, 0.3, 0.45])
+@pytest.mark.parametrize("bandwidth", [0.12, 0.2, 0.3, 0.4, 0.45])
 def test_spectral_mnist_is_clustered_over_a_range_of_bandwidths(bandwidth):
-    """Sketch size 500, L = 1000, T = 2 k, refined, ten realizations. Measured: 1.14, 1.11, 1.14.
+    """Sketch size 500, L = 1000, T = 2 k, Diracs, refined, ten realizations.
 
-    Beyond: 1.32 at 0.18, where a small cluster is not among the atoms, and 1.16 at 0.5.
+    Measured: 1.132, 1.102, 1.109, 1.127, 1.143. Beyond: 1.152 at 0.1 and 1.164 at 0.5.
     """
     X = real.load("spectral_mnist").astype(float)
     X /= np.abs(X).max()

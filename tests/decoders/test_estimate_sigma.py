@@ -12,16 +12,22 @@ from sketchshift.objective import CorrelationFunction
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_an_anisotropic_covariance_is_recovered(d):
-    """H-hat has the error of a mean of m terms: some 5 / sqrt(m) = 2 % of sigma^2 + variance."""
+    """On every axis of the cluster, relative to its variance there: 0.25, 0.04 and 0.01.
+
+    H-hat has the error of a mean of m frequencies, and of the 10 000 rows that the kernel sees
+    a part of. Measured for six seeds of the frequencies: 3 to 7 % on the worst axis.
+    """
     rng = np.random.default_rng(d)
     axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
     covariance = (axes * np.array([0.5, 0.2, 0.1])[:d] ** 2) @ axes.T
     X = rng.multivariate_normal(np.ones(d), covariance, size=10_000)
-    sketch = ss.sketch(X, ss.SketchSpec(d, 60_000, bandwidth=0.4))
+    sketch = ss.sketch(X, ss.SketchSpec(d, 60_000, bandwidth=0.2))
 
-    found = estimate_sigma(CorrelationFunction.of(sketch), X.mean(axis=0), bandwidth=0.4)
+    found = estimate_sigma(CorrelationFunction.of(sketch), X.mean(axis=0), bandwidth=0.2)
 
-    np.testing.assert_allclose(found, np.cov(X.T), atol=0.01)  # variances are 0.01 to 0.25
+    variances, axes = np.linalg.eigh(np.cov(X.T))
+    whitening = axes / np.sqrt(variances)
+    np.testing.assert_allclose(whitening.T @ found @ whitening, np.eye(d), atol=0.12)
 
 
 def test_a_point_is_a_dirac():

@@ -32,15 +32,23 @@ def clusters():
 
 
 def test_one_step_is_that_of_mean_shift(clusters):
-    """With the step sigma^2. f is off by 1 / sqrt(m), and the step divides by it."""
+    """With the step sigma^2: on average 0.3 long, and off by 0.005.
+
+    Each entry of the gradient is off by 1 / (sigma sqrt(2 m)), and the step is sigma^2 times
+    that over f: sigma / (sqrt(m) f) in the plane. Measured for five seeds of the frequencies:
+    0.4 to 0.6 of that on average, 0.7 to 1.7 at most.
+    """
     X, f, starts = clusters
     starts = starts[f(starts) > 0.1]
+    exact = mean_shift(X, starts, 0.5, 1)
 
     found, _ = SketchedMeanShift(max_iterations=1)(f, starts, BOX, 0.5)
 
     assert len(starts) > 30
-    error = np.linalg.norm(found - mean_shift(X, starts, 0.5, 1), axis=1)
-    assert (error * f(starts) < 5 / np.sqrt(100_000)).all()
+    assert np.linalg.norm(exact - starts, axis=1).mean() > 0.25
+    error = np.linalg.norm(found - exact, axis=1) * f(starts) / (0.5 / np.sqrt(100_000))
+    assert np.sqrt(np.mean(error**2)) < 0.75
+    assert error.max() < 2
 
 
 def test_the_modes_are_those_of_mean_shift(clusters):

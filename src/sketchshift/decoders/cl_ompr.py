@@ -8,20 +8,20 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_integer
-from sketchshift.decoders.base import Problem, one_blas_thread
+from sketchshift.decoders.base import Problem
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
 from sketchshift.decoders.fewest_points import fewest_points
+from sketchshift.decoders.greedy import GreedyDecoder
 from sketchshift.decoders.refine import refine
 from sketchshift.decoders.weights import hard_threshold, nonnegative_weights
 from sketchshift.mixtures import Mixture
-from sketchshift.objective import Box, CorrelationFunction, draw_starts
-from sketchshift.sketch import Sketch
+from sketchshift.objective import CorrelationFunction, draw_starts
 
 __all__ = ["ClOmpr"]
 
 
 @dataclass(frozen=True)
-class ClOmpr:
+class ClOmpr(GreedyDecoder):
     """Compressive-learning orthogonal matching pursuit with replacement.
 
     Parameters
@@ -34,6 +34,10 @@ class ClOmpr:
         Whole runs; that with the lowest residual is kept.
     starts : {"uniform", "normal"}
         Law of the starts; uniform in the domain, as published.
+
+    Notes
+    -----
+    2 k joint descents, O(k m d) for each of their iterations.
     """
 
     n_iterations: int | None = None
@@ -41,44 +45,12 @@ class ClOmpr:
     n_restarts: int = 1
     starts: str = "uniform"
 
-    @one_blas_thread
-    def __call__(
-        self,
-        sketch: Sketch,
-        n_clusters: int,
-        *,
-        domain: Box | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Decoding:
-        """Decode k clusters from a sketch.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            Its spec should have one bandwidth.
-        n_clusters : int
-            k.
-        domain : Box or None
-            Bounds, in the units of the data; None is the mean plus or minus three standard
-            deviations of the sketch itself.
-        seed : int
-            Of the starts.
-        progress : callable or None
-            Called with a :class:`Step` after each iteration.
-
-        Returns
-        -------
-        decoding : Decoding
-            O(k^2 m d) for each joint descent's iteration, of which there are 2 k.
-        """
-        problem = Problem.of(sketch, n_clusters, domain, seed, "ClOmpr")
+    def _decode(self, problem: Problem, k: int, seed: int, progress: Progress | None) -> Decoding:
         check_integer("ClOmpr", "n_restarts", self.n_restarts, 1, 10**6)
         check_integer("ClOmpr", "n_initializations", self.n_initializations, 1, 10**7)
         check_choice("ClOmpr", "starts", self.starts, ("normal", "uniform"))
         runs = [
-            self._run(problem, n_clusters, seed, restart, progress)
-            for restart in range(self.n_restarts)
+            self._run(problem, k, seed, restart, progress) for restart in range(self.n_restarts)
         ]
         return min(runs, key=lambda decoding: decoding.residual_norm)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sketchshift.decoders.base import Problem
+from sketchshift.decoders.reduce_support import merge_nearest
 from sketchshift.decoders.refine import refine
 from sketchshift.decoders.weights import choose, hard_threshold
 from sketchshift.mixtures import Mixture
@@ -16,7 +15,8 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
     """The fewest points, less than k, whose sketch is the given one up to rounding.
 
     A greedy search surrounds a point with light atoms that correct its place, so that their
-    number says nothing. A joint descent puts the heavy ones right, if points they are.
+    number says nothing. The heaviest of them, or all merged to a few, descend jointly to the
+    points, if points there are.
 
     Parameters
     ----------
@@ -30,11 +30,12 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
     Returns
     -------
     points : Mixture or None
-        None when k - 1 of them are not enough: joint descents from the 1, 2, 4, ..., k - 1
-        heaviest components tell. Too many at once are slow to fall together.
+        None when k - 1 of them are not enough: joint descents from 1, 2, 4, ..., k - 1
+        components tell. Too many at once are slow to fall together.
     """
-    for n in _sizes(min(k - 1, mixture.n_components)):
-        points = _explain(problem, _heaviest(mixture, n))
+    atoms = Mixture(mixture.weights, mixture.means)
+    for n in _sizes(min(k - 1, atoms.n_components)):
+        points = _explain(problem, atoms, n)
         if points is not None:
             return _shrink(problem, points)
     return None
@@ -47,21 +48,19 @@ def _sizes(largest: int) -> list[int]:
 
 
 def _shrink(problem: Problem, points: Mixture) -> Mixture:
-    """Leave out points as long as the others explain the sketch."""
+    """Merge points as long as the others explain the sketch."""
     while points.n_components > 1:
-        fewer = _explain(problem, _heaviest(points, points.n_components - 1))
+        fewer = _explain(problem, points, points.n_components - 1)
         if fewer is None:
             break
         points = fewer
     return points
 
 
-def _explain(problem: Problem, start: Mixture) -> Mixture | None:
-    points = refine(problem, start)
-    return points if problem.residual_norm(points) < problem.empty else None
-
-
-def _heaviest(mixture: Mixture, n: int) -> Mixture:
-    keep = hard_threshold(mixture.weights, n)
-    keep = np.sort(keep[mixture.weights[keep] > 0])
-    return choose(Mixture(mixture.weights, mixture.means), keep)
+def _explain(problem: Problem, atoms: Mixture, n: int) -> Mixture | None:
+    """The n points that explain the sketch, from two places to start."""
+    for start in (choose(atoms, hard_threshold(atoms.weights, n)), merge_nearest(atoms, n)):
+        points = refine(problem, start)
+        if problem.residual_norm(points) < problem.empty:
+            return points
+    return None

@@ -13,16 +13,16 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
-from sketchshift.decoders.base import Problem, one_blas_thread
+from sketchshift.decoders.base import Problem
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Step
 from sketchshift.decoders.fewest_points import fewest_points
-from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel
+from sketchshift.decoders.fitted_model import FITTED_MODELS, FittedModel, GaussianModel
+from sketchshift.decoders.greedy import GreedyDecoder
 from sketchshift.decoders.local_maximum import LOCAL_MAXIMA, GetLocalMaximum
 from sketchshift.decoders.reduce_support import reduce_support
 from sketchshift.decoders.weights import choose, hard_threshold, nonnegative_weights
 from sketchshift.mixtures import Mixture
-from sketchshift.objective import Box, CorrelationFunction, draw_starts
-from sketchshift.sketch import Sketch
+from sketchshift.objective import CorrelationFunction, draw_starts
 
 __all__ = ["SketchAndShift"]
 
@@ -31,7 +31,7 @@ _EXPLAINED = 0.4  # relative residual from which on the data may be a few points
 
 
 @dataclass(frozen=True)
-class SketchAndShift:
+class SketchAndShift(GreedyDecoder):
     """Algorithm 2 of the paper: climb the residual's correlation, T times; keep the k heaviest.
 
     Parameters
@@ -41,7 +41,7 @@ class SketchAndShift:
     n_initializations : int
         L, the number of starts of each climb.
     fitted_model : {"dirac", "gaussian"} or FittedModel
-        What an atom is.
+        What an atom is; "gaussian" needs a sketch with one bandwidth.
     local_maximum : {"sketched_mean_shift", "discretized", "gradient_ascent"} or GetLocalMaximum
         How to climb.
     starts : {"normal", "uniform"}
@@ -51,8 +51,13 @@ class SketchAndShift:
         Go on from where the starts of the last atom arrived, new ones only in place of those
         that reached it: several times faster than the paper's fresh starts.
     refine : bool
-        A joint descent over all atoms, then T - k more, each without the atom missed least,
-        instead of hard thresholding; not in the paper.
+        A joint descent over all atoms, which are then merged to k, and one over these, instead
+        of hard thresholding; not in the paper.
+
+    Notes
+    -----
+    O(T L m d) time for each step of the climb, less for starts that have arrived; a joint
+    descent takes O(T m d) an iteration, O(T m d^2) for Gaussians.
     """
 
     n_atoms: int | None = None
@@ -63,53 +68,22 @@ class SketchAndShift:
     reuse_starts: bool = True
     refine: bool = False
 
-    @one_blas_thread
-    def __call__(
-        self,
-        sketch: Sketch,
-        n_clusters: int,
-        *,
-        domain: Box | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Decoding:
-        """Decode k clusters from a sketch.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            Its spec should have one bandwidth.
-        n_clusters : int
-            k.
-        domain : Box or None
-            Where to look, in the units of the data; None is the mean plus or minus three
-            standard deviations of the sketch itself.
-        seed : int
-            Of the starts.
-        progress : callable or None
-            Called with a :class:`Step` after each atom.
-
-        Returns
-        -------
-        decoding : Decoding
-            O(T L m d) time for each step of the climb, less for starts that have arrived.
-        """
-        problem = Problem.of(sketch, n_clusters, domain, seed, _CALLER)
-        n_atoms = 2 * n_clusters if self.n_atoms is None else self.n_atoms
-        check_integer(_CALLER, "n_atoms", n_atoms, n_clusters, 10**6)
+    def _decode(self, problem: Problem, k: int, seed: int, progress: Progress | None) -> Decoding:
+        n_atoms = 2 * k if self.n_atoms is None else self.n_atoms
+        check_integer(_CALLER, "n_atoms", n_atoms, k, 10**6)
         is_refined = check_flag(_CALLER, "refine", self.refine)
         search = _Search(self, problem, n_atoms, seed)
         outcome = search.run(progress)
         if search.trace and search.trace[-1].residual_norm < _EXPLAINED:
-            points = fewest_points(problem, search.mixture(), n_clusters)
+            points = fewest_points(problem, search.mixture(), k)
             if points is not None:
                 return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
         mixture = search.mixture()
         if is_refined:
-            mixture = reduce_support(problem, mixture, n_clusters)
+            mixture = reduce_support(problem, mixture, k)
         else:
-            mixture = choose(mixture, hard_threshold(mixture.weights, n_clusters))
-        if mixture.n_components == n_clusters:
+            mixture = choose(mixture, hard_threshold(search.shares(), k))
+        if mixture.n_components == k:
             outcome = Outcome.COMPLETE
         return problem.decoding(mixture, outcome, search.trace)
 
@@ -123,6 +97,8 @@ class _Search:
         check_flag(_CALLER, "reuse_starts", decoder.reuse_starts)
         self._climb: Any = _named("local_maximum", decoder.local_maximum, LOCAL_MAXIMA)
         self._model: Any = _named("fitted_model", decoder.fitted_model, FITTED_MODELS)
+        if isinstance(self._model, GaussianModel):
+            self._model.check(problem.sketch.spec)
         self._decoder, self._problem, self._n_atoms, self._seed = decoder, problem, n_atoms, seed
         self._support: list[FloatArray] = []
         self._covariances: list[FloatArray | None] = []
@@ -161,6 +137,14 @@ class _Search:
             zero = np.zeros((d, d))
             covariances = np.array([zero if c is None else c for c in self._covariances])
         return Mixture(self.weights, np.array(self._support).reshape(-1, d), covariances)
+
+    def shares(self) -> FloatArray:
+        """Weights times the norms of the atoms: what each adds to the sketch.
+
+        A Dirac's is its weight. A Gaussian far wider than the kernel hardly shows in the sketch,
+        whatever its weight; Algorithm 3, too, normalises atoms before it thresholds.
+        """
+        return np.asarray(self.weights * np.linalg.norm(self._atoms, axis=1))
 
     def _expand(self, c: FloatArray, covariance: FloatArray | None) -> None:
         component = Mixture(np.ones(1), c[None], None if covariance is None else covariance[None])

@@ -1,0 +1,53 @@
+"""Which sketches the fitted models take: Diracs all, Gaussians those with a Gaussian kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders import SketchAndShift
+from sketchshift.errors import SpecError
+from sketchshift.metrics import match_centroids
+
+
+@pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bandwidth": (0.1, 1.0)},
+        {"bandwidth": (0.05, 0.5), "far_share": 0.1},
+        {"bandwidth": 0.15, "law": "folded_gaussian"},
+        {"bandwidth": 0.15, "tilt": ss.Tilt(radius=0.5)},
+        {"bandwidth": (0.1, 1.0), "far_share": 0.15, "tilt": ss.Tilt(radius=0.5, cap=4.0)},
+    ],
+    ids=["range", "far", "law", "tilt", "tilt and range"],
+)
+def test_diracs_fit_any_kernel_and_any_tilt(options, refine):
+    """Centroids where they are, and shares of the rows: what the tilt adds is taken out."""
+    centres, shares = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.9)]), np.array([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(0)
+    X = centres[rng.choice(3, 20_000, p=shares)] + 0.05 * rng.normal(size=(20_000, 2))
+    sketch = ss.sketch(X, ss.SketchSpec(2, 500, **options))
+
+    decoding = SketchAndShift(n_initializations=200, refine=refine)(sketch, 3)
+
+    found = match_centroids(centres, decoding.centroids)
+    atol = 0.03 if refine else 0.06  # clusters have a width of 0.05
+    np.testing.assert_allclose(decoding.centroids[found], centres, atol=atol)
+    np.testing.assert_allclose(decoding.weights[found], shares, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"bandwidth": (0.1, 2.0)}, r"this sketch has bandwidths from 0\.1 to 2\."),
+        ({"bandwidth": 0.5, "law": "adapted_radius"}, r"this sketch has the law 'adapted_radius'"),
+    ],
+)
+def test_gaussians_need_a_gaussian_kernel(options, fact):
+    """The curvature of another kernel is not 1 / sigma^2: covariances would be made up."""
+    sketch = ss.sketch(np.zeros((5, 2)), ss.SketchSpec(2, 20, **options))
+
+    with pytest.raises(SpecError, match=rf"{fact}.* Take fitted_model='dirac'"):
+        SketchAndShift(fitted_model="gaussian")(sketch, 2)
