@@ -244,14 +244,17 @@ def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
     assert [r["centroid"] for r in facts["clusters"]] == decode(sketch).centroids.tolist()
 
 
-def test_progress_shows_the_atoms_found(folder, run, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "amount"), [("", "9 of 9 fits"), ("--decoder sketch-and-shift", "6 of 6 atoms")]
+)
+def test_progress_shows_what_was_done(folder, run, monkeypatch, flags, amount):
     monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setenv("COLUMNS", "120")
 
-    result = run("cluster week.sketch -k 3 --progress --json")
+    result = run(f"cluster week.sketch -k 3 --progress --json {flags}")
 
     assert "Decoding" in result.stderr
-    assert "6 of 6 atoms" in result.stderr
+    assert amount in result.stderr
     assert result.stdout.startswith("{")
 
 

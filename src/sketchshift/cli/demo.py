@@ -13,7 +13,7 @@ from sketchshift.cli.centroids import cluster_facts, cluster_table
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import next_step, report, sketch_facts
 from sketchshift.cli.files import check_output
-from sketchshift.decoders import Decoding, SketchAndShift
+from sketchshift.decoders import Decoding, decode
 from sketchshift.errors import MissingDependencyError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch
@@ -27,7 +27,6 @@ COLUMNS = ("red", "blue")
 CHANNELS = [0, 2]
 BANDWIDTH = 40.0  # about the distance between clusters: half of it or less splits the dense ones
 N_CLUSTERS = 5
-DECODER = SketchAndShift(n_initializations=100, refine=True)
 SPEC = SketchSpec(n_features=2, sketch_size=1000, bandwidth=BANDWIDTH, columns=COLUMNS)
 BOX = (-0.5, 255.5)  # of both columns
 PIXELS = 56  # of the picture in the terminal, each way
@@ -42,7 +41,7 @@ whole, half = ss.sketch(X, spec), len(X) // 2
 top, bottom = ss.sketch(X[:half], spec), ss.sketch(X[half:], spec)
 assert top + bottom == whole and whole - top == bottom
 whole.save({path!r})
-decoding = ss.SketchAndShift(n_initializations=100, refine=True)(whole, n_clusters=5)
+decoding = ss.decode(whole, n_clusters=5)
 colours, shares = decoding.centroids, decoding.weights"""
 
 
@@ -142,7 +141,7 @@ def _check_group(X: RealArray, whole: Sketch) -> None:
 
 def _decode(whole: Sketch) -> tuple[Decoding, float]:
     start = time.perf_counter()
-    decoding = DECODER(whole, N_CLUSTERS)
+    decoding = decode(whole, N_CLUSTERS)
     return decoding, time.perf_counter() - start
 
 
