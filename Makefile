@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo test test-slow lint bench docs clean
+.PHONY: setup demo test test-slow lint bench quality docs clean
 
 setup: $(VENV)/dev.done
 
@@ -47,6 +47,10 @@ test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py
 	$(BIN)/python benchmarks/bench_decode.py
+	$(BIN)/python benchmarks/bench_turnkey.py
+
+quality: setup  ## an hour: errors on all datasets; goes on where it stopped. QUALITY="--help"
+	PYTHONPATH=benchmarks $(BIN)/python -m quality $(QUALITY)
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

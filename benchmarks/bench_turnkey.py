@@ -1,0 +1,89 @@
+"""How fast is the turnkey decoder? Against the same design in plain NumPy and SciPy.
+
+Run by ``make bench``. Data: spectral MNIST from the folder in SKETCHSHIFT_DATA, else a mixture
+of the same size. One thread. Seconds are those of the process, the best of a few runs taken in
+turns; the ratio counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+from harness import best_of, report
+from numpy_turnkey import NumpyTurnkey
+from threadpoolctl import threadpool_limits
+
+import sketchshift as ss
+from sketchshift.data import real, synthetic
+
+K, M, D = 10, 1000, 10
+GOOD = 1.05  # relative squared error: a wrong fast answer must fail
+
+
+def data() -> tuple[str, np.ndarray]:
+    try:
+        return "spectral MNIST", real.load("spectral_mnist").astype(np.float64)
+    except ss.DataError:
+        return "a mixture of ten Gaussians", mixture(D)
+
+
+def mixture(d: int) -> np.ndarray:
+    """Ten Gaussians that overlap a little."""
+    X, _ = synthetic.gaussian_mixture(70_000, d, K, cluster_std=0.1)
+    return X
+
+
+def against_numpy(X: np.ndarray, reference: float) -> dict[str, float]:
+    """Seconds and error of both, on the same sketch; one seed after the other."""
+    facts: dict[str, list[float]] = {}
+    for seed in range(3):
+        s = ss.sketch(X, n_clusters=K, sketch_size=M, seed=seed)
+        decoders: dict[str, Callable[[], np.ndarray]] = {
+            "ours": lambda s=s, seed=seed: ss.decode(s, K, seed=seed).centroids,
+            "plain NumPy": lambda s=s, seed=seed: NumpyTurnkey(s, K, seed).decode(),
+        }
+        for name, least in best_of(decoders, 3, process_time).items():
+            error = ss.mse(X, decoders[name]()) / reference
+            assert error < GOOD, f"{name}, seed {seed}: RSE {error:.3f}"
+            facts.setdefault(f"{name}, s", []).append(least)
+            facts.setdefault(f"{name}, RSE", []).append(error)
+    means = {name: float(np.mean(values)) for name, values in facts.items()}
+    return {
+        **means,
+        "ours, share of plain NumPy's time": means["ours, s"] / means["plain NumPy, s"],
+    }
+
+
+def seconds(X: np.ndarray, k: int = K, m: int = M) -> float:
+    s = ss.sketch(X, n_clusters=k, sketch_size=m)
+    return best_of({"decode": lambda: ss.decode(s, k)}, 2, process_time)["decode"]
+
+
+def growth(X: np.ndarray) -> dict[str, dict[str, float]]:
+    """Seconds when one of k, m, d grows, the others at 10, 1000, 10; exponents of the growth."""
+    by = {
+        "k": {k: seconds(X, k=k) for k in (5, 10, 20, 40)},
+        "m": {m: seconds(X, m=m) for m in (500, 1000, 2000, 4000)},
+        "d": {d: seconds(mixture(d)) for d in (2, 5, 10, 20)},
+    }
+    tables = {}
+    for name, times in by.items():
+        exponent = np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0]
+        rows = {f"{name} = {value}, s": time for value, time in times.items()}
+        of = " (mixtures of ten Gaussians)" if name == "d" else ""
+        tables[f"growth with {name}{of}"] = {**rows, "exponent": float(exponent)}
+    return tables
+
+
+def main() -> None:
+    name, X = data()
+    with threadpool_limits(1):
+        reference = ss.mse(X, ss.lloyd(X, K))
+        title = f"{name}, k = {K}, d = {D}, m = {M}"
+        report("turnkey", {title: against_numpy(X, reference), **growth(X)})
+
+
+if __name__ == "__main__":
+    main()
