@@ -123,7 +123,7 @@ def test_several_sketches_are_merged_first(folder, run):
 
     assert [facts["rows"] for facts in found] == [120, 120, 120]
     assert found[0]["clusters"] == found[1]["clusters"] == found[2]["clusters"]
-    assert found[2]["merged"] == ["day1.sketch", "day2.sketch"]
+    assert found[2]["inputs"] == ["day1.sketch", "day2.sketch"]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,9 @@ def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week)
 
 
 def test_the_next_step_keeps_the_flags(folder, run):
-    flags = "-k 3 --decoder sketch-and-shift --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
+    flags = (
+        "-k 3 --decoder sketch-and-shift --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
+    )
     last = run(f"cluster week.sketch {flags} --json --no-progress").stdout
     assert json.loads(last)["decoder"]["refine"] is False
 
@@ -283,3 +285,23 @@ def test_flags_of_the_paper_s_decoders_are_refused_without_them(run, folder, wee
     result = run(f"cluster week.sketch -k 3 {flag}", status=2)
 
     assert "belongs to --decoder sketch-and-shift or cl-ompr" in result.stderr
+
+
+def test_data_is_planned_for_read_and_decoded_in_one_command(run, folder):
+    facts = run.facts("cluster points.csv -k 3 --save-sketch kept.sketch -o c.csv")
+
+    sketch = ss.sketch("points.csv", n_clusters=3)
+    assert ss.load("kept.sketch") == sketch
+    assert facts["rows"] == sketch.count
+    expected = ss.decode(sketch, 3)
+    assert floats(folder / "c.csv")[:, 2:].tobytes() == expected.centroids.tobytes()
+
+
+def test_columns_are_chosen_and_standardised_on_the_way(run, folder):
+    facts = run.facts("cluster points.csv -k 2 --columns y --standardize -m 60 --seed 3")
+
+    sketch = ss.sketch(
+        "points.csv", n_clusters=2, columns=["y"], standardize=True, sketch_size=60, seed=3
+    )
+    expected = ss.decode(sketch, 2, seed=3)
+    assert [c["centroid"] for c in facts["clusters"]] == expected.centroids.tolist()

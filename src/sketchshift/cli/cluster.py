@@ -1,9 +1,8 @@
-"""``sketchshift cluster``: from sketches to clusters, without the data."""
+"""``sketchshift cluster``: from data or sketches to clusters."""
 
 from __future__ import annotations
 
 import io
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from click.core import ParameterSource
 
 from sketchshift.cli.centroids import check_suffix, cluster_facts, cluster_table, encode_clusters
 from sketchshift.cli.command import command
-from sketchshift.cli.decoder_options import decoder_of, decoder_options, domain_of
+from sketchshift.cli.decoder_options import DECODER_FLAGS, decoder_of, decoder_options, domain_of
 from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
-from sketchshift.cli.files import check_output, load_sum, sketch_files
+from sketchshift.cli.files import check_output
+from sketchshift.cli.inputs import Inputs, input_options
 from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import Sketch
 
@@ -27,7 +27,7 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 
 
 @command
-@click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option(
     "-k",
     "--n-clusters",
@@ -37,6 +37,7 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
+@input_options
 @decoder_options
 @click.option(
     "--seed",
@@ -54,7 +55,7 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 def cluster(
     ctx: click.Context,
     /,
-    sketches: tuple[str, ...],
+    inputs: tuple[str, ...],
     n_clusters: int,
     output: str | None,
     plot: str | None,
@@ -62,26 +63,26 @@ def cluster(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Decode k clusters from SKETCH, without the data.
+    """Find k clusters: of data, read once, or of sketches, without the data.
 
-    SKETCH is one or more files that `sketchshift sketch` wrote, or quoted globs; several are
-    merged first. Time and memory do not depend on how many rows were sketched. Centroids are
-    in the units of the data, heaviest first, numbered from 0; shares are those of the rows.
+    INPUT is data (.parquet, .csv, .tsv, .arrow, .npy files, folders, quoted globs), which is
+    planned for and read once, block by block; or sketches that `sketchshift sketch` wrote,
+    which are merged first. Centroids are in the units of the data, heaviest first, numbered
+    from 0; shares are those of the rows.
 
     Examples
     --------
-      sketchshift cluster week.sketch -k 3 -o centroids.csv
+      sketchshift cluster points.csv -k 3 -o centroids.csv
       sketchshift cluster 'day*.sketch' -k 3 --plot clusters.png
 
-    Then: `sketchshift cluster week.sketch -k 4`, to compare: the sketch serves any k.
+    Then: `sketchshift cluster week.sketch -k 4`, to compare: a sketch serves any smaller k.
     """
     from sketchshift.cli.progress import decoding_progress
 
-    files = sketch_files(sketches)
-    _refuse_data(files)
-    targets = _Targets.of(output, plot, files)
+    given = Inputs(ctx, inputs)
+    targets = _Targets.of(output, plot, given.files)
     decode = decoder_of(ctx, n_clusters, flags)
-    sketch = load_sum(files)
+    sketch = given.sketch(n_clusters, progress)
     targets.check_names(sketch)
     domain = domain_of(sketch, flags["lower"], flags["upper"])
     start = time.perf_counter()
@@ -91,18 +92,18 @@ def cluster(
     targets.write(sketch, decoding)
     facts = {
         "command": "cluster",
-        "merged": [str(file) for file in files],
+        "inputs": [str(file) for file in given.files],
         "output": output,
         "plot": plot,
         "n_clusters": n_clusters,
-        "decoder": {name: flags[name] for name in flags},
+        "decoder": {name: flags[name] for name in DECODER_FLAGS},
         "seconds": seconds,
         "residual_norm": decoding.residual_norm,
         "outcome": decoding.outcome.name,
         "sentence": str(decoding.outcome),
         "clusters": cluster_facts(decoding),
     } | sketch_facts(sketch, sketch.nbytes)
-    lines = [*_story(sketch, decoding, seconds), *targets.lines(), _next(ctx, files)]
+    lines = [*_story(sketch, decoding, seconds), *targets.lines(), _next(ctx, given)]
     report(facts, lines, as_json=as_json)
     if decoding.outcome is not Outcome.COMPLETE:
         click.echo(f"Warning: {_found(decoding)} of {n_clusters:,}. {decoding.outcome}", err=True)
@@ -160,23 +161,6 @@ class _Targets:
         return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
 
 
-def _refuse_data(files: Sequence[Path]) -> None:
-    from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC
-
-    for file in files:
-        with file.open("rb") as opened:
-            is_sketch = opened.read(len(MAGIC)) == MAGIC
-        if not is_sketch and file.name.lower().endswith(KNOWN_SUFFIXES):
-            name, made = shlex.quote(str(file)), shlex.quote(str(file.with_suffix(".sketch")))
-            msg = (
-                f"{str(file)!r} is data, not a sketch. To read it once, run "
-                f"`sketchshift sketch {name} -o {made} -k 10`; then `sketchshift "
-                f"cluster {made}`."
-            )
-            raise click.UsageError(msg)
-
-
 def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
     rows, columns = counted(sketch.count, "row"), counted(sketch.spec.n_features, "column")
     return [
@@ -195,15 +179,15 @@ def _found(decoding: Decoding) -> str:
     return counted(len(decoding.weights), "cluster")
 
 
-def _next(ctx: click.Context, files: Sequence[Path]) -> str:
+def _next(ctx: click.Context, given: Inputs) -> str:
     """The same command, with what was not asked for yet."""
     if ctx.params["output"] is None:
         more = ["-o", "centroids.csv"]
     elif ctx.params["plot"] is None:
         more = ["--plot", "clusters.png"]
     else:
-        return next_step("inspect", files[0])
-    words = ["cluster", *ctx.params["sketches"]]
+        return next_step("inspect", given.files[0])
+    words = ["cluster", *ctx.params["inputs"]]
     for param in ctx.command.params:
         name, value = str(param.name), ctx.params.get(str(param.name))
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE

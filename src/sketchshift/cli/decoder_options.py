@@ -15,7 +15,7 @@ from sketchshift.errors import SpecError
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch
 
-__all__ = ["decoder_of", "decoder_options", "domain_of"]
+__all__ = ["DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decode = Callable[[Sketch, Box | None, int, Progress | None], Decoding]
@@ -61,6 +61,7 @@ _OPTIONS = (
     ),
 )
 
+DECODER_FLAGS = ("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper", "seed")
 _ONLY_PAPER = ("refine", "fitted_model", "starts", "atoms", "lower", "upper")
 
 

@@ -114,11 +114,11 @@ def _expand(path: str) -> list[Path]:
         raise DataError(f"{path!r} is a folder, not a sketch. {hint}")
     if given.exists() or not any(sign in path for sign in "*?["):
         if not given.exists():
-            raise DataError(f"there is no sketch {path!r}.")
+            raise DataError(f"there is no file {path!r}. Check the name and the folder.")
         return [given]
     pattern = str(given.relative_to(given.anchor))
     matches = sorted(Path(given.anchor).glob(pattern), key=Path.as_posix)
     files = [match for match in matches if match.is_file() and not match.name.startswith(".")]
     if not files:
-        raise DataError(f"no sketch matches {path!r}.")
+        raise DataError(f"no file matches {path!r}. Check the pattern and the folder.")
     return files

@@ -1,0 +1,121 @@
+"""What ``cluster`` is given: sketches to be merged, or data to be read once on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from sketchshift.cli.files import check_output, data_files, load_sum, sketch_files
+from sketchshift.cli.spec_options import columns_option
+from sketchshift.cli.turnkey_options import on_invalid_option
+from sketchshift.sketch import Sketch
+
+__all__ = ["Inputs", "input_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
+
+
+def input_options(function: F) -> F:
+    """Add the flags that say how data is read."""
+    options = (
+        columns_option,
+        click.option("--weights", metavar="COLUMN", help="Column of the weights of the rows."),
+        click.option(
+            "--standardize", is_flag=True, help="A scale for each column, if units differ."
+        ),
+        click.option(
+            "-m",
+            "--sketch-size",
+            type=click.IntRange(min=1),
+            help="Number m of frequencies. Default: 10·k·d.",
+        ),
+        on_invalid_option,
+        click.option(
+            "--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+class Inputs:
+    """Files on the command line, either all sketches or all data.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of a command with :func:`input_options`.
+    paths : sequence of str
+        Files, folders of data, and quoted globs.
+    """
+
+    def __init__(self, ctx: click.Context, paths: Sequence[str]) -> None:
+        self._params = ctx.params
+        self.is_data, self.files = _files(paths)
+        if not self.is_data:
+            source = ctx.get_parameter_source
+            given = [name for name in _OF_DATA if source(name) is ParameterSource.COMMANDLINE]
+            if given:
+                flag = "--" + given[0].replace("_", "-")
+                msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
+                raise click.UsageError(msg)
+        saved = self._params["save_sketch"]
+        self._target = None if saved is None else check_output(saved, self.files)
+
+    def sketch(self, n_clusters: int, progress: bool | None) -> Sketch:
+        """The sketch of all rows; data is planned for and read once."""
+        if not self.is_data:
+            return load_sum(self.files)
+        from sketchshift.cli.progress import reading_progress
+        from sketchshift.sketch import sketch
+
+        params = self._params
+        with reading_progress("Reading", show=progress) as advance:
+            result = sketch(
+                self.files,
+                n_clusters=n_clusters,
+                sketch_size=params["sketch_size"],
+                seed=params["seed"],
+                standardize=params["standardize"],
+                columns=params["columns"],
+                sample_weight=params["weights"],
+                on_invalid=params["on_invalid"],
+                progress=advance,
+            )
+        if self._target is not None:
+            result.save(self._target)
+        return result
+
+
+def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
+    """Whether the paths are data, and the files they mean."""
+    folders = [path for path in paths if Path(path).expanduser().is_dir()]
+    others = sketch_files([path for path in paths if path not in folders])
+    sketches = [file for file in others if _is_sketch(file)]
+    if folders or len(sketches) < len(others):
+        if sketches:
+            first = folders[0] if folders else next(f for f in others if f not in sketches)
+            msg = (
+                f"{str(sketches[0])!r} is a sketch and {str(first)!r} is data. Give one kind: "
+                "`sketchshift sketch` makes a sketch of data with a --plan, to be merged."
+            )
+            raise click.UsageError(msg)
+        return True, data_files(paths)
+    return False, others
+
+
+def _is_sketch(file: Path) -> bool:
+    """A file that says so, or that no reader of data would know."""
+    from sketchshift.data.files import KNOWN_SUFFIXES
+    from sketchshift.sketch.format import MAGIC
+
+    with file.open("rb") as opened:
+        has_magic = opened.read(len(MAGIC)) == MAGIC
+    return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES)
