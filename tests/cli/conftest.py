@@ -33,7 +33,7 @@ def plain_terminal(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """points.csv, part-*.parquet, plan.json, day*.sketch and their sum week.sketch."""
+    """points.csv, part-*.parquet, plan.json, day*.sketch, their sum week.sketch, centroids.csv."""
     pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
     for day in (1, 2):
         pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
@@ -42,6 +42,7 @@ def folder(tmp_path, monkeypatch):
     days[0].save(tmp_path / "day1.sketch")
     days[1].save(tmp_path / "day2.sketch")
     sum(days).save(tmp_path / "week.sketch")
+    (tmp_path / "centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

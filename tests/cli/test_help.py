@@ -13,7 +13,17 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
-COMMANDS = ["demo", "plan", "sketch", "merge", "subtract", "inspect", "cluster"]
+COMMANDS = [
+    "demo",
+    "plan",
+    "sketch",
+    "merge",
+    "subtract",
+    "inspect",
+    "cluster",
+    "assign",
+    "reproduce",
+]
 
 
 def help_of(command: str) -> str:

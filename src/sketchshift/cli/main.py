@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 import sketchshift
+from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.demo import demo
@@ -49,5 +50,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, plan, sketch, merge, subtract, inspect, cluster):
+for _command in (demo, plan, sketch, merge, subtract, inspect, cluster, assign):
     main.add_command(_command)

@@ -1,0 +1,175 @@
+"""``sketchshift assign``: the nearest centroid of every row, in a second pass."""
+
+from __future__ import annotations
+
+import csv
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift.cli.centroids import check_suffix
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import counted, report
+from sketchshift.cli.files import check_output, data_files
+from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.metrics import assign as nearest
+
+if TYPE_CHECKING:
+    from sketchshift.data import Source
+
+__all__ = ["assign"]
+
+LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
+
+
+@command
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--centroids", required=True, metavar="PATH", help="What `sketchshift cluster -o` wrote."
+)
+@click.option("-o", "--output", required=True, metavar="PATH", help="Labels (.parquet or .csv).")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
+)
+def assign(
+    data: tuple[str, ...], centroids: str, output: str, progress: bool | None, as_json: bool
+) -> None:
+    """Write the number of the nearest centroid for every row of DATA.
+
+    DATA is read block by block, in order: memory does not grow with the number of rows. The
+    columns are those that the centroids have names for. The output has one column,
+    "cluster", and a row for each row of DATA, -1 where a value is missing or infinite.
+
+    Examples
+    --------
+      sketchshift assign points.csv --centroids centroids.csv -o labels.parquet
+      sketchshift assign 'part-*.parquet' --centroids centroids.csv -o labels.csv
+
+    Then: join the labels to the data by the number of the row.
+    """
+    from sketchshift.cli.progress import reading_progress
+    from sketchshift.data import open_source
+
+    files = data_files(data)
+    kind = check_suffix("-o", output, LABELS)
+    names, C = read_centroids(centroids)
+    target = check_output(output, [*files, Path(centroids)])
+    source = open_source(files, columns=names)
+    counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
+    with reading_progress("Assigning", show=progress) as advance, _writer(target, kind) as write:
+        for labels, done in _labels(source, C):
+            write(labels)
+            counts += np.bincount(labels + 1, minlength=len(counts))
+            if advance is not None:
+                advance(len(labels), done)
+    facts = {
+        "command": "assign",
+        "output": output,
+        "rows": int(counts.sum()),
+        "n_invalid": int(counts[0]),
+        "rows_per_cluster": counts[1:].tolist(),
+        "seconds": time.perf_counter() - start,
+    }
+    report(facts, _story(facts), as_json=as_json)
+
+
+def _story(facts: dict[str, Any]) -> list[str]:
+    lines = [f"Wrote {facts['output']}: {counted(facts['rows'], 'row')}."]
+    if facts["n_invalid"]:
+        rows = counted(facts["n_invalid"], "row")
+        lines += [f"{rows} with missing or infinite values: -1."]
+    total = max(sum(facts["rows_per_cluster"]), 1)
+    shares = [f"{i}: {100 * n / total:.1f} %" for i, n in enumerate(facts["rows_per_cluster"][:20])]
+    return [*lines, "Shares  " + ", ".join(shares)]
+
+
+def _labels(source: Source, C: FloatArray) -> Iterator[tuple[Any, float | None]]:
+    for block in source:
+        values = np.asarray(block.values, dtype=np.float64)
+        labels = np.full(len(values), -1, dtype=np.int64)
+        is_finite = np.isfinite(values).all(axis=1)
+        if is_finite.any():
+            labels[is_finite] = nearest(values[is_finite], C)
+        yield labels, block.done
+
+
+@contextmanager
+def _writer(target: Path, kind: str) -> Iterator[Any]:
+    """A function that appends labels; the file appears when all of them are written."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    schema = pa.schema([("cluster", pa.int32())])
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    make = pyarrow.parquet.ParquetWriter if kind == "parquet" else pyarrow.csv.CSVWriter
+    try:
+        with make(str(temporary), schema) as writer:
+
+            def write(labels: Any) -> None:
+                batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
+                writer.write_batch(batch)
+
+            yield write
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_centroids(path: str) -> tuple[list[str] | None, FloatArray]:
+    """Names of the columns and centroids, from a file that ``sketchshift cluster`` wrote.
+
+    Parameters
+    ----------
+    path : str
+        With the columns "cluster" and "share", then those of the data; or JSON.
+
+    Returns
+    -------
+    names : list of str or None
+        None when the data had no names: columns are then taken in order.
+    centroids : array of shape (k, d)
+        In the units of the data.
+    """
+    kind = check_suffix("--centroids", path, CENTROIDS)
+    try:
+        names, rows = _read(Path(path).expanduser(), kind)
+        C = np.array(rows, dtype=np.float64)
+    except OSError as error:
+        raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError, StopIteration) as error:
+        msg = f"{path!r} does not hold centroids: `sketchshift cluster -o` writes such files."
+        raise DataError(msg) from error
+    if C.ndim != 2 or not C.size or not np.isfinite(C).all():
+        raise InvalidRowsError(f"{path!r} holds no centroids, or some that are not finite.")
+    unnamed = names == [f"column {j}" for j in range(len(names))]
+    return None if unnamed else names, C
+
+
+def _read(path: Path, kind: str) -> tuple[list[str], Any]:
+    if kind == "json":
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return list(content["columns"]), [row["centroid"] for row in content["clusters"]]
+    if kind == "parquet":
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(path)
+        head, columns = table.column_names, [column.to_numpy() for column in table.columns]
+        rows: Any = np.column_stack(columns)[:, 2:]
+    else:
+        with path.open(newline="", encoding="utf-8") as file:
+            head, *lines = list(csv.reader(file))
+        rows = [[float(cell) for cell in line[2:]] for line in lines]
+    if head[:2] != ["cluster", "share"]:
+        raise ValueError(head)
+    return head[2:], rows

@@ -1,0 +1,88 @@
+"""``sketchshift assign``: labels for files of any size."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import sketchshift as ss
+
+
+def read(path) -> np.ndarray:
+    reader = pyarrow.csv.read_csv if path.suffix == ".csv" else pyarrow.parquet.read_table
+    return reader(path)["cluster"].to_numpy()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_every_row_gets_its_nearest_centroid(run, folder, suffix):
+    facts = run.facts(f"assign points.csv --centroids centroids.csv -o labels.{suffix}")
+
+    X = np.loadtxt(folder / "points.csv", delimiter=",", skiprows=1)
+    expected = ss.assign(X, [[0.0, 0.0], [1.0, 1.0]])
+    labels = read(folder / f"labels.{suffix}")
+    assert labels.tolist() == expected.tolist()
+    assert facts["rows"] == len(X)
+    assert facts["rows_per_cluster"] == np.bincount(expected, minlength=2).tolist()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_what_cluster_wrote_can_be_assigned_to(run, folder, suffix):
+    run(f"cluster points.csv -k 3 -o found.{suffix}")
+
+    facts = run.facts(f"assign points.csv --centroids found.{suffix} -o labels.csv")
+
+    decoding = ss.decode(ss.sketch("points.csv", n_clusters=3), 3)
+    X = np.loadtxt(folder / "points.csv", delimiter=",", skiprows=1)
+    assert len(facts["rows_per_cluster"]) == 3
+    expected = ss.assign(X, decoding.centroids)
+    assert read(folder / "labels.csv").tolist() == expected.tolist()
+
+
+def test_arrays_without_names_are_taken_in_order(run, folder):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    np.save(folder / "x.npy", X)
+    run("cluster x.npy -k 2 -o c.csv")
+
+    run("assign x.npy --centroids c.csv -o labels.parquet")
+
+    expected = ss.assign(X, ss.decode(ss.sketch(X, n_clusters=2), 2).centroids)
+    assert read(folder / "labels.parquet").tolist() == expected.tolist()
+
+
+def test_rows_with_missing_values_get_minus_one(run, folder):
+    (folder / "holes.csv").write_text("x,y\n0,0\n,1\n1,1\n")
+
+    result = run("assign holes.csv --centroids centroids.csv -o labels.csv")
+
+    assert read(folder / "labels.csv").tolist() == [0, -1, 1]
+    assert "1 row with missing or infinite values" in result.stdout
+
+
+WRONG = {
+    "--centroids none.csv": "cannot read 'none.csv'",
+    "--centroids points.csv": "'points.csv' does not hold centroids",
+    "--centroids empty.csv": "holds no centroids",
+    "--centroids other.csv": "'z'",
+}
+
+
+@pytest.mark.parametrize(("flags", "sentence"), WRONG.items())
+def test_wrong_centroids_are_one_sentence_and_leave_no_file(run, folder, flags, sentence):
+    (folder / "empty.csv").write_text("cluster,share,x,y\n")
+    (folder / "other.csv").write_text("cluster,share,x,z\n0,1,0,0\n")
+
+    error = run.error(f"assign points.csv {flags} -o labels.csv")
+
+    assert sentence in error
+    assert not (folder / "labels.csv").exists()
+    assert not list(folder.glob(".*.tmp"))
+
+
+def test_json_says_what_was_done(run, folder):
+    result = run("assign points.csv --centroids centroids.csv -o labels.csv --json")
+
+    assert json.loads(result.stdout)["command"] == "assign"
