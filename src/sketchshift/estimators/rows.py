@@ -1,0 +1,134 @@
+"""What an estimator was given: rows in memory, or a source to be read in blocks.
+
+Rows in memory obey scikit-learn's rules on shapes, dtypes and column names. Whatever else
+``sketch`` can read (files, Arrow streams, iterators) goes to ``data`` as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
+
+from sketchshift.data import Source, open_source
+from sketchshift.data.memory import is_table
+from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
+
+__all__ = ["Rows", "distinct_rows", "open_rows", "rows_in_memory"]
+
+FEW_ROWS = 2000  # as many as a plan looks at
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Data for an estimator.
+
+    Attributes
+    ----------
+    source : Source
+        The rows with their weights, to be read once.
+    array : array or CSR matrix of shape (n, d), or None
+        The rows, where they lie in memory.
+    weights : array of shape (n,) or None
+        Their weights; of rows in memory only.
+    """
+
+    source: Source
+    array: Any = None
+    weights: Any = None
+
+
+def open_rows(
+    estimator: Any, X: Any, sample_weight: Any, spec: SketchSpec | None, *, reset: bool
+) -> Rows:
+    """Check data, and open it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_`` if ``reset``, else has them.
+    X : rows in memory, or any source
+        As given to ``fit``.
+    sample_weight : array of shape (n,), str or None
+        As given to ``fit``.
+    spec : SketchSpec or None
+        The plan, if there is one already.
+    reset : bool
+        Whether this is the first data the estimator sees.
+    """
+    columns = None if spec is None else spec.columns
+    if is_source(X):
+        source = open_source(X, default_columns=columns, weights=sample_weight)
+        if reset:
+            set_features(estimator, source.n_features, source.columns)
+        return Rows(source)
+    array = rows_in_memory(estimator, X, reset=reset)
+    names = getattr(estimator, "feature_names_in_", None)
+    if reset and names is not None and columns is not None and tuple(names) != columns:
+        msg = (
+            f"the spec is for the columns {list(columns)}, and X has {list(names)}. Pass "
+            f"X[{list(columns)}], or a plan made for this data."
+        )
+        raise DataError(msg)
+    source = open_source(array, weights=sample_weight)
+    if names is not None:
+        source = dataclasses.replace(source, columns=tuple(str(name) for name in names))
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and not weights.any():
+        msg = "all sample weights are zero, so that no row counts. Give some a positive weight."
+        raise DataError(msg)
+    return Rows(source, array, weights)
+
+
+def rows_in_memory(estimator: Any, X: Any, *, reset: bool = False) -> Any:
+    """X as an array or CSR matrix, checked as scikit-learn does."""
+    if is_source(X):
+        msg = (
+            f"{type(X).__name__} cannot be read here: fit, partial_fit and forget read any source, "
+            "all else needs rows in memory. Read it in parts, and pass them one by one."
+        )
+        raise DataError(msg)
+    accept_sparse = "csr" if get_tags(estimator).input_tags.sparse else False
+    dtypes = [np.float64, np.float32]
+    return validate_data(estimator, X, reset=reset, accept_sparse=accept_sparse, dtype=dtypes)
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is read in blocks, or not at all: paths, Arrow streams, iterators."""
+    if isinstance(X, str | PathLike):
+        return True
+    if isinstance(X, list | tuple):
+        return bool(X) and (isinstance(X[0], str | PathLike) or is_table(X[0]))
+    return not (hasattr(X, "__array__") or issparse(X))
+
+
+def set_features(estimator: Any, n_features: int, columns: tuple[str, ...] | None) -> None:
+    """Tell an estimator about the columns of data it did not see as a whole."""
+    estimator.n_features_in_ = n_features
+    if columns is not None:
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def distinct_rows(rows: Rows) -> Source | None:
+    """Of few rows in memory, the different ones, each weighing what its equals weigh in all.
+
+    A plan made from these is the same for whole weights and for repeated rows. None for
+    many rows, of which a plan sees a sample only.
+    """
+    if rows.array is None or rows.array.shape[0] > FEW_ROWS:
+        return None
+    array = rows.array.toarray() if issparse(rows.array) else rows.array
+    weights = np.ones(len(array)) if rows.weights is None else rows.weights
+    different, place = np.unique(array[weights != 0], axis=0, return_inverse=True)
+    sums = np.bincount(place.ravel(), weights[weights != 0], minlength=len(different))
+    source = open_source(different, weights=None if (sums == 1.0).all() else sums)
+    return dataclasses.replace(source, columns=rows.source.columns)

@@ -1,0 +1,197 @@
+"""Centroids and what hangs on them: labels, distances, scores, warnings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import sketchshift as ss
+from sketchshift.data import real
+
+
+def test_an_estimator_is_plan_sketch_and_decode(blobs):
+    km = ss.CompressiveKMeans(3, random_state=5).fit(blobs)
+
+    spec = ss.plan(blobs, 3, seed=5)
+    assert km.sketch_ == ss.sketch(blobs, spec)
+    assert km.cluster_centers_.tobytes() == ss.decode(km.sketch_, 3, seed=5).centroids.tobytes()
+
+
+def test_labels_inertia_and_weights_agree_with_scikit_learn(blobs):
+    """On clusters far apart there is one answer, up to the sampling of the sketch."""
+    km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
+
+    exact = KMeans(3, n_init=3, random_state=0).fit(blobs)
+    order = ss.match_centroids(km.cluster_centers_, exact.cluster_centers_)
+    np.testing.assert_allclose(km.cluster_centers_, exact.cluster_centers_[order], atol=0.05)
+    np.testing.assert_array_equal(order[km.labels_], exact.labels_)
+    assert km.inertia_ == pytest.approx(exact.inertia_, rel=0.02)
+    np.testing.assert_allclose(km.weights_, np.bincount(km.labels_) / len(blobs), atol=0.01)
+
+
+@pytest.mark.skipif("SKETCHSHIFT_DATA" not in os.environ, reason="SKETCHSHIFT_DATA is not set")
+def test_the_error_on_real_data_is_near_that_of_k_means():
+    """Spectral features of MNIST, every seventh row; the decoder's promise is a few percent."""
+    X = real.load("spectral_mnist")[::7]
+
+    km = ss.CompressiveKMeans(10, random_state=0).fit(X)
+
+    assert ss.rse(X, km.cluster_centers_, ss.lloyd(X, 10)) < 1.05
+
+
+@pytest.mark.parametrize("name", ["digits", "spectral_mnist"])
+def test_rows_in_another_order_give_the_same_bytes(name):
+    """Sorted by label, against shuffled: neither plan nor sketch knows an order."""
+    X, y = _labelled(name)
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    km = ss.CompressiveKMeans(5, sketch_size=100, random_state=0)
+
+    by_label = km.fit(X[np.argsort(y, kind="stable")]).cluster_centers_
+    at_random = km.fit(X[shuffled]).cluster_centers_
+
+    assert by_label.tobytes() == at_random.tobytes()
+
+
+def _labelled(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with labels: few, all of which a plan looks at, or many."""
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        return X[:, 18:23], y
+    if "SKETCHSHIFT_DATA" not in os.environ:
+        pytest.skip("SKETCHSHIFT_DATA is not set")
+    with np.load(Path(os.environ["SKETCHSHIFT_DATA"]) / "spectral_mnist.npz") as arrays:
+        return arrays["X"][::9], arrays["y"][::9]
+
+
+def test_distances_are_those_to_the_centroids_in_the_dtype_of_the_rows(blobs):
+    km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
+    expected = cdist(blobs, km.cluster_centers_)
+
+    np.testing.assert_array_equal(km.transform(blobs), expected)
+    narrow = km.transform(blobs.astype(np.float32))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, expected, atol=1e-6)
+
+
+def test_a_score_is_minus_the_inertia_and_weights_count_as_repeated_rows(blobs):
+    km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
+    weights = np.arange(len(blobs)) % 3
+
+    assert km.score(blobs) == -km.inertia_
+    weighted = km.score(blobs, sample_weight=weights)
+    assert weighted == pytest.approx(km.score(np.repeat(blobs, weights, axis=0)), rel=1e-12)
+
+
+def test_sparse_rows_give_what_dense_rows_give(blobs):
+    X = np.where(np.abs(blobs) < 0.3, 0.0, blobs)
+    dense = ss.CompressiveKMeans(3, random_state=0).fit(X)
+    thin = ss.CompressiveKMeans(3, random_state=0).fit(sparse.csr_array(X))
+
+    assert thin.sketch_ == dense.sketch_
+    np.testing.assert_array_equal(thin.labels_, dense.labels_)
+    assert thin.inertia_ == pytest.approx(dense.inertia_, rel=1e-9)
+    np.testing.assert_allclose(thin.transform(sparse.coo_array(X)), dense.transform(X), rtol=1e-6)
+
+
+def test_another_decoder_can_be_given(blobs):
+    spec = ss.SketchSpec(2, 200, bandwidth=0.5)
+    decoder = ss.ClOmpr()
+
+    km = ss.CompressiveKMeans(3, spec=spec, decoder=decoder, random_state=1).fit(blobs)
+
+    expected = decoder(ss.sketch(blobs, spec), 3, seed=1)
+    np.testing.assert_array_equal(km.cluster_centers_, expected.centroids)
+    assert km.n_iter_ == len(expected.trace)
+
+
+def test_auto_is_left_to_the_decoder_and_the_plan_serves_twenty(blobs):
+    asked = []
+
+    def decoder(sketch, n_clusters, seed):
+        asked.append(n_clusters)
+        return ss.decode(sketch, 3, seed=seed)
+
+    km = ss.CompressiveKMeans("auto", decoder=decoder, random_state=0).fit(blobs)
+
+    assert asked == ["auto"]
+    assert km.sketch_.spec == ss.plan(blobs, 20)
+    assert km.n_clusters_ == 3
+
+
+def test_fewer_centroids_than_asked_for_are_a_warning_with_the_outcome():
+    X = np.tile([[1.0, 2.0]], (20, 1))
+    km = ss.CompressiveKMeans(2, spec=ss.SketchSpec(2, 50, bandwidth=1.0))
+
+    with pytest.warns(ConvergenceWarning, match="1 of 2 clusters were found. The residual van"):
+        km.fit(X)
+
+    assert km.n_clusters_ == 1
+    np.testing.assert_allclose(km.cluster_centers_, [[1.0, 2.0]], atol=1e-4)
+    assert km.get_feature_names_out().tolist() == ["compressivekmeans0"]
+
+
+def test_more_clusters_than_rows_are_refused_with_both_numbers():
+    with pytest.raises(ss.DataError, match=r"n_samples=4 rows are in, and n_clusters=5 is more"):
+        ss.CompressiveKMeans(5).fit(np.eye(4))
+
+
+def test_a_random_state_draws_seeds_and_an_integer_is_the_seed(blobs):
+    state = np.random.RandomState(0)
+    km = ss.CompressiveKMeans(3, sketch_size=50, random_state=state)
+    first, second = (km.partial_fit(blobs).sketch_.spec.seed, _seed_of(km, blobs))
+
+    assert first != second
+    again = ss.CompressiveKMeans(3, sketch_size=50, random_state=np.random.RandomState(0))
+    assert again.partial_fit(blobs).sketch_.spec.seed == first
+    assert _seed_of(ss.CompressiveKMeans(3, random_state=np.int64(9)), blobs) == 9
+
+
+def _seed_of(km: ss.CompressiveKMeans, X: np.ndarray) -> int:
+    return km.fit(X).sketch_.spec.seed
+
+
+def test_the_number_of_threads_changes_nothing(blobs):
+    X = np.tile(blobs, (400, 1))
+    spec = ss.plan(blobs, 3, sketch_size=50)
+
+    one, two = (ss.CompressiveKMeans(3, spec=spec, n_threads=n).partial_fit(X) for n in (1, 2))
+
+    assert one.sketch_ == two.sketch_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_clusters": 0}, "'n_clusters' parameter of CompressiveKMeans must be an integer from"),
+        ({"n_clusters": "many"}, "must be \"auto\" or an integer from 1 to 100000. Got 'many'"),
+        ({"spec": "plan.json"}, "'spec' parameter of CompressiveKMeans must be a SketchSpec or No"),
+        ({"standardize": 1}, "'standardize' parameter of CompressiveKMeans must be True or False"),
+        ({"sketch_size": 0}, "'sketch_size' parameter .* must be an integer from 1"),
+        ({"random_state": -1}, "-1 cannot be used to seed|Seed must be between"),
+        ({"spec": ss.SketchSpec(2, 50, 1.0), "sketch_size": 9}, "takes spec or sketch_size and st"),
+        ({"spec": ss.SketchSpec(2, 50, 1.0), "standardize": True}, "or pass them to ss.plan inst"),
+        ({"spec": ss.SketchSpec(3, 50, 1.0)}, "array has 2 columns, and the spec has n_features=3"),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_named(blobs, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ss.CompressiveKMeans(**parameters).fit(blobs)
+
+
+@pytest.mark.parametrize(
+    "name", ["cluster_centers_", "weights_", "labels_", "inertia_", "decoding_", "n_iter_"]
+)
+def test_nothing_is_there_before_a_fit(name):
+    km = ss.CompressiveKMeans()
+
+    assert not hasattr(km, name)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(km, name)

@@ -1,0 +1,100 @@
+"""The descent's derivatives and its prior, against finite differences and by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+import sketchshift as ss
+from sketchshift.estimators.gaussians import Coordinates
+from sketchshift.estimators.mixture_fit import draw_points
+from sketchshift.estimators.moment_fit import MomentFit, prior
+
+TYPES = ["full", "diag", "spherical"]
+
+
+def spreads(kind: str, seed: int = 0) -> np.ndarray:
+    """Spreads of three components in dimension 2."""
+    rng = np.random.default_rng(seed)
+    shape = {"full": (3, 2, 2), "diag": (3, 2), "spherical": (3,)}[kind]
+    S = rng.uniform(0.5, 1.5, size=shape)
+    return np.tril(S) if kind == "full" else S
+
+
+def squared(S: np.ndarray) -> np.ndarray:
+    return S @ S.swapaxes(1, 2) if S.ndim == 3 else S**2
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_prior_has_the_derivatives_of_its_values(kind):
+    S, P = spreads(kind), squared(spreads(kind, seed=1))
+
+    def total(x: np.ndarray) -> float:
+        return prior(x.reshape(S.shape), P)[0].sum()
+
+    _, gradient = prior(S, P)
+    numeric = approx_fprime(S.ravel(), total, 1e-7).reshape(S.shape)
+    np.testing.assert_allclose(gradient, np.tril(numeric) if kind == "full" else numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_prior_is_least_at_the_covariances_it_holds(kind):
+    """There tr(1) + log det P is left, and no slope."""
+    S = spreads(kind)
+
+    values, gradient = prior(S, squared(S))
+
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
+    widths = S[:, [0, 1], [0, 1]] if kind == "full" else S.reshape(3, -1)
+    expected = widths.shape[1] + 2 * np.log(widths).sum(axis=1)
+    np.testing.assert_allclose(values, expected)
+
+
+@pytest.fixture
+def sketch(blobs) -> ss.Sketch:
+    spec = ss.plan(blobs, 3, sketch_size=100, standardize=True)
+    return ss.sketch(blobs, dataclasses.replace(spec, tilt=None))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_descent_follows_the_slope_of_its_objective(kind, sketch):
+    """Sines in float32 leave differences of about 1e-4 of the value."""
+    fit = MomentFit.of(sketch, ss.decode(sketch, 3), Coordinates.of(sketch, kind))
+    x = np.random.default_rng(0).uniform(0.5, 1.5, size=len(fit._units))
+
+    value, gradient = fit.value_and_gradient(x)
+
+    numeric = approx_fprime(x, lambda x: fit.value_and_gradient(x)[0], 1e-3)
+    np.testing.assert_allclose(gradient, numeric, atol=0.02 * np.abs(gradient).max())
+    assert value > 0
+
+
+def test_the_misfit_tells_a_mixture_from_other_data(blobs, sketch):
+    """In units of the noise: below 1 for three Gaussians, far above for squares."""
+    squares = np.sign(blobs) * np.random.default_rng(0).uniform(1, 4, size=blobs.shape) ** 2
+    other = ss.sketch(squares, dataclasses.replace(ss.plan(squares, 1), tilt=None))
+    misfits = []
+    for s, k in ((sketch, 3), (other, 1)):
+        fit = MomentFit.of(s, ss.decode(s, k), Coordinates.of(s, "full"))
+        misfits.append(fit.descend(200)[1])
+
+    assert misfits[0] < 0.5
+    assert misfits[1] > 5.0
+
+
+def test_points_stand_for_the_clusters_they_are_drawn_from(sketch):
+    decoding = ss.decode(sketch, 3)
+    coordinates = Coordinates.of(sketch, "full")
+
+    points = draw_points(coordinates, decoding, 20_000, seed=0)
+
+    means, covariances = coordinates.clusters(decoding)
+    mean = decoding.weights @ means
+    rests = means - mean
+    covariance = np.tensordot(decoding.weights, covariances, 1)
+    covariance += (rests.T * decoding.weights) @ rests
+    np.testing.assert_allclose(points.mean(axis=0), mean, atol=1e-3)
+    np.testing.assert_allclose(np.cov(points.T), covariance, atol=5e-3)

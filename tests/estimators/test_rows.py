@@ -1,0 +1,128 @@
+"""What the estimators read: rows in memory by scikit-learn's rules, sources by our own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+
+import sketchshift as ss
+
+NAMES = ["height", "weight"]
+KM = ss.CompressiveKMeans(3, sketch_size=60, random_state=0)
+
+
+@pytest.fixture
+def frame(blobs) -> pd.DataFrame:
+    return pd.DataFrame(blobs, columns=NAMES)
+
+
+@pytest.fixture
+def folder(frame, tmp_path):
+    """Two Parquet files."""
+    for i, part in enumerate((frame[:250], frame[250:])):
+        pq.write_table(pa.Table.from_pandas(part, preserve_index=False), tmp_path / f"{i}.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_frames_and_tables_keep_their_names(frame, kind):
+    table = kind(frame)
+
+    km = clone(KM).fit(table)
+
+    assert km.feature_names_in_.tolist() == NAMES
+    assert km.sketch_.spec == ss.plan(frame, 3, sketch_size=60)
+    np.testing.assert_array_equal(km.predict(table), km.labels_)
+
+
+@pytest.mark.parametrize("kind", ["glob", "folder", "list", "path"])
+def test_files_are_read_by_whatever_names_them(folder, frame, kind):
+    files = sorted(folder.glob("*.parquet"))
+    sources = {"glob": str(folder / "*.parquet"), "folder": str(folder), "list": files}
+    km = clone(KM)
+
+    if kind == "path":
+        km.set_params(spec=ss.plan(frame, 3, sketch_size=60), sketch_size=None)
+        km.partial_fit(files[0]).partial_fit(files[1])
+    else:
+        km.fit(sources[kind])
+
+    assert km.sketch_ == clone(KM).fit(frame).sketch_
+    assert km.feature_names_in_.tolist() == NAMES
+    assert km.predict(frame).shape == (600,)
+
+
+def test_there_are_no_labels_of_files_and_the_message_says_why(folder):
+    km = clone(KM).fit(folder)
+
+    with pytest.raises(AttributeError, match=r"no labels_: a sketch keeps no rows.*predict\(X\)"):
+        _ = km.labels_
+    with pytest.raises(AttributeError, match="no labels_"):
+        km.fit_predict(folder)
+    with pytest.raises(ss.DataError, match="all else needs rows in memory"):
+        km.predict(str(folder))
+
+
+def test_a_column_of_weights_is_named(frame, tmp_path):
+    frame.abs().to_parquet(tmp_path / "part.parquet")
+    km = ss.CompressiveKMeans(2, sketch_size=60, random_state=0)
+
+    km.fit(tmp_path, sample_weight="weight")
+
+    assert km.feature_names_in_.tolist() == ["height"]
+    assert km.sketch_.total_weight == pytest.approx(frame["weight"].abs().sum(), rel=1e-6)
+
+
+def test_iterators_and_blocks_are_read_once(blobs):
+    spec = ss.plan(blobs, 3, sketch_size=60)
+    km = ss.CompressiveKMeans(3, spec=spec)
+
+    from_iterator = km.fit(part for part in np.array_split(blobs, 4)).sketch_
+    from_list = km.fit(np.array_split(blobs, 4)).sketch_
+
+    assert from_iterator == from_list == ss.sketch(blobs, spec)
+    assert not hasattr(km, "feature_names_in_")
+
+
+def test_names_come_from_the_sketch(frame):
+    sketch = ss.sketch(frame, n_clusters=3)
+
+    km = clone(KM).fit_sketch(sketch)
+
+    assert km.feature_names_in_.tolist() == NAMES
+    assert km.fit_sketch(ss.sketch(frame.to_numpy(), n_clusters=3)).n_features_in_ == 2
+    assert not hasattr(km, "feature_names_in_")
+
+
+def test_a_plan_for_other_columns_is_refused(frame):
+    spec = ss.plan(frame[NAMES[::-1]], 3)
+
+    with pytest.raises(ss.DataError, match=r"for the columns \['weight', 'height'\], and X has"):
+        ss.CompressiveKMeans(3, spec=spec).fit(frame)
+
+
+def test_a_plan_is_the_same_for_whole_weights_and_repeated_rows(blobs):
+    weights = np.arange(len(blobs)) % 3
+    repeated = np.repeat(blobs, weights, axis=0)
+
+    by_weight = clone(KM).partial_fit(blobs, sample_weight=weights).sketch_
+    by_hand = clone(KM).partial_fit(repeated[::-1]).sketch_
+
+    assert by_weight.spec == by_hand.spec
+    np.testing.assert_array_equal(by_weight.z, by_hand.z)
+
+
+def test_weights_of_zero_are_refused_when_there_is_no_other(blobs):
+    with pytest.raises(ss.DataError, match="all sample weights are zero"):
+        clone(KM).fit(blobs, sample_weight=np.zeros(600))
+
+
+@pytest.mark.parametrize("data", [None, {"a": [1.0]}, 3.0])
+def test_what_is_no_data_is_refused_with_what_there_is(data):
+    with pytest.raises(ss.DataError, match=r"cannot read data of type .* Pass an array of shape"):
+        clone(KM).fit(data)
