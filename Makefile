@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo test test-slow lint bench quality docs clean
+.PHONY: setup demo test test-slow lint bench quality reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -51,6 +51,9 @@ bench: setup  ## ratios against baselines of the same run
 
 quality: setup  ## an hour: errors on all datasets; goes on where it stopped. QUALITY="--help"
 	PYTHONPATH=benchmarks $(BIN)/python -m quality $(QUALITY)
+
+reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPRODUCE="fig1 --full"
+	$(BIN)/sketchshift reproduce $(or $(REPRODUCE),--all --quick)
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

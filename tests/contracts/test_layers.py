@@ -29,7 +29,7 @@ LAYERS = {
     "__init__": 8,
     "__main__": 8,
 }
-EXCEPTIONS = {("_validation", "errors"), ("cli", "plots")}
+EXCEPTIONS = {("_validation", "errors"), ("cli", "plots"), ("cli", "experiments")}
 FILES = sorted(SRC.rglob("*.py"))
 
 

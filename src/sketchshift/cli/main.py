@@ -14,6 +14,7 @@ from sketchshift.cli.demo import demo
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
+from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
 
@@ -50,5 +51,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, plan, sketch, merge, subtract, inspect, cluster, assign):
+for _command in (demo, plan, sketch, merge, subtract, inspect, cluster, assign, reproduce):
     main.add_command(_command)

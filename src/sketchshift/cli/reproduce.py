@@ -1,0 +1,176 @@
+"""``sketchshift reproduce``: the paper's figures, run again on this library."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import next_step, report
+from sketchshift.errors import DataError, SketchshiftError
+
+if TYPE_CHECKING:
+    from sketchshift.experiments.runner import Progress
+
+__all__ = ["reproduce"]
+
+WIDTH = 96
+
+
+@command
+@click.argument("figures", nargs=-1, metavar="[FIGURE]...")
+@click.option("--all", "is_all", is_flag=True, help="Every figure there is.")
+@click.option(
+    "--quick/--full", default=True, show_default=True, help="Minutes, or all the paper's runs."
+)
+@click.option(
+    "-o",
+    "--output",
+    default="reproduction",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where runs, pictures and verdicts are written.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: the processors.")
+@click.option(
+    "--realizations", type=click.IntRange(min=1), help="Instead of the number in the file."
+)
+@click.option("--points", type=click.IntRange(min=1), help="At most so many bandwidths.")
+@click.option("--again", is_flag=True, help="Repeat runs that are already there.")
+@click.option("--paper", metavar="FOLDER", help="Of fig1.toml and so on; default: those installed.")
+def reproduce(
+    figures: tuple[str, ...],
+    is_all: bool,
+    quick: bool,
+    output: str,
+    jobs: int | None,
+    realizations: int | None,
+    points: int | None,
+    again: bool,
+    paper: str | None,
+    as_json: bool,
+) -> None:
+    """Run the paper's experiments again, and say which of its claims hold.
+
+    FIGURE is fig1, fig2, ... Every run is kept in FOLDER as Parquet, beside the picture and
+    the verdicts (JSON and markdown). An interrupted command goes on where it stopped. Figures
+    8 and 10 need real data in the folder that SKETCHSHIFT_DATA names.
+
+    Examples
+    --------
+      sketchshift reproduce fig3 --jobs 1
+      sketchshift reproduce fig1 --realizations 1 --points 2 --jobs 1 -o figures --json
+
+    Then: `sketchshift reproduce --all --full`, and read verdicts-full.md.
+    """
+    from sketchshift.experiments import figure_names, paper_folder, write_summary
+
+    source = Path(paper).expanduser() if paper else paper_folder()
+    names = figure_names(source)
+    if is_all == bool(figures):
+        raise click.UsageError(f"name figures or --all. There are: {', '.join(names)}.")
+    folder, size = _output_folder(output), "quick" if quick else "full"
+    n_jobs = jobs or _processors()
+    found, left_out = [], {}
+    for name in names if is_all else figures:
+        try:
+            facts = _one(name, source, folder, size, n_jobs, realizations, points, again)
+        except DataError as error:
+            if not is_all:
+                raise
+            left_out[name] = str(error)
+            continue
+        found.append(facts)
+        if not as_json:
+            report({}, [*_table(facts), ""], as_json=False)
+    summary = write_summary(folder, size, names)
+    whole = {"command": "reproduce", "size": size, "summary": str(summary)}
+    facts = whole | {"figures": found, "not_run": left_out}
+    report(facts, _ending(summary, left_out, output, quick), as_json=as_json)
+
+
+def _one(
+    name: str,
+    source: Path,
+    folder: Path,
+    size: str,
+    n_jobs: int,
+    realizations: int | None,
+    points: int | None,
+    again: bool,
+) -> dict[str, Any]:
+    from sketchshift.experiments import Files, load_figure
+    from sketchshift.experiments import reproduce as run
+
+    figure = load_figure(name, source)
+    grid = figure.grids[size].thinned(realizations, points)
+    files = Files(folder, f"{name}-{size}")
+    try:
+        with _progress(f"{name} ({size})") as progress:
+            return run(figure, grid, files, n_jobs=n_jobs, again=again, progress=progress)
+    except KeyboardInterrupt as interruption:
+        msg = (
+            f"{name} was interrupted. Finished runs are kept in {str(files.runs)!r}; "
+            "the same command goes on from there."
+        )
+        raise SketchshiftError(msg) from interruption
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Progress | None]:
+    """A line on stderr with the runs so far and the time left, where that is a terminal."""
+    from sketchshift.cli.progress import _shown, _Steps
+
+    with _shown(label, _Steps(), None) as bar:
+        if bar is None:
+            yield None
+            return
+        progress, task = bar
+
+        def advance(n_done: int, n_all: int) -> None:
+            progress.update(task, completed=n_done, total=n_all, what="runs")
+
+        yield advance
+
+
+def _output_folder(output: str) -> Path:
+    folder = Path(output).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"cannot write to {output!r}: it is a file. Give the name of a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _processors() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _table(facts: dict[str, Any]) -> list[str]:
+    """Verdicts for a person: one paragraph a claim."""
+    lines = [f"{facts['figure']}  {facts['title']}: {facts['runs']:,} runs"]
+    for claim in facts["claims"]:
+        head = f"  {claim['number']:<5} {claim['verdict']:<19} "
+        texts = [f"{claim['says']} ({claim['section']})", *claim["evidence"]]
+        texts += [claim["note"]] if claim["note"] else []
+        for i, text in enumerate(texts):
+            indent = " " * len(head)
+            first = head if i == 0 else indent + "- "
+            lines += textwrap.wrap(
+                text, WIDTH, initial_indent=first, subsequent_indent=indent + "  "
+            )
+    return lines
+
+
+def _ending(summary: Path, left_out: dict[str, str], output: str, quick: bool) -> list[str]:
+    lines = [f"{name} was not run: {why}" for name, why in left_out.items()]
+    again = next_step("reproduce", "--all", "--full", "-o", output)
+    if not quick:
+        again = next_step("reproduce", "--all", "--quick", "-o", output)
+    return [*lines, f"Wrote {summary}, and runs, pictures and verdicts beside it.", again]

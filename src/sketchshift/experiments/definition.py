@@ -1,0 +1,255 @@
+"""What a figure of the paper is made of: read from one TOML file, checked, frozen.
+
+Takes files of ``papers/``; hands a :class:`Figure` to the runner, the pictures and the
+verdicts. Symbols are the paper's: m sketch size, sigma bandwidth, L starts of a climb.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sketchshift.errors import DataError
+
+__all__ = [
+    "SIZES",
+    "Claim",
+    "Contender",
+    "DatasetSpec",
+    "Figure",
+    "Grid",
+    "figure_names",
+    "load_figure",
+    "paper_folder",
+]
+
+SIZES = ("quick", "full")
+PAPER = Path("papers") / "sketch_and_shift"
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset of a figure.
+
+    Attributes
+    ----------
+    name : str
+        In the file, the tables and the pictures.
+    kind : str
+        Its recipe in ``experiments.datasets``.
+    label : str
+        For a person.
+    n_clusters : int
+        k.
+    domain : tuple of float or None
+        Ends of the domain on every axis; None is the sketch's own box.
+    sketch_sizes : tuple of int or None
+        Its m, where it differs from the grid's.
+    options : mapping
+        For the recipe.
+    """
+
+    name: str
+    kind: str
+    label: str
+    n_clusters: int
+    domain: tuple[float, float] | None
+    sketch_sizes: tuple[int, ...] | None
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A decoder of a figure, or another thing that is measured on a sketch.
+
+    Attributes
+    ----------
+    name, kind, label : str
+        In the tables; its recipe in ``experiments.contenders``; for a person.
+    n_initializations : tuple of int or None
+        The values of L; (None,) where it has none.
+    options : mapping
+        For the recipe.
+    is_ours : bool
+        Whether it is an addition to the paper's figure.
+    """
+
+    name: str
+    kind: str
+    label: str
+    n_initializations: tuple[int | None, ...]
+    options: Mapping[str, Any]
+    is_ours: bool
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How much of a figure is run.
+
+    Attributes
+    ----------
+    realizations : int
+        Draws of the frequencies.
+    sketch_sizes, bandwidths : tuple
+        The values of m and sigma.
+    n_samples : int or None
+        Rows of a synthetic dataset; None is the recipe's own.
+    """
+
+    realizations: int
+    sketch_sizes: tuple[int, ...]
+    bandwidths: tuple[float, ...]
+    n_samples: int | None
+
+    def thinned(self, realizations: int | None, points: int | None) -> Grid:
+        """Fewer realizations, and at most so many bandwidths, spread over all."""
+        kept = self.bandwidths
+        if points is not None and points < len(kept):
+            last = len(kept) - 1
+            steps = (
+                [last // 2] if points == 1 else [i * last // (points - 1) for i in range(points)]
+            )
+            kept = tuple(kept[i] for i in steps)
+        return replace(self, realizations=realizations or self.realizations, bandwidths=kept)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper that the runs can contradict.
+
+    Attributes
+    ----------
+    number, section, says : str
+        Its number here, where it stands in the paper, and what it says, in our words.
+    checks : tuple of mapping
+        How it is measured; see ``experiments.checks``.
+    note : str
+        What a reader of the verdict should know.
+    """
+
+    number: str
+    section: str
+    says: str
+    checks: tuple[Mapping[str, Any], ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: data, contenders, grids, picture and claims."""
+
+    name: str
+    title: str
+    section: str
+    datasets: tuple[DatasetSpec, ...]
+    contenders: tuple[Contender, ...]
+    grids: Mapping[str, Grid]
+    picture: Mapping[str, Any]
+    claims: tuple[Claim, ...]
+
+    def contender(self, name: str) -> Contender:
+        """The contender of a name."""
+        return next(c for c in self.contenders if c.name == name)
+
+
+def paper_folder() -> Path:
+    """The folder of the paper's files: inside the installed package, or in the checkout."""
+    here = Path(__file__).resolve()
+    for folder in (here.parent / PAPER, here.parents[3] / PAPER):
+        if folder.is_dir():
+            return folder
+    msg = f"the files of the figures ({PAPER}) are not installed. Name their folder with --paper."
+    raise DataError(msg)
+
+
+def figure_names(folder: Path) -> list[str]:
+    """Names of the figures in a folder, in the paper's order."""
+    names = [path.stem for path in folder.glob("fig*.toml")]
+    return sorted(names, key=lambda name: (int("0" + re.sub(r"\D", "", name)), name))
+
+
+def load_figure(name: str, folder: Path) -> Figure:
+    """Read one figure.
+
+    Parameters
+    ----------
+    name : str
+        As in ``fig1``.
+    folder : Path
+        Where ``fig1.toml`` lies.
+
+    Returns
+    -------
+    figure : Figure
+        Checked as far as its shape goes.
+    """
+    path = folder / f"{name}.toml"
+    if not path.is_file():
+        known = ", ".join(figure_names(folder)) or "none"
+        raise DataError(f"there is no figure {name!r} in {str(folder)!r}. There are: {known}.")
+    try:
+        return _figure(name, tomllib.loads(path.read_text(encoding="utf-8")))
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path.name} is not TOML: {error}.") from error
+    except KeyError as error:
+        raise DataError(f"{path.name} lacks the entry {error}.") from error
+
+
+def _figure(name: str, read: Mapping[str, Any]) -> Figure:
+    return Figure(
+        name=name,
+        title=read["title"],
+        section=read["section"],
+        datasets=tuple(_dataset(entry) for entry in read["datasets"]),
+        contenders=tuple(_contender(entry) for entry in read["decoders"]),
+        grids={size: _grid(read[size]) for size in SIZES},
+        picture=read["picture"],
+        claims=tuple(_claim(entry) for entry in read["claims"]),
+    )
+
+
+def _dataset(entry: Mapping[str, Any]) -> DatasetSpec:
+    domain, sizes = entry.get("domain"), entry.get("m")
+    return DatasetSpec(
+        name=entry["name"],
+        kind=entry.get("kind", entry["name"]),
+        label=entry.get("label", entry["name"]),
+        n_clusters=entry["k"],
+        domain=None if domain is None else (float(domain[0]), float(domain[1])),
+        sketch_sizes=None if sizes is None else tuple(sizes),
+        options=entry.get("options", {}),
+    )
+
+
+def _contender(entry: Mapping[str, Any]) -> Contender:
+    return Contender(
+        name=entry["name"],
+        kind=entry["kind"],
+        label=entry.get("label", entry["name"]),
+        n_initializations=tuple(entry.get("L", [None])),
+        options=entry.get("options", {}),
+        is_ours=entry.get("ours", False),
+    )
+
+
+def _grid(entry: Mapping[str, Any]) -> Grid:
+    return Grid(
+        realizations=entry["realizations"],
+        sketch_sizes=tuple(entry.get("m", ())),
+        bandwidths=tuple(float(sigma) for sigma in entry["sigma"]),
+        n_samples=entry.get("n_samples"),
+    )
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    return Claim(
+        number=entry["number"],
+        section=entry["section"],
+        says=entry["says"],
+        checks=tuple(entry["checks"]),
+        note=entry.get("note", ""),
+    )

@@ -1,0 +1,251 @@
+"""Run what is missing of a figure, in parallel processes, and go on after an interruption.
+
+Takes a :class:`Figure` and a :class:`Grid`; hands rows to a :class:`Store`. A piece of work is
+one sketch with all contenders that still need it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import sketchshift
+from sketchshift.experiments.contenders import Cell, measure, measure_reference
+from sketchshift.experiments.datasets import Data, make_data
+from sketchshift.experiments.definition import Contender, DatasetSpec, Figure, Grid
+from sketchshift.experiments.store import Row, Store, commit
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import sketch
+
+__all__ = ["Progress", "planned", "run_figure"]
+
+Progress = Callable[[int, int], None]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """One sketch, and what is still to be measured on it."""
+
+    dataset: DatasetSpec
+    n_samples: int | None
+    m: int
+    sigma: float
+    seed: int
+    reference: float
+    parts: tuple[tuple[Contender, int | None, Row], ...]
+
+
+def run_figure(
+    figure: Figure,
+    grid: Grid,
+    store: Store,
+    *,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Run what the store lacks.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to run.
+    grid : Grid
+        How much of it.
+    store : Store
+        Where finished runs are; saved at the end, and when interrupted.
+    n_jobs : int
+        Processes, of one thread each; 1 runs in this one.
+    progress : callable or None
+        Called with the number of runs finished and of all.
+
+    Returns
+    -------
+    rows : list
+        All runs of the grid, those of earlier calls too.
+    """
+    rows = planned(figure, grid)
+    n_left = sum(row not in store for row in rows)
+
+    def keep(finished: list[Row]) -> None:
+        nonlocal n_left
+        n_left -= sum(row not in store for row in finished)
+        store.add(finished)
+        if progress is not None:
+            progress(len(rows) - n_left, len(rows))
+
+    try:
+        works = _works(figure, grid, store, rows)
+        if n_jobs == 1 or len(works) < 2:
+            _run_here(works, keep)
+        else:
+            _run_in_pool(works, n_jobs, keep)
+    finally:
+        store.save()
+    found = [store.find(row) for row in [*_references(figure, grid), *rows]]
+    return [row for row in found if row is not None]
+
+
+def planned(figure: Figure, grid: Grid) -> list[Row]:
+    """Keys of all runs of a grid, in the order they are run."""
+    rows = []
+    for dataset in figure.datasets:
+        heads = [
+            (_head(figure, dataset, contender, grid), L)
+            for contender in figure.contenders
+            for L in contender.n_initializations
+        ]
+        sizes = dataset.sketch_sizes or grid.sketch_sizes
+        for seed, m, sigma in product(range(grid.realizations), sizes, grid.bandwidths):
+            cell = {"m": m, "sigma": sigma, "seed": seed}
+            rows += [head | cell | {"L": L} for head, L in heads]
+    return rows
+
+
+def _references(figure: Figure, grid: Grid) -> list[Row]:
+    """Keys of the k-means runs, one a dataset."""
+    lloyd = Contender("lloyd", "lloyd", "Lloyd", (None,), {}, is_ours=False)
+    nowhere = {"m": None, "sigma": None, "L": None, "seed": 0}
+    return [_head(figure, dataset, lloyd, grid) | nowhere for dataset in figure.datasets]
+
+
+def _head(figure: Figure, dataset: DatasetSpec, contender: Contender, grid: Grid) -> Row:
+    """What all runs of a contender on a dataset have in common."""
+    names = {"figure": figure.name, "dataset": dataset.name, "decoder": contender.name}
+    return names | {"settings": _settings(dataset, contender, grid.n_samples)}
+
+
+def _settings(dataset: DatasetSpec, contender: Contender, n_samples: int | None) -> str:
+    """Changes with every option that changes a run: such runs are not mixed."""
+    data, decoder = asdict(dataset), asdict(contender)
+    for unimportant in ("label", "name", "sketch_sizes", "n_initializations", "is_ours"):
+        data.pop(unimportant, None)
+        decoder.pop(unimportant, None)
+    text = json.dumps([data, decoder, n_samples], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _works(figure: Figure, grid: Grid, store: Store, rows: list[Row]) -> list[Work]:
+    """What is missing, gathered by sketch; references are computed here, first."""
+    missing: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row not in store:
+            cell = (row["dataset"], row["m"], row["sigma"], row["seed"])
+            missing.setdefault(cell, []).append(row)
+    if not missing:
+        return []
+    errors = {row["dataset"]: row["mse"] for row in _reference_rows(figure, grid, store)}
+    datasets = {dataset.name: dataset for dataset in figure.datasets}
+    works = []
+    for (name, m, sigma, seed), parts in missing.items():
+        contenders = tuple((figure.contender(row["decoder"]), row["L"], row) for row in parts)
+        work = Work(datasets[name], grid.n_samples, m, sigma, seed, errors[name], contenders)
+        works.append(work)
+    return works
+
+
+def _reference_rows(figure: Figure, grid: Grid, store: Store) -> Iterator[Row]:
+    specs = {dataset.name: dataset for dataset in figure.datasets}
+    for row in _references(figure, grid):
+        if row not in store:
+            data = _data(specs[row["dataset"]], grid.n_samples)
+            store.add([_filled(row, data, measure_reference(data))])
+        found = store.find(row)
+        assert found is not None
+        yield found
+
+
+def _filled(row: Row, data: Data, measures: dict[str, float]) -> Row:
+    facts = {"d": data.n_features, "n_samples": len(data.X)}
+    made_by = {"version": sketchshift.__version__, "commit": _commit()}
+    return row | facts | measures | made_by
+
+
+def _run_here(works: list[Work], keep: Callable[[list[Row]], None]) -> None:
+    for work in works:
+        for row in _run(work):
+            keep([row])
+
+
+def _run_in_pool(works: list[Work], n_jobs: int, keep: Callable[[list[Row]], None]) -> None:
+    """Keep rows sketch by sketch; when interrupted, also those that were under way."""
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(min(n_jobs, len(works)), _context(), _ignore_interrupts)
+        futures = [pool.submit(_run_all, work) for work in works]
+        try:
+            for future in as_completed(futures):
+                keep(future.result())
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            for future in futures:
+                if not future.cancelled() and future.exception() is None:
+                    keep(future.result())
+            raise
+        pool.shutdown()
+
+
+def _context() -> Any:
+    import multiprocessing
+
+    return multiprocessing.get_context("spawn")
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """New processes find one thread for BLAS and numba in their environment."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run_all(work: Work) -> list[Row]:
+    return list(_run(work))
+
+
+def _run(work: Work) -> Iterator[Row]:
+    """Sketch once, then one contender after the other."""
+    data = _data(work.dataset, work.n_samples)
+    spec = SketchSpec(data.n_features, work.m, work.sigma, seed=work.seed)
+    start = time.perf_counter()
+    z = sketch(data.X, spec, n_threads=1)
+    seconds = time.perf_counter() - start
+    cell = Cell(data, z, work.seed, work.reference)
+    for contender, L, row in work.parts:
+        yield _filled(row, data, measure(contender, L, cell) | {"sketch_seconds": seconds})
+
+
+_commit = lru_cache(maxsize=1)(commit)
+
+
+_made: dict[tuple[str, int | None], Data] = {}
+
+
+def _data(dataset: DatasetSpec, n_samples: int | None) -> Data:
+    """The dataset, made once a process; the last few are kept."""
+    key = (repr(dataset), n_samples)
+    if key not in _made:
+        while len(_made) >= 8:
+            del _made[next(iter(_made))]
+        _made[key] = make_data(dataset, n_samples)
+    return _made[key]

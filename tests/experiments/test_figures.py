@@ -1,0 +1,139 @@
+"""The paper's figures: complete, consistent, and their claims measurable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.errors import DataError
+from sketchshift.experiments import figure_names, load_figure, paper_folder
+from sketchshift.experiments.contenders import DECODERS, LOOKS, Cell, measure
+from sketchshift.experiments.datasets import RECIPES, make_data
+from sketchshift.experiments.definition import SIZES, Contender
+from sketchshift.experiments.runner import _references, planned
+from sketchshift.experiments.verdicts import Outcome, judge
+
+FOLDER = paper_folder()
+NAMES = figure_names(FOLDER)
+OF_DECODERS = ("mse", "rse", "seconds", "sketch_seconds", "squared_distance", "variance")
+OF_CLIMBS = ("moved", "arrived", "positive", "least", "median_norm", "norm_at_means")
+OF_MAXIMA = ("n_maxima", "peak_distance", "noise", "second_distance", "left_over")
+MEASURES = (*OF_DECODERS, *OF_CLIMBS, *OF_MAXIMA)
+
+
+def test_all_figures_are_there_in_order():
+    figures = ["fig1", "fig2", "fig3", "fig4", "fig5a", "fig5b", "fig6", "fig7", "fig8", "fig9"]
+
+    assert [*figures, "fig10"] == NAMES
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_can_be_measured_on_the_grid(name, size):
+    """With made-up numbers at every point of the grid, no claim is left without a verdict."""
+    figure = load_figure(name, FOLDER)
+    grid = figure.grids[size]
+    dimensions = {dataset.name: dataset.options.get("d", 2) for dataset in figure.datasets}
+    rows = [
+        row | {"d": dimensions[row["dataset"]]} | dict.fromkeys(MEASURES, 1.0)
+        for row in [*_references(figure, grid), *planned(figure, grid)]
+    ]
+
+    assert [v.claim.number for v in judge(figure, rows) if v.outcome is Outcome.UNMEASURED] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_in_the_files_exist(name):
+    figure = load_figure(name, FOLDER)
+
+    assert {dataset.kind for dataset in figure.datasets} <= set(RECIPES)
+    assert {contender.kind for contender in figure.contenders} <= {*DECODERS, *LOOKS}
+    assert set(figure.grids["quick"].sketch_sizes) <= set(figure.grids["full"].sketch_sizes)
+
+
+def test_claims_are_numbered_once():
+    numbers = [c.number for name in NAMES for c in load_figure(name, FOLDER).claims]
+
+    assert len(set(numbers)) == len(numbers) == 67
+
+
+def test_the_deviations_are_written_down():
+    text = (FOLDER / "deviations.md").read_text(encoding="utf-8")
+
+    assert all(f"\n{i}. " in text for i in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [("title = ", "lacks the entry 'title'"), ("[quick]", "is not TOML")],
+)
+def test_a_damaged_file_is_named(paper, damage, message):
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    broken = text.replace(damage, "name = " if damage != "[quick]" else "[quick", 1)
+    (paper / "fig0.toml").write_text(broken, encoding="utf-8")
+
+    with pytest.raises(DataError, match=f"fig0.toml {message}"):
+        load_figure("fig0", paper)
+
+
+def test_a_figure_that_is_not_there_is_named(paper):
+    with pytest.raises(DataError, match=r"no figure 'fig99'.*There are: fig0"):
+        load_figure("fig99", paper)
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig5a", "fig7", "fig9"])
+def test_synthetic_data_lie_in_the_domain_with_their_clusters(name):
+    figure = load_figure(name, FOLDER)
+
+    for dataset in figure.datasets:
+        data = make_data(dataset, 2000)
+        again = make_data(dataset, 2000)
+        assert np.array_equal(data.X, again.X)
+        assert len(data.X) == 2000
+        assert len(data.means) == data.n_clusters
+        assert data.domain.contains(data.means).all()
+        assert data.domain.contains(data.X).mean() > 0.999
+
+
+@pytest.fixture(scope="module")
+def cell():
+    figure = load_figure("fig1", FOLDER)
+    data = make_data(figure.datasets[0], 5000)
+    return Cell(data, ss.sketch(data.X, ss.SketchSpec(2, 500, 0.05)), 0, 0.005)
+
+
+def look(kind, cell, L=50, **options):
+    return measure(Contender("x", kind, "x", (L,), options, is_ours=False), L, cell)
+
+
+def test_maxima_are_counted_and_located(cell):
+    found = look("correlation", cell)
+
+    assert found["n_maxima"] >= 3
+    assert found["peak_distance"] < 0.05
+    assert 0.0 < found["noise"] < 0.2
+
+
+def test_mean_shift_gets_further_than_gradient_ascent(cell):
+    gradient = look("climb", cell, local_maximum="gradient_ascent")
+    shift = look("climb", cell, local_maximum="sketched_mean_shift")
+
+    assert shift["arrived"] > gradient["arrived"]
+    assert shift["moved"] > gradient["moved"]
+    assert shift["median_norm"] > 10 * gradient["median_norm"]
+
+
+def test_a_gaussian_leaves_less_behind_than_a_dirac(cell):
+    dirac = look("residual", cell, fitted_model="dirac")
+    gaussian = look("residual", cell, fitted_model="gaussian")
+
+    assert gaussian["left_over"] < 0.5 * dirac["left_over"]
+    assert gaussian["second_distance"] > 0.8
+
+
+def test_a_decoder_that_finds_nothing_has_the_error_of_the_mean(cell, monkeypatch):
+    nothing = np.empty((0, 2))
+    monkeypatch.setitem(DECODERS, "cl_ompr", lambda *ignored: nothing)
+
+    assert look("cl_ompr", cell)["mse"] == pytest.approx(cell.data.X.var(axis=0).sum())

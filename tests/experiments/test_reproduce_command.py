@@ -1,0 +1,115 @@
+"""The command: its files, its words, and Ctrl-C in a real process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from sketchshift.cli import main
+
+PROGRAM = Path(sys.executable).with_name("sketchshift")
+
+
+def run(*words, status=0):
+    result = CliRunner().invoke(main, ["reproduce", *map(str, words)])
+    assert result.exit_code == status, result.output
+    return result
+
+
+def n_runs(path: Path) -> int:
+    return pq.read_table(path).num_rows if path.exists() else 0
+
+
+def test_a_figure_leaves_runs_picture_and_verdicts(paper, tmp_path):
+    text = run("fig0", "--paper", paper, "-o", tmp_path / "out", "--jobs", 1).stdout
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    kinds = ("json", "md", "parquet", "png")
+
+    assert names == [
+        *(f"fig0-quick.{k}" for k in kinds),
+        "verdicts-quick.json",
+        "verdicts-quick.md",
+    ]
+    assert "0.1   holds " in text
+    assert "0.2   does not hold here " in text
+    assert "Next: sketchshift reproduce --all --full" in text
+    summary = (tmp_path / "out" / "verdicts-quick.md").read_text(encoding="utf-8")
+    assert "1 holds, 1 does not hold here." in summary
+
+
+def test_json_has_the_same_verdicts(paper, tmp_path):
+    words = ("fig0", "--paper", paper, "-o", tmp_path / "out", "--jobs", 1, "--json")
+    facts = json.loads(run(*words).stdout)
+    written = json.loads((tmp_path / "out" / "fig0-quick.json").read_text(encoding="utf-8"))
+
+    assert facts["figures"] == [written]
+    assert [c["verdict"] for c in written["claims"]] == ["holds", "does not hold here"]
+
+
+def test_full_and_quick_runs_are_kept_apart(paper, tmp_path):
+    common = ("--paper", paper, "-o", tmp_path, "--jobs", 1, "--realizations", 1, "--points", 1)
+    run("fig0", "--quick", *common)
+    run("fig0", "--full", *common)
+
+    assert pq.read_table(tmp_path / "fig0-quick.parquet").num_rows == 1 + 3
+    assert pq.read_table(tmp_path / "fig0-full.parquet").num_rows == 1 + 2 * 3
+
+
+def test_all_goes_on_where_data_are_missing(paper, tmp_path, monkeypatch):
+    monkeypatch.delenv("SKETCHSHIFT_DATA", raising=False)
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    real = text.replace('name = "separated"', 'name = "m"\nkind = "real"')
+    real = real.replace("{ n_samples = 100000 }", '{ name = "mnist" }')
+    (paper / "fig1.toml").write_text(real, encoding="utf-8")
+    words = ("--paper", paper, "-o", tmp_path / "out", "--jobs", 1)
+
+    assert "fig1 was not run: the datasets are looked for" in run("--all", *words).stdout
+    assert "SKETCHSHIFT_DATA" in run("fig1", *words, status=1).stderr
+
+
+@pytest.mark.parametrize("words", [[], ["fig0", "--all"]])
+def test_figures_or_all_must_be_named(paper, words):
+    assert "name figures or --all" in run(*words, "--paper", paper, status=2).stderr
+
+
+def test_a_file_is_not_a_folder(paper, tmp_path):
+    (tmp_path / "out").write_text("", encoding="utf-8")
+    error = run("fig0", "--paper", paper, "-o", tmp_path / "out", status=1).stderr
+
+    assert "it is a file. Give the name of a folder." in error
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupted_process_goes_on_when_started_again(paper, tmp_path, jobs):
+    """SIGINT once some runs are on disk; then the same command, which repeats none of them."""
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    text = text.replace("realizations = 2", "realizations = 400").replace("= 500", "= 2000")
+    (paper / "fig0.toml").write_text(text, encoding="utf-8")
+    runs = tmp_path / "fig0-quick.parquet"
+    words = [PROGRAM, "reproduce", "fig0", "--paper", paper, "-o", tmp_path, "--jobs", str(jobs)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while n_runs(runs) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, error = process.communicate(timeout=120)
+
+    assert process.returncode == 1, error
+    assert output == ""
+    assert error.startswith("Error: fig0 was interrupted. Finished runs are kept in ")
+    kept = pq.read_table(runs)
+    assert 1 < kept.num_rows < 2400
+
+    few = text.replace("realizations = 400", "realizations = 2")
+    (paper / "fig0.toml").write_text(few, encoding="utf-8")
+    run("fig0", "--paper", paper, "-o", tmp_path, "--jobs", 1)
+    after = pq.read_table(runs)
+    assert after.slice(0, kept.num_rows).select(kept.column_names).equals(kept)

@@ -1,0 +1,141 @@
+"""Runs: each is made once, kept, and really computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import sketchshift as ss
+from sketchshift import decoders
+from sketchshift.experiments import Files, n_missing, reproduce
+from sketchshift.experiments.runner import planned, run_figure
+from sketchshift.experiments.store import Store
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path, "fig0-quick")
+
+
+def test_every_run_is_kept_with_where_it_comes_from(tiny, files):
+    reproduce(tiny, tiny.grids["quick"], files)
+    table = pq.read_table(files.runs)
+    columns = ["figure", "decoder", "m", "sigma", "L", "seed", "mse", "rse", "seconds", "commit"]
+
+    assert table.num_rows == 12 + 1  # and the reference
+    assert set(columns) <= set(table.column_names)
+    assert set(table["version"].to_pylist()) == {ss.__version__}
+    assert set(table["seed"].to_pylist()) == {0, 1}
+    assert files.picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_are_those_of_the_library(tiny, files):
+    """One run, made by hand."""
+    from sketchshift.experiments.datasets import make_data
+
+    grid = tiny.grids["quick"]
+    store = Store(files.runs)
+    run_figure(tiny, grid, store)
+    data = make_data(tiny.datasets[0], 500)
+    z = ss.sketch(data.X, ss.SketchSpec(2, 40, 0.3, seed=1))
+    found = ss.SketchAndShift(n_initializations=20)(z, 3, domain=data.domain, seed=1)
+    where = {"decoder": "algorithm2", "sigma": 0.3, "L": 20, "seed": 1}
+    (row,) = (r for r in store.rows if all(r[name] == value for name, value in where.items()))
+
+    assert len(data.X) == 500
+    assert row["mse"] == pytest.approx(ss.mse(data.X, found.centroids), rel=1e-9)
+    assert row["rse"] == pytest.approx(ss.rse(data.X, found.centroids, ss.lloyd(data.X, 3)))
+
+
+def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
+    """Nothing in the figures is written down beforehand."""
+    grid = tiny.grids["quick"]
+    honest = reproduce(tiny, grid, files)
+
+    def nonsense(self, sketch, n_clusters, **options):
+        point = np.full((1, 2), 7.0)
+        return ss.Decoding(point, np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
+
+    monkeypatch.setattr(decoders.SketchAndShift, "__call__", nonsense)
+    fooled = reproduce(tiny, grid, files, again=True)
+
+    assert honest["claims"][1]["evidence"] != fooled["claims"][1]["evidence"]
+    rows = [row for row in Store(files.runs).rows if row["decoder"] == "algorithm2"]
+    assert min(row["mse"] for row in rows) > 50
+
+
+def test_finished_runs_are_not_repeated(tiny, files, monkeypatch):
+    grid = tiny.grids["quick"]
+    reproduce(tiny, grid, files)
+    before = Store(files.runs).rows
+
+    def fail(*args, **options):
+        raise AssertionError("this was run already")
+
+    monkeypatch.setattr("sketchshift.experiments.runner.measure", fail)
+    monkeypatch.setattr("sketchshift.experiments.runner.measure_reference", fail)
+    reproduce(tiny, grid, files)
+
+    assert Store(files.runs).rows == before
+    assert n_missing(tiny, grid, files) == 0
+
+
+def test_it_goes_on_after_an_interruption(tiny, files, monkeypatch):
+    """Interrupted in the sixth run: five are kept, and only the others are made later."""
+    from sketchshift.experiments import runner
+
+    made = []
+    really = runner.measure
+
+    def interrupted(contender, L, cell):
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        made.append((contender.name, L, cell.seed))
+        return really(contender, L, cell)
+
+    grid = tiny.grids["quick"]
+    monkeypatch.setattr(runner, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tiny, grid, files)
+    assert n_missing(tiny, grid, files) == 12 - 5
+
+    counts: list[tuple[int, int]] = []
+    monkeypatch.setattr(runner, "measure", really)
+    facts = reproduce(tiny, grid, files, progress=lambda *count: counts.append(count))
+
+    assert facts["runs"] == 13
+    assert counts == [(n, 12) for n in range(6, 13)]
+
+
+def test_processes_give_the_numbers_of_one(tiny, tmp_path):
+    grid = tiny.grids["quick"].thinned(1, None)
+    here, there = Store(tmp_path / "a.parquet"), Store(tmp_path / "b.parquet")
+    run_figure(tiny, grid, here, n_jobs=1)
+    run_figure(tiny, grid, there, n_jobs=2)
+
+    def errors(store):
+        return sorted((str(row["L"]), row["decoder"], row["mse"]) for row in store.rows)
+
+    assert errors(here) == errors(there)
+
+
+def test_changed_options_make_other_runs(tiny, paper, files):
+    """Runs of an old file are not taken for those of a new one."""
+    from sketchshift.experiments import load_figure
+
+    reproduce(tiny, tiny.grids["quick"], files)
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    text = text.replace("L = [5, 20]", 'L = [5, 20]\noptions = { starts = "uniform" }')
+    (paper / "fig0.toml").write_text(text, encoding="utf-8")
+    changed = load_figure("fig0", paper)
+
+    assert n_missing(changed, changed.grids["quick"], files) == 8
+
+
+def test_thinning_keeps_the_ends(tiny):
+    grid = tiny.grids["full"].thinned(1, 2)
+
+    assert grid.bandwidths == (0.1, 0.3)
+    assert grid.thinned(None, 1).bandwidths == (0.1,)
+    assert len(planned(tiny, grid)) == 2 * 2 * 3
