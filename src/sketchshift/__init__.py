@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sketchshift.decoders import (
     ClOmpr,
     Decoding,
+    KCurve,
     Outcome,
     Round,
     SketchAndShift,
@@ -49,6 +50,7 @@ __all__ = [
     "Decoding",
     "IncompatibleSketchesError",
     "InvalidRowsError",
+    "KCurve",
     "MissingDependencyError",
     "Outcome",
     "PlanWarning",

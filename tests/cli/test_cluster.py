@@ -305,3 +305,28 @@ def test_columns_are_chosen_and_standardised_on_the_way(run, folder):
     )
     expected = ss.decode(sketch, 2, seed=3)
     assert [c["centroid"] for c in facts["clusters"]] == expected.centroids.tolist()
+
+
+def test_k_is_chosen_and_the_curve_is_shown(run, folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 300, axis=0)
+    np.savetxt("three.csv", X, delimiter=",", header="x,y", comments="")
+
+    text = run("cluster three.csv -k auto --max-clusters 8").stdout
+    facts = run.facts("cluster three.csv -k auto --max-clusters 8")
+
+    assert "Chose k = 3 of 1 to 8 clusters, by the residual." in text
+    assert facts["curve"]["chosen"] == len(facts["clusters"]) == 3
+    assert facts["curve"]["n_clusters"] == list(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("-k auto --decoder cl-ompr", "-k auto needs --decoder turnkey"),
+        ("-k 3 --max-clusters 5", "--max-clusters goes with -k auto"),
+        ("-k many", "'many' is not a valid integer"),
+    ],
+)
+def test_k_auto_belongs_to_the_turnkey_decoder(run, folder, week, flags, sentence):
+    assert sentence in run(f"cluster week.sketch {flags}", status=2).stderr

@@ -206,6 +206,22 @@ def test_the_trace_shows_residual_norms_and_correlations():
     np.testing.assert_array_equal(right.lines[0].get_ydata(), values)
 
 
+def test_the_trace_of_the_turnkey_decoder_shows_fits_and_their_atoms(tmp_path):
+    s, _ = cloud(2)
+    decoding = ss.decode(s, 3)
+
+    ax = plot_trace(decoding, axes())
+
+    assert ax.get_xlabel() == "fit"
+    norms = [fit.residual_norm for fit in decoding.trace]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), norms)
+    right = ax.figure.axes[1]
+    atoms = [fit.n_atoms for fit in decoding.trace]
+    np.testing.assert_array_equal(right.lines[0].get_ydata(), atoms)
+    assert right.get_ylabel() == "atoms"
+    decoding_figure(s, decoding).savefig(tmp_path / "turnkey.png")
+
+
 def test_a_residual_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
     s, found = cloud(2)
     steps = (

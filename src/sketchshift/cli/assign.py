@@ -17,7 +17,7 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift.cli.centroids import check_suffix
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, report
+from sketchshift.cli.facts import counted, next_step, report
 from sketchshift.cli.files import check_output, data_files
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.metrics import assign as nearest
@@ -55,7 +55,9 @@ def assign(
       sketchshift assign points.csv --centroids centroids.csv -o labels.parquet
       sketchshift assign 'part-*.parquet' --centroids centroids.csv -o labels.csv
 
-    Then: join the labels to the data by the number of the row.
+    Labels are in the order of the rows: join them by position.
+
+    Then: `sketchshift cluster points.csv -k 4`, to compare with another number of clusters.
     """
     from sketchshift.cli.progress import reading_progress
     from sketchshift.data import open_source
@@ -80,7 +82,8 @@ def assign(
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
-    report(facts, _story(facts), as_json=as_json)
+    step = next_step("cluster", *data, "-k", str(len(C) + 1))
+    report(facts, [*_story(facts), step], as_json=as_json)
 
 
 def _story(facts: dict[str, Any]) -> list[str]:

@@ -7,18 +7,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from sketchshift.cli.centroids import check_suffix, cluster_facts, cluster_table, encode_clusters
 from sketchshift.cli.command import command
-from sketchshift.cli.decoder_options import DECODER_FLAGS, decoder_of, decoder_options, domain_of
+from sketchshift.cli.decoder_options import (
+    CLUSTERS,
+    DECODER_FLAGS,
+    decoder_of,
+    decoder_options,
+    domain_of,
+)
 from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
 from sketchshift.cli.files import check_output
 from sketchshift.cli.inputs import Inputs, input_options
-from sketchshift.decoders import Decoding, Outcome
+from sketchshift.decoders import Decoding, KCurve, Outcome
 from sketchshift.sketch import Sketch
 
 __all__ = ["cluster"]
@@ -31,9 +37,9 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 @click.option(
     "-k",
     "--n-clusters",
-    type=click.IntRange(1, 100_000),
+    type=CLUSTERS,
     required=True,
-    help="Number k of clusters to look for.",
+    help="Number k of clusters, or auto: chosen from the sketch.",
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
@@ -56,7 +62,7 @@ def cluster(
     ctx: click.Context,
     /,
     inputs: tuple[str, ...],
-    n_clusters: int,
+    n_clusters: int | Literal["auto"],
     output: str | None,
     plot: str | None,
     progress: bool | None,
@@ -72,7 +78,7 @@ def cluster(
 
     Examples
     --------
-      sketchshift cluster points.csv -k 3 -o centroids.csv
+      sketchshift cluster points.csv -k auto -o centroids.csv
       sketchshift cluster 'day*.sketch' -k 3 --plot clusters.png
 
     Then: `sketchshift cluster week.sketch -k 4`, to compare: a sketch serves any smaller k.
@@ -101,12 +107,13 @@ def cluster(
         "residual_norm": decoding.residual_norm,
         "outcome": decoding.outcome.name,
         "sentence": str(decoding.outcome),
+        "curve": _curve_facts(decoding.curve),
         "clusters": cluster_facts(decoding),
     } | sketch_facts(sketch, sketch.nbytes)
     lines = [*_story(sketch, decoding, seconds), *targets.lines(), _next(ctx, given)]
     report(facts, lines, as_json=as_json)
     if decoding.outcome is not Outcome.COMPLETE:
-        click.echo(f"Warning: {_found(decoding)} of {n_clusters:,}. {decoding.outcome}", err=True)
+        click.echo(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
 
 
 @dataclass(frozen=True)
@@ -169,10 +176,28 @@ def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
         "",
         *cluster_table(decoding, column_names(sketch.spec)),
         "",
+        *_choice(decoding.curve),
         f"Residual norm {decoding.residual_norm:.3g} of the sketch's: 0 if the clusters were "
         "all there is.",
         str(decoding.outcome),
     ]
+
+
+def _choice(curve: KCurve | None) -> list[str]:
+    """How k was chosen: the curve around it."""
+    if curve is None:
+        return []
+    near = range(max(1, curve.chosen - 3), min(len(curve.n_clusters), curve.chosen + 3) + 1)
+    scores = ", ".join(f"{k}: {curve.score[k - 1]:.3g}" for k in near)
+    most = counted(len(curve.n_clusters), "cluster")
+    return [f"Chose k = {curve.chosen} of 1 to {most}, by the {curve.criterion}. Scores  {scores}."]
+
+
+def _curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
+    if curve is None:
+        return None
+    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "residual", "score")}
+    return arrays | {"chosen": curve.chosen, "criterion": curve.criterion}
 
 
 def _found(decoding: Decoding) -> str:

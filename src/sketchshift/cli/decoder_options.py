@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from sketchshift.cli.spec_options import NUMBERS
 from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
+from sketchshift.decoders.base import MAX_CLUSTERS
 from sketchshift.decoders.decoding import Progress
 from sketchshift.errors import SpecError
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch
 
-__all__ = ["DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of"]
+__all__ = ["CLUSTERS", "DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decode = Callable[[Sketch, Box | None, int, Progress | None], Decoding]
 
 _OPTIONS = (
+    click.option(
+        "--max-clusters",
+        type=click.IntRange(1, MAX_CLUSTERS),
+        help="The largest k that -k auto looks at. Default: 20, or what a sketch can serve.",
+    ),
     click.option(
         "--decoder",
         type=click.Choice(["turnkey", "sketch-and-shift", "cl-ompr"]),
@@ -72,7 +78,24 @@ def decoder_options(function: F) -> F:
     return function
 
 
-def decoder_of(ctx: click.Context, n_clusters: int, flags: dict[str, Any]) -> Decode:
+class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """A number of clusters, or "auto"."""
+
+    name = "integer|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["auto"]:
+        if value == "auto":
+            return "auto"
+        number: int = click.IntRange(1, MAX_CLUSTERS).convert(value, param, ctx)
+        return number
+
+
+CLUSTERS = _Clusters()
+
+
+def decoder_of(
+    ctx: click.Context, n_clusters: int | Literal["auto"], flags: dict[str, Any]
+) -> Decode:
     """The decoder that the flags describe; flags that it does not have are misuse."""
     if flags["decoder"] == "turnkey":
         source = ctx.get_parameter_source
@@ -81,9 +104,14 @@ def decoder_of(ctx: click.Context, n_clusters: int, flags: dict[str, Any]) -> De
             flag = "--" + given[0].replace("_", "-")
             msg = f"{flag} belongs to --decoder sketch-and-shift or cl-ompr; turnkey needs none."
             raise click.UsageError(msg)
+        most = flags["max_clusters"]
+        if most is not None and n_clusters != "auto":
+            raise click.UsageError("--max-clusters goes with -k auto.")
         return lambda sketch, domain, seed, progress: decode(
-            sketch, n_clusters, seed=seed, progress=progress
+            sketch, n_clusters, max_clusters=most, seed=seed, progress=progress
         )
+    if n_clusters == "auto":
+        raise click.UsageError("-k auto needs --decoder turnkey. Give the number of clusters.")
     decoder = _paper_decoder(n_clusters, flags)
     return lambda sketch, domain, seed, progress: decoder(
         sketch, n_clusters, domain=domain, seed=seed, progress=progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -18,6 +18,7 @@ __all__ = ["Inputs", "input_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+AUTO = 20  # clusters that data is planned for with -k auto
 _OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
 
 
@@ -69,7 +70,7 @@ class Inputs:
         saved = self._params["save_sketch"]
         self._target = None if saved is None else check_output(saved, self.files)
 
-    def sketch(self, n_clusters: int, progress: bool | None) -> Sketch:
+    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> Sketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
             return load_sum(self.files)
@@ -77,10 +78,11 @@ class Inputs:
         from sketchshift.sketch import sketch
 
         params = self._params
+        most = params["max_clusters"] or AUTO
         with reading_progress("Reading", show=progress) as advance:
             result = sketch(
                 self.files,
-                n_clusters=n_clusters,
+                n_clusters=most if n_clusters == "auto" else n_clusters,
                 sketch_size=params["sketch_size"],
                 seed=params["seed"],
                 standardize=params["standardize"],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sketchshift.decoders.cl_ompr import ClOmpr
-from sketchshift.decoders.decoding import Decoding, Outcome, Round, Step
+from sketchshift.decoders.decoding import Decoding, KCurve, Outcome, Round, Step
 from sketchshift.decoders.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.turnkey import decode, decode_range
 
 __all__ = [
     "ClOmpr",
     "Decoding",
+    "KCurve",
     "Outcome",
     "Round",
     "SketchAndShift",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 
-__all__ = ["Decoding", "Outcome", "Progress", "Round", "Step"]
+__all__ = ["Decoding", "KCurve", "Outcome", "Progress", "Round", "Step"]
 
 
 class Outcome(StrEnum):
@@ -72,6 +72,40 @@ Progress = Callable[[Step | Round], None]
 
 
 @dataclass(frozen=True, eq=False)
+class KCurve:
+    """How well k clusters explain a sketch, for every k up to a largest one.
+
+    Attributes
+    ----------
+    n_clusters : int array of shape (k_max,)
+        The numbers 1, 2, ..., k_max.
+    residual : array of shape (k_max,)
+        Norm of what k Gaussians, one for each cluster, leave of the sketch, as a share of it.
+    score : array of shape (k_max,)
+        The residual with the noise of so few rows in it, times the fourth root of k.
+    inertia : array of shape (k_max,)
+        Share of the variance that is left within clusters: the elbow curve of k-means.
+    chosen : int
+        The least k whose score is within 2.5 % of the least.
+    criterion : str
+        What decided: "residual", or "distinct points" when rows have so few values that each
+        is a cluster.
+    """
+
+    n_clusters: IntArray
+    residual: FloatArray
+    score: FloatArray
+    inertia: FloatArray
+    chosen: int
+    criterion: str
+
+    def __repr__(self) -> str:
+        return (
+            f"<KCurve of 1 to {len(self.n_clusters)} clusters: {self.chosen} by {self.criterion}>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Decoding:
     """Clusters decoded from a sketch.
 
@@ -90,6 +124,8 @@ class Decoding:
         How it ended; ``str(outcome)`` is a sentence.
     trace : tuple of Step or of Round
         One for each atom, in the order they were found; of the turnkey decoder, for each fit.
+    curve : KCurve or None
+        How the number of clusters was chosen, where that was left to the decoder.
     """
 
     centroids: FloatArray
@@ -98,6 +134,7 @@ class Decoding:
     residual_norm: float
     outcome: Outcome
     trace: tuple[Step, ...] | tuple[Round, ...]
+    curve: KCurve | None = None
 
     def __repr__(self) -> str:
         k, d = self.centroids.shape

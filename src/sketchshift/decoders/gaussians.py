@@ -82,7 +82,7 @@ class GaussianFitter:
         return norms
 
     @cached_property
-    def _weights(self) -> FloatArray:
+    def weights(self) -> FloatArray:
         """High frequencies are many and noisy; below the range of bandwidths all are alike."""
         bandwidth = self.problem.sketch.spec.bandwidth
         high = bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth
@@ -100,7 +100,7 @@ class GaussianFitter:
         if cut not in self._matchers:
             below = self.norms <= cut
             z = self.problem.z[below] * math.sqrt(len(self.norms))
-            weights = self._weights[below] / self._weights[below].sum()
+            weights = self.weights[below] / self.weights[below].sum()
             turns = np.ascontiguousarray(self.problem.turns[:, below])
             self._matchers[cut] = select_kernel().matcher(turns, z, weights)
         return self._matchers[cut]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray
 
-__all__ = ["Cells", "weighted_kmeans"]
+__all__ = ["Cells", "lloyd_from", "weighted_kmeans"]
 
 SUBSET, SUBSET_PER_CELL = 3_000, 40  # points that starts are run on, at least
 FINALISTS = 3
@@ -74,21 +74,21 @@ def weighted_kmeans(
     step = max(1, len(points) // max(SUBSET, SUBSET_PER_CELL * k)) if n_init > 1 else 1
     some, shares = points[::step], weights[::step]
     starts = [
-        _lloyd(some, shares, k, max_iterations, "k-means++", (state + i) % 2**32)
+        lloyd_from(some, shares, k, max_iterations, "k-means++", (state + i) % 2**32)
         for i in range(n_init)
     ]
     starts = sorted(starts, key=lambda cells: cells.inertia)[:FINALISTS]
     if step > 1:
-        starts = [_lloyd(points, weights, k, max_iterations, s.centers) for s in starts]
+        starts = [lloyd_from(points, weights, k, max_iterations, s.centers) for s in starts]
     found = min(starts, key=lambda cells: cells.inertia)
     if swaps and k > 1:
         centers = _swap(points, weights, found.centers.copy(), state)
-        again = _lloyd(points, weights, k, max_iterations, centers)
+        again = lloyd_from(points, weights, k, max_iterations, centers)
         found = min(found, again, key=lambda cells: cells.inertia)
     return found
 
 
-def _lloyd(
+def lloyd_from(
     points: FloatArray,
     weights: FloatArray,
     k: int,
@@ -96,6 +96,7 @@ def _lloyd(
     init: FloatArray | str,
     seed: int = 0,
 ) -> Cells:
+    """One run of Lloyd's algorithm from centers, or from a rule that gives them."""
     from sklearn.cluster import KMeans
 
     found = KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)

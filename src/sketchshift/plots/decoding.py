@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.decoders import Decoding
+from sketchshift.decoders import Decoding, Round, Step
 from sketchshift.objective import CorrelationFunction
 from sketchshift.plots.centroids import mark_centroids
 from sketchshift.plots.correlation import LABEL, label_axes, new_axes, plain, require_matplotlib
@@ -117,6 +117,8 @@ def plot_weights(decoding: Decoding, ax: Axes | None = None) -> Axes:
 def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     """Draw the residual norm after each atom, and the correlation at which it was found.
 
+    Of the turnkey decoder: that of each fit, and the number of its atoms.
+
     Parameters
     ----------
     decoding : Decoding
@@ -127,21 +129,22 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : matplotlib Axes
-        The residual norm on a logarithmic axis; the correlation has the axis at the right.
+        The residual norm on a logarithmic axis; the other has the axis at the right.
     """
     ax = new_axes(ax)
     from matplotlib.ticker import MaxNLocator, NullLocator
 
-    atoms = [step.index for step in decoding.trace]
+    numbers = [step.index for step in decoding.trace]
     norms = np.maximum([step.residual_norm for step in decoding.trace], np.finfo(float).tiny)
     final = max(decoding.residual_norm, float(np.finfo(float).tiny))
     right = ax.twinx()
-    lines = ax.plot(atoms, norms, "o-", color="black", markersize=4, label="residual norm")
+    lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label="residual norm")
     lines += [ax.axhline(final, linestyle=":", color="black", label=f"at the end: {final:.3g}")]
-    values = [step.correlation for step in decoding.trace]
+    values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
+    are_fits = any(isinstance(step, Round) for step in decoding.trace)
     lines += right.plot(
-        atoms, values, "s--", color="#c05a1a", markersize=4, markerfacecolor="white",
-        label="correlation (right)",
+        numbers, values, "s--", color="#c05a1a", markersize=4, markerfacecolor="white",
+        label="atoms (right)" if are_fits else "correlation (right)",
     )  # fmt: skip
     ax.set_yscale("log")
     if max([final, *norms]) < 20 * min([final, *norms]):  # too few powers of ten to read it by
@@ -149,8 +152,9 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set(xlabel="atom", ylabel="residual norm, of the sketch's", title="Trace")
-    right.set_ylabel("correlation with the residual", color="#c05a1a")
+    unit, what = ("fit", "atoms") if are_fits else ("atom", "correlation with the residual")
+    ax.set(xlabel=unit, ylabel="residual norm, of the sketch's", title="Trace")
+    right.set_ylabel(what, color="#c05a1a")
     right.set_ylim(bottom=min([0.0, *values]))
     ax.legend(handles=lines, fontsize=8, loc="best")
     return ax

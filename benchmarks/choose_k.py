@@ -1,0 +1,194 @@
+"""Which criterion finds the number of clusters? The tables of ``docs/choosing_k.md``.
+
+Run: ``python benchmarks/choose_k.py [dataset ...]``, with SKETCHSHIFT_DATA set; ten minutes for
+all. Plans are made for 2 and for 1.3 times the true number of clusters, with three seeds each.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import sketchshift as ss
+from sketchshift.data import real
+from sketchshift.decoders.base import Problem
+from sketchshift.decoders.choose_k import choose_k, nested_centers
+from sketchshift.decoders.fitted import Fitted, fit_sketch
+from sketchshift.decoders.gaussians import PENALTY, GaussianFitter
+from sketchshift.kernels import select_kernel
+
+SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)
+CRITERIA = ("score", "residual x 1.5", "held-out x 2", "spectral gap", "inertia")
+SIPU = {"s1": 15, "s2": 15, "s3": 15, "s4": 15, "a1": 20, "a2": 35, "a3": 50, "unbalance": 8}
+SIPU |= {"d31": 31, "birch1": 100}
+RANDOM = 100  # mixtures
+
+
+def blobs(k: int, d: int, apart: float, n: int) -> np.ndarray:
+    """Round Gaussians whose means are Gaussian, with the deviation ``apart`` on every axis."""
+    rng = np.random.default_rng((k, d))
+    return (apart * rng.normal(size=(k, d)))[rng.integers(k, size=n)] + rng.normal(size=(n, d))
+
+
+def pair(d: int, distance: float) -> np.ndarray:
+    """Two equal round Gaussians; the distance is in deviations."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(10_000, d))
+    X[:, 0] += distance * rng.integers(2, size=len(X))
+    return X
+
+
+def tilted_blob() -> np.ndarray:
+    """One Gaussian of correlated columns."""
+    return np.random.default_rng(0).normal(size=(10_000, 2)) @ [[1.0, 0.5], [0.0, 0.7]]
+
+
+DATASETS: dict[str, tuple[int, Callable[[], np.ndarray]]] = {
+    name: (k, lambda name=name: real.load(f"sipu/{name}")) for name, k in SIPU.items()
+}
+DATASETS |= {
+    "one Gaussian, d = 2": (1, tilted_blob),
+    "one Gaussian, d = 10": (1, lambda: blobs(1, 10, 0.0, 10_000)),
+    "two, 3 deviations apart, d = 2": (2, lambda: pair(2, 3.0)),
+    "two, 3 deviations apart, d = 10": (2, lambda: pair(10, 3.0)),
+    "5 far Gaussians, d = 10": (5, lambda: blobs(5, 10, 3.0, 20_000)),
+    "12 far Gaussians, d = 10": (12, lambda: blobs(12, 10, 3.0, 20_000)),
+    "5 near Gaussians, d = 10": (5, lambda: blobs(5, 10, 1.0, 20_000)),
+    "12 near Gaussians, d = 10": (12, lambda: blobs(12, 10, 1.0, 20_000)),
+    "spectral MNIST": (10, lambda: real.load("spectral_mnist")),
+}
+
+
+def random_mixture(i: int) -> tuple[np.ndarray, int, int]:
+    """Clusters of random number, shares, shapes and tails, 4 to 7 deviations apart; k; k_max."""
+    rng = np.random.default_rng((1, i))
+    d, k = int(rng.choice([1, 2, 3, 5, 10, 20])), int(rng.choice([1, 2, 3, 5, 8, 13]))
+    n, apart = int(rng.choice([500, 3_000, 20_000])), float(rng.choice([4.0, 5.0, 7.0]))
+    k = min(k, 5) if d == 1 else k
+    kind, multiple = rng.choice(["round", "sizes", "ellipses", "tails"]), rng.choice([1.5, 2, 4])
+    roots = np.tile(np.eye(d), (k, 1, 1))
+    if kind == "sizes":
+        roots *= np.exp(0.4 * rng.normal(size=k))[:, None, None]
+    if kind == "ellipses":
+        bases = np.linalg.qr(rng.normal(size=(k, d, d)))[0]
+        roots = bases * np.exp(rng.uniform(-0.7, 0.7, (k, 1, d)))
+    means, radius = np.empty((0, d)), 1.0
+    while len(means) < k:
+        c, radius = radius * rng.normal(size=d), 1.02 * radius
+        lengths = np.linalg.norm(means - c, axis=1)
+        along = (means - c) / lengths[:, None]
+        ours = ((along @ roots[len(means)]) ** 2).sum(axis=1)
+        theirs = (np.einsum("ij,ijl->il", along, roots[: len(means)]) ** 2).sum(axis=1)
+        if (lengths >= apart * np.sqrt(0.5 * (ours + theirs))).all():
+            means = np.vstack([means, c])
+    labels = rng.choice(k, n, p=rng.dirichlet(np.full(k, 5.0)))
+    noise = rng.standard_t(5, (n, d)) if kind == "tails" else rng.normal(size=(n, d))
+    X = means[labels] + np.einsum("nij,nj->ni", roots[labels], noise)
+    return X, k, max(math.ceil(multiple * k), 5)
+
+
+def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
+    """Misfit at a fifth of the frequencies of k Gaussians fitted to the others."""
+    problem = fitted.problem
+    m, weights = len(problem.z), GaussianFitter(problem).weights
+    is_held = np.arange(m) % 5 == 0
+    train, test = (
+        select_kernel().matcher(
+            np.ascontiguousarray(problem.turns[:, part]),
+            problem.z[part] * math.sqrt(m),
+            weights[part] / weights[part].sum(),
+        )
+        for part in (~is_held, is_held)
+    )
+    X, tilt, losses = fitted.reconstruction.points, problem.sketch.spec.tilt, []
+    shares = fitted.reconstruction.weights * tilt((X**2).sum(axis=1))
+    shares /= shares.sum()
+    mean, covariance = problem.tilted_moments
+    options = {"mean": mean, "covariance": covariance, "strength": PENALTY, "iterations": 60}
+    for centers in nested_centers(fitted.reconstruction, k_max, 0):
+        labels = ss.assign(X, centers)
+        cells = [np.average(X, axis=0, weights=shares * (labels == i)) for i in range(len(centers))]
+        rests = (X - np.array(cells)[labels]) ** 2
+        squares = [
+            np.average(rests, axis=0, weights=shares * (labels == i)) for i in range(len(centers))
+        ]
+        alpha = np.bincount(labels, shares, minlength=len(centers))
+        start = (alpha, np.array(cells), np.sqrt(squares) + 1e-6)
+        _, alpha, C, S = train.descend(*start, **options)
+        losses.append(test(alpha, C, S**2)[0])
+    return np.array(losses[::-1])
+
+
+def spectral_gap(fitted: Fitted, k_max: int) -> int:
+    """Largest gap of eigenvalues of the affinity of 1000 points, scaled by the tenth neighbour."""
+    rng = np.random.default_rng(0)
+    weights = fitted.reconstruction.weights
+    X = fitted.reconstruction.points[rng.choice(len(weights), 1000, p=weights)]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    scales = np.sqrt(np.sort(squares, axis=1)[:, 10]) + 1e-12
+    affinity = np.exp(-squares / np.outer(scales, scales))
+    degrees = np.sqrt(affinity.sum(axis=1))
+    values = np.linalg.eigvalsh(affinity / np.outer(degrees, degrees))[::-1]
+    return int(np.argmax(values[:k_max] - values[1 : k_max + 1])) + 1
+
+
+def within(values: np.ndarray, factor: float) -> int:
+    """The least k whose value is within a factor of the least."""
+    return int(np.argmax(values <= factor * values.min())) + 1
+
+
+def elbow(values: np.ndarray) -> int:
+    """Where the logarithm bends most."""
+    return int(np.argmax(np.diff(np.log(values), 2))) + 2
+
+
+def choices(X: np.ndarray, k_max: int, seed: int) -> list[int]:
+    """What each of ``CRITERIA`` chooses."""
+    problem = Problem.of(ss.sketch(X, ss.plan(X, k_max, seed=seed)), 1, None, seed, "decode")
+    fitted = fit_sketch(problem, k_max, seed, None)
+    curve = choose_k(problem, fitted.reconstruction, k_max, seed, exact=False)
+    held, gap = held_out(fitted, k_max), spectral_gap(fitted, k_max)
+    residual = within(curve.residual**2, 1.5)
+    return [curve.chosen, residual, within(held, 2.0), gap, elbow(curve.inertia)]
+
+
+def seconds(X: np.ndarray, k_max: int) -> tuple[float, float]:
+    """Of processor time, the better of two: to decode k_max clusters, and to choose up to them."""
+    s, found = ss.sketch(X, n_clusters=k_max), []
+    for n_clusters in (k_max, "auto"):
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            ss.decode(s, n_clusters)
+            times.append(time.process_time() - start)
+        found.append(min(times[1:]))
+    return found[0], found[1]
+
+
+def main(names: list[str]) -> None:
+    print("| data | k | plan for |", " | ".join(CRITERIA), "|")
+    for name in names or DATASETS:
+        k, load = DATASETS[name]
+        X = load().astype(np.float64)
+        for multiple in MULTIPLES:
+            k_max = max(math.ceil(multiple * k), 10 if multiple == 2.0 else 4)
+            found = np.array([choices(X, k_max, seed) for seed in SEEDS]).T.tolist()
+            shown = [" ".join(str(n) for n in sorted(row)) for row in found]
+            print(f"| {name} | {k} | {k_max} |", " | ".join(shown), "|", flush=True)
+    if names:
+        return
+    hits = [
+        [n == k for n in choices(X, most, 0)] for X, k, most in map(random_mixture, range(RANDOM))
+    ]
+    print(f"| {RANDOM} random mixtures, right |||", " | ".join(map(str, np.sum(hits, axis=0))), "|")
+    for d, k_max in ((10, 20), (2, 100)):
+        plain, auto = seconds(blobs(k_max // 2, d, 3.0, 20_000), k_max)
+        print(f"d = {d}: {k_max} clusters {plain:.2f} s, auto up to {k_max} {auto:.2f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

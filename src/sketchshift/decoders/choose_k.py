@@ -1,0 +1,187 @@
+r"""The number of clusters, from the sketch alone.
+
+Takes the points that the turnkey decoder draws from its fits; hands a :class:`KCurve`. For each
+k the points are cut into k cells, and every cell stands for a Gaussian that is not fitted any
+further. Their sketch comes near the true one when cells are clusters: fewer cells cover two
+clusters with one Gaussian, more cut a cluster into halves that are not Gaussian.
+
+Symbols
+-------
+k, d, m   cells, dimension, frequencies
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, FloatArray, IntArray
+from sketchshift._validation import check_integer
+from sketchshift.decoders.base import MAX_CLUSTERS, Problem
+from sketchshift.decoders.decoding import KCurve
+from sketchshift.decoders.gaussians import GaussianFitter
+from sketchshift.decoders.reconstruction import Reconstruction
+from sketchshift.decoders.reduce_support import merge_nearest
+from sketchshift.decoders.weighted_kmeans import lloyd_from, weighted_kmeans
+from sketchshift.features import SketchSpec, Tilt
+from sketchshift.kernels import select_kernel
+from sketchshift.metrics import assign
+from sketchshift.mixtures import Mixture
+
+__all__ = ["choose_k", "curve_of_one_point", "most_clusters", "nested_centers"]
+
+PLANNED, FEWEST, MOST = 10, 2, 100  # frequencies for each cluster and column; clusters
+POINTS, POINTS_PER_CLUSTER, STARTS, STEPS = 3_000, 40, 3, 4  # of the k-means
+FREQUENCIES = 5_000  # at most; they are independent, so that the first ones are like all
+FULL = 64  # columns up to which Gaussians have axes of their own
+NOISE, GROWTH, TOLERANCE = 0.25, 0.25, 1.025
+
+
+def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
+    """The largest k to look at: what was asked for, or what so many frequencies can tell apart."""
+    if max_clusters is not None:
+        return check_integer("decode", "max_clusters", max_clusters, 1, MAX_CLUSTERS)
+    return min(max(spec.sketch_size // (PLANNED * spec.n_features), FEWEST), MOST)
+
+
+def choose_k(
+    problem: Problem, points: Reconstruction, max_clusters: int, seed: int, *, exact: bool
+) -> KCurve:
+    r"""Compare the sketches of 1, 2, ... Gaussians with that of the data.
+
+    With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
+    rows, the choice is the least k whose score is within 2.5 % of the least.
+
+    .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2 / 4}
+
+    Parameters
+    ----------
+    problem : Problem
+        The sketch.
+    points : Reconstruction
+        Points that stand for the rows, in an order of which every part is like the whole.
+    max_clusters : int
+        The largest k.
+    seed : int
+        Of the k-means.
+    exact : bool
+        Whether the points are the distinct rows themselves: then there is no noise.
+
+    Returns
+    -------
+    curve : KCurve
+        O(k^2 d^2) for each of 5000 frequencies, and O(n k^2 d) for n points.
+    """
+    misfit = _Misfit(problem)
+    found = [
+        misfit.of_cells(points, assign(points.points, centers), len(centers))
+        for centers in nested_centers(points, max_clusters, seed)
+    ]
+    residual, within = np.array(found[::-1]).T
+    numbers = np.arange(1, max_clusters + 1)
+    noise = 0.0 if exact else misfit.noise(points)
+    score = numbers**GROWTH * np.sqrt(residual**2 + NOISE * noise)
+    chosen = int(np.argmax(score <= TOLERANCE * score.min())) + 1
+    criterion = "distinct points" if exact else "residual"
+    return KCurve(numbers, residual, score, within / (within[0] or 1.0), chosen, criterion)
+
+
+def nested_centers(points: Reconstruction, k: int, seed: int) -> Iterator[FloatArray]:
+    """Centers of k cells, of k - 1, ..., of one: two are merged, and all settle again."""
+    step = max(1, len(points.points) // max(POINTS, POINTS_PER_CLUSTER * k))
+    X, weights = points.points[::step], points.weights[::step]
+    cells = weighted_kmeans(X, weights, k, seed, n_init=STARTS, swaps=True)
+    yield cells.centers
+    for n in range(k - 1, 0, -1):
+        shares = np.bincount(cells.labels, weights, minlength=n + 1).astype(np.float64)
+        merged = merge_nearest(Mixture(shares, cells.centers), n)
+        cells = lloyd_from(X, weights, n, STEPS, merged.means)
+        yield cells.centers
+
+
+def curve_of_one_point() -> KCurve:
+    """The curve of rows that are all equal: one cluster and nothing left."""
+    numbers, none, all_ = np.ones(1, dtype=np.int64), np.zeros(1), np.ones(1)
+    return KCurve(numbers, none, none, all_, 1, "distinct points")
+
+
+class _Misfit:
+    """What Gaussians leave of the sketch, as a share of it, at the first frequencies."""
+
+    def __init__(self, problem: Problem) -> None:
+        m = len(problem.z)
+        self.turns = np.ascontiguousarray(problem.turns[:, :FREQUENCIES])
+        self.zeta: ComplexArray = problem.z[:FREQUENCIES] * math.sqrt(m)
+        weights = GaussianFitter(problem).weights[:FREQUENCIES]
+        self.weights = weights / (weights @ np.abs(self.zeta) ** 2 or 1.0)
+        self.tilt, self.count = problem.sketch.spec.tilt, problem.sketch.count
+
+    def noise(self, points: Reconstruction) -> float:
+        """Expected square of the difference between sketches of the rows and of their law."""
+        ones = np.ones(len(points.points))
+        tilts = ones if self.tilt is None else self.tilt((points.points**2).sum(axis=1))
+        squares = (points.weights @ tilts**2) / (points.weights @ tilts) ** 2
+        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count
+        return float(self.weights @ variances)
+
+    def of_cells(self, points: Reconstruction, labels: IntArray, k: int) -> tuple[float, float]:
+        """Residual of k cells as Gaussians, and the inertia within them.
+
+        The geometric mean of two residuals: of Gaussians with the covariances of the cells,
+        which fit all shapes, in many columns two clusters at once too; and of round ones, which
+        tell those apart. A single one has its shape in both.
+        """
+        shares, means, covariances = _moments(points, labels, k)
+        d, m = self.turns.shape
+        sizes = np.array([S.trace() if S.ndim == 2 else S.sum() for S in covariances])
+        omega = 2.0 * math.pi * self.turns.astype(np.float64)
+        waves = select_kernel().features(means, self.turns) * math.sqrt(m)
+        sums, masses = np.zeros((2, m), dtype=np.complex128), np.zeros(2)
+        for share, c, S, size, wave in zip(shares, means, covariances, sizes, waves, strict=True):
+            shapes = (S, np.full(d, size / d) if k > 1 else S)
+            for j, shape in enumerate(shapes):
+                transform, mass = _tilted(c, shape, omega, wave, self.tilt)
+                sums[j] += share * transform
+                masses[j] += share * mass
+        squares = np.abs(self.zeta - sums / masses[:, None]) ** 2 @ self.weights
+        return float(squares.prod()) ** 0.25, float(shares @ sizes)
+
+
+def _tilted(
+    c: FloatArray, S: FloatArray, omega: FloatArray, wave: ComplexArray, tilt: Tilt | None
+) -> tuple[ComplexArray, float]:
+    r"""Characteristic function (m,) of a Gaussian after the tilt, and its mass.
+
+    Below its cap the tilt is :math:`\frac12 + b |x|^2`, and :math:`|x|^2` under a Gaussian has
+    the transform :math:`(\mathrm{tr} \Sigma + (c + \mathrm i \Sigma \omega)^T (c + \mathrm i
+    \Sigma \omega))\, \psi(\omega)`. A Gaussian with a mean beyond the cap is just weighted.
+    """
+    spread = S @ omega if S.ndim == 2 else S[:, None] * omega
+    psi = wave * np.exp(-0.5 * np.einsum("ij,ij->j", spread, omega))
+    mass = 1.0 if tilt is None else float(tilt(c @ c))
+    if tilt is None or mass == tilt.cap:
+        return mass * psi, mass
+    b = 0.5 / tilt.radius**2
+    mass += b * float(S.trace() if S.ndim == 2 else S.sum())
+    squares = np.einsum("ij,ij->j", spread, spread)
+    return (mass - b * squares + (2j * b) * (c @ spread)) * psi, mass
+
+
+def _moments(
+    points: Reconstruction, labels: IntArray, k: int
+) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    """Shares (k,), means (k, d) and covariances of cells; beyond 64 columns, variances."""
+    shares, means, covariances = np.zeros(k), np.zeros((k, points.points.shape[1])), []
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=k))
+    for i, inside in enumerate(np.split(order, ends[:-1])):
+        X, weights = points.points[inside], points.weights[inside]
+        shares[i] = weights.sum()
+        weights = weights / (shares[i] or 1.0)
+        means[i] = weights @ X
+        rests = X - means[i]
+        is_full = X.shape[1] <= FULL
+        covariances.append((rests.T * weights) @ rests if is_full else weights @ rests**2)
+    return shares, means, covariances

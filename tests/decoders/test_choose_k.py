@@ -1,0 +1,247 @@
+"""The number of clusters is found from the sketch alone, and the curve says how."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders.base import Problem
+from sketchshift.decoders.choose_k import _Misfit, _tilted, most_clusters, nested_centers
+from sketchshift.decoders.reconstruction import Reconstruction
+from sketchshift.errors import DataError, SpecError
+
+POINTS = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])
+
+
+def mixture(k: int, d: int, n: int = 6_000, apart: float = 3.0) -> np.ndarray:
+    rng = np.random.default_rng((k, d))
+    return apart * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize(("k", "d"), [(3, 2), (8, 3), (5, 10)])
+def test_the_number_of_gaussians_is_found(k, d):
+    X = mixture(k, d, apart=6.0 if d == 2 else 4.0)
+
+    decoding = ss.decode(ss.sketch(X, n_clusters=2 * k), n_clusters="auto")
+
+    assert decoding.curve.chosen == k
+    assert decoding.curve.criterion == "residual"
+    assert decoding.centroids.shape == (k, d)
+    assert decoding.outcome is ss.Outcome.COMPLETE
+
+
+@pytest.mark.parametrize("n", [50, 1_000, 30_000])
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_one_gaussian_is_one_cluster(n, d):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + np.triu(np.full((d, d), 0.5), 1))
+
+    assert ss.decode(ss.sketch(X, n_clusters=10), n_clusters="auto").curve.chosen == 1
+
+
+def test_two_overlapping_gaussians_are_two_clusters():
+    """Three deviations apart: a density with two maxima, and a seventh of the rows between."""
+    X = np.random.default_rng(0).normal(size=(10_000, 2))
+    X[:5_000, 0] += 3.0
+
+    assert ss.decode(ss.sketch(X, n_clusters=8), n_clusters="auto").curve.chosen == 2
+
+
+def test_equal_rows_are_one_cluster():
+    sketch = ss.sketch(np.full((50, 2), 3.0), ss.SketchSpec(2, 200, 1.0))
+
+    decoding = ss.decode(sketch, n_clusters="auto")
+
+    np.testing.assert_allclose(decoding.centroids, [[3.0, 3.0]], atol=1e-4)
+    assert decoding.curve.chosen == 1
+    assert decoding.curve.criterion == "distinct points"
+
+
+@pytest.mark.parametrize("counts", [(1, 1, 1), (500, 300, 200)])
+def test_a_few_distinct_points_are_so_many_clusters(counts):
+    sketch = ss.sketch(np.repeat(POINTS, counts, axis=0), ss.SketchSpec(2, 200, 1.0))
+
+    decoding = ss.decode(sketch, n_clusters="auto", max_clusters=10)
+
+    found = decoding.centroids[ss.match_centroids(POINTS, decoding.centroids)]
+    np.testing.assert_allclose(found, POINTS, atol=1e-3)
+    assert decoding.curve.criterion == "distinct points"
+    np.testing.assert_array_equal(decoding.curve.n_clusters, [1, 2, 3])
+
+
+def test_the_curve_has_every_number_up_to_the_largest():
+    X = mixture(3, 2)
+
+    curve = ss.decode(ss.sketch(X, n_clusters=9), n_clusters="auto").curve
+
+    np.testing.assert_array_equal(curve.n_clusters, np.arange(1, 10))
+    for values in (curve.residual, curve.score, curve.inertia):
+        assert values.shape == (9,)
+        assert np.isfinite(values).all()
+        assert (values > 0).all()
+    assert curve.score[curve.chosen - 1] <= 1.025 * curve.score.min()
+    assert curve.inertia[0] == 1.0
+    # k-means of more cells leaves less; the cells are not its best ones, hence the margin
+    assert (np.diff(curve.inertia) < 0.01).all()
+    assert str(curve.chosen) in repr(curve)
+
+
+def test_the_largest_number_can_be_given():
+    sketch = ss.sketch(mixture(5, 2, apart=6.0), n_clusters=10)
+
+    assert ss.decode(sketch, n_clusters="auto", max_clusters=3).curve.n_clusters[-1] == 3
+    assert len(ss.decode(sketch, n_clusters="auto", max_clusters=1).centroids) == 1
+
+
+@pytest.mark.parametrize(
+    ("m", "d", "most"), [(400, 2, 20), (2_000, 10, 20), (50, 10, 2), (10, 1, 2), (10_000, 2, 100)]
+)
+def test_the_largest_number_is_what_the_sketch_can_serve(m, d, most):
+    assert most_clusters(ss.SketchSpec(d, m, 1.0), None) == most
+
+
+def test_the_plan_for_k_clusters_serves_k():
+    assert most_clusters(ss.plan(mixture(3, 4), n_clusters=17), None) == 17
+
+
+def test_the_same_sketch_and_seed_choose_the_same():
+    sketch = ss.sketch(mixture(4, 3), n_clusters=8)
+
+    first, second = (ss.decode(sketch, n_clusters="auto", seed=3) for _ in range(2))
+
+    np.testing.assert_array_equal(first.curve.score, second.curve.score)
+    np.testing.assert_array_equal(first.centroids, second.centroids)
+
+
+def test_the_clusters_are_those_of_the_fit_for_the_largest_number():
+    sketch = ss.sketch(mixture(4, 3, apart=5.0), n_clusters=8)
+
+    auto = ss.decode(sketch, n_clusters="auto")
+    chosen, _ = ss.decode_range(sketch, [auto.curve.chosen, 8])
+
+    np.testing.assert_array_equal(auto.centroids, chosen.centroids)
+    assert chosen.curve is None
+
+
+SPECS = {
+    "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
+    "bandwidth far too small": (2, {"sketch_size": 100, "bandwidth": 3e-4}),
+    "bandwidth far too large": (2, {"sketch_size": 100, "bandwidth": 300.0}),
+    "a low cap": (2, {"sketch_size": 100, "bandwidth": 0.3, "tilt": ss.Tilt(1.0, cap=1.5)}),
+    "units": (2, {"sketch_size": 100, "bandwidth": 0.3, "center": (50, 7), "scale": (9, 0.2)}),
+    "structured": (64, {"sketch_size": 1280, "bandwidth": 3.0, "structured": True}),
+    "many columns": (70, {"sketch_size": 1400, "bandwidth": 3.0}),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_kind_of_spec_has_a_curve(name):
+    d, options = SPECS[name]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, d)) * 0.1 + rng.integers(0, 2, size=(300, 1))
+    spec = ss.SketchSpec(n_features=d, **options)
+    sketch = ss.sketch(X * spec.scale_vector + spec.center_vector, spec)
+
+    decoding = ss.decode(sketch, n_clusters="auto", max_clusters=4)
+
+    assert np.isfinite(decoding.curve.score).all()
+    assert len(decoding.centroids) == decoding.curve.chosen
+    if name in ("a low cap", "units", "structured", "many columns"):
+        assert decoding.curve.chosen == 2
+
+
+def test_rows_that_were_removed_do_not_count():
+    near, far = mixture(2, 2, apart=6.0), mixture(3, 2, apart=6.0) + 60.0
+    spec = ss.plan(np.concatenate([near, far]), n_clusters=8)
+
+    left = ss.sketch(np.concatenate([near, far]), spec) - ss.sketch(far, spec)
+
+    assert ss.decode(left, n_clusters="auto").curve.chosen == 2
+
+
+@pytest.mark.parametrize("tilt", [None, ss.Tilt(0.8, cap=64.0), ss.Tilt(1.0, cap=3.0)])
+def test_the_transform_of_a_gaussian_after_the_tilt_is_that_of_tilted_draws(tilt):
+    rng = np.random.default_rng(0)
+    c, root = np.array([0.7, -0.4]), np.array([[0.3, 0.0], [0.2, 0.1]])
+    if tilt is not None and tilt.cap == 3.0:
+        c = 5.0 * c  # all of it beyond the cap
+    omega = rng.normal(size=(2, 20))
+    wave = np.exp(1j * (c @ omega))
+
+    transform, mass = _tilted(c, root @ root.T, omega, wave, tilt)
+
+    draws = c + rng.normal(size=(200_000, 2)) @ root.T
+    tilts = np.ones(len(draws)) if tilt is None else tilt((draws**2).sum(axis=1))
+    # means of 200 000 numbers of size t: five deviations
+    atol = 5 * tilts.max() / math.sqrt(len(draws))
+    assert mass == pytest.approx(tilts.mean(), abs=atol)
+    np.testing.assert_allclose(
+        transform, tilts @ np.exp(1j * draws @ omega) / len(draws), atol=atol
+    )
+
+
+def test_the_transform_of_variances_is_that_of_their_diagonal_matrix():
+    rng = np.random.default_rng(1)
+    c, variances, omega = rng.normal(size=3), np.array([0.1, 0.5, 0.2]), rng.normal(size=(3, 9))
+    wave, tilt = np.exp(1j * (c @ omega)), ss.Tilt(1.0)
+
+    left = _tilted(c, variances, omega, wave, tilt)
+    right = _tilted(c, np.diag(variances), omega, wave, tilt)
+
+    np.testing.assert_allclose(left[0], right[0], atol=1e-14)
+    assert left[1] == pytest.approx(right[1])
+
+
+def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_their_law():
+    rng = np.random.default_rng(2)
+    law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0, tilt=ss.Tilt(1.0))
+    weights = np.full(len(law), 1.0 / len(law))
+    true = ss.sketch(law, spec)
+    sketches = [ss.sketch(law[rng.integers(len(law), size=100)], spec) for _ in range(40)]
+
+    expected = [_Misfit(Problem.of(s, 1, None, 0, "test")) for s in sketches]
+
+    squares = [
+        misfit.weights @ np.abs(misfit.zeta - true.z * math.sqrt(300)) ** 2 for misfit in expected
+    ]
+    noises = [misfit.noise(Reconstruction(law, weights)) for misfit in expected]
+    # forty squares, each of a few dozen independent parts
+    assert np.mean(noises) == pytest.approx(np.mean(squares), rel=0.15)
+
+
+def test_nested_centers_go_down_to_the_mean():
+    X = mixture(3, 2)
+    points = Reconstruction(X, np.full(len(X), 1.0 / len(X)))
+
+    centers = list(nested_centers(points, 6, seed=0))
+
+    assert [len(c) for c in centers] == [6, 5, 4, 3, 2, 1]
+    # every other point of 6000 counts
+    np.testing.assert_allclose(centers[-1][0], X[::2].mean(axis=0), atol=1e-9)
+
+
+def test_an_empty_sketch_is_refused():
+    sketch = ss.sketch(mixture(2, 2), n_clusters=4)
+
+    with pytest.raises(DataError, match=r"the sketch holds 0 rows.*Add rows of positive weight"):
+        ss.decode(sketch - sketch, n_clusters="auto")
+
+
+@pytest.mark.parametrize("most", [0, True, 1.5, "many"])
+def test_wrong_largest_numbers_are_refused(most):
+    sketch = ss.sketch(mixture(2, 2), n_clusters=4)
+
+    with pytest.raises(SpecError, match=r"'max_clusters' .* must be an integer from 1 to 100000"):
+        ss.decode(sketch, n_clusters="auto", max_clusters=most)
+
+
+def test_a_largest_number_needs_auto():
+    sketch = ss.sketch(mixture(2, 2), n_clusters=4)
+
+    with pytest.raises(SpecError, match="must be None unless n_clusters is 'auto'. Got 4"):
+        ss.decode(sketch, n_clusters=2, max_clusters=4)
+    with pytest.raises(SpecError, match='must be "auto" or an integer from 1 to 100000'):
+        ss.decode(sketch, n_clusters="best")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders import large
+
+
+def mixture(k, d, n, deviation):
+    """Rows around k uniform centers of the unit cube, and their mean squared deviation."""
+    rng = np.random.default_rng(0)
+    centers = rng.uniform(size=(k, d))
+    rests = deviation * rng.normal(size=(n, d))
+    return centers[rng.integers(k, size=n)] + rests, (rests**2).sum(axis=1).mean()
+
+
+@pytest.fixture(scope="module")
+def sixty():
+    X, error = mixture(60, 5, 20_000, 0.03)
+    return X, error, ss.sketch(X, n_clusters=60)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(large, "LARGE", 0)
+
+
+@pytest.mark.usefixtures("always")
+def test_clusters_are_found_from_blocks_of_frequencies(sixty):
+    X, error, sketch = sixty
+    decoding = ss.decode(sketch, 60)
+    assert ss.mse(X, decoding.centroids) < 1.02 * error
+    assert decoding.weights.sum() == pytest.approx(1.0)
+    assert [step.total for step in decoding.trace] == [large.FITS] * large.FITS
+
+
+@pytest.mark.usefixtures("always")
+def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty, monkeypatch):
+    monkeypatch.setattr(large, "STEPS", 40)
+    _, _, sketch = sixty
+    once = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
+    again = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
+    assert [len(decoding.centroids) for decoding in once] == [60, 1, 5]
+    for left, right in zip(once, again, strict=True):
+        assert left.centroids.tobytes() == right.centroids.tobytes()
+    other = ss.decode(sketch, 60, seed=4)
+    assert not np.array_equal(once[0].centroids, other.centroids)
+
+
+def test_blocks_hold_every_frequency_once():
+    for m in (1, 1000, 1600, 100_000):
+        places = np.concatenate([np.arange(m)[block] for block in large._blocks(m)])
+        np.testing.assert_array_equal(places, np.arange(m))
+
+
+def test_the_present_search_is_kept_where_it_is_quick():
+    assert not large.is_large(100, 2_000)  # 100 clusters in the plane
+    assert large.is_large(1000, 40_000)
+    assert large.n_points(1000, 10) == 200_000
+    assert large.n_points(1000, 100) == 40_000
+
+
+@pytest.mark.slow
+def test_a_thousand_clusters():
+    X, error = mixture(1000, 10, 100_000, 0.06)
+    decoding = ss.decode(ss.sketch(X, n_clusters=1000), 1000)
+    assert ss.mse(X, decoding.centroids) < 1.02 * error
