@@ -91,6 +91,14 @@ def random_mixture(i: int) -> tuple[np.ndarray, int, int]:
     return X, k, max(math.ceil(multiple * k), 5)
 
 
+def cell_means(
+    X: np.ndarray, shares: np.ndarray, labels: np.ndarray, alpha: np.ndarray
+) -> np.ndarray:
+    """Means of the columns in every cell, shape (k, d)."""
+    sums = [np.bincount(labels, shares * column, minlength=len(alpha)) for column in X.T]
+    return np.column_stack(sums) / np.maximum(alpha, 1e-12)[:, None]
+
+
 def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
     """Misfit at a fifth of the frequencies of k Gaussians fitted to the others."""
     problem = fitted.problem
@@ -111,14 +119,10 @@ def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
     options = {"mean": mean, "covariance": covariance, "strength": PENALTY, "iterations": 60}
     for centers in nested_centers(fitted.reconstruction, k_max, 0):
         labels = ss.assign(X, centers)
-        cells = [np.average(X, axis=0, weights=shares * (labels == i)) for i in range(len(centers))]
-        rests = (X - np.array(cells)[labels]) ** 2
-        squares = [
-            np.average(rests, axis=0, weights=shares * (labels == i)) for i in range(len(centers))
-        ]
         alpha = np.bincount(labels, shares, minlength=len(centers))
-        start = (alpha, np.array(cells), np.sqrt(squares) + 1e-6)
-        _, alpha, C, S = train.descend(*start, **options)
+        means = cell_means(X, shares, labels, alpha)
+        spreads = np.sqrt(cell_means((X - means[labels]) ** 2, shares, labels, alpha)) + 1e-6
+        _, alpha, C, S = train.descend(alpha, means, spreads, **options)
         losses.append(test(alpha, C, S**2)[0])
     return np.array(losses[::-1])
 

@@ -241,7 +241,7 @@ def test_wrong_largest_numbers_are_refused(most):
 def test_a_largest_number_needs_auto():
     sketch = ss.sketch(mixture(2, 2), n_clusters=4)
 
-    with pytest.raises(SpecError, match="must be None unless n_clusters is 'auto'. Got 4"):
+    with pytest.raises(SpecError, match=r"must be None unless n_clusters is 'auto'\. Got 4"):
         ss.decode(sketch, n_clusters=2, max_clusters=4)
     with pytest.raises(SpecError, match='must be "auto" or an integer from 1 to 100000'):
         ss.decode(sketch, n_clusters="best")

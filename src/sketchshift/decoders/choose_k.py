@@ -36,7 +36,7 @@ PLANNED, FEWEST, MOST = 10, 2, 100  # frequencies for each cluster and column; c
 POINTS, POINTS_PER_CLUSTER, STARTS, STEPS = 3_000, 40, 3, 4  # of the k-means
 FREQUENCIES = 5_000  # at most; they are independent, so that the first ones are like all
 FULL = 64  # columns up to which Gaussians have axes of their own
-NOISE, GROWTH, TOLERANCE = 0.25, 0.25, 1.025
+GROWTH, TOLERANCE = 0.25, 1.025
 
 
 def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
@@ -54,7 +54,7 @@ def choose_k(
     With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
     rows, the choice is the least k whose score is within 2.5 % of the least.
 
-    .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2 / 4}
+    .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2}
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def choose_k(
     residual, within = np.array(found[::-1]).T
     numbers = np.arange(1, max_clusters + 1)
     noise = 0.0 if exact else misfit.noise(points)
-    score = numbers**GROWTH * np.sqrt(residual**2 + NOISE * noise)
+    score = numbers**GROWTH * np.sqrt(residual**2 + noise)
     chosen = int(np.argmax(score <= TOLERANCE * score.min())) + 1
     criterion = "distinct points" if exact else "residual"
     return KCurve(numbers, residual, score, within / (within[0] or 1.0), chosen, criterion)
