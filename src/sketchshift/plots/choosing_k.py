@@ -50,7 +50,7 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
         must = 'a Decoding with a curve, that of decode(sketch, n_clusters="auto")'
         raise parameter_error("k_curve", "decoding", must, decoding)
     ax = new_axes(ax)
-    from matplotlib.ticker import LogFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     k, score, residual = curve.n_clusters, _shown(curve.score), _shown(curve.residual)
     size = 4 if len(k) <= 40 else 2
@@ -66,8 +66,6 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
         markeredgewidth=2, label=f"chosen: {curve.chosen}",
     )  # fmt: skip
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(LogFormatter())
-    ax.yaxis.set_minor_formatter(LogFormatter())
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     noun = "cluster" if curve.chosen == 1 else "clusters"
     ax.set(

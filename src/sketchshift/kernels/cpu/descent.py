@@ -172,6 +172,23 @@ def _direction(
 
 
 @simd.jit
+def _move(
+    x: FloatArray,  # IN  (n,)
+    p: FloatArray,  # IN  (n,)
+    step: float,
+    T: int,
+    trial: FloatArray,  # OUT  (n,)
+    change: FloatArray,  # OUT  (n,)
+) -> None:
+    """Go a step along p, weights not below 0."""
+    for i in range(x.size):
+        trial[i] = x[i] + step * p[i]
+        if i < T and trial[i] < 0.0:
+            trial[i] = 0.0
+        change[i] = trial[i] - x[i]
+
+
+@simd.jit
 def descend(
     x: FloatArray,  # IN/OUT  (T (1 + 2 d),)
     shape: tuple[int, int],
@@ -212,11 +229,7 @@ def descend(
                 p[i] = -free[i]
         step, low, high, found = 1.0 if n_pairs else 1.0 / norm, 0.0, np.inf, False
         for _ in range(TRIALS):
-            for i in range(n):
-                trial[i] = x[i] + step * p[i]
-                if i < T and trial[i] < 0.0:
-                    trial[i] = 0.0
-                change[i] = trial[i] - x[i]
+            _move(x, p, step, T, trial, change)
             reached = _evaluate(trial, g_trial, shape, unit, moments, problem, scratch, padded)
             n_evaluations += 1
             slope = _dot(g, change)
