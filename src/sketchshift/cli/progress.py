@@ -28,12 +28,13 @@ from rich.text import Text
 from sketchshift.decoders import Round, Step
 from sketchshift.decoders.decoding import Progress as DecodingProgress
 
-__all__ = ["decoding_progress", "reading_progress"]
+__all__ = ["counting_progress", "decoding_progress", "reading_progress"]
 
 DELAY = 0.5
 """Seconds before anything is shown."""
 
 Advance = Callable[[int, float | None], None]
+Count = Callable[[int, int, str], None]
 
 
 class _Rows(TextColumn):
@@ -121,17 +122,44 @@ def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[Decod
     advance : callable or None
         To be called with each step of the decoder; None when nothing is shown.
     """
+    with counting_progress(label, show=show) as count:
+        if count is None:
+            yield None
+            return
+
+        def advance(step: Step | Round) -> None:
+            count(step.index, step.total, "atoms" if isinstance(step, Step) else "fits")
+
+        yield advance
+
+
+@contextmanager
+def counting_progress(label: str, *, show: bool | None = None) -> Iterator[Count | None]:
+    """A progress line on stderr for anything that is done one by one.
+
+    Parameters
+    ----------
+    label : str
+        What is being done.
+    show : bool or None
+        None shows it only where stderr is a terminal.
+
+    Yields
+    ------
+    count : callable or None
+        To be called with the number done, that of all, and what they are; None when nothing
+        is shown.
+    """
     with _shown(label, _Steps(), show) as bar:
         if bar is None:
             yield None
             return
         progress, task = bar
 
-        def advance(step: Step | Round) -> None:
-            what = "atoms" if isinstance(step, Step) else "fits"
-            progress.update(task, completed=step.index, total=step.total, what=what)
+        def count(n_done: int, n_all: int, what: str) -> None:
+            progress.update(task, completed=n_done, total=n_all, what=what)
 
-        yield advance
+        yield count
 
 
 @contextmanager

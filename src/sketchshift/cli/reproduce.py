@@ -125,18 +125,10 @@ def _one(
 @contextmanager
 def _progress(label: str) -> Iterator[Progress | None]:
     """A line on stderr with the runs so far and the time left, where that is a terminal."""
-    from sketchshift.cli.progress import _shown, _Steps
+    from sketchshift.cli.progress import counting_progress
 
-    with _shown(label, _Steps(), None) as bar:
-        if bar is None:
-            yield None
-            return
-        progress, task = bar
-
-        def advance(n_done: int, n_all: int) -> None:
-            progress.update(task, completed=n_done, total=n_all, what="runs")
-
-        yield advance
+    with counting_progress(label) as count:
+        yield None if count is None else lambda n_done, n_all: count(n_done, n_all, "runs")
 
 
 def _output_folder(output: str) -> Path:
