@@ -6,6 +6,7 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sketchshift.decoders import (
@@ -34,10 +35,11 @@ from sketchshift.errors import (
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch, Sketcher, bandwidth, load, plan, sketch
+from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
 
 if TYPE_CHECKING:
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.sketch.slices import sketch_by
 
 __version__ = "0.1.0"
 
@@ -61,6 +63,7 @@ __all__ = [
     "SketchAndShift",
     "SketchFormatError",
     "SketchSpec",
+    "SketchTable",
     "Sketcher",
     "SketchshiftError",
     "SpecError",
@@ -77,15 +80,21 @@ __all__ = [
     "plan",
     "rse",
     "sketch",
+    "sketch_by",
 ]
+
+_ON_FIRST_USE = {
+    "CompressiveGaussianMixture": "sketchshift.estimators",
+    "CompressiveKMeans": "sketchshift.estimators",
+    "sketch_by": "sketchshift.sketch.slices",
+}
+"""Where names are that import scikit-learn or pyarrow, which take a second to load."""
 
 
 def __getattr__(name: str) -> object:
-    """The estimators, imported on first use: scikit-learn takes a second to load."""
-    if name in ("CompressiveGaussianMixture", "CompressiveKMeans"):
-        from sketchshift import estimators
-
-        return getattr(estimators, name)
+    """A name that is imported on first use."""
+    if name in _ON_FIRST_USE:
+        return getattr(import_module(_ON_FIRST_USE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
