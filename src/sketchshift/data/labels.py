@@ -51,7 +51,4 @@ def checked_keys(keys: Any) -> tuple[str, ...] | Labels:
         return (keys,)
     if not (isinstance(keys, Sequence) and all(isinstance(key, str) for key in keys)):
         return Labels(keys)
-    if not keys or len(set(keys)) < len(keys):
-        msg = f"by must name one or more columns, each once. Got {list(keys)} instead."
-        raise DataError(msg)
     return tuple(keys)

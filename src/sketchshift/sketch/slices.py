@@ -18,7 +18,7 @@ from sketchshift._validation import check_integer
 from sketchshift.data import Block
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.keys import plain
+from sketchshift.sketch.keys import Key, parse, taken
 from sketchshift.sketch.one_pass import check_result, open_planned
 from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketch import Sketch
@@ -29,7 +29,7 @@ from sketchshift.sketch.totals import Totals
 
 __all__ = ["sketch_by"]
 
-Key = tuple[Any, ...]
+Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
 
 BLOCK_BYTES, MOST_ROWS = 2**25, 2**18  # larger blocks than usual: a key has more rows in each
@@ -59,8 +59,9 @@ def sketch_by(
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
         See :func:`sketchshift.sketch`.
     by : str, sequence of str or array of shape (n,)
-        Columns of the key, of any type (texts, numbers, dates); or one label for each row,
-        where the data lies in memory. Missing keys make a slice of their own.
+        Columns of the key, of any type (texts, numbers, dates), or times cut down to a unit:
+        ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
+        each row, where the data lies in memory. Missing keys make a slice of their own.
     spec, n_clusters, sketch_size, seed, standardize
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
@@ -89,6 +90,7 @@ def sketch_by(
         raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
     check_integer("sketch_by", "max_slices", max_slices, 1, 2**32)
     planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    keys = parse(by)
     width = spec.n_features if spec is not None else 16
     spec, source = open_planned(
         data,
@@ -98,16 +100,16 @@ def sketch_by(
         columns,
         on_invalid=on_invalid,
         weights=sample_weight,
-        keys=by,
+        keys=list(dict.fromkeys(key.column for key in keys)) or by,
         block_rows=max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * width))),
     )
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    new_adder = partial(_SliceAdder, sketcher.adders(source), max_slices)
+    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices)
     adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
-    parts = [(key, totals) for adder in adders for key, totals in adder.totals.items()]
+    parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
     fingerprint = spec.fingerprint
     table = from_parts(
-        _key_table([key for key, _ in parts], adders),
+        _key_table([value for value, _ in parts], adders),
         [Sketch(spec, fingerprint, totals) for _, totals in parts],
     )
     whole = table.merge() if len(table) else sketcher.sketch()
@@ -118,62 +120,65 @@ def sketch_by(
 class _SliceAdder:
     """Adds the rows of a block to the totals of their keys; one for each thread."""
 
-    def __init__(self, new_adder: Callable[[], RowAdder], max_slices: int) -> None:
-        self._adder, self._max_slices = new_adder(), max_slices
-        self.totals: dict[Key, Totals] = {}
+    def __init__(
+        self, new_adder: Callable[[], RowAdder], keys: Sequence[Key], max_slices: int
+    ) -> None:
+        self._adder, self._keys, self._max_slices = new_adder(), keys, max_slices
+        self.totals: dict[Value, Totals] = {}
         self.names: tuple[str, ...] = ()
 
     def add(self, block: Block) -> None:
         """Add the rows of a block; a bad row is named by its place in the block."""
-        self.names = tuple(block.keys.schema.names)
-        for key, part in _split(block):
+        columns = taken(block.keys, self._keys)
+        self.names = tuple(columns)
+        for value, part in _split(block, list(columns.values())):
             try:
                 self._adder.add(part)
             except DataError:
                 self._adder.add(block)  # raises again, and counts rows as they lie there
                 raise
-            taken = self._adder.take()
-            self.totals[key] = self.totals[key] + taken if key in self.totals else taken
+            totals = self._adder.take()
+            self.totals[value] = self.totals[value] + totals if value in self.totals else totals
             if len(self.totals) > self._max_slices:
-                self._refuse_many(key)
+                self._refuse_many(value)
 
-    def _refuse_many(self, key: Key) -> None:
-        names, example = ", ".join(self.names), ", ".join(str(part) for part in key)
+    def _refuse_many(self, value: Value) -> None:
+        names, example = ", ".join(self.names), ", ".join(str(part) for part in value)
         msg = (
             f"there are more than {self._max_slices:,} slices by {names} (such as {example}), and "
-            "each is a sketch. Take a coarser key, a day rather than a second, or allow more "
-            "with max_slices."
+            "each is a sketch. Take a coarser key, such as day(time), or allow more with "
+            "max_slices."
         )
         raise DataError(msg)
 
 
-def _split(block: Block) -> Iterator[tuple[Key, Block]]:
-    """The rows of a block by key."""
-    codes, keys = _coded(block.keys)
-    if len(keys) == 1:
-        yield keys[0], block
+def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]]:
+    """The rows of a block by the value of their key."""
+    codes, values = _coded(columns)
+    if len(values) == 1:
+        yield values[0], block
         return
     order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
-    for key, rows in zip(keys, np.split(order, ends[:-1]), strict=True):
+    ends = np.cumsum(np.bincount(codes, minlength=len(values)))
+    for value, rows in zip(values, np.split(order, ends[:-1]), strict=True):
         weights = None if block.weights is None else block.weights[rows]
-        yield key, Block(block.values[rows], weights, block.source, block.first_row)
+        yield value, Block(block.values[rows], weights, block.source, block.first_row)
 
 
-def _coded(keys: Any) -> tuple[IntArray, list[Key]]:
-    """A number for each row, and the key that each number means."""
-    encoded = [plain(keys.column(j)).dictionary_encode("encode") for j in range(keys.num_columns)]
+def _coded(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
+    """A number for each row, and the value that each number means."""
+    encoded = [column.dictionary_encode("encode") for column in columns]
     shape = [len(column.dictionary) for column in encoded]
     codes = np.ravel_multi_index([column.indices.to_numpy() for column in encoded], shape)
     present, numbers = np.unique(codes, return_inverse=True)
     places = zip(*np.unravel_index(present, shape), strict=True)
-    values = [[*column.dictionary] for column in encoded]
-    return numbers, [tuple(v[i] for v, i in zip(values, at, strict=True)) for at in places]
+    scalars = [[*column.dictionary] for column in encoded]
+    return numbers, [tuple(s[i] for s, i in zip(scalars, at, strict=True)) for at in places]
 
 
-def _key_table(keys: Sequence[Key], adders: Sequence[_SliceAdder]) -> Any:
+def _key_table(values: Sequence[Value], adders: Sequence[_SliceAdder]) -> Any:
     names = next((adder.names for adder in adders if adder.names), ())
-    columns = zip(*keys, strict=True) if keys else ([] for _ in names)
+    columns = zip(*values, strict=True) if values else ([] for _ in names)
     try:
         return pa.table({n: pa.array([*column]) for n, column in zip(names, columns, strict=True)})
     except pa.ArrowException as cause:
