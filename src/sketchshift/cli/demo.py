@@ -220,5 +220,5 @@ def _ending(facts: dict[str, Any], missing: str | None) -> list[str]:
         *("    " + line if line else "" for line in facts["python"].splitlines()),
         "",
         next_step("cluster", facts["sketch"], "-k", str(N_CLUSTERS)),
-        "      sketchshift sketch DATA -k 10 -o day1.sketch",
+        "      sketchshift cluster DATA -k 10 -o centroids.csv",
     ]
