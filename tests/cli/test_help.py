@@ -22,6 +22,8 @@ COMMANDS = [
     "inspect",
     "cluster",
     "assign",
+    "compare",
+    "watch",
     "reproduce",
 ]
 

@@ -10,6 +10,7 @@ import sketchshift
 from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
+from sketchshift.cli.compare import compare
 from sketchshift.cli.demo import demo
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
@@ -17,6 +18,7 @@ from sketchshift.cli.plan import plan
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
+from sketchshift.cli.watch import watch
 
 __all__ = ["main"]
 
@@ -51,5 +53,17 @@ def main() -> None:
     """
 
 
-for _command in (demo, plan, sketch, merge, subtract, inspect, cluster, assign, reproduce):
+for _command in (
+    demo,
+    plan,
+    sketch,
+    merge,
+    subtract,
+    inspect,
+    cluster,
+    assign,
+    compare,
+    watch,
+    reproduce,
+):
     main.add_command(_command)
