@@ -12,7 +12,7 @@ from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import Progress, Sketcher
 
-__all__ = ["sketch"]
+__all__ = ["check_rows", "sketch"]
 
 LEAST_WEIGHT = 2.0**-12
 """Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
@@ -87,11 +87,15 @@ def sketch(
     assert spec is not None
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
     sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
-    result = sketcher.sketch()
+    return check_rows(sketcher.sketch(), is_weighted=sample_weight is not None)
+
+
+def check_rows(result: Sketch, *, is_weighted: bool) -> Sketch:
+    """The sketch of some data, refused if no row is in it or the weights are too small."""
     if result.count == 0:
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
-    if sample_weight is not None and result.total_weight < result.count * LEAST_WEIGHT:
+    if is_weighted and result.total_weight < result.count * LEAST_WEIGHT:
         msg = (
             f"the weights are too small for the integers: {result.count} rows have weight "
             f"{result.total_weight:.3g} in all. Multiply the weights by a constant, so that a "
