@@ -7,7 +7,6 @@ the beginning of a stream. How rows are chosen then is the business of ``by_cont
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -17,7 +16,7 @@ from sketchshift.data.blocks import Access, Block, Source, once
 from sketchshift.data.by_content import Keep, Sample, draw_by_content, usable_rows
 from sketchshift.data.places import by_position
 
-__all__ = ["Sample", "draw_head", "draw_rows", "merge_samples"]
+__all__ = ["Sample", "draw_head", "draw_rows"]
 
 PLACES = 64  # row groups, record batches or files that are looked into
 FEW_ROWS = 4  # times as many as are drawn: read them all
@@ -87,33 +86,6 @@ def draw_head(
     n_taken = None if behind is None else sum(len(block.values) for block in taken)
     rest = chain(taken, [] if behind is None else [behind], stream)
     return sample, n_taken, replace(source, read=once(rest, "a stream"))
-
-
-def merge_samples(samples: Sequence[Sample], n_rows: int, *, seed: int) -> Sample:
-    """Of the rows drawn from parts of some data, those to draw from all of it.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-        Each of ``n_rows`` rows, or of all that its part has, drawn from data in memory with
-        this seed. Samples that were merged already may be among them.
-    n_rows : int
-        Number of rows to draw.
-    seed : int
-        That of the samples.
-
-    Returns
-    -------
-    sample : Sample
-        The one that the data as a whole would give, however it was cut, if no row repeats;
-        of rows that repeat in several parts, about as many as it would give.
-    """
-    blocks = [Block(sample.values, sample.weights) for sample in samples if len(sample.values)]
-    lower = np.min([sample.lower for sample in samples], axis=0)
-    upper = np.max([sample.upper for sample in samples], axis=0)
-    whole = Source(None, len(lower), None, lambda: iter(blocks))
-    drawn = draw_by_content(whole, n_rows, seed=seed, keep=lambda _: None)
-    return replace(drawn, lower=lower, upper=upper)
 
 
 def _is_small(source: Source, n_rows: int) -> bool:

@@ -16,8 +16,9 @@ from typing import Any
 
 from sketchshift._typing import IntArray
 from sketchshift.data import Source, open_source
+from sketchshift.data.parts import PartSample, in_one_order, merge_parts
 from sketchshift.data.places import spread
-from sketchshift.data.sampling import PLACES, Sample, merge_samples
+from sketchshift.data.sampling import PLACES
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher
@@ -42,6 +43,7 @@ def sketch_partition(
     columns: Sequence[str] | None = None,
     sample_weight: Any = None,
     on_invalid: str = "raise",
+    kernel: str = "auto",
 ) -> Sketch:
     """The sketch of one partition, on one thread: the engine decides how many run at a time.
 
@@ -53,7 +55,7 @@ def sketch_partition(
         What is summed.
     where : str
         Name of the partition for messages.
-    columns, sample_weight, on_invalid
+    columns, sample_weight, on_invalid, kernel
         As in :func:`sketchshift.sketch`.
 
     Returns
@@ -61,7 +63,7 @@ def sketch_partition(
     sketch : Sketch
         O(n m d) time; memory beside the partition does not grow with it.
     """
-    sketcher = Sketcher(spec, n_threads=1, on_invalid=on_invalid)
+    sketcher = Sketcher(spec, n_threads=1, on_invalid=on_invalid, kernel=kernel)
     with _named(where):
         blocks = _blocks_of(partition)
         if blocks is not None:
@@ -82,12 +84,12 @@ class PlanRows:
     ----------
     columns : tuple of str or None
         Names of the columns.
-    sample : Sample
+    sample : PartSample
         As many rows as a plan looks at, or all there are.
     """
 
     columns: tuple[str, ...] | None
-    sample: Sample
+    sample: PartSample
 
 
 def partitions_to_sample(n_partitions: int, seed: int) -> IntArray:
@@ -132,22 +134,20 @@ def plan_rows_of_partition(
     return PlanRows(source.columns, sample)
 
 
-def merge_plan_rows(
-    parts: Sequence[PlanRows | None], n_clusters: int, *, seed: int
-) -> PlanRows | None:
+def merge_plan_rows(parts: Sequence[PlanRows | None], n_clusters: int) -> PlanRows | None:
     """Of the rows of several partitions, those to draw from all of them.
 
     Parameters
     ----------
     parts : sequence of PlanRows or None
-        Drawn with this seed and number of clusters, or merged from such.
-    n_clusters, seed : int
+        Drawn with one seed and this number of clusters, or merged from such.
+    n_clusters : int
         As in :func:`sketchshift.plan`.
 
     Returns
     -------
     rows : PlanRows or None
-        The same however the rows were cut into partitions, as long as none repeats.
+        The same in whichever order partitions are merged.
     """
     drawn = [part for part in parts if part is not None]
     if not drawn:
@@ -160,7 +160,7 @@ def merge_plan_rows(
             )
             raise DataError(msg)
     samples = [part.sample for part in drawn]
-    return PlanRows(drawn[0].columns, merge_samples(samples, sample_size(n_clusters), seed=seed))
+    return PlanRows(drawn[0].columns, merge_parts(samples, sample_size(n_clusters)))
 
 
 def plan_spec(
@@ -175,7 +175,7 @@ def plan_spec(
     if rows is None:
         raise DataError("there are no rows to plan on. Check the path or the filter.")
     return plan_sample(
-        rows.sample,
+        in_one_order(rows.sample, seed=seed),
         n_clusters,
         columns=rows.columns,
         sketch_size=sketch_size,

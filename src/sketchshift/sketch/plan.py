@@ -16,6 +16,7 @@ from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.data.by_content import Keep, Sample
+from sketchshift.data.parts import PartSample, draw_part
 from sketchshift.data.sampling import draw_head, draw_rows
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec
@@ -128,7 +129,7 @@ def sample_size(n_clusters: int) -> int:
     return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * n_clusters), MOST_ROWS)
 
 
-def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) -> Sample:
+def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) -> PartSample:
     """The rows of one part of some data that a plan of all of it may need.
 
     Parameters
@@ -140,11 +141,11 @@ def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) 
 
     Returns
     -------
-    sample : Sample
+    sample : PartSample
         To be merged with those of the other parts.
     """
     keep = _checked_keep(n_clusters, seed, on_invalid, source.columns)
-    return draw_rows(source, sample_size(n_clusters), seed=seed, keep=keep)
+    return draw_part(source, sample_size(n_clusters), seed=seed, keep=keep)
 
 
 def plan_sample(
