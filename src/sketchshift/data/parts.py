@@ -60,7 +60,7 @@ def draw_part(source: Source, n_rows: int, *, seed: int, keep: Keep) -> PartSamp
     keys = random_bits(np.arange(len(hashes)), int(hashes.sum()))  # the sum wraps around
     least = np.argsort(keys, kind="stable")[:n_rows]
     values, weights = _fetch(source, keep, np.argsort(hashes)[least])
-    return PartSample(values, weights, *bounds, keys[least])
+    return PartSample(values, weights, bounds[0], bounds[1], keys[least])
 
 
 def merge_parts(samples: Sequence[PartSample], n_rows: int) -> PartSample:

@@ -8,11 +8,14 @@ that is read again after a fault gives what it gave before. Knows no engine.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from sketchshift._typing import IntArray
 from sketchshift.data import Source, open_source
@@ -26,6 +29,7 @@ from sketchshift.sketch.plan import draw_sample, plan_sample, sample_size
 
 __all__ = [
     "PlanRows",
+    "head",
     "merge_plan_rows",
     "merge_sketches",
     "partitions_to_sample",
@@ -33,6 +37,9 @@ __all__ = [
     "plan_spec",
     "sketch_partition",
 ]
+
+HEAD_ROWS = 100_000
+"""Rows that a plan reads of a partition, where all partitions have to be looked into."""
 
 
 def sketch_partition(
@@ -90,6 +97,34 @@ class PlanRows:
 
     columns: tuple[str, ...] | None
     sample: PartSample
+
+    def to_bytes(self) -> bytes:
+        """The rows as bytes, for engines that move columns of bytes."""
+        arrays = {name: array for name, array in vars(self.sample).items() if array is not None}
+        if self.columns is not None:
+            arrays["columns"] = np.array(self.columns)
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PlanRows:
+        """What :meth:`to_bytes` wrote; ``data`` comes from a worker."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            arrays = {"weights": None, **file}
+        columns = arrays.pop("columns", None)
+        names = None if columns is None else tuple(columns.tolist())
+        return cls(names, PartSample(**arrays))
+
+
+def head(batches: Iterator[Any]) -> list[Any]:
+    """The first batches of a partition, until they have 100 000 rows."""
+    taken: list[Any] = []
+    n_rows = 0
+    while n_rows < HEAD_ROWS and (batch := next(batches, None)) is not None:
+        taken.append(batch)
+        n_rows += batch.num_rows
+    return taken
 
 
 def partitions_to_sample(n_partitions: int, seed: int) -> IntArray:
