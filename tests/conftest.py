@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import sketchshift as ss
+
+settings.register_profile("shared machine", deadline=None)  # times mean nothing there
+settings.load_profile("shared machine")
 
 
 @pytest.fixture

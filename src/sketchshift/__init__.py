@@ -36,11 +36,12 @@ from sketchshift.errors import (
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch, Sketcher, bandwidth, load, plan, sketch
+from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
 from sketchshift.sketch.engine import register_engine
 
 if TYPE_CHECKING:
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.sketch.slices import sketch_by
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ __all__ = [
     "SketchAndShift",
     "SketchFormatError",
     "SketchSpec",
+    "SketchTable",
     "Sketcher",
     "SketchshiftError",
     "SpecError",
@@ -80,7 +82,15 @@ __all__ = [
     "plan",
     "rse",
     "sketch",
+    "sketch_by",
 ]
+
+_ON_FIRST_USE = {
+    "CompressiveGaussianMixture": "sketchshift.estimators",
+    "CompressiveKMeans": "sketchshift.estimators",
+    "sketch_by": "sketchshift.sketch.slices",
+}
+"""Where names are that import scikit-learn or pyarrow, which take a second to load."""
 
 
 for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs turns up
@@ -88,11 +98,9 @@ for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs
 
 
 def __getattr__(name: str) -> object:
-    """The estimators, imported on first use: scikit-learn takes a second to load."""
-    if name in ("CompressiveGaussianMixture", "CompressiveKMeans"):
-        from sketchshift import estimators
-
-        return getattr(estimators, name)
+    """A name that is imported on first use."""
+    if name in _ON_FIRST_USE:
+        return getattr(import_module(_ON_FIRST_USE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,20 @@ def table(seed: int, n: int = 60) -> pa.Table:
     return pa.table({"x": x, "y": y, "w": rng.integers(1, 5, n).astype(float)})
 
 
+def write_slices(folder: Path) -> None:
+    """events.parquet, its sketches by day and shop in sketches.parquet, their sum all.sketch."""
+    events = table(4, 200)
+    days = [date(2026, 1, 1 + i % 8) for i in range(200)]
+    shops = ["abc"[i % 3] for i in range(200)]
+    keyed = events.select(["x", "y"]).append_column("day", pa.array(days))
+    pyarrow.parquet.write_table(keyed, folder / "events.parquet")
+    slices = ss.sketch_by(
+        keyed.append_column("shop", pa.array(shops)), by=["day", "shop"], spec=SPEC
+    )
+    slices.to_parquet(folder / "sketches.parquet")
+    slices.merge().save(folder / "all.sketch")
+
+
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch):
     """What the caller's terminal can do must not change a test."""
@@ -33,7 +49,7 @@ def plain_terminal(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """points.csv, part-*.parquet, plan.json, day*.sketch, their sum week.sketch, centroids.csv."""
+    """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices."""
     pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
     for day in (1, 2):
         pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
@@ -42,6 +58,7 @@ def folder(tmp_path, monkeypatch):
     days[0].save(tmp_path / "day1.sketch")
     days[1].save(tmp_path / "day2.sketch")
     sum(days).save(tmp_path / "week.sketch")
+    write_slices(tmp_path)
     (tmp_path / "centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

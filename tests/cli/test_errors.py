@@ -82,7 +82,7 @@ FAILURES = {
     "cluster none.sketch -k 3 -o a.csv": "there is no file 'none.sketch'",
     "cluster plan.json -k 3 -o a.csv": "plan.json: the first bytes are not those of a sketch",
     "cluster day1.sketch other.sketch -k 3 -o a.csv": "cannot merge sketches taken with different",
-    "cluster empty.sketch -k 3 -o a.csv --plot a.png": "there is nothing to decode",
+    "cluster empty.sketch -k 3 -o a.csv --plot a.png": "there are 0 rows, too few for 3",
     "cluster damaged.sketch -k 3 -o none/a.csv": "cannot write 'none/a.csv': there is no folder",
     "cluster damaged.sketch -k 3 --plot none/a.png": "cannot write 'none/a.png': there is no",
 }

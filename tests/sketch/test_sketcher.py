@@ -241,7 +241,7 @@ def test_parameters_are_checked(X, parameters, words):
 
 
 def test_something_else_than_a_spec_is_refused(X):
-    with pytest.raises(ss.SpecError, match=r"'spec' parameter of Sketcher must be a SketchSpec"):
+    with pytest.raises(ss.SpecError, match=r"'spec' parameter of sketch must be a SketchSpec"):
         ss.sketch(X, {"bandwidth": 1.0})
 
 

@@ -30,7 +30,7 @@ def check_suffix(flag: str, path: str, suffixes: Sequence[str]) -> str:
     """The suffix of an output, without its dot; one that means no format is misuse."""
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes:
-        known = ", ".join(suffixes[:-1]) + " or " + suffixes[-1]
+        known = " or ".join([", ".join(suffixes[:-1]), suffixes[-1]][len(suffixes) < 2 :])
         raise click.UsageError(f"the name after {flag} must end with {known}. Got {path!r}.")
     return suffix[1:]
 

@@ -14,9 +14,8 @@ import click
 
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, load
 
-__all__ = ["check_output", "data_files", "load_sum", "read_spec", "sketch_files"]
+__all__ = ["check_output", "data_files", "read_spec", "sketch_files"]
 
 
 def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
@@ -82,14 +81,6 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
             raise click.UsageError(msg)
         seen.add(file.resolve())
     return files
-
-
-def load_sum(files: Sequence[Path]) -> Sketch:
-    """The sketch of all rows of the files, with one more of them in memory at a time."""
-    total = load(files[0])
-    for file in files[1:]:
-        total = total + load(file)
-    return total
 
 
 def read_spec(path: str | Path) -> SketchSpec:

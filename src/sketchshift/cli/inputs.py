@@ -1,4 +1,4 @@
-"""What ``cluster`` is given: sketches to be merged, or data to be read once on the way."""
+"""What ``cluster`` is given: sketches or tables of them, to be merged, or data to be read once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.files import check_output, data_files, load_sum, sketch_files
+from sketchshift.cli.files import check_output, data_files, sketch_files
 from sketchshift.cli.spec_options import columns_option
+from sketchshift.cli.tables import is_table, load_sum, where_option
 from sketchshift.cli.turnkey_options import on_invalid_option
+from sketchshift.errors import DataError
 from sketchshift.sketch import Sketch
 
 __all__ = ["Inputs", "input_options"]
@@ -25,6 +27,7 @@ _OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "s
 def input_options(function: F) -> F:
     """Add the flags that say how data is read."""
     options = (
+        where_option,
         columns_option,
         click.option("--weights", metavar="COLUMN", help="Column of the weights of the rows."),
         click.option(
@@ -47,7 +50,7 @@ def input_options(function: F) -> F:
 
 
 class Inputs:
-    """Files on the command line, either all sketches or all data.
+    """Files on the command line, either all sketches and tables of them, or all data.
 
     Parameters
     ----------
@@ -67,13 +70,19 @@ class Inputs:
                 flag = "--" + given[0].replace("_", "-")
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
                 raise click.UsageError(msg)
+        elif self._params["where"] is not None:
+            msg = (
+                f"--where selects slices of a table of sketches, and {str(self.files[0])!r} is "
+                "data. Write such a table with `sketchshift sketch --by`."
+            )
+            raise click.UsageError(msg)
         saved = self._params["save_sketch"]
         self._target = None if saved is None else check_output(saved, self.files)
 
     def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> Sketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
-            return load_sum(self.files)
+            return _with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.cli.progress import reading_progress
         from sketchshift.sketch import sketch
 
@@ -91,9 +100,20 @@ class Inputs:
                 on_invalid=params["on_invalid"],
                 progress=advance,
             )
+        result = _with_enough_rows(result, n_clusters)
         if self._target is not None:
             result.save(self._target)
         return result
+
+
+def _with_enough_rows(sketch: Sketch, n_clusters: int | Literal["auto"]) -> Sketch:
+    if n_clusters != "auto" and sketch.count < n_clusters:
+        msg = (
+            f"there are {sketch.count} rows, too few for {n_clusters} clusters. Ask for fewer "
+            "with -k, or give more data."
+        )
+        raise DataError(msg)
+    return sketch
 
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
@@ -120,4 +140,4 @@ def _is_sketch(file: Path) -> bool:
 
     with file.open("rb") as opened:
         has_magic = opened.read(len(MAGIC)) == MAGIC
-    return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES)
+    return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES) or is_table(file)

@@ -20,6 +20,7 @@ from sketchshift.cli.facts import (
     spec_facts,
 )
 from sketchshift.cli.files import read_spec
+from sketchshift.cli.tables import is_table, load_table
 from sketchshift.errors import DataError
 from sketchshift.sketch import Sketch, load
 
@@ -32,15 +33,16 @@ SHOWN = 20
 @command
 @click.argument("file")
 def inspect(file: str, as_json: bool) -> None:
-    """Show what is inside FILE: a sketch, or the plan of one.
+    """Show what is inside FILE: a sketch, a table of sketches, or the plan of one.
 
     Rows, columns with their mean and standard deviation in the units of the data, and the
-    spec. Two sketches merge if and only if their fingerprints are equal.
+    spec; of a table also its slices. Two sketches merge if and only if their fingerprints are
+    equal.
 
     Examples
     --------
       sketchshift inspect day1.sketch
-      sketchshift inspect plan.json --json
+      sketchshift inspect sketches.parquet --json
 
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
@@ -48,16 +50,17 @@ def inspect(file: str, as_json: bool) -> None:
     path = Path(file).expanduser()
     if path.is_dir() or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{file!r} {fact}. Give a .sketch or a plan's .json file.")
+        raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
     if _is_plan(path):
         spec = read_spec(path)
         about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_facts(spec)
         step = next_step("sketch", "DATA", "--plan", file, "-o", "day1.sketch")
         report(about, [*_table(about), "", step], as_json=as_json)
         return
-    facts = _inspect_sketch(file, path)
+    facts = _inspect_table(file, path) if is_table(path) else _inspect_sketch(file, path)
     step = next_step("cluster", file, "-k", "10")
-    report(facts, [*_table(facts), "", *_columns(facts["statistics"]), "", step], as_json=as_json)
+    lines = [*_table(facts), "", *_columns(facts["statistics"]), *_slices(facts), "", step]
+    report(facts, lines, as_json=as_json)
 
 
 def _is_plan(path: Path) -> bool:
@@ -74,6 +77,23 @@ def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
     return facts
 
 
+def _inspect_table(file: str, path: Path) -> dict[str, Any]:
+    table = load_table(path, None)
+    whole = table.merge()
+    facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
+    facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
+    keys = [[_text(key) for key in row.values()] for row in table.keys.to_pylist()]
+    facts |= {"by": list(table.by), "n_slices": len(table)}
+    facts["slices"] = [
+        {"key": key, "rows": rows} for key, rows in zip(keys, table.counts.tolist(), strict=True)
+    ]
+    return facts
+
+
+def _text(key: Any) -> str | None:
+    return None if key is None else str(key)
+
+
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
     rows = zip(column_names(sketch.spec), sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [
@@ -84,14 +104,17 @@ def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
 
 def _table(facts: Mapping[str, Any]) -> list[str]:
     rows = [(facts["kind"], facts["file"])]
-    if facts["kind"] == "sketch":
+    if "n_slices" in facts:
+        rows += [("slices", f"{facts['n_slices']:,} by {', '.join(facts['by'])}")]
+    if "rows" in facts:
         rows += [
             ("rows", f"{facts['rows']:,}"),
             ("left out", f"{facts['left_out']:,}"),
             ("total weight", f"{facts['total_weight']:,.10g}"),
             ("file size", f"{facts['bytes']:,} bytes"),
-            ("format version", str(facts["format_version"])),
         ]
+    if "format_version" in facts:
+        rows += [("format version", str(facts["format_version"]))]
     bandwidth = facts["bandwidth"]
     ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
     rows += [
@@ -122,6 +145,17 @@ def _shortened(values: Any, default: str) -> str:
     shown = [value if isinstance(value, str) else number(value) for value in values[:8]]
     more = f" and {len(values) - 8:,} more" if len(values) > 8 else ""
     return ", ".join(shown) + more
+
+
+def _slices(facts: Mapping[str, Any]) -> list[str]:
+    """The keys with their numbers of rows, the first ones of many."""
+    if "slices" not in facts:
+        return []
+    cells = [(*facts["by"], "rows")]
+    for part in facts["slices"][:SHOWN]:
+        cells.append((*("-" if key is None else key for key in part["key"]), f"{part['rows']:,}"))
+    more = facts["n_slices"] - SHOWN
+    return ["", *aligned(cells, right=True)] + [f"and {more:,} more: see --json"] * (more > 0)
 
 
 def _columns(statistics: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, load_sum, sketch_files
+from sketchshift.cli.files import check_output, sketch_files
+from sketchshift.cli.tables import load_sum, where_option
 
 __all__ = ["merge"]
 
@@ -14,30 +17,35 @@ __all__ = ["merge"]
 @command
 @click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
-def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
+@where_option
+def merge(sketches: tuple[str, ...], output: str, where: str | None, as_json: bool) -> None:
     """Add sketches of parts of a dataset.
 
     The result is the sketch of all their rows together, bit for bit as if they had been
-    read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob;
-    one sketch is in memory at a time.
+    read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob,
+    or a table that `sketchshift sketch --by` wrote, of which --where selects slices.
 
     Examples
     --------
-      sketchshift merge day1.sketch day2.sketch -o both.sketch
-      sketchshift merge 'day*.sketch' -o week.sketch --json
+      sketchshift merge 'day*.sketch' -o week.sketch
+      sketchshift merge sketches.parquet --where "day >= '2026-01-05'" -o some.sketch
 
     Then: `sketchshift inspect week.sketch`. To take a part out again:
     `sketchshift subtract`.
     """
     files = sketch_files(sketches)
     target = check_output(output, files)
-    total = load_sum(files)
+    total = load_sum(files, where)
     total.save(target)
     size = target.stat().st_size
-    facts = {"command": "merge", "output": output, "merged": [str(file) for file in files]}
+    facts: dict[str, Any] = {
+        "command": "merge",
+        "output": output,
+        "merged": [str(file) for file in files],
+    }
     lines = [
-        f"Merged {counted(len(files), 'sketch')}.",
+        f"Merged {counted(len(files), 'file')}{f' where {where}' if where else ''}.",
         wrote(output, total, size),
         next_step("inspect", output),
     ]
-    report(facts | sketch_facts(total, size), lines, as_json=as_json)
+    report(facts | {"where": where} | sketch_facts(total, size), lines, as_json=as_json)

@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from sketchshift.cli.centroids import check_suffix
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
+from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
 from sketchshift.cli.files import check_output, data_files, read_spec
 from sketchshift.cli.spec_options import (
+    NAMES,
     build_spec,
     columns_option,
     flags_given,
@@ -25,13 +27,21 @@ from sketchshift.cli.turnkey_options import (
     turnkey_options,
 )
 from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["sketch"]
 
 
 @command
 @click.argument("data", nargs=-1, required=True)
-@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="PATH",
+    help="Where to write (.sketch; .parquet with --by).",
+)
+@click.option("--by", type=NAMES, metavar="NAMES", help="A sketch for each value of these columns.")
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
 @spec_options
@@ -61,6 +71,7 @@ def sketch(
     /,
     data: tuple[str, ...],
     output: str,
+    by: tuple[str, ...] | None,
     plan: str | None,
     n_clusters: int | None,
     columns: tuple[str, ...] | None,
@@ -78,45 +89,60 @@ def sketch(
     read block by block: memory does not grow with the number of rows. The sketch is the sum
     over all rows of m random Fourier features, in exact integers: the same data gives the
     same bytes, however it is cut into files. What is summed, a --plan says, to be shared by
-    sketches that will be merged; -k plans on the way.
+    sketches that will be merged; -k plans on the way. With --by, a table of sketches is
+    written, one for each day, customer or other key: any slice of it can be clustered later.
 
     Examples
     --------
-      sketchshift sketch points.csv -k 3 -o day1.sketch
       sketchshift sketch 'part-*.parquet' -o day1.sketch --plan plan.json --weights w
+      sketchshift sketch events.parquet --by day -k 3 -o sketches.parquet
 
     Then: `sketchshift inspect day1.sketch`. To join sketches taken on several machines or
     days: `sketchshift merge`.
     """
     from sketchshift.cli.progress import reading_progress
-    from sketchshift.sketch import sketch as read_once
 
     _check_flags(ctx)
+    if by is not None:
+        check_suffix("-o", output, (".parquet",))
     files = data_files(data)
     target = check_output(output, files)
-    planned: dict[str, Any] = {"spec": None} | turnkey_arguments(ctx)
+    arguments: dict[str, Any] = {"spec": None} | turnkey_arguments(ctx)
     if n_clusters is None:
-        planned = {"spec": _spec(plan, flags, files[0], columns, weights)}
+        arguments = {"spec": _spec(plan, flags, files[0], columns, weights, by)}
+    arguments |= {"columns": columns, "sample_weight": weights, "n_threads": threads}
+    arguments |= {"on_invalid": on_invalid, "kernel": kernel}
     start = time.perf_counter()
     with reading_progress("Reading", show=progress) as advance:
-        result = read_once(
-            files,
-            **planned,
-            columns=columns,
-            sample_weight=weights,
-            n_threads=threads,
-            on_invalid=on_invalid,
-            kernel=kernel,
-            progress=advance,
-        )
+        result, table = _read(files, by, arguments | {"progress": advance})
     seconds = time.perf_counter() - start
-    result.save(target)
+    if table is None:
+        result.save(target)
+    else:
+        table.to_parquet(target)
     size = target.stat().st_size
     rate = (result.count + result.n_invalid) / seconds
     pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
     read = f"Read once in {seconds:.2f} s{f', {rate:,.0f} rows/s' if seconds > 1 else ''}."
     lines = [wrote(output, result, size), read, next_step("inspect", output)]
+    if table is not None:
+        pace |= {"by": list(table.by), "slices": len(table)}
+        lines.insert(1, f"It has {counted(len(table), 'slice')} by {', '.join(table.by)}.")
     report(pace | sketch_facts(result, size), lines, as_json=as_json)
+
+
+def _read(
+    files: list[Path], by: tuple[str, ...] | None, arguments: dict[str, Any]
+) -> tuple[Sketch, SketchTable | None]:
+    """The sketch of all rows, and the table of slices if it was asked for."""
+    if by is None:
+        from sketchshift.sketch import sketch as read_once
+
+        return read_once(files, **arguments), None
+    from sketchshift.sketch.slices import sketch_by
+
+    table = sketch_by(files, by, **arguments)
+    return table.merge(), table
 
 
 def _check_flags(ctx: click.Context) -> None:
@@ -142,8 +168,9 @@ def _spec(
     first: Path,
     columns: tuple[str, ...] | None,
     weights: str | None,
+    by: tuple[str, ...] | None,
 ) -> SketchSpec:
     if plan is not None:
         return read_spec(plan)
-    d, names = schema_of(first, columns, weights)
+    d, names = schema_of(first, columns, weights, by)
     return build_spec(flags, n_features=d, columns=names)

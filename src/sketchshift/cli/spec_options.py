@@ -192,10 +192,13 @@ def build_spec(
 
 
 def schema_of(
-    file: Path, columns: Sequence[str] | None, weights: str | None
+    file: Path,
+    columns: Sequence[str] | None,
+    weights: str | None,
+    by: tuple[str, ...] | None = None,
 ) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns of a file, all but the weights."""
+    """Number and names of the columns of a file, all but the weights and the keys."""
     from sketchshift.data import open_source
 
-    source = open_source(file, columns=columns, weights=weights)
+    source = open_source(file, columns=columns, weights=weights, keys=by)
     return source.n_features, source.columns

@@ -52,8 +52,8 @@ def open_array(array: RealArray, request: Request, *, source: str = "array") -> 
     request.refuse_names(f"the {source}")
     given = request.weights_of(n, f"the {source}")
     weights = None if given is None else given.__getitem__
-    take = _rows_of(array)
-    read = partial(sliced, take, n, request.rows_for(d), weights=weights, source=source)
+    take, keys = _rows_of(array), request.labels_of(n, f"the {source}")
+    read = partial(sliced, take, n, request.rows_for(d), weights=weights, keys=keys, source=source)
     if isinstance(array, np.memmap) and array.nbytes > LARGE_MAP:
         across = across_slices(take, n, weights=weights, source=source)
         return Source(None, d, n, read, Access.DISK, array.nbytes, across)
@@ -87,6 +87,7 @@ def open_sparse(matrix: Any, request: Request) -> Source:
         n,
         request.rows_for(d),
         weights=None if weights is None else weights.__getitem__,
+        keys=request.labels_of(n, "the sparse matrix"),
         source="sparse matrix",
     )
     return Source(None, d, n, read)

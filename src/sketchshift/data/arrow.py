@@ -6,7 +6,8 @@ Ibis, ...). Tables are cut without a copy; streams are consumed batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -61,15 +62,23 @@ def open_arrow(data: Any, request: Request) -> Source:
 def _open_table(table: Any, request: Request) -> Source:
     choice = choose(fields_of(table.schema), request, "the table")
     weights = request.weights_of(table.num_rows, "the table")
+    labels = request.labels_of(table.num_rows, "the table")
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read() -> Iterator[Block]:
         whole = isinstance(table, pa.RecordBatch)
         batches = [table] if whole else table.select(choice.names).to_batches(max_chunksize=rows)
         done = share_of(table.num_rows)
-        return batch_blocks(batches, choice, rows, source="table", done=done, weights=weights)
+        blocks = batch_blocks(batches, choice, rows, source="table", done=done, weights=weights)
+        return blocks if labels is None else _labelled(blocks, labels)
 
     return Source(choice.columns, d, table.num_rows, read)
+
+
+def _labelled(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> Iterator[Block]:
+    for block in blocks:
+        span = slice(block.first_row, block.first_row + len(block.values))
+        yield replace(block, keys=labels(span))
 
 
 def _open_stream(reader: Any, request: Request) -> Source:

@@ -60,7 +60,8 @@ def batch_blocks(
             if choice.weights is not None:
                 w = _to_numpy(piece.column(choice.weights)).astype(np.float64, copy=False)
             values = stack([piece.column(name) for name in choice.columns])
-            yield Block(values, w, source, first, done(after))
+            keys = piece.select(list(choice.keys)) if choice.keys else None
+            yield Block(values, w, source, first, done(after), keys)
             first = after
 
 

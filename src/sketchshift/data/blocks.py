@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.errors import DataError
@@ -50,6 +50,8 @@ class Block:
     done : float, optional
         Share in [0, 1] of the whole input read once this block is consumed; ``None``
         when the end is not known.
+    keys : Arrow table or record batch of n rows, optional
+        The columns that say which slice a row belongs to, where they were asked for.
     """
 
     values: RealArray
@@ -57,6 +59,7 @@ class Block:
     source: str = "array"
     first_row: int = 0
     done: float | None = None
+    keys: Any = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,13 @@ def spans(n: int, rows: int) -> Iterator[slice]:
 
 
 def sliced(
-    take: Take, n: int, rows: int, *, weights: Take | None = None, source: str
+    take: Take,
+    n: int,
+    rows: int,
+    *,
+    weights: Take | None = None,
+    keys: Callable[[slice], Any] | None = None,
+    source: str,
 ) -> Iterator[Block]:
     """Blocks of something of known length that can be cut anywhere.
 
@@ -118,8 +127,8 @@ def sliced(
         Gives the values of a slice of rows; ``array.__getitem__`` is one.
     n, rows : int
         Number of rows in all, and per block.
-    weights : callable, optional
-        Gives the weights of a slice of rows.
+    weights, keys : callable, optional
+        Give the weights and the keys of a slice of rows.
     source : str
         Name for messages.
 
@@ -129,9 +138,9 @@ def sliced(
         Holds what ``take`` returned: no other copy is made.
     """
     for span in spans(n, rows):
-        yield Block(
-            take(span), weights(span) if weights else None, source, span.start, span.stop / n
-        )
+        w = weights(span) if weights else None
+        key = keys(span) if keys else None
+        yield Block(take(span), w, source, span.start, span.stop / n, key)
 
 
 @contextmanager

@@ -28,14 +28,20 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """The columns to deliver, in order, and the column of weights if there is one."""
+    """The columns to deliver, in order, that of weights if there is one, and those of keys."""
 
     columns: tuple[str, ...]
     weights: str | None
+    keys: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
-        """Every column that has to be read."""
+        """Every column that has to be read, each once."""
+        return [*self.numeric, *(key for key in self.keys if key not in self.numeric)]
+
+    @property
+    def numeric(self) -> list[str]:
+        """Those that have to be read as numbers."""
         return [*self.columns, *([self.weights] if self.weights is not None else [])]
 
 
@@ -47,7 +53,7 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
     fields : sequence of Field
         Every column there is.
     request : Request
-        Without columns, all but the column of weights are taken.
+        Without columns, all but the columns of weights and of keys are taken.
     where : str
         Name of the data for messages.
 
@@ -57,17 +63,17 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
         Names that exist exactly once and hold numbers.
     """
     weights = request.weights if isinstance(request.weights, str) else None
-    columns = request.columns
+    columns, keys = request.columns, request.key_names
     if columns is None:
-        columns = tuple(field.name for field in fields if field.name != weights)
+        columns = tuple(f.name for f in fields if f.name != weights and f.name not in keys)
     elif weights in columns:
         msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
         raise DataError(msg)
-    choice = Choice(columns, weights)
+    choice = Choice(columns, weights, keys)
     _refuse_missing(choice, fields, where)
     if not columns:
-        msg = f"{where} has no columns to read" + (" beside the weights." if weights else ".")
-        raise DataError(msg)
+        others = " beside the weights or the keys." if weights or keys else "."
+        raise DataError(f"{where} has no columns to read{others}")
     _refuse_repeated(choice, fields, where)
     is_given_by_spec = request.columns is not None and not request.names_needed
     _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
@@ -102,12 +108,13 @@ def _refuse_not_numbers(
     choice: Choice, fields: Sequence[Field], where: str, *, is_given_by_spec: bool
 ) -> None:
     by_name = {field.name: field for field in fields}
-    others = [by_name[name] for name in choice.names if not by_name[name].is_number]
+    others = [by_name[name] for name in choice.numeric if not by_name[name].is_number]
     if not others:
         return
     found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
     noun = "column" if len(others) == 1 else "columns"
-    numeric = [f.name for f in fields if f.is_number and f.name != choice.weights]
+    apart = (choice.weights, *choice.keys)
+    numeric = [f.name for f in fields if f.is_number and f.name not in apart]
     if is_given_by_spec:
         advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
     elif numeric:

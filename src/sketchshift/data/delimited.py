@@ -55,7 +55,8 @@ def open_delimited(path: Path, request: Request) -> Source:
     ]
     _check_header([field.name for field in fields], request, where)
     choice = choose(fields, request, where)
-    types = {name: _read_as(head.schema.field(name).type) for name in choice.names}
+    types = {name: _read_as(head.schema.field(name).type) for name in choice.numeric}
+    types |= {k: _key_type(head.schema.field(k).type) for k in choice.keys if k not in types}
     d, size = len(choice.columns), max(READ_BYTES, 2 * sniffed)
     rows = request.rows_for(d)
 
@@ -116,6 +117,10 @@ def _field(field: Field, column: Any) -> Field:
 
 def _read_as(inferred: Any) -> Any:
     return pa.bool_() if pa.types.is_boolean(inferred) else pa.float64()
+
+
+def _key_type(inferred: Any) -> Any:
+    return pa.string() if pa.types.is_null(inferred) else inferred
 
 
 def _check_header(names: Sequence[str], request: Request, where: str) -> None:

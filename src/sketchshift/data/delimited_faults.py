@@ -69,7 +69,8 @@ def _first_fault(column: Any, kind: Any) -> int:
 
 def _not_a_number(path: Path, row: int, name: str, cell: Any, kind: Any) -> DataError:
     text = cell.cast(pa.binary()).as_py().decode("utf-8", "replace")
-    wanted = "true or false, as it did before" if pa.types.is_boolean(kind) else "a number"
+    named = {pa.float64(): "a number", pa.bool_(): "true or false, as it did before"}
+    wanted = named.get(kind, f"a key of type {kind}, as it did before")
     return DataError(
         f"{path}: column {name!r} holds {text!r} in row {row} (data rows count from 0), "
         f"where it should hold {wanted}. Correct the cell, or choose other columns."

@@ -7,6 +7,7 @@ nullable columns into NaN and decimals into floats.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -69,6 +70,7 @@ def open_frame(data: Any, request: Request) -> Source:
         len(frame),
         request.rows_for(d),
         weights=_weigher(frame, position, choice, given),
+        keys=request.labels_of(len(frame), "the table") or _keyer(frame, position, choice),
         source="table",
     )
     return Source(choice.columns if is_named else None, d, len(frame), read)
@@ -123,6 +125,19 @@ def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
 
     width = piece.shape[1]  # pandas adds its index behind the columns
     return stack(piece.to_arrow().columns[:width])
+
+
+def _keyer(
+    frame: nw.DataFrame[Any], position: dict[str, int], choice: Choice
+) -> Callable[[slice], Any] | None:
+    positions = [position[name] for name in choice.keys]
+    if not positions:
+        return None
+
+    def take(span: slice) -> Any:
+        return frame[span, positions].to_arrow().select(list(choice.keys))
+
+    return take
 
 
 def _weigher(

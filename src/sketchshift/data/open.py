@@ -29,6 +29,7 @@ def open_source(
     default_columns: Sequence[str] | None = None,
     weights: str | ArrayLike | None = None,
     block_rows: int | None = None,
+    keys: Any = None,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -40,7 +41,7 @@ def open_source(
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
         .ipc, .npy); or an iterable whose items are any of these but paths.
     columns : sequence of str, optional
-        Names of the columns to deliver, in this order. Default: all but the weights.
+        Names of the columns to deliver, in this order. Default: all but weights and keys.
     default_columns : sequence of str, optional
         Names to take when ``columns`` is None and the data has names; data without names
         is then read by position.
@@ -48,6 +49,9 @@ def open_source(
         Column of weights, or the weights themselves where the length is known.
     block_rows : int, optional
         Most rows per block. Default: about 2 MiB of float64, 256 to 65536 rows.
+    keys : str, sequence of str or array of shape (N,), optional
+        Columns to deliver apart, of any type, as the keys of the rows; or the keys themselves
+        where the length is known.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def open_source(
     DataError
         If this cannot be read as rows of numbers with the columns asked for.
     """
-    request = make_request(columns, weights, block_rows, default_columns)
+    request = make_request(columns, weights, block_rows, default_columns, keys)
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):

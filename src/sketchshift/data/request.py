@@ -6,14 +6,16 @@ Takes the arguments of ``open_source``; hands a :class:`Request` to every opener
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchshift._typing import FloatArray
+from sketchshift.data.labels import Labels, checked_keys
 from sketchshift.errors import DataError
 
 __all__ = ["NAMES_SHOWN", "Request", "listed", "make_request"]
@@ -31,6 +33,12 @@ class Request:
     weights: str | FloatArray | None = None
     block_rows: int | None = None
     names_needed: bool = True
+    keys: tuple[str, ...] | Labels = ()
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """Columns of the data that are keys."""
+        return self.keys if isinstance(self.keys, tuple) else ()
 
     def rows_for(self, n_features: int) -> int:
         """Rows per block: as asked, or about 2 MiB of float64."""
@@ -52,9 +60,21 @@ class Request:
                 "Pass the weights as an array with one number per row."
             )
             raise DataError(msg)
+        if self.key_names:
+            msg = (
+                f"by={self.key_names[0]!r} names a column, but {what} has no column names. "
+                "Pass the labels as an array with one of them per row."
+            )
+            raise DataError(msg)
 
     def refuse_weight_array(self, what: str) -> None:
-        """Weights came as an array for data whose length is not known ahead."""
+        """Weights or labels came as an array for data whose length is not known ahead."""
+        if isinstance(self.keys, Labels):
+            msg = (
+                f"by cannot be an array of labels for {what}, which is read as a stream. "
+                "Store the labels as a column and pass its name: by='day'."
+            )
+            raise DataError(msg)
         if isinstance(self.weights, np.ndarray):
             msg = (
                 f"sample_weight cannot be an array for {what}, which is read as a stream. "
@@ -74,12 +94,25 @@ class Request:
             raise DataError(msg)
         return self.weights
 
+    def labels_of(self, n_rows: int, what: str) -> Callable[[slice], Any] | None:
+        """The labels of a slice of rows, if they were given, one for each of the rows."""
+        if not isinstance(self.keys, Labels):
+            return None
+        if len(self.keys) != n_rows:
+            msg = (
+                f"by has {len(self.keys)} labels but {what} has {n_rows} rows. Pass one label "
+                "per row."
+            )
+            raise DataError(msg)
+        return self.keys.cut
+
 
 def make_request(
     columns: Sequence[str] | None,
     weights: str | ArrayLike | None,
     block_rows: int | None,
     default_columns: Sequence[str] | None = None,
+    keys: Any = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     return Request(
@@ -87,6 +120,7 @@ def make_request(
         _checked_weights(weights),
         _checked_rows(block_rows),
         names_needed=columns is not None,
+        keys=checked_keys(keys),
     )
 
 

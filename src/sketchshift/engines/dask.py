@@ -26,7 +26,7 @@ from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.sketch import Sketch
-from sketchshift.sketch.one_pass import check_rows
+from sketchshift.sketch.one_pass import check_result
 
 try:
     import dask
@@ -141,8 +141,9 @@ def sketch(
     parts = _partitions(collection, columns, spec.columns, sample_weight)
     read = partial(sketch_partition, spec=spec, columns=columns, on_invalid=on_invalid)
     sketches = [_apply(read, i, *part) for i, part in enumerate(parts)]
-    result = _compute(_tree(sketches, merge_sketches, split_every), client)
-    return check_rows(result, is_weighted=sample_weight is not None)
+    result: Sketch = _compute(_tree(sketches, merge_sketches, split_every), client)
+    check_result(result, is_weighted=sample_weight is not None)
+    return result
 
 
 Part = tuple[Any, Any]

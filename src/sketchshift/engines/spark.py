@@ -28,7 +28,7 @@ from sketchshift.engines.partitions import (
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher
-from sketchshift.sketch.one_pass import check_rows
+from sketchshift.sketch.one_pass import check_result
 
 try:
     import pyspark.errors
@@ -139,7 +139,9 @@ def sketch(
         ).to_bytes()
 
     parts = [Sketch.from_bytes(part) for part in _fold(chosen, read, _merged_sketches)]
-    return check_rows(sum(parts, Sketcher(spec).sketch()), is_weighted=sample_weight is not None)
+    result = sum(parts, Sketcher(spec).sketch())
+    check_result(result, is_weighted=sample_weight is not None)
+    return result
 
 
 def register(session: SparkSession) -> None:

@@ -7,5 +7,6 @@ from sketchshift.sketch.one_pass import sketch
 from sketchshift.sketch.plan import plan
 from sketchshift.sketch.sketch import Sketch, load
 from sketchshift.sketch.sketcher import Sketcher
+from sketchshift.sketch.table import SketchTable
 
-__all__ = ["Sketch", "Sketcher", "bandwidth", "load", "plan", "sketch"]
+__all__ = ["Sketch", "SketchTable", "Sketcher", "bandwidth", "load", "plan", "sketch"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sketchshift.data import open_source
+from sketchshift._validation import parameter_error
+from sketchshift.data import Source, open_source
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.sketch import Sketch
-from sketchshift.sketch.sketcher import Progress, Sketcher
+from sketchshift.sketch.sketcher import Progress, Sketcher, open_for
 
-__all__ = ["check_rows", "sketch"]
+__all__ = ["check_result", "open_planned", "sketch"]
 
 LEAST_WEIGHT = 2.0**-12
 """Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
@@ -78,20 +79,56 @@ def sketch(
     >>> ss.sketch(X, spec).count
     1000
     """
-    asked = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    spec, source = open_planned(
+        data, spec, n_clusters, planning, columns, on_invalid=on_invalid, weights=sample_weight
+    )
+    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+    result = sketcher.update(source, progress=progress).sketch()
+    check_result(result, is_weighted=sample_weight is not None)
+    return result
+
+
+def open_planned(
+    data: Any,
+    spec: SketchSpec | None,
+    n_clusters: int | None,
+    planning: dict[str, Any],
+    columns: Sequence[str] | None,
+    *,
+    on_invalid: str,
+    **opening: Any,
+) -> tuple[SketchSpec, Source]:
+    """The spec that was given, or else planned, and the data opened for it.
+
+    Parameters
+    ----------
+    data, spec, n_clusters, columns, on_invalid
+        As in :func:`sketch`.
+    planning : dict
+        Arguments of :func:`sketchshift.plan`, None where they were not given.
+    **opening
+        More for :func:`~sketchshift.data.open_source`.
+
+    Returns
+    -------
+    spec : SketchSpec
+        Of the pass to come.
+    source : Source
+        Delivers all rows.
+    """
+    given = {name: value for name, value in planning.items() if value is not None}
     _check_one(spec, n_clusters, given)
     if spec is None and n_clusters is not None:
-        data = open_source(data, columns=columns, weights=sample_weight)
-        spec, data = plan_source(data, n_clusters, on_invalid=on_invalid, **given)
-    assert spec is not None
-    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
-    return check_rows(sketcher.sketch(), is_weighted=sample_weight is not None)
+        source = open_source(data, columns=columns, **opening)
+        return plan_source(source, n_clusters, on_invalid=on_invalid, **given)
+    if not isinstance(spec, SketchSpec):
+        raise parameter_error("sketch", "spec", "a SketchSpec", spec)
+    return spec, open_for(spec, data, columns, names=spec.columns, **opening)
 
 
-def check_rows(result: Sketch, *, is_weighted: bool) -> Sketch:
-    """The sketch of some data, refused if no row is in it or the weights are too small."""
+def check_result(result: Sketch, *, is_weighted: bool) -> None:
+    """Refuse the sketch of no rows, and of rows whose weights vanish in the integers."""
     if result.count == 0:
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
@@ -102,7 +139,6 @@ def check_rows(result: Sketch, *, is_weighted: bool) -> Sketch:
             "typical one is 1 (and leave rows of weight 0 out)."
         )
         raise DataError(msg)
-    return result
 
 
 def _check_one(spec: Any, n_clusters: Any, given: dict[str, Any]) -> None:

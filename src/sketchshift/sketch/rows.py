@@ -86,6 +86,11 @@ class RowAdder:
             sums.fold(self._totals.measures[i])
         return self._totals
 
+    def take(self) -> Totals:
+        """What the rows so far add up to, and begin anew."""
+        taken, self._totals = self.totals(), Totals.zero(self._spec)
+        return taken
+
     def add(self, block: Block) -> None:
         """Add the rows of a block; raises before anything of a bad chunk is added."""
         d = self._spec.n_features

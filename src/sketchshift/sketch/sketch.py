@@ -12,7 +12,7 @@ z         sketch in the paper's normalisation, complex, shape (m,)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from sketchshift.sketch import format as file_format
 from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
-__all__ = ["Sketch", "load"]
+__all__ = ["Sketch", "check_removal", "load", "merged"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +254,16 @@ def load(path: str | os.PathLike[str]) -> Sketch:
         return Sketch.from_bytes(Path(path).read_bytes())
     except SketchFormatError as error:
         raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+
+
+def merged(sketches: Sequence[Sketch]) -> Sketch:
+    """The sum of one or more sketches: as ``sum(sketches)``, with the checks made once."""
+    first = sketches[0]
+    for sketch in sketches:
+        if sketch.fingerprint != first.fingerprint or sketch.spec != first.spec:
+            first + sketch  # raises, with both specs in words
+    totals = Totals.total([sketch._totals for sketch in sketches])
+    return Sketch(first.spec, first.fingerprint, totals)
 
 
 def check_removal(left: Totals, right: Totals, result: Totals) -> None:

@@ -1,17 +1,12 @@
 """One pass over any data: the sketcher that takes rows in, and out again.
 
-Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody. Threads share
-nothing: each has totals of its own, and integers add up to the same in any order.
+Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody.
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain, islice
-from queue import Empty, SimpleQueue
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -22,9 +17,10 @@ from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch.rows import RowAdder, make_accumulator
 from sketchshift.sketch.sketch import Sketch, check_removal
+from sketchshift.sketch.threads import add_blocks, processors
 from sketchshift.sketch.totals import Totals
 
-__all__ = ["Progress", "Sketcher"]
+__all__ = ["Progress", "Sketcher", "open_for", "reporting"]
 
 Progress = Callable[[int, float | None], None]
 """Called with the rows of a block just read and the share of the input read so far."""
@@ -67,8 +63,8 @@ class Sketcher:
             raise parameter_error("Sketcher", "spec", "a SketchSpec", spec)
         self.spec = spec
         self._skip = check_choice("Sketcher", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
-        self._n_threads = _processors() if n_threads is None else n_threads
-        check_integer("Sketcher", "n_threads", self._n_threads, 1, 4096)
+        self.n_threads = processors() if n_threads is None else n_threads
+        check_integer("Sketcher", "n_threads", self.n_threads, 1, 4096)
         self._kernel = select_kernel(kernel)
         self._accumulate = make_accumulator(spec, self._kernel)
         self._totals = Totals.zero(spec)
@@ -153,36 +149,48 @@ class Sketcher:
         columns: Sequence[str] | None,
         progress: Progress | None,
     ) -> Totals:
-        source = _open(data, self.spec, columns, self._names, sample_weight)
-
-        def new_adder() -> RowAdder:
-            return RowAdder(
-                self.spec,
-                self._kernel,
-                self._accumulate,
-                columns=source.columns,
-                skip_invalid=self._skip,
-            )
-
-        blocks = _reporting(source, progress)
-        totals = _add_blocks(blocks, new_adder, self._n_threads)
+        source = open_for(self.spec, data, columns, weights=sample_weight, names=self._names)
+        adders = add_blocks(reporting(source, progress), self.adders(source), self.n_threads)
+        totals = sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
         self._names = self._names or source.columns  # later frames are read by the same names
         return totals
 
+    def adders(self, source: Source) -> Callable[[], RowAdder]:
+        """What makes adders for the rows of a source, one for each thread."""
+        return partial(
+            RowAdder,
+            self.spec,
+            self._kernel,
+            self._accumulate,
+            columns=source.columns,
+            skip_invalid=self._skip,
+        )
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
-
-def _open(
-    data: Any,
+def open_for(
     spec: SketchSpec,
+    data: Any,
     columns: Sequence[str] | None,
+    *,
     names: Sequence[str] | None,
-    sample_weight: Any,
+    **opening: Any,
 ) -> Source:
+    """Open data by the names of a spec's columns; ``names`` where the spec has none.
+
+    Parameters
+    ----------
+    spec, data, columns
+        As in :func:`sketchshift.sketch`.
+    names : sequence of str or None
+        Columns to take by default.
+    **opening
+        More for :func:`~sketchshift.data.open_source`.
+
+    Returns
+    -------
+    source : Source
+        ``data`` itself where it is open already.
+    """
     if columns is not None and spec.columns is not None and tuple(columns) != spec.columns:
         msg = (
             f"columns={list(columns)} are not those of the spec, {list(spec.columns)}. Leave "
@@ -191,48 +199,12 @@ def _open(
         raise DataError(msg)
     if isinstance(data, Source):
         return data
-    return open_source(data, columns=columns, default_columns=names, weights=sample_weight)
+    return open_source(data, columns=columns, default_columns=names, **opening)
 
 
-def _reporting(source: Source, progress: Progress | None) -> Iterator[Block]:
+def reporting(source: Source, progress: Progress | None) -> Iterator[Block]:
+    """The blocks of a source, each reported once it was taken."""
     for block in source:
         yield block
         if progress is not None:
             progress(len(block.values), block.done)
-
-
-def _add_blocks(
-    blocks: Iterator[Block], new_adder: Callable[[], RowAdder], n_threads: int
-) -> Totals:
-    """Totals of all blocks; a few blocks at most are held at a time."""
-    head = list(islice(blocks, 2))
-    blocks = chain(head, blocks)
-    if n_threads == 1 or len(head) < 2:
-        adder = new_adder()
-        for block in blocks:
-            adder.add(block)
-        return adder.totals()
-    adders: list[RowAdder] = []
-    free: SimpleQueue[RowAdder] = SimpleQueue()
-
-    def add(block: Block) -> None:
-        try:
-            adder = free.get_nowait()
-        except Empty:  # a thread's first block
-            adder = new_adder()
-            adders.append(adder)
-        adder.add(block)
-        free.put(adder)
-
-    pending: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        for block in blocks:
-            pending.append(pool.submit(add, block))
-            if len(pending) > n_threads:
-                pending.popleft().result()  # in order: the first bad row is the one named
-        for future in pending:
-            future.result()
-    total = new_adder().totals()
-    for adder in adders:
-        total = total + adder.totals()
-    return total

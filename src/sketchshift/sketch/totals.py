@@ -9,6 +9,7 @@ overflow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,18 @@ class Totals:
         waves = np.zeros((2, spec.sketch_size), dtype=np.int64)
         measures = np.zeros((n_measures(spec), n_wide(spec)), dtype=np.int64).astype(object)
         return cls(0, 0, waves, measures)
+
+    @classmethod
+    def total(cls, parts: Sequence[Totals]) -> Totals:
+        """The sum of one or more."""
+        result = parts[0].copy()
+        for part in parts[1:]:
+            result.count += part.count
+            result.n_invalid += part.n_invalid
+            result.measures += part.measures
+            check_capacity(max(*result.measures[:, 0], result.count << BITS))
+            result.waves += part.waves
+        return result
 
     def copy(self) -> Totals:
         """The same integers in arrays of their own."""

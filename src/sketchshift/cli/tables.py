@@ -1,0 +1,78 @@
+"""Tables of sketches on the command line: told from data, selected by ``--where``, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sketchshift.errors import DataError
+from sketchshift.sketch import Sketch, SketchTable, load
+
+__all__ = ["is_table", "load_sum", "load_table", "where_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def where_option(function: F) -> F:
+    """Add ``--where``."""
+    about = "Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\"."
+    return click.option("--where", metavar="CONDITION", help=about)(function)
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
+    with file.open("rb") as opened:
+        if opened.read(4) != b"PAR1":
+            return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError):
+        return False  # its reader will say what is wrong
+    if "sketch" not in schema.names:
+        return False
+    kind = schema.field("sketch").type
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def load_table(file: Path, where: str | None) -> SketchTable:
+    """The slices of a table for which a condition holds; none of them is an error."""
+    table = SketchTable.from_parquet(file, where=where)
+    if not len(table):
+        whole = SketchTable.from_parquet(file)
+        fact = f"no slice by {', '.join(whole.by)} has {where}" if where else "it has no slices"
+        raise DataError(f"{file}: {fact}. `sketchshift inspect {file}` lists them.")
+    return table
+
+
+def load_sum(files: Sequence[Path], where: str | None = None) -> Sketch:
+    """The sketch of all rows of sketches and tables, with one more of them in memory at a time.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        At least one.
+    where : str or None
+        Which slices of tables count; without tables it is misuse.
+
+    Returns
+    -------
+    sketch : Sketch
+        The sum.
+    """
+    tables = [file for file in files if is_table(file)]
+    if where is not None and len(tables) < len(files):
+        other = next(file for file in files if file not in tables)
+        msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
+        raise click.UsageError(msg)
+    total: Sketch | None = None
+    for file in files:
+        part = load_table(file, where).merge() if file in tables else load(file)
+        total = part if total is None else total + part
+    assert total is not None
+    return total

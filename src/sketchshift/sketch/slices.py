@@ -1,0 +1,181 @@
+"""One pass over data that makes a sketch for each value of a key.
+
+Rows of a block are sorted by key, and each run of them goes through the adder that a plain
+sketch uses. Equal rows with equal keys give equal bytes, however they were cut or ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sketchshift._typing import IntArray
+from sketchshift._validation import check_integer
+from sketchshift.data import Block
+from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch.keys import plain
+from sketchshift.sketch.one_pass import check_result, open_planned
+from sketchshift.sketch.rows import RowAdder
+from sketchshift.sketch.sketch import Sketch
+from sketchshift.sketch.sketcher import Progress, Sketcher, reporting
+from sketchshift.sketch.table import SketchTable, from_parts
+from sketchshift.sketch.threads import add_blocks
+from sketchshift.sketch.totals import Totals
+
+__all__ = ["sketch_by"]
+
+Key = tuple[Any, ...]
+"""Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
+
+BLOCK_BYTES, MOST_ROWS = 2**25, 2**18  # larger blocks than usual: a key has more rows in each
+
+
+def sketch_by(
+    data: Any,
+    by: Any,
+    spec: SketchSpec | None = None,
+    *,
+    n_clusters: int | None = None,
+    sketch_size: int | None = None,
+    seed: int | None = None,
+    standardize: bool | None = None,
+    columns: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    max_slices: int = 10_000,
+    n_threads: int | None = None,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+    progress: Progress | None = None,
+) -> SketchTable:
+    """Read data once and give a sketch for each value of a key.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+        See :func:`sketchshift.sketch`.
+    by : str, sequence of str or array of shape (n,)
+        Columns of the key, of any type (texts, numbers, dates); or one label for each row,
+        where the data lies in memory. Missing keys make a slice of their own.
+    spec, n_clusters, sketch_size, seed, standardize
+        As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
+        ``columns`` names it.
+    columns, sample_weight, n_threads, on_invalid, kernel, progress
+        As in :func:`sketchshift.sketch`.
+    max_slices : int, default=10_000
+        More values than that are an error: a key such as a time to the second would fill the
+        memory with sketches of a few rows.
+
+    Returns
+    -------
+    table : SketchTable
+        Its slices merge into ``ss.sketch(data, spec)``, bit for bit. O(N m d) time, O(m + d^2)
+        memory for each slice and thread.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, sketchshift as ss
+    >>> data = pa.table({"day": [1, 1, 2], "x": [0.0, 0.1, 5.0], "y": [1.0, 1.1, 0.0]})
+    >>> spec = ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0, columns=["x", "y"])
+    >>> table = ss.sketch_by(data, by="day", spec=spec)
+    >>> table.counts.tolist()
+    [2, 1]
+    """
+    if by is None:
+        raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
+    check_integer("sketch_by", "max_slices", max_slices, 1, 2**32)
+    planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    width = spec.n_features if spec is not None else 16
+    spec, source = open_planned(
+        data,
+        spec,
+        n_clusters,
+        planning,
+        columns,
+        on_invalid=on_invalid,
+        weights=sample_weight,
+        keys=by,
+        block_rows=max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * width))),
+    )
+    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+    new_adder = partial(_SliceAdder, sketcher.adders(source), max_slices)
+    adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
+    parts = [(key, totals) for adder in adders for key, totals in adder.totals.items()]
+    fingerprint = spec.fingerprint
+    table = from_parts(
+        _key_table([key for key, _ in parts], adders),
+        [Sketch(spec, fingerprint, totals) for _, totals in parts],
+    )
+    whole = table.merge() if len(table) else sketcher.sketch()
+    check_result(whole, is_weighted=sample_weight is not None)
+    return table
+
+
+class _SliceAdder:
+    """Adds the rows of a block to the totals of their keys; one for each thread."""
+
+    def __init__(self, new_adder: Callable[[], RowAdder], max_slices: int) -> None:
+        self._adder, self._max_slices = new_adder(), max_slices
+        self.totals: dict[Key, Totals] = {}
+        self.names: tuple[str, ...] = ()
+
+    def add(self, block: Block) -> None:
+        """Add the rows of a block; a bad row is named by its place in the block."""
+        self.names = tuple(block.keys.schema.names)
+        for key, part in _split(block):
+            try:
+                self._adder.add(part)
+            except DataError:
+                self._adder.add(block)  # raises again, and counts rows as they lie there
+                raise
+            taken = self._adder.take()
+            self.totals[key] = self.totals[key] + taken if key in self.totals else taken
+            if len(self.totals) > self._max_slices:
+                self._refuse_many(key)
+
+    def _refuse_many(self, key: Key) -> None:
+        names, example = ", ".join(self.names), ", ".join(str(part) for part in key)
+        msg = (
+            f"there are more than {self._max_slices:,} slices by {names} (such as {example}), and "
+            "each is a sketch. Take a coarser key, a day rather than a second, or allow more "
+            "with max_slices."
+        )
+        raise DataError(msg)
+
+
+def _split(block: Block) -> Iterator[tuple[Key, Block]]:
+    """The rows of a block by key."""
+    codes, keys = _coded(block.keys)
+    if len(keys) == 1:
+        yield keys[0], block
+        return
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
+    for key, rows in zip(keys, np.split(order, ends[:-1]), strict=True):
+        weights = None if block.weights is None else block.weights[rows]
+        yield key, Block(block.values[rows], weights, block.source, block.first_row)
+
+
+def _coded(keys: Any) -> tuple[IntArray, list[Key]]:
+    """A number for each row, and the key that each number means."""
+    encoded = [plain(keys.column(j)).dictionary_encode("encode") for j in range(keys.num_columns)]
+    shape = [len(column.dictionary) for column in encoded]
+    codes = np.ravel_multi_index([column.indices.to_numpy() for column in encoded], shape)
+    present, numbers = np.unique(codes, return_inverse=True)
+    places = zip(*np.unravel_index(present, shape), strict=True)
+    values = [[*column.dictionary] for column in encoded]
+    return numbers, [tuple(v[i] for v, i in zip(values, at, strict=True)) for at in places]
+
+
+def _key_table(keys: Sequence[Key], adders: Sequence[_SliceAdder]) -> Any:
+    names = next((adder.names for adder in adders if adder.names), ())
+    columns = zip(*keys, strict=True) if keys else ([] for _ in names)
+    try:
+        return pa.table({n: pa.array([*column]) for n, column in zip(names, columns, strict=True)})
+    except pa.ArrowException as cause:
+        msg = f"the keys {list(names)} have another type in some blocks or files ({cause})."
+        raise DataError(msg) from cause

@@ -1,0 +1,312 @@
+"""Many sketches of one plan, one for each slice of the data: a day, a customer, both.
+
+As an Arrow or Parquet table it has the columns of the key, ``count`` and ``sketch``, the bytes
+of a sketch file, so that every engine of SQL can store, select and hand them on.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import IntArray
+from sketchshift.data.request import listed
+from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch.format import write_atomically
+from sketchshift.sketch.sketch import Sketch, merged
+
+__all__ = ["SketchTable"]
+
+COUNT, SKETCH = "count", "sketch"
+
+
+@dataclass(frozen=True, eq=False)
+class SketchTable:
+    """One sketch for each slice of a dataset.
+
+    Made by :func:`sketchshift.sketch_by` or :meth:`from_parquet`. Any slices of it merge into
+    the sketch of their rows, bit for bit as if only these had been read.
+
+    Attributes
+    ----------
+    keys : Arrow table
+        One row for each slice, in ascending order, missing keys last.
+    sketches : tuple of Sketch
+        In the same order, all of one spec.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> day = np.arange(1000) // 100
+    >>> table = ss.sketch_by(X, by=day, n_clusters=5)
+    >>> len(table), table[3].count
+    (10, 100)
+    >>> table.where("key >= 8").merge() == ss.sketch(X[800:], table.spec)
+    True
+    """
+
+    keys: Any
+    sketches: tuple[Sketch, ...]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Names of the columns of the key."""
+        return tuple(self.keys.column_names)
+
+    @property
+    def spec(self) -> SketchSpec:
+        """What was summed in each of them."""
+        if not self.sketches:
+            raise DataError("a table of no slices has no spec. Check the condition.")
+        return self.sketches[0].spec
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rows of each slice."""
+        return np.array([sketch.count for sketch in self.sketches], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sketches)
+
+    def __iter__(self) -> Iterator[tuple[Any, Sketch]]:
+        """Keys with their sketches; a key of several columns is a tuple."""
+        rows = zip(*(column.to_pylist() for column in self.keys.columns), strict=True)
+        for row, sketch in zip(rows, self.sketches, strict=True):
+            yield row if len(row) > 1 else row[0], sketch
+
+    def __getitem__(self, key: Any) -> Sketch:
+        for own, sketch in self:
+            if own == key:
+                return sketch
+        msg = f"there is no slice {key!r} by {', '.join(self.by)}. See `keys` for those there are."
+        raise KeyError(msg)
+
+    def __repr__(self) -> str:
+        rows = int(self.counts.sum())
+        return f"<SketchTable of {len(self)} slices by {', '.join(self.by)}: {rows} rows>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SketchTable):
+            return NotImplemented
+        return bool(self.keys.equals(other.keys)) and self.sketches == other.sketches
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: object) -> SketchTable:
+        """Both tables in one; slices with the same key add up."""
+        if isinstance(other, int) and other == 0:  # the start of sum()
+            return self
+        if not isinstance(other, SketchTable):
+            return NotImplemented
+        if self.by != other.by:
+            msg = (
+                f"cannot add tables by {list(self.by)} and by {list(other.by)}. Merge both by the "
+                "columns that they share, with merge_by."
+            )
+            raise IncompatibleSketchesError(msg)
+        keys = [table.keys.cast(self.keys.schema) for table in (self, other)]
+        return from_parts(_concatenated(keys), [*self.sketches, *other.sketches])
+
+    __radd__ = __add__
+
+    def where(self, condition: str) -> SketchTable:
+        """The slices for which a condition on their keys is true.
+
+        Parameters
+        ----------
+        condition : str
+            Comparisons as in SQL, joined by AND, OR and NOT, of the columns of the key and of
+            ``count``: ``"day >= '2026-01-05' AND count > 100"``. Text and dates are in single
+            quotes.
+
+        Returns
+        -------
+        table : SketchTable
+            Possibly of no slices.
+        """
+        rows = _rows_where(self._with_counts(), condition)
+        return SketchTable(self.keys.take(rows), tuple(self.sketches[i] for i in rows))
+
+    def merge(self) -> Sketch:
+        """The sketch of the rows of all slices."""
+        if not self.sketches:
+            raise DataError("there are no slices to merge. Check the condition.")
+        return merged(self.sketches)
+
+    def merge_by(self, by: str | Sequence[str]) -> SketchTable:
+        """Add slices up that agree in some columns of their key.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            Columns of the key to keep.
+
+        Returns
+        -------
+        table : SketchTable
+            A slice for each value of these columns.
+        """
+        names = [by] if isinstance(by, str) else list(by)
+        strangers = [name for name in names if name not in self.by]
+        if strangers or not names:
+            msg = f"cannot merge by {listed(strangers)}: the key has {listed(self.by)}."
+            raise DataError(msg)
+        return from_parts(self.keys.select(names), self.sketches)
+
+    def to_arrow(self) -> Any:
+        """An Arrow table with the columns of the key, ``count`` and ``sketch`` (binary)."""
+        import pyarrow as pa
+
+        sketches = pa.array([sketch.to_bytes() for sketch in self.sketches], pa.binary())
+        return self._with_counts().append_column(SKETCH, sketches)
+
+    @classmethod
+    def from_arrow(cls, table: Any, *, where: str | None = None) -> SketchTable:
+        """Read what :meth:`to_arrow` gave, or an engine made of it.
+
+        Parameters
+        ----------
+        table : Arrow table
+            Its column ``sketch`` holds sketches as bytes; all others but ``count`` are the key.
+            Rows with equal keys are added up.
+        where : str or None
+            As in :meth:`where`; other sketches are not looked at.
+
+        Returns
+        -------
+        table : SketchTable
+            Anything but intact sketches of one spec is an error.
+        """
+        _check_schema(table.schema)
+        if where is not None:
+            table = table.take(_rows_where(table.drop_columns([SKETCH]), where))
+        sketches = []
+        for row, data in enumerate(table.column(SKETCH).to_pylist()):
+            try:
+                sketches.append(Sketch.from_bytes(data or b""))
+            except SketchFormatError as error:
+                raise SketchFormatError(f"row {row} of the table: {error}") from None
+        keys = table.select([n for n in table.column_names if n not in (COUNT, SKETCH)])
+        return from_parts(keys, sketches)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
+
+        Parameters
+        ----------
+        path : path
+            Usually ``*.parquet``. An existing file is replaced.
+        """
+        import pyarrow.parquet as pq
+
+        written = io.BytesIO()
+        pq.write_table(self.to_arrow(), written, use_dictionary=list(self.by))
+        write_atomically(Path(path), written.getvalue())
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str], *, where: str | None = None) -> SketchTable:
+        """Read a Parquet file of sketches.
+
+        Parameters
+        ----------
+        path : path
+            What :meth:`to_parquet`, ``sketchshift sketch --by`` or an engine wrote.
+        where : str or None
+            As in :meth:`where`; other sketches are not looked at.
+
+        Returns
+        -------
+        table : SketchTable
+            As :meth:`from_arrow` makes it.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path, partitioning=None)
+        except (pa.ArrowException, OSError) as cause:
+            msg = f"cannot read {os.fspath(path)!r} as a Parquet file ({cause})."
+            raise DataError(msg) from cause
+        try:
+            return cls.from_arrow(table, where=where)
+        except (DataError, SketchFormatError) as error:
+            raise type(error)(f"{os.fspath(path)}: {error}") from error
+
+    def _with_counts(self) -> Any:
+        import pyarrow as pa
+
+        taken = [name for name in self.by if name in (COUNT, SKETCH)]
+        if taken:
+            msg = f"the key has a column {taken[0]!r}, which the table needs. Rename it."
+            raise DataError(msg)
+        return self.keys.append_column(COUNT, pa.array(self.counts))
+
+
+def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
+    """A table of sketches with their keys in any order; those with equal keys add up.
+
+    Parameters
+    ----------
+    keys : Arrow table of n rows
+        Columns of the key.
+    sketches : sequence of n sketches
+        Of one spec.
+
+    Returns
+    -------
+    table : SketchTable
+        Sorted by key. O(n m) time.
+    """
+    import pyarrow as pa
+
+    from sketchshift.sketch.keys import plain
+
+    for sketch in sketches[1:]:
+        if sketch.fingerprint != sketches[0].fingerprint:
+            sketches[0] + sketch  # raises, with both specs in words
+    keys = pa.table({name: plain(keys.column(name)) for name in keys.column_names})
+    order = "__order__"
+    numbered = keys.append_column(order, pa.array(range(len(sketches)), pa.int64()))
+    groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([(order, "list")])
+    groups = groups.sort_by([(name, "ascending") for name in keys.column_names])
+    members = groups.column(f"{order}_list").to_pylist()
+    return SketchTable(
+        groups.select(keys.column_names).cast(keys.schema).combine_chunks(),
+        tuple(merged([sketches[i] for i in rows]) for rows in members),
+    )
+
+
+def _rows_where(table: Any, condition: str) -> IntArray:
+    from sketchshift.sketch.where import matching
+
+    return matching(table, condition)
+
+
+def _concatenated(tables: Iterable[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_tables(tables)
+
+
+def _check_schema(schema: Any) -> None:
+    import pyarrow as pa
+
+    is_there = SKETCH in schema.names
+    kind = schema.field(SKETCH).type if is_there else None
+    if not is_there or not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        fact = f"holds {kind}, not bytes" if is_there else "is not there"
+        msg = (
+            f"a table of sketches has a column 'sketch' of bytes, and here it {fact}. "
+            "`sketchshift sketch --by` writes such tables."
+        )
+        raise DataError(msg)
+    if set(schema.names) <= {COUNT, SKETCH}:
+        raise DataError("a table of sketches has at least one column of keys, and here is none.")

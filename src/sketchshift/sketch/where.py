@@ -1,0 +1,182 @@
+"""A condition on keys, as SQL writes it: ``day >= '2026-01-05' AND origin IN ('SFO', 'OAK')``.
+
+The text is parsed by sqlglot and then translated, word by word, into an Arrow expression.
+What has no translation here is refused, so that a condition can compare columns with values
+and do nothing else: it calls no function, reads no file and is never evaluated as code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sketchshift._typing import IntArray
+from sketchshift.data.request import listed
+from sketchshift.errors import DataError
+
+__all__ = ["matching"]
+
+ROW = "__row__"
+LONGEST = 10_000  # characters of a condition
+GRAMMAR = (
+    "Compare columns with values (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL) and join "
+    "conditions by AND, OR and NOT"
+)
+
+
+def matching(table: Any, where: str) -> IntArray:
+    """The rows of an Arrow table for which a condition is true.
+
+    Parameters
+    ----------
+    table : Arrow table
+        Whose columns the condition may name.
+    where : str
+        Text is in single quotes, dates too; a name that is not a plain word in double quotes.
+        Values are read as the type of the column they are compared with. As in SQL, a
+        comparison with a missing key is not true.
+
+    Returns
+    -------
+    rows : int array
+        Their numbers, ascending; possibly none.
+    """
+    condition = _Translation(table.schema, where)()
+    numbered = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    try:
+        return np.asarray(numbered.filter(condition).column(ROW))
+    except pa.ArrowException as cause:
+        msg = f"cannot apply the condition {where!r}: {cause}. {GRAMMAR}."
+        raise DataError(msg) from cause
+
+
+class _Translation:
+    """From the words of one condition to an Arrow expression over one schema."""
+
+    def __init__(self, schema: Any, where: str) -> None:
+        from sqlglot import expressions as sql
+
+        self._schema, self._where, self._sql = schema, where, sql
+        self._operators: dict[type[Any], Callable[[Any, Any], Any]] = {
+            sql.EQ: eq,
+            sql.NEQ: ne,
+            sql.LT: lt,
+            sql.LTE: le,
+            sql.GT: gt,
+            sql.GTE: ge,
+        }
+
+    def __call__(self) -> Any:
+        from sqlglot import parse_one
+        from sqlglot.errors import SqlglotError
+
+        if not isinstance(self._where, str) or not self._where.strip():
+            raise self._refused("it is empty")
+        if len(self._where) > LONGEST:
+            raise self._refused(f"it is longer than {LONGEST:,} characters")
+        try:
+            return self._condition(parse_one(self._where, into=self._sql.Condition))
+        except SqlglotError as cause:
+            hint = f"{GRAMMAR}, as in \"day >= '2026-01-05'\""
+            raise self._refused("it cannot be read", hint) from cause
+        except RecursionError as cause:
+            raise self._refused("it is nested too deeply") from cause
+
+    def _condition(self, node: Any) -> Any:
+        sql = self._sql
+        if isinstance(node, sql.Paren):
+            return self._condition(node.this)
+        if isinstance(node, sql.Not):
+            return ~self._condition(node.this)
+        if isinstance(node, sql.And | sql.Or):
+            join = and_ if isinstance(node, sql.And) else or_
+            return reduce(join, (self._condition(part) for part in node.flatten()))
+        if type(node) in self._operators:
+            return self._comparison(node)
+        if isinstance(node, sql.Between):
+            field, kind = self._column(node.this)
+            low, high = (self._value(node.args[end], kind) for end in ("low", "high"))
+            return (field >= low) & (field <= high)
+        if isinstance(node, sql.In) and node.expressions:
+            field, kind = self._column(node.this)
+            return reduce(or_, (field == self._value(item, kind) for item in node.expressions))
+        if isinstance(node, sql.Is) and isinstance(node.expression, sql.Null):
+            return self._column(node.this)[0].is_null()
+        if isinstance(node, sql.Like):
+            return self._like(node)
+        if isinstance(node, sql.Column):
+            field, kind = self._column(node)
+            if pa.types.is_boolean(kind):
+                return field
+        raise self._refused(f"{node.sql()!r} is not a comparison")
+
+    def _comparison(self, node: Any) -> Any:
+        sql, operator = self._sql, self._operators[type(node)]
+        left, right = node.this.unnest(), node.expression.unnest()
+        if isinstance(left, sql.Column) and isinstance(right, sql.Column):
+            return operator(self._column(left)[0], self._column(right)[0])
+        if isinstance(right, sql.Column):
+            field, kind = self._column(right)
+            return operator(self._value(left, kind), field)
+        field, kind = self._column(left)
+        return operator(field, self._value(right, kind))
+
+    def _like(self, node: Any) -> Any:
+        field, kind = self._column(node.this)
+        if not pa.types.is_string(kind):
+            raise self._refused(f"LIKE is for text, and {node.this.sql()!r} holds {kind}")
+        return pc.match_like(field, self._value(node.expression, kind).as_py())
+
+    def _column(self, node: Any) -> tuple[Any, Any]:
+        """The field of a column, and its type."""
+        if not isinstance(node, self._sql.Column) or node.table:
+            raise self._refused(f"{node.sql()!r} is not the name of a column")
+        name, there = node.name, self._schema.names
+        if name not in there:
+            close = get_close_matches(name, there, n=1)
+            meant = f"Did you mean {close[0]!r}? " if close else ""
+            quoted = "Text goes in single quotes. " if node.this.quoted else ""
+            hint = f"{meant}{quoted}It may name {listed(there)}"
+            raise self._refused(f"there is no column {name!r}", hint)
+        return pc.field(name), self._schema.field(name).type
+
+    def _value(self, node: Any, kind: Any) -> Any:
+        """A literal, as the type of the column it is compared with."""
+        sql, node = self._sql, node.unnest()
+        if isinstance(node, sql.Cast) and isinstance(node.this, sql.Literal):
+            node = node.this  # DATE '2026-01-05'
+        if isinstance(node, sql.Boolean):
+            literal: Any = node.this
+        elif isinstance(node, sql.Neg) and isinstance(node.this, sql.Literal):
+            literal = f"-{node.this.this}"
+        elif isinstance(node, sql.Literal):
+            literal = node.this
+            if pa.types.is_string(kind) and not node.is_string:
+                raise self._refused(f"the column holds text: write '{literal}' in single quotes")
+        else:
+            raise self._refused(f"{node.sql()!r} is not a value")
+        try:
+            return _scalar(literal, kind)
+        except (pa.ArrowException, ValueError) as cause:
+            fact = f"{literal!r} cannot be read as {kind}, which the column holds"
+            raise self._refused(fact) from cause
+
+    def _refused(self, fact: str, hint: str = GRAMMAR) -> DataError:
+        where = self._where if len(self._where) < 200 else f"{self._where[:200]} ..."
+        return DataError(f"cannot apply the condition {where!r}: {fact}. {hint}.")
+
+
+def _scalar(literal: Any, kind: Any) -> Any:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        plain = pa.scalar(literal).cast(pa.timestamp(kind.unit))
+        return pc.assume_timezone(plain, kind.tz)
+    if pa.types.is_integer(kind) and isinstance(literal, str) and "." in literal:
+        return pa.scalar(float(literal))  # month > 2.5
+    return pa.scalar(literal).cast(kind)

@@ -1,0 +1,99 @@
+"""Tables of sketches: written by ``sketch --by``, and taken by all commands that take sketches."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow.parquet as pq
+import pytest
+
+import sketchshift as ss
+
+
+def test_one_pass_writes_a_sketch_for_each_day(folder, run):
+    result = run("sketch events.parquet --by day --plan plan.json -o days.parquet")
+
+    assert "It has 8 slices by day." in result.stdout
+    written = ss.SketchTable.from_parquet("days.parquet")
+    spec = ss.SketchSpec.from_json((folder / "plan.json").read_text())
+    assert written == ss.sketch_by("events.parquet", by="day", spec=spec)
+    assert pq.read_schema("days.parquet").names == ["day", "count", "sketch"]
+
+
+def test_keys_may_be_several_columns_and_the_spec_may_come_from_flags(run, folder):
+    facts = run.facts("sketch part-1.parquet --by w --bandwidth 0.3 -o w.parquet")
+
+    assert facts["by"] == ["w"]
+    assert facts["columns"] == ["x", "y"]
+    assert facts["slices"] == len(ss.SketchTable.from_parquet("w.parquet")) == 4
+
+
+def test_a_slice_is_merged_without_the_data(folder, run):
+    run("merge sketches.parquet --where \"day >= '2026-01-05' AND shop = 'a'\" -o some.sketch")
+
+    table = ss.SketchTable.from_parquet("sketches.parquet")
+    chosen = [s for (day, shop), s in table if day >= dt.date(2026, 1, 5) and shop == "a"]
+    assert ss.load("some.sketch") == sum(chosen)
+
+
+def test_a_slice_is_clustered_without_the_data(folder, run):
+    facts = run.facts("cluster sketches.parquet --where \"shop <> 'b'\" -k 2")
+
+    some = ss.SketchTable.from_parquet("sketches.parquet", where="shop <> 'b'").merge()
+    assert facts["rows"] == some.count
+    assert facts["clusters"][0]["centroid"] == ss.decode(some, 2).centroids[0].tolist()
+
+
+def test_a_whole_table_is_clustered_like_its_sum(folder, run):
+    slices, whole = (
+        run.facts(f"cluster {name} -k 2") for name in ("sketches.parquet", "all.sketch")
+    )
+
+    assert slices["clusters"] == whole["clusters"]
+
+
+def test_forgetting_a_shop_leaves_the_sketch_of_the_others(folder, run):
+    run("subtract all.sketch sketches.parquet --where \"shop = 'a'\" -o rest.sketch")
+
+    others = ss.SketchTable.from_parquet("sketches.parquet", where="shop <> 'a'")
+    assert ss.load("rest.sketch") == others.merge()
+
+
+def test_inspecting_a_table_lists_its_slices(folder, run):
+    text = run("inspect sketches.parquet").stdout
+
+    assert "24 by day, shop" in text
+    assert "2026-01-01" in text
+    assert "and 4 more: see --json" in text
+    facts = run.facts("inspect sketches.parquet")
+    assert facts["n_slices"] == len(facts["slices"]) == 24
+    assert sum(part["rows"] for part in facts["slices"]) == facts["rows"] == 200
+
+
+def test_the_next_step_keeps_the_condition(folder, run):
+    text = run("cluster sketches.parquet -k 2 --where \"shop = 'it''s'\" ", status=1).stderr
+    assert "no slice by day, shop has shop = 'it''s'" in text
+    text = run("cluster sketches.parquet -k 2 --where \"shop = 'a'\"").stdout
+    step = text.splitlines()[-1].removeprefix("Next: ")
+    run(step)
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "status"),
+    [
+        (
+            "sketch events.parquet --by day --plan plan.json -o days.sketch",
+            "must end with .parquet",
+            2,
+        ),
+        ("sketch events.parquet --by dya --plan plan.json -o d.parquet", "Did you mean 'day'", 1),
+        ("cluster week.sketch -k 2 --where \"shop = 'a'\"", "is a single sketch", 2),
+        ("merge day1.sketch -o m.sketch --where \"shop = 'a'\"", "is a single sketch", 2),
+        ('cluster part-1.parquet -k 2 --where "w = 1"', "--where selects slices", 2),
+        ("cluster sketches.parquet day1.sketch -k 2 --where \"shop = 'a'\"", "single sketch", 2),
+        ("cluster sketches.parquet part-1.parquet -k 2", "is data", 2),
+        ("cluster sketches.parquet -k 2 --columns x", "--columns says how data is read", 2),
+    ],
+)
+def test_mixing_up_slices_and_other_files_is_misuse(folder, run, line, words, status):
+    assert words in run(line, status=status).stderr

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
+
+SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5)
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(600, 2))
+DAYS = np.array([dt.date(2026, 1, 1 + i % 6) for i in range(600)])
+SHOPS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 600)]
+
+
+@pytest.fixture(scope="module")
+def table() -> ss.SketchTable:
+    data = pa.table({"day": DAYS, "shop": SHOPS, "x": X[:, 0], "y": X[:, 1]})
+    return ss.sketch_by(data, by=["day", "shop"], spec=SPEC, columns=["x", "y"])
+
+
+def test_any_slice_merges_into_the_sketch_of_its_rows(table: ss.SketchTable) -> None:
+    some = table.where("day >= '2026-01-03' AND shop <> 'b'")
+    rows = (dt.date(2026, 1, 3) <= DAYS) & (SHOPS != "b")
+    assert some.merge() == ss.sketch(X[rows], SPEC)
+
+
+def test_slices_merge_by_some_columns_of_the_key(table: ss.SketchTable) -> None:
+    shops = table.merge_by("shop")
+    assert shops.by == ("shop",)
+    for shop, sketch in shops:
+        assert sketch == ss.sketch(X[shop == SHOPS], SPEC)
+    assert table.merge_by(["shop", "day"]).merge_by("day") == table.merge_by("day")
+
+
+def test_parquet_gives_the_table_back(table: ss.SketchTable, tmp_path: Path) -> None:
+    table.to_parquet(tmp_path / "t.parquet")
+    assert ss.SketchTable.from_parquet(tmp_path / "t.parquet") == table
+    condition = "shop = 'a'"
+    some = ss.SketchTable.from_parquet(tmp_path / "t.parquet", where=condition)
+    assert some == table.where(condition)
+
+
+def test_equal_tables_make_equal_files(table: ss.SketchTable, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        table.to_parquet(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_duckdb_and_polars_read_keys_counts_and_sketches(
+    table: ss.SketchTable, tmp_path: Path
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "t.parquet"
+    table.to_parquet(path)
+    sql = f"SELECT sketch FROM '{path}' WHERE shop = 'a' AND day = DATE '2026-01-02'"
+    ((data,),) = duckdb.sql(sql).fetchall()
+    assert ss.Sketch.from_bytes(data) == table[dt.date(2026, 1, 2), "a"]
+    frame = pl.read_parquet(path)
+    assert frame["count"].sum() == 600
+    assert ss.SketchTable.from_arrow(frame.to_arrow()) == table
+
+
+def test_rows_with_equal_keys_are_added_up(table: ss.SketchTable) -> None:
+    arrow = table.to_arrow()
+    twice = ss.SketchTable.from_arrow(pa.concat_tables([arrow, arrow.slice(0, 3)]))
+    assert len(twice) == len(table)
+    assert twice.sketches[0] == table.sketches[0] + table.sketches[0]
+    assert twice.sketches[5] == table.sketches[5]
+
+
+@given(cuts=st.lists(st.integers(0, 600), min_size=1, max_size=4))
+@settings(max_examples=15, deadline=None)
+def test_tables_of_parts_add_up_to_the_table_of_the_whole(cuts: list[int]) -> None:
+    bounds = [0, *sorted(cuts), 600]
+    spans = [slice(a, b) for a, b in pairwise(bounds) if a < b]
+    parts = [ss.sketch_by(X[span], by=SHOPS[span], spec=SPEC) for span in spans]
+    assert sum(parts) == ss.sketch_by(X, by=SHOPS, spec=SPEC)
+    assert sum(reversed(parts)) == sum(parts)
+
+
+def test_a_table_can_be_pickled(table: ss.SketchTable) -> None:
+    assert pickle.loads(pickle.dumps(table)) == table
+
+
+def test_a_slice_is_found_by_its_key(table: ss.SketchTable) -> None:
+    shops = table.merge_by("shop")
+    assert shops["b"].count == int((SHOPS == "b").sum())
+    with pytest.raises(KeyError, match="no slice 'z' by shop"):
+        shops["z"]
+
+
+def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
+    empty = table.where("shop = 'z'")
+    assert len(empty) == 0
+    with pytest.raises(DataError, match="no slices to merge"):
+        empty.merge()
+    with pytest.raises(DataError, match="has no spec"):
+        empty.spec  # noqa: B018
+
+
+def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
+    with pytest.raises(IncompatibleSketchesError, match="merge_by"):
+        table + table.merge_by("shop")
+    other = ss.sketch_by(X, by=SHOPS, spec=SPEC.prefix(10))
+    with pytest.raises(IncompatibleSketchesError, match="different specs"):
+        table.merge_by("shop") + ss.SketchTable(other.keys.rename_columns(["shop"]), other.sketches)
+    with pytest.raises(DataError, match="cannot merge by 'city'"):
+        table.merge_by("city")
+
+
+def test_a_table_without_sketches_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "data.parquet")
+    with pytest.raises(DataError, match=r"data.parquet: a table of sketches has a column 'sketch'"):
+        ss.SketchTable.from_parquet(tmp_path / "data.parquet")
+    for arrow, words in (
+        (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
+        (pa.table({"sketch": [b""]}), "at least one column of keys"),
+    ):
+        with pytest.raises(DataError, match=words):
+            ss.SketchTable.from_arrow(arrow)
+
+
+def test_a_damaged_sketch_is_named_by_its_row(table: ss.SketchTable) -> None:
+    arrow = table.to_arrow()
+    data = arrow.column("sketch").to_pylist()
+    data[4] = data[4][:-1] + bytes([data[4][-1] ^ 1])
+    broken = arrow.set_column(3, "sketch", pa.array(data, pa.binary()))
+    with pytest.raises(SketchFormatError, match="row 4 of the table"):
+        ss.SketchTable.from_arrow(broken)
+
+
+def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match=r"cannot read .*t.parquet' as a Parquet file"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+
+
+def test_a_key_named_count_cannot_be_stored(tmp_path: Path) -> None:
+    data = pa.table({"count": [1, 2], "x": [0.0, 1.0], "y": [1.0, 0.0]})
+    table = ss.sketch_by(data, by="count", spec=SPEC, columns=["x", "y"])
+    with pytest.raises(DataError, match="Rename it"):
+        table.to_parquet(tmp_path / "t.parquet")
+    assert not (tmp_path / "t.parquet").exists()

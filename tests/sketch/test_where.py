@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sketchshift.errors import DataError
+from sketchshift.sketch.where import matching
+
+DAYS = [dt.date(2026, 1, day) for day in range(1, 8)]
+NOONS = [dt.datetime(2026, 1, day, 12) for day in range(1, 8)]
+TABLE = pa.table(
+    {
+        "day": DAYS,
+        "origin": ["SFO", "OAK", None, "LAX", "SFO", "O'Hare", "oak"],
+        "month": pa.array([1, 2, 3, 4, 5, 6, None], pa.int64()),
+        "my key": [True, False, True, False, True, False, None],
+        "moment": pa.array(
+            [dt.datetime(2026, 1, day, 12) for day in range(1, 8)], pa.timestamp("ns")
+        ),
+        "zoned": pa.array(NOONS, pa.timestamp("us", "UTC")),
+        "count": [10, 20, 30, 40, 50, 60, 70],
+    }
+)
+
+CONDITIONS = {
+    "day >= '2026-01-05'": [4, 5, 6],
+    "day >= DATE '2026-01-05'": [4, 5, 6],
+    "'2026-01-05' <= day": [4, 5, 6],
+    "day = '2026-01-02' OR day = '2026-01-04'": [1, 3],
+    "day BETWEEN '2026-01-02' AND '2026-01-03'": [1, 2],
+    "NOT (day > '2026-01-02')": [0, 1],
+    "origin = 'SFO'": [0, 4],
+    "origin <> 'SFO'": [1, 3, 5, 6],
+    "origin != 'SFO' AND count < 50": [1, 3],
+    "origin IN ('SFO', 'OAK')": [0, 1, 4],
+    "origin NOT IN ('SFO', 'OAK')": [3, 5, 6],
+    "origin LIKE 'O%'": [1, 5],
+    "origin IS NULL": [2],
+    "origin IS NOT NULL and month is not null": [0, 1, 3, 4, 5],
+    "origin = 'O''Hare'": [5],
+    "month > 2.5": [2, 3, 4, 5],
+    "month = -1": [],
+    "month = 5 -- a remark": [4],
+    '"my key"': [0, 2, 4],
+    'not "my key"': [1, 3, 5],
+    '"my key" = true': [0, 2, 4],
+    "moment < '2026-01-02 13:00:00'": [0, 1],
+    "zoned < '2026-01-02 11:00:00'": [0],
+    "((month = 1)) or (month = 2 and origin = 'OAK')": [0, 1],
+    "month = count": [],
+}
+
+
+@pytest.mark.parametrize(("where", "rows"), CONDITIONS.items())
+def test_a_condition_selects_the_rows_that_sql_would(where: str, rows: list[int]) -> None:
+    assert matching(TABLE, where).tolist() == rows
+
+
+@pytest.mark.parametrize(
+    "where", [w for w in CONDITIONS if "zoned" not in w and "month >" not in w]
+)
+def test_duckdb_selects_the_same_rows(where: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    keys = TABLE.append_column("row", pa.array(range(7)))
+    found = duckdb.sql(f"SELECT row FROM keys WHERE {where}\nORDER BY row").fetchall()
+    assert len(keys) == 7
+    assert matching(TABLE, where).tolist() == [row for (row,) in found]
+
+
+FAULTS = {
+    "": "it is empty",
+    "day >=": "it cannot be read",
+    "day >= '2026-01-05'; DROP TABLE x": "it cannot be read",
+    "dya > '2026-01-05'": "no column 'dya'. Did you mean 'day'?",
+    'origin = "SFO"': "Text goes in single quotes",
+    "origin = 5": "write '5' in single quotes",
+    "day >= 'yesterday'": "'yesterday' cannot be read as date32",
+    "month + 1 > 2": "'month + 1' is not the name of a column",
+    "month > 1 + 1": "'1 + 1' is not a value",
+    "read_csv('/etc/passwd')": "is not a comparison",
+    "origin = read_text('/etc/passwd')": "is not a value",
+    "month": "'month' is not a comparison",
+    "month LIKE '1%'": "LIKE is for text",
+    "other.month = 1": "'other.month' is not the name of a column",
+    "month IN (SELECT 1)": "is not a comparison",
+    "EXISTS (SELECT 1)": "is not a comparison",
+    "__row__ = 1": "no column '__row__'",
+    "(" * 5000: "cannot apply",
+    "month = 1 or " * 1000 + "month = 2": "longer than 10,000",
+}
+
+
+@pytest.mark.parametrize(("where", "fact"), FAULTS.items(), ids=[w[:20] for w in FAULTS])
+def test_what_is_not_a_comparison_is_refused_with_the_reason(where: str, fact: str) -> None:
+    with pytest.raises(DataError) as caught:
+        matching(TABLE, where)
+    assert fact in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+@given(
+    low=st.integers(-5, 10),
+    high=st.integers(-5, 10),
+    name=st.sampled_from(["SFO", "OAK", "it's", "100%"]),
+)
+@settings(max_examples=50, deadline=None)
+def test_conditions_agree_with_plain_python(low: int, high: int, name: str) -> None:
+    quoted = name.replace("'", "''")
+    found = matching(TABLE, f"month > {low} AND (month < {high} OR origin = '{quoted}')")
+    rows = zip(TABLE["month"].to_pylist(), TABLE["origin"].to_pylist(), strict=True)
+    expected = [
+        i
+        for i, (month, origin) in enumerate(rows)
+        if month is not None and month > low and (month < high or origin == name)
+    ]
+    np.testing.assert_array_equal(found, expected)
