@@ -24,8 +24,10 @@ from sketchshift.data.places import spread
 from sketchshift.data.sampling import PLACES
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, Sketcher
+from sketchshift.sketch import Sketch, Sketcher, SketchTable
 from sketchshift.sketch.plan import draw_sample, plan_sample, sample_size
+from sketchshift.sketch.sketcher import open_for
+from sketchshift.sketch.slices import rows_of_block, slices_of
 
 __all__ = [
     "PlanRows",
@@ -36,6 +38,7 @@ __all__ = [
     "plan_rows_of_partition",
     "plan_spec",
     "sketch_partition",
+    "sketch_partition_by",
 ]
 
 HEAD_ROWS = 100_000
@@ -76,6 +79,51 @@ def sketch_partition(
         if blocks is not None:
             sketcher.update(blocks, columns=columns, sample_weight=sample_weight)
     return sketcher.sketch()
+
+
+def sketch_partition_by(
+    partition: Any,
+    by: str | Sequence[str],
+    spec: SketchSpec,
+    *,
+    where: str,
+    columns: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    max_slices: int = 10_000,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+) -> SketchTable | None:
+    """The sketches of one partition by key, on one thread.
+
+    Parameters
+    ----------
+    partition, spec, where, columns, sample_weight, on_invalid, kernel
+        As in :func:`sketch_partition`.
+    by, max_slices
+        As in :func:`sketchshift.sketch_by`.
+
+    Returns
+    -------
+    table : SketchTable or None
+        None for a partition without rows, whose keys have no type. Memory grows with the number
+        of keys.
+    """
+    sketcher = Sketcher(spec, n_threads=1, on_invalid=on_invalid, kernel=kernel)
+    with _named(where):
+        blocks = _blocks_of(partition)
+        if blocks is None:
+            return None
+        source = open_for(
+            spec,
+            blocks,
+            columns,
+            names=spec.columns,
+            weights=sample_weight,
+            keys=by,
+            block_rows=rows_of_block(spec),
+        )
+        table = slices_of(source, sketcher, max_slices=max_slices)
+    return table if len(table) else None
 
 
 def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
