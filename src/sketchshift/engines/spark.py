@@ -1,50 +1,46 @@
 """Spark frames, classic and Connect: Arrow batches in, one row of bytes out of each partition.
 
 Rows never leave the executor that reads them. What is shuffled is one sketch for each partition,
-or for each partition and key; a few merged ones reach the driver. Uses the frame's own methods
-only, so that the same code runs through Spark Connect.
+or for each partition and key; a few merged ones, or one for each key, reach the driver.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-import sketchshift.errors
-from sketchshift.data import open_source
 from sketchshift.engines.partitions import (
     PlanRows,
     head,
-    merge_plan_rows,
     plan_rows_of_partition,
     plan_spec,
     sketch_partition,
+    sketch_partition_by,
 )
-from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.engines.spark_stages import (
+    Batches,
+    aggregate_of,
+    count_of,
+    fold,
+    in_larger_batches,
+    own_errors,
+    parts_schema,
+    quoted,
+    select,
+    task_name,
+)
+from sketchshift.engines.travel import merge_plan_bytes, merge_sketch_bytes
+from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, Sketcher
+from sketchshift.sketch import Sketch, Sketcher, SketchTable
 from sketchshift.sketch.one_pass import check_result
+from sketchshift.sketch.slices import rows_of_block
 
-try:
-    import pyspark.errors
-    from pyspark import TaskContext
+if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql import functions as sql
-except ImportError as cause:
-    msg = 'sketchshift.engines.spark needs Spark. Install it: pip install "sketchshift[spark]".'
-    raise MissingDependencyError(msg) from cause
 
-__all__ = ["plan", "register", "sketch"]
-
-MERGERS = 16
-"""Tasks that merge what partitions give, before the driver does."""
-
-Merge = Callable[[Iterator[bytes]], bytes | None]
+__all__ = ["plan", "register", "sketch", "sketch_by", "sketch_frame"]
 
 
 def plan(
@@ -74,20 +70,25 @@ def plan(
     Returns
     -------
     spec : SketchSpec
-        Depends on the rows of each partition, not on their order as long as all are read.
-        Every row read is equally likely to be among the max(2000, 20 k) that the plan looks at.
+        Depends on the seed and on the rows read of each partition, not on their order. Each
+        of these is equally likely to be among the max(2000, 20 k) that the plan looks at.
     """
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = _select(df, default_columns=None, **options)
+    chosen = select(df, default_columns=None, **options)
 
-    def draw(batches: Iterator[pa.RecordBatch]) -> bytes | None:
+    def draw(batches: Batches) -> bytes | None:
         rows = plan_rows_of_partition(
-            head(batches), n_clusters, seed=seed, where=_where(), on_invalid=on_invalid, **options
+            head(batches),
+            n_clusters,
+            seed=seed,
+            where=task_name(),
+            on_invalid=on_invalid,
+            **options,
         )
         return None if rows is None else rows.to_bytes()
 
-    merge = partial(_merged_rows, n_clusters=n_clusters)
-    rows = merge(iter(_fold(chosen, draw, merge)))
+    merge = partial(merge_plan_bytes, n_clusters=n_clusters)
+    rows = merge(fold(chosen, draw, merge))
     return plan_spec(
         None if rows is None else PlanRows.from_bytes(rows),
         n_clusters,
@@ -131,17 +132,113 @@ def sketch(
         the driver.
     """
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = _select(df, default_columns=spec.columns, **options)
+    chosen = select(df, default_columns=spec.columns, **options)
 
-    def read(batches: Iterator[pa.RecordBatch]) -> bytes:
-        return sketch_partition(
-            batches, spec, where=_where(), on_invalid=on_invalid, kernel=kernel, **options
-        ).to_bytes()
+    def read(batches: Batches) -> bytes:
+        part = sketch_partition(
+            batches, spec, where=task_name(), on_invalid=on_invalid, kernel=kernel, **options
+        )
+        return part.to_bytes()
 
-    parts = [Sketch.from_bytes(part) for part in _fold(chosen, read, _merged_sketches)]
+    parts = [Sketch.from_bytes(part) for part in fold(chosen, read, merge_sketch_bytes)]
     result = sum(parts, Sketcher(spec).sketch())
     check_result(result, is_weighted=sample_weight is not None)
     return result
+
+
+def sketch_by(
+    df: DataFrame,
+    spec: SketchSpec,
+    by: str | Sequence[str],
+    *,
+    max_slices: int = 10_000,
+    **options: Any,
+) -> SketchTable:
+    """Read a Spark frame once and give a sketch for each value of a key.
+
+    Parameters
+    ----------
+    df, spec
+        As in :func:`sketch`.
+    by : str or sequence of str
+        Columns of the key.
+    max_slices : int, default=10_000
+        More values than that are an error; for more, there is :func:`sketch_frame`.
+    **options
+        ``columns``, ``sample_weight``, ``on_invalid`` and ``kernel``, as in :func:`sketch`.
+
+    Returns
+    -------
+    table : SketchTable
+        The table that :func:`sketchshift.sketch_by` gives for the same rows. One sketch for each
+        key reaches the driver.
+    """
+    frame = sketch_frame(df, spec, by, max_slices=max_slices, **options)
+    with own_errors():
+        collected = frame.limit(max_slices + 1).toArrow()
+    if collected.num_rows > max_slices:
+        msg = (
+            f"there are more than {max_slices:,} slices by {by}, and each is a sketch. Take a "
+            "coarser key, allow more with max_slices, or leave them in Spark with sketch_frame."
+        )
+        raise DataError(msg)
+    if not collected.num_rows:
+        raise DataError("there are no rows to sketch. Check the path or the filter.")
+    table = SketchTable.from_arrow(collected)
+    check_result(table.merge(), is_weighted=options.get("sample_weight") is not None)
+    return table
+
+
+def sketch_frame(
+    df: DataFrame,
+    spec: SketchSpec,
+    by: str | Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    sample_weight: str | None = None,
+    max_slices: int = 10_000,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+) -> DataFrame:
+    """The sketches of a frame by key, left in Spark: to be written, joined or selected from.
+
+    Parameters
+    ----------
+    df, spec, columns, sample_weight, on_invalid, kernel
+        As in :func:`sketch`.
+    by : str or sequence of str
+        Columns of the key.
+    max_slices : int, default=10_000
+        Most values of the key in one partition: its worker holds a sketch for each.
+
+    Returns
+    -------
+    frame : DataFrame
+        Columns of the key, ``count`` and ``sketch``, as
+        :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
+    chosen = select(df, default_columns=spec.columns, by=names, **options)
+
+    def read(batches: Batches) -> Batches:
+        table = sketch_partition_by(
+            in_larger_batches(batches, rows_of_block(spec)),
+            names,
+            spec,
+            where=task_name(),
+            max_slices=max_slices,
+            on_invalid=on_invalid,
+            kernel=kernel,
+            **options,
+        )
+        if table is not None:
+            yield from table.to_arrow().drop_columns("count").to_batches()
+
+    parts = chosen.mapInArrow(read, parts_schema(chosen.schema, names))
+    keys = [quoted(name) for name in names]
+    merged = parts.groupBy(*keys).agg(aggregate_of(merge_sketch_bytes)("sketch").alias("sketch"))
+    return merged.select(*keys, count_of()("sketch").alias("count"), "sketch")
 
 
 def register(session: SparkSession) -> None:
@@ -156,108 +253,5 @@ def register(session: SparkSession) -> None:
     session : SparkSession
         Classic or Connect.
     """
-    session.udf.register("sketch_merge_agg", _aggregate(_merged_sketches))
-    session.udf.register("sketch_count", sql.arrow_udf(_counts, "bigint"))
-
-
-def _select(
-    df: DataFrame,
-    *,
-    columns: Sequence[str] | None,
-    default_columns: Sequence[str] | None,
-    sample_weight: str | None,
-) -> DataFrame:
-    """The columns to read; what is wrong with them is found before any partition is read."""
-    if not isinstance(df, DataFrame):
-        msg = (
-            f"cannot read a {type(df).__name__} with Spark. Pass a Spark DataFrame; for other "
-            "data there is sketchshift.sketch."
-        )
-        raise DataError(msg)
-    if sample_weight is not None and not isinstance(sample_weight, str):
-        msg = (
-            "sample_weight must be the name of a column for a Spark frame. Got "
-            f"{type(sample_weight).__name__} instead: add it as a column."
-        )
-        raise DataError(msg)
-    checked = open_source(
-        df.limit(0).toArrow(),
-        columns=columns,
-        default_columns=default_columns,
-        weights=sample_weight,
-    )
-    assert checked.columns is not None
-    names = [*checked.columns, *([] if sample_weight is None else [sample_weight])]
-    return df.select(*(_quoted(name) for name in names))
-
-
-def _fold(
-    df: DataFrame, read: Callable[[Iterator[pa.RecordBatch]], bytes | None], merge: Merge
-) -> list[bytes]:
-    """What ``read`` makes of the partitions, merged into a few."""
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"part": pa.array([read(batches)], pa.binary())})
-
-    parts = df.mapInArrow(rows, "part binary")
-    merger = sql.spark_partition_id() % MERGERS
-    merged = parts.groupBy(merger.alias("merger")).agg(_aggregate(merge)("part").alias("part"))
-    with _own_errors():
-        collected = merged.select("part").toArrow()["part"].to_pylist()
-    return [part for part in collected if part is not None]
-
-
-def _aggregate(merge: Merge) -> Any:
-    """An aggregate of Spark's that holds one batch at a time."""
-
-    def aggregate(arrays: Iterator[pa.Array]) -> bytes | None:
-        return merge(part.as_py() for array in arrays for part in array if part.is_valid)
-
-    # Spark looks at the types themselves, and annotations are texts in this module.
-    aggregate.__annotations__ = {"arrays": Iterator[pa.Array], "return": bytes}
-    return sql.arrow_udf(aggregate, "binary")
-
-
-def _merged_sketches(parts: Iterator[bytes]) -> bytes | None:
-    first = next(parts, None)
-    if first is None:
-        return None
-    return sum((Sketch.from_bytes(part) for part in parts), Sketch.from_bytes(first)).to_bytes()
-
-
-def _merged_rows(parts: Iterator[bytes], *, n_clusters: int) -> bytes | None:
-    merged: PlanRows | None = None
-    for part in parts:
-        merged = merge_plan_rows([merged, PlanRows.from_bytes(part)], n_clusters)
-    return None if merged is None else merged.to_bytes()
-
-
-def _counts(sketches: pa.Array) -> pa.Array:
-    counts = [Sketch.from_bytes(s.as_py()).count if s.is_valid else None for s in sketches]
-    return pa.array(counts, pa.int64())
-
-
-_counts.__annotations__ = {"sketches": pa.Array, "return": pa.Array}
-
-
-def _where() -> str:
-    task = TaskContext.get()
-    return "a partition" if task is None else f"partition {task.partitionId()}"
-
-
-def _quoted(name: str) -> str:
-    """A column's name as Spark reads it whatever stands in it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise what a worker raised, not Spark's report of it."""
-    try:
-        yield
-    except pyspark.errors.PySparkException as report:
-        pattern = r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)"
-        found = re.search(pattern, str(report), re.DOTALL)
-        if found is None:
-            raise
-        raise getattr(sketchshift.errors, found[1])(found[2].strip()) from report
+    session.udf.register("sketch_merge_agg", aggregate_of(merge_sketch_bytes))
+    session.udf.register("sketch_count", count_of())
