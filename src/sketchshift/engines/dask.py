@@ -1,19 +1,16 @@
 """Dask frames, arrays and bags: one task for each partition, then a tree of merges.
 
-Reading a partition and sketching it are one task, so that rows never wait in memory nor travel
-between workers; what travels is one sketch for each partition.
+What travels is one sketch for each partition, or some thousand rows of a few partitions for a
+plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from sketchshift._validation import check_integer
-from sketchshift.data import open_source
 from sketchshift.engines.partitions import (
     merge_plan_rows,
     merge_sketches,
@@ -21,23 +18,22 @@ from sketchshift.engines.partitions import (
     plan_rows_of_partition,
     plan_spec,
     sketch_partition,
+    sketch_partition_by,
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.sketch import Sketch
 from sketchshift.sketch.one_pass import check_result
+from sketchshift.sketch.table import SketchTable
 
 try:
-    import dask
-    import dask.array
-    import dask.bag
-    import dask.dataframe
+    from sketchshift.engines.dask_tasks import Reading, compute, map_partitions, tree
 except ImportError as cause:
     msg = 'sketchshift.engines.dask needs Dask. Install it: pip install "sketchshift[dask]".'
     raise MissingDependencyError(msg) from cause
 
-__all__ = ["plan", "sketch"]
+__all__ = ["plan", "sketch", "sketch_by"]
 
 SPLIT_EVERY = 8
 
@@ -71,13 +67,12 @@ def plan(
     Returns
     -------
     spec : SketchSpec
-        Depends on the seed and on the rows of each partition, not on their order. The plan is
-        that of :func:`sketchshift.plan` if there are no more rows than it looks at. max(2000,
-        20 k) rows travel for each partition looked into.
+        Depends on the seed and on the rows of each partition, not on their order. It is that of
+        :func:`sketchshift.plan` if there are no more rows than a plan looks at. max(2000, 20 k)
+        rows travel for each partition looked into.
     """
     check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     check_integer("plan", "seed", seed, 0, 2**64 - 1)
-    parts = _partitions(collection, columns, None, sample_weight)
     draw = partial(
         plan_rows_of_partition,
         n_clusters=n_clusters,
@@ -85,10 +80,11 @@ def plan(
         columns=columns,
         on_invalid=on_invalid,
     )
-    chosen = partitions_to_sample(len(parts), seed)
-    drawn = [_apply(draw, i, *parts[i]) for i in chosen.tolist()]
-    merge = partial(merge_plan_rows, n_clusters=n_clusters)
-    rows = _compute(_tree(drawn, merge, split_every), client)
+    tasks = map_partitions(draw, collection, Reading(columns, weights=sample_weight))
+    chosen = [tasks[i] for i in partitions_to_sample(len(tasks), seed)]
+    rows = compute(
+        tree(chosen, partial(merge_plan_rows, n_clusters=n_clusters), split_every), client
+    )
     return plan_spec(rows, n_clusters, sketch_size=sketch_size, seed=seed, standardize=standardize)
 
 
@@ -99,6 +95,7 @@ def sketch(
     columns: Sequence[str] | None = None,
     sample_weight: Any = None,
     on_invalid: str = "raise",
+    kernel: str = "auto",
     split_every: int = SPLIT_EVERY,
     client: Any = None,
 ) -> Sketch:
@@ -115,8 +112,8 @@ def sketch(
         Columns to read, by name; None takes the spec's, or all.
     sample_weight : str, dask Array of shape (n,) or None
         Name of the column that holds the weights; for an array, the weights.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity.
+    on_invalid, kernel
+        As in :func:`sketchshift.sketch`.
     split_every : int, default=8
         Sketches that one task merges: with P partitions the tree has log P / log split_every
         levels.
@@ -126,8 +123,9 @@ def sketch(
     Returns
     -------
     sketch : Sketch
-        The bytes of :func:`sketchshift.sketch` of the same rows, however they are cut and whichever
-        worker failed on the way. Each partition sends one sketch of 16 m + O(d^2) bytes.
+        The bytes of :func:`sketchshift.sketch` of the same rows, however they are cut and
+        whichever worker failed on the way. Each partition is read by one task on one thread,
+        and sends one sketch of 16 m + O(d^2) bytes.
 
     Examples
     --------
@@ -138,83 +136,76 @@ def sketch(
     >>> dask.sketch(X, spec) == ss.sketch(X.compute(), spec)
     True
     """
-    parts = _partitions(collection, columns, spec.columns, sample_weight)
-    read = partial(sketch_partition, spec=spec, columns=columns, on_invalid=on_invalid)
-    sketches = [_apply(read, i, *part) for i, part in enumerate(parts)]
-    result: Sketch = _compute(_tree(sketches, merge_sketches, split_every), client)
+    read = partial(
+        sketch_partition, spec=spec, columns=columns, on_invalid=on_invalid, kernel=kernel
+    )
+    tasks = map_partitions(read, collection, Reading(columns, spec.columns, sample_weight))
+    result: Sketch = compute(tree(tasks, merge_sketches, split_every), client)
     check_result(result, is_weighted=sample_weight is not None)
     return result
 
 
-Part = tuple[Any, Any]
-"""A partition, and its weights: an array to come, the name of a column, or None."""
-
-
-def _partitions(
+def sketch_by(
     collection: Any,
-    columns: Sequence[str] | None,
-    default_columns: Sequence[str] | None,
-    weights: Any,
-) -> list[Part]:
-    """The partitions; what is wrong with the columns is found before any is computed."""
-    if isinstance(collection, dask.array.Array):
-        return _array_partitions(collection, columns, weights)
-    if weights is not None and not isinstance(weights, str):
-        msg = (
-            "sample_weight must be the name of a column for this collection. Got "
-            f"{type(weights).__name__} instead: assign it to the frame as a column."
-        )
-        raise DataError(msg)
-    if isinstance(collection, dask.bag.Bag):
-        return [(part, weights) for part in collection.to_delayed()]
-    if not isinstance(collection, dask.dataframe.DataFrame):
-        msg = (
-            f"cannot read a {type(collection).__name__} with Dask. Pass a dask DataFrame (of a "
-            "Series, .to_frame()), Array or Bag; for other data there is sketchshift.sketch."
-        )
-        raise DataError(msg)
-    checked = open_source(
-        collection._meta, columns=columns, default_columns=default_columns, weights=weights
+    by: str | Sequence[str],
+    spec: SketchSpec,
+    *,
+    columns: Sequence[str] | None = None,
+    sample_weight: str | None = None,
+    max_slices: int = 10_000,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+    split_every: int = SPLIT_EVERY,
+    client: Any = None,
+) -> SketchTable:
+    """Read a Dask collection once and give a sketch for each value of a key.
+
+    Parameters
+    ----------
+    collection : dask DataFrame or Bag of frames or tables
+        As in :func:`sketch`. Nothing is shuffled: rows of a key may lie in all partitions.
+    by : str or sequence of str
+        Columns of the key, of any type.
+    spec, columns, sample_weight, on_invalid, kernel, split_every, client
+        As in :func:`sketch`.
+    max_slices : int, default=10_000
+        More values of the key than that are an error.
+
+    Returns
+    -------
+    table : SketchTable
+        The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
+        one sketch for each key that it has.
+    """
+    read = partial(
+        sketch_partition_by,
+        by=by,
+        spec=spec,
+        columns=columns,
+        max_slices=max_slices,
+        on_invalid=on_invalid,
+        kernel=kernel,
     )
-    if checked.columns is not None:  # Dask passes the choice on to the files
-        names = [*checked.columns, *([] if weights is None else [weights])]
-        collection = collection[names]
-    return [(part, weights) for part in collection.to_delayed()]
+    reading = Reading(columns, spec.columns, sample_weight, by)
+    tasks = map_partitions(read, collection, reading)
+    merge = partial(_merge_tables, max_slices=max_slices)
+    table: SketchTable | None = compute(tree(tasks, merge, split_every), client)
+    if table is None:
+        raise DataError("there are no rows to sketch. Check the path or the filter.")
+    check_result(table.merge(), is_weighted=sample_weight is not None)
+    return table
 
 
-def _array_partitions(array: Any, columns: Sequence[str] | None, weights: Any) -> list[Part]:
-    empty = np.empty([0, *array.shape[1:]], dtype=array.dtype)
-    open_source(empty, columns=columns)  # refuses wrong shapes and dtypes
-    whole_rows = array.rechunk({1: -1})
-    parts = whole_rows.to_delayed().ravel().tolist()
-    if weights is None:
-        return [(part, None) for part in parts]
-    if not isinstance(weights, dask.array.Array) or weights.shape != array.shape[:1]:
+def _merge_tables(tables: Sequence[SketchTable | None], max_slices: int) -> SketchTable | None:
+    """The sketches by key of several partitions together."""
+    first, *others = [table for table in tables if table is not None] or [None]
+    if first is None:
+        return None
+    merged: SketchTable = sum(others, first)
+    if len(merged) > max_slices:
         msg = (
-            f"sample_weight must be a dask array of shape {array.shape[:1]} beside this array. Got "
-            f"{weights!r} instead."
+            f"there are more than max_slices={max_slices} values of {', '.join(merged.by)}. Take a "
+            "coarser key, such as the day of a time, or raise max_slices."
         )
         raise DataError(msg)
-    cut_alike = weights.rechunk((whole_rows.chunks[0],))
-    return list(zip(parts, cut_alike.to_delayed().tolist(), strict=True))
-
-
-def _apply(function: Callable[..., Any], number: int, part: Any, weights: Any) -> Any:
-    """One task. It is pure: the same partition and spec have the same key."""
-    task = dask.delayed(function, pure=True)
-    return task(part, sample_weight=weights, where=f"partition {number}")
-
-
-def _tree(parts: list[Any], merge: Callable[..., Any], split_every: int) -> Any:
-    """Merge a few results at a time, until there is one."""
-    check_integer("sketch", "split_every", split_every, 2, 2**20)
-    task = dask.delayed(merge, pure=True)
-    while len(parts) > 1:
-        parts = [task(parts[i : i + split_every]) for i in range(0, len(parts), split_every)]
-    return parts[0]
-
-
-def _compute(result: Any, client: Any) -> Any:
-    with dask.config.set({"optimization.fuse.delayed": True}):
-        (result,) = dask.optimize(result)
-    return result.compute() if client is None else client.compute(result, sync=True)
+    return merged
