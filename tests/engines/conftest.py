@@ -64,3 +64,34 @@ def spec(folder) -> ss.SketchSpec:
 def expected(folder, spec) -> ss.Sketch:
     """The reference of every engine: one thread of one process."""
     return ss.sketch(folder, spec, n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def shops(tmp_path_factory):
+    """Three files of 10 000 rows: a day, a shop that may be missing, float32 x and y, a weight."""
+    folder = tmp_path_factory.mktemp("shops") / "files"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for i, n in enumerate([6000, 1, 3999]):
+        table = pa.table(
+            {
+                "day": pa.array(rng.integers(0, 4, n), pa.int32()),
+                "shop": pa.array(rng.choice(["a", "b", None], n)),
+                "x": rng.normal(size=n).astype(np.float32),
+                "y": (3 * rng.normal(size=n)).astype(np.float32),
+                "w": rng.integers(0, 4, n) / 2,
+            }
+        )
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=2000)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shops_spec() -> ss.SketchSpec:
+    return ss.SketchSpec(n_features=2, sketch_size=60, bandwidth=0.7, columns=("x", "y"))
+
+
+@pytest.fixture(scope="session")
+def shops_sketch(shops, shops_spec) -> ss.Sketch:
+    """The reference: one thread of one process."""
+    return ss.sketch(shops, shops_spec, n_threads=1)

@@ -27,6 +27,7 @@ from sketchshift.engines.spark_stages import (
     own_errors,
     parts_schema,
     quoted,
+    renamed,
     select,
     task_name,
 )
@@ -74,7 +75,7 @@ def plan(
         of these is equally likely to be among the max(2000, 20 k) that the plan looks at.
     """
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(df, default_columns=None, **options)
+    chosen, names = select(df, default_columns=None, **options)
 
     def draw(batches: Batches) -> bytes | None:
         rows = plan_rows_of_partition(
@@ -88,7 +89,7 @@ def plan(
         return None if rows is None else rows.to_bytes()
 
     merge = partial(merge_plan_bytes, n_clusters=n_clusters)
-    rows = merge(fold(chosen, draw, merge))
+    rows = merge(fold(chosen, names, draw, merge))
     return plan_spec(
         None if rows is None else PlanRows.from_bytes(rows),
         n_clusters,
@@ -132,7 +133,7 @@ def sketch(
         the driver.
     """
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(df, default_columns=spec.columns, **options)
+    chosen, names = select(df, default_columns=spec.columns, **options)
 
     def read(batches: Batches) -> bytes:
         part = sketch_partition(
@@ -140,7 +141,7 @@ def sketch(
         )
         return part.to_bytes()
 
-    parts = [Sketch.from_bytes(part) for part in fold(chosen, read, merge_sketch_bytes)]
+    parts = [Sketch.from_bytes(part) for part in fold(chosen, names, read, merge_sketch_bytes)]
     result = sum(parts, Sketcher(spec).sketch())
     check_result(result, is_weighted=sample_weight is not None)
     return result
@@ -217,14 +218,14 @@ def sketch_frame(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    names = [by] if isinstance(by, str) else list(by)
+    by = [by] if isinstance(by, str) else list(by)
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(df, default_columns=spec.columns, by=names, **options)
+    chosen, names = select(df, default_columns=spec.columns, by=by, **options)
 
     def read(batches: Batches) -> Batches:
         table = sketch_partition_by(
-            in_larger_batches(batches, rows_of_block(spec)),
-            names,
+            in_larger_batches(renamed(batches, names), rows_of_block(spec)),
+            by,
             spec,
             where=task_name(),
             max_slices=max_slices,
@@ -235,8 +236,8 @@ def sketch_frame(
         if table is not None:
             yield from table.to_arrow().drop_columns("count").to_batches()
 
-    parts = chosen.mapInArrow(read, parts_schema(chosen.schema, names))
-    keys = [quoted(name) for name in names]
+    parts = chosen.mapInArrow(read, parts_schema(chosen.schema, by))
+    keys = [quoted(name) for name in by]
     merged = parts.groupBy(*keys).agg(aggregate_of(merge_sketch_bytes)("sketch").alias("sketch"))
     return merged.select(*keys, count_of()("sketch").alias("count"), "sketch")
 

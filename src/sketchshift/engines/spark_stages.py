@@ -35,6 +35,7 @@ __all__ = [
     "own_errors",
     "parts_schema",
     "quoted",
+    "renamed",
     "select",
     "task_name",
 ]
@@ -53,8 +54,12 @@ def select(
     default_columns: Sequence[str] | None,
     sample_weight: str | None,
     by: Sequence[str] = (),
-) -> DataFrame:
-    """The columns to read; what is wrong with them is found before any partition is read."""
+) -> tuple[DataFrame, list[str]]:
+    """The columns to read, numbered, and their names.
+
+    What is wrong with them is found before any partition is read. Numbered, since Spark passes
+    no names with dots or backticks to Python.
+    """
     if not isinstance(df, DataFrame):
         msg = (
             f"cannot read a {type(df).__name__} with Spark. Pass a Spark DataFrame; for other "
@@ -75,15 +80,28 @@ def select(
         keys=by or None,
     )
     assert checked.columns is not None
-    names = [*by, *checked.columns, *([] if sample_weight is None else [sample_weight])]
-    return df.select(*(quoted(name) for name in dict.fromkeys(names)))
+    weights = [] if sample_weight is None else [sample_weight]
+    names = list(dict.fromkeys([*by, *checked.columns, *weights]))
+    numbered = (sql.col(quoted(name)).alias(str(i)) for i, name in enumerate(names))
+    return df.select(*numbered), names
 
 
-def fold(df: DataFrame, read: Callable[[Batches], bytes | None], merge: Merge) -> list[bytes]:
-    """What ``read`` makes of the partitions, merged into a few."""
+def renamed(batches: Batches, names: Sequence[str]) -> Batches:
+    """Batches of numbered columns, with their names again."""
+    return (pa.RecordBatch.from_arrays(batch.columns, names=list(names)) for batch in batches)
+
+
+def fold(
+    df: DataFrame,
+    names: Sequence[str],
+    read: Callable[[Batches], bytes | None],
+    merge: Merge,
+) -> list[bytes]:
+    """What ``read`` makes of the partitions of a selected frame, merged into a few."""
 
     def rows(batches: Batches) -> Batches:
-        yield pa.record_batch({"part": pa.array([read(batches)], pa.binary())})
+        part = read(renamed(batches, names))
+        yield pa.record_batch({"part": pa.array([part], pa.binary())})
 
     parts = df.mapInArrow(rows, "part binary")
     merger = (sql.spark_partition_id() % MERGERS).alias("merger")
@@ -130,8 +148,8 @@ def in_larger_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
 def parts_schema(schema: types.StructType, names: Sequence[str]) -> types.StructType:
     """Keys as they leave a worker, which widens numbers, and sketches beside them."""
     fields = types.StructType()
-    for name in names:
-        kind = schema[name].dataType
+    for name, field in zip(names, schema, strict=False):  # keys come first
+        kind = field.dataType
         if isinstance(kind, types.IntegralType):
             kind = types.LongType()
         elif isinstance(kind, types.FractionalType) and not isinstance(kind, types.DecimalType):
