@@ -198,10 +198,10 @@ def sketch_by(
 
 def _merge_tables(tables: Sequence[SketchTable | None], max_slices: int) -> SketchTable | None:
     """The sketches by key of several partitions together."""
-    first, *others = [table for table in tables if table is not None] or [None]
-    if first is None:
+    present = [table for table in tables if table is not None]
+    if not present:
         return None
-    merged: SketchTable = sum(others, first)
+    merged: SketchTable = sum(present[1:], present[0])
     if len(merged) > max_slices:
         msg = (
             f"there are more than max_slices={max_slices} values of {', '.join(merged.by)}. Take a "
