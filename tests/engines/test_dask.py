@@ -23,8 +23,14 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.engines import dask as engine
+from sketchshift.engines.dask_tasks import Reading, map_partitions, tree
+from sketchshift.engines.partitions import merge_sketches, sketch_partition
 
-pytestmark = pytest.mark.engines
+pytestmark = [
+    pytest.mark.engines,
+    # what Dask's reader of Parquet does is between Dask and pandas
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index"),
+]
 
 PARTITIONINGS = {
     "by file": dd.read_parquet,
@@ -119,6 +125,30 @@ def test_weights_are_a_column_of_a_frame_and_an_array_beside_an_array(folder, sp
     assert expected.total_weight == weights.sum()
 
 
+@pytest.mark.parametrize("by", ["name", ["name", "w"], "w"])
+def test_sketches_by_key_are_those_of_one_thread(by, folder, spec, client):
+    """Keys of text and numbers; rows of a key lie in all partitions."""
+    frame = dd.read_parquet(folder, split_row_groups=True)
+
+    table = engine.sketch_by(frame, by, spec, split_every=3, client=client)
+
+    assert table == ss.sketch_by(folder, by, spec, n_threads=1)
+
+
+def test_too_many_keys_and_keys_of_arrays_are_refused(folder, spec):
+    """Too many in one partition, or in several that have few each."""
+    sorted_by_key = pd.DataFrame(np.ones((60, 3)), columns=spec.columns).assign(
+        key=np.arange(60) // 10
+    )
+
+    with pytest.raises(ss.DataError, match=r"partition \d: .*more than 3 slices by w"):
+        engine.sketch_by(dd.read_parquet(folder), "w", spec, max_slices=3)
+    with pytest.raises(ss.DataError, match=r"^there are more than 5 slices by key"):
+        engine.sketch_by(dd.from_pandas(sorted_by_key, npartitions=3), "key", spec, max_slices=5)
+    with pytest.raises(ss.DataError, match="to_dask_dataframe"):
+        engine.sketch_by(da.zeros((9, 3)), "w", spec)
+
+
 def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expected, client):
     """The worker dies with a partition half done, and all sketches that it holds are lost."""
     parts = from_files(folder, reader(tmp_path, dies_at="part-2"))
@@ -206,19 +236,18 @@ def test_rows_that_repeat_have_their_share_in_a_plan():
     assert abs(spec.center[0] - 500) < 60
 
 
-def test_a_plan_and_its_sketch_have_the_same_keys_each_time(folder, spec):
-    """Else Dask would compute again what it holds already."""
-    keys = []
+def test_equal_work_has_equal_keys(folder, spec):
+    """Else Dask would compute again what it holds already. The key covers all that is below."""
 
-    def note_keys(graph, targets, **_):
-        keys.append(sorted(map(str, graph)))
-        return dask.get(graph, targets)
+    def key(path, spec):
+        read = partial(sketch_partition, spec=spec)
+        tasks = map_partitions(read, dd.read_parquet(path), Reading(default_columns=spec.columns))
+        return tree(tasks, merge_sketches, 2).key
 
-    for _ in range(2):
-        with dask.config.set(scheduler=note_keys):
-            engine.sketch(dd.read_parquet(folder), spec)
-
-    assert keys[0] == keys[1]
+    again = ss.SketchSpec.from_json(spec.to_json())
+    assert key(folder, spec) == key(folder, again)
+    assert key(folder, spec) != key(folder, spec.prefix(30))
+    assert key(folder, spec) != key(folder / "part-0.parquet", spec)
 
 
 def test_invalid_rows_are_refused_by_partition_row_and_column_or_counted(client):

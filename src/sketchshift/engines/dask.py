@@ -204,8 +204,8 @@ def _merge_tables(tables: Sequence[SketchTable | None], max_slices: int) -> Sket
     merged: SketchTable = sum(present[1:], present[0])
     if len(merged) > max_slices:
         msg = (
-            f"there are more than max_slices={max_slices} values of {', '.join(merged.by)}. Take a "
-            "coarser key, such as the day of a time, or raise max_slices."
+            f"there are more than {max_slices} slices by {', '.join(merged.by)}, and each is a "
+            "sketch. Take a coarser key, a day rather than a second, or raise max_slices."
         )
         raise DataError(msg)
     return merged
