@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +10,8 @@ import pyarrow as pa
 from sketchshift.data import open_source
 from sketchshift.engines.partitions import partitions_to_sample
 from sketchshift.engines.ray_aggregates import MaterializedDataset, MergeBytes, ray
-from sketchshift.errors import DataError, SketchshiftError
+from sketchshift.engines.travel import own_errors
+from sketchshift.errors import DataError
 from sketchshift.sketch import Sketch
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "collected",
     "mapped",
     "one_row",
-    "own_errors",
     "select",
     "spread_blocks",
     "with_counts",
@@ -53,9 +52,8 @@ def select(
     schema = dataset.schema()
     if schema is None:
         raise DataError("the dataset has no rows and no columns. Check the path or the filter.")
-    fields = zip(schema.names, schema.types, strict=True)
     checked = open_source(
-        pa.schema(fields).empty_table(),
+        _without_rows(schema),
         columns=columns,
         default_columns=default_columns,
         weights=sample_weight,
@@ -64,6 +62,14 @@ def select(
     assert checked.columns is not None
     names = [*by, *checked.columns, *([sample_weight] if sample_weight else [])]
     return dataset.select_columns(list(dict.fromkeys(names)))
+
+
+def _without_rows(schema: ray.data.Schema) -> pa.Table:
+    fields = zip(schema.names, schema.types, strict=True)
+    known = [
+        (name, kind if isinstance(kind, pa.DataType) else pa.binary()) for name, kind in fields
+    ]
+    return pa.schema(known).empty_table()
 
 
 def spread_blocks(dataset: ray.data.Dataset, seed: int) -> ray.data.Dataset:
@@ -82,7 +88,7 @@ def aggregated(
     **remote: Any,
 ) -> bytes | None:
     """What ``read`` makes of the blocks, merged into one."""
-    with own_errors():
+    with own_errors(ray.exceptions.RayError):
         merged = mapped(dataset, read, **remote).aggregate(merge)
     return None if merged is None else merged[merge.name]
 
@@ -105,7 +111,7 @@ def mapped(
 
 def collected(dataset: ray.data.Dataset) -> pa.Table | None:
     """All rows, brought here; None if there are none."""
-    with own_errors():
+    with own_errors(ray.exceptions.RayError):
         blocks = [block for block in ray.get(dataset.to_arrow_refs()) if block.num_rows]
     return pa.concat_tables(blocks, promote_options="permissive") if blocks else None
 
@@ -119,17 +125,3 @@ def with_counts(block: pa.Table) -> pa.Table:
 def one_row(name: str, part: bytes | None) -> pa.Table:
     """What a block gives, as a block."""
     return pa.table({name: pa.array([part], pa.binary())})
-
-
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Raise what a worker raised, not Ray's report of it."""
-    try:
-        yield
-    except Exception as report:
-        cause: BaseException | None = report
-        while cause is not None and type(cause).__module__ != SketchshiftError.__module__:
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is None:
-            raise
-        raise cause from report

@@ -21,10 +21,10 @@ from sketchshift.engines.partitions import (
 from sketchshift.engines.spark_stages import (
     Batches,
     aggregate_of,
+    collect,
     count_of,
     fold,
     in_larger_batches,
-    own_errors,
     parts_schema,
     quoted,
     renamed,
@@ -175,8 +175,7 @@ def sketch_by(
         key reaches the driver.
     """
     frame = sketch_frame(df, spec, by, max_slices=max_slices, **options)
-    with own_errors():
-        collected = frame.limit(max_slices + 1).toArrow()
+    collected = collect(frame.limit(max_slices + 1))
     if collected.num_rows > max_slices:
         msg = (
             f"there are more than {max_slices:,} slices by {by}, and each is a sketch. Take a "

@@ -5,21 +5,19 @@ Uses the frame's own methods only, so that the same code runs through Spark Conn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
-import sketchshift.errors
 from sketchshift.data import open_source
+from sketchshift.engines.travel import own_errors
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.sketch import Sketch
 
 try:
-    import pyspark.errors
     from pyspark import TaskContext
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, types
     from pyspark.sql import functions as sql
 except ImportError as cause:
@@ -29,10 +27,10 @@ except ImportError as cause:
 __all__ = [
     "Batches",
     "aggregate_of",
+    "collect",
     "count_of",
     "fold",
     "in_larger_batches",
-    "own_errors",
     "parts_schema",
     "quoted",
     "renamed",
@@ -106,9 +104,14 @@ def fold(
     parts = df.mapInArrow(rows, "part binary")
     merger = (sql.spark_partition_id() % MERGERS).alias("merger")
     merged = parts.groupBy(merger).agg(aggregate_of(merge)("part").alias("part"))
-    with own_errors():
-        collected = merged.select("part").toArrow()["part"].to_pylist()
+    collected = collect(merged.select("part"))["part"].to_pylist()
     return [part for part in collected if part is not None]
+
+
+def collect(df: DataFrame) -> pa.Table:
+    """All rows, brought to the driver."""
+    with own_errors(PySparkException):
+        return df.toArrow()
 
 
 def aggregate_of(merge: Merge) -> Any:
@@ -167,16 +170,3 @@ def task_name() -> str:
 def quoted(name: str) -> str:
     """A column's name as Spark reads it whatever stands in it."""
     return "`" + name.replace("`", "``") + "`"
-
-
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Raise what a worker raised, not Spark's report of it."""
-    try:
-        yield
-    except pyspark.errors.PySparkException as report:
-        pattern = r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)"
-        found = re.search(pattern, str(report), re.DOTALL)
-        if found is None:
-            raise
-        raise getattr(sketchshift.errors, found[1])(found[2].strip()) from report

@@ -1,13 +1,16 @@
-"""Merging what partitions sent as bytes, for engines that move columns of bytes."""
+"""What travels as bytes or text, for engines that move no objects: results, and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
+import sketchshift.errors
 from sketchshift.engines.partitions import PlanRows, merge_plan_rows
 from sketchshift.sketch import Sketch
 
-__all__ = ["merge_plan_bytes", "merge_sketch_bytes"]
+__all__ = ["merge_plan_bytes", "merge_sketch_bytes", "own_errors"]
 
 
 def merge_sketch_bytes(parts: Iterable[bytes]) -> bytes | None:
@@ -38,3 +41,22 @@ def merge_plan_bytes(parts: Iterable[bytes], *, n_clusters: int) -> bytes | None
     for part in map(PlanRows.from_bytes, parts):
         merged = merge_plan_rows([merged, part], n_clusters)
     return None if merged is None else merged.to_bytes()
+
+
+@contextmanager
+def own_errors(report: type[Exception]) -> Iterator[None]:
+    """Raise what a worker raised, not an engine's report of it.
+
+    Parameters
+    ----------
+    report : type
+        What the engine raises; its text holds the worker's traceback.
+    """
+    try:
+        yield
+    except report as error:
+        pattern = r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)"
+        found = re.search(pattern, str(error), re.DOTALL)
+        if found is None:
+            raise
+        raise getattr(sketchshift.errors, found[1])(found[2].strip()) from error

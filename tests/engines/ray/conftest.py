@@ -11,6 +11,10 @@ import sketchshift as ss
 
 SRC = Path(ss.__file__).parents[1]
 OWN = Path(__file__).parent
+SETTINGS = {
+    "RAY_worker_niceness": "0",  # at 15, Ray's default, workers starve on a busy machine
+    "RAY_idle_worker_killing_time_threshold_ms": "600000",  # a new one takes seconds to import
+}
 REASONS = {
     "ignore:unclosed:ResourceWarning": "Ray leaves sockets and files to the collector",
     "ignore:.*is deprecated:DeprecationWarning:ray": "Ray warns of options it sets itself",
@@ -31,6 +35,7 @@ def ray_cluster():
     """Two processors, and one GPU by name only: Ray hands it out without looking."""
     ray = pytest.importorskip("ray")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
+    os.environ.update(SETTINGS)
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False

@@ -130,15 +130,15 @@ def test_a_plan_of_few_rows_is_that_of_one_process(session):
 
 
 def test_a_plan_looks_into_every_partition_and_does_not_read_to_its_end(session):
-    """Sorted data, two partitions of ten million rows: in their second halves reading fails."""
-    frame = session.range(0, 20_000_000, 1, 2).selectExpr(
-        "IF(id % 10000000 < 5000000, double(id), double(raise_error('too far'))) AS x"
+    """Sorted data, two partitions of 400 MB: in the second half of each, reading fails."""
+    frame = session.range(0, 100_000_000, 1, 2).selectExpr(
+        "IF(id % 50000000 < 25000000, double(id), double(raise_error('too far'))) AS x"
     )
 
     first, again = spark.plan(frame, 3), spark.plan(frame, 3)
 
     assert first == again
-    assert first.center[0] == pytest.approx(5_050_000, rel=0.2)  # the mean of both beginnings
+    assert first.center[0] == pytest.approx(25_050_000, rel=0.2)  # the mean of both beginnings
 
 
 def test_a_frame_can_be_given_to_an_estimator(frame, files):
