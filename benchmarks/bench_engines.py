@@ -9,6 +9,7 @@ Java are installed.
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import dask.dataframe as dd
 import numpy as np
@@ -129,8 +131,8 @@ def _peak_kilobytes() -> float:
 
 def comparison(folder: Path, client: Client) -> dict[str, dict[str, float]]:
     """Plan, sketch and decode against Spark's k-means with its default settings."""
-    rows = np.concatenate([ss_rows(path) for path in sorted(folder.iterdir())])
-    reference = ss.lloyd(rows[:: max(1, len(rows) // 500_000)], centers())
+    rows = np.concatenate([rows_in(path) for path in sorted(folder.iterdir())])
+    reference = ss.lloyd(rows[:: max(1, len(rows) // 500_000)], K)
     frame = dd.read_parquet(folder)
     spec = engine.plan(frame, n_clusters=K, client=client)
     engine.sketch(frame.partitions[:2], spec, client=client)  # kernels are loaded
@@ -165,7 +167,7 @@ def comparison(folder: Path, client: Client) -> dict[str, dict[str, float]]:
     return results
 
 
-def ss_rows(path: Path) -> np.ndarray:
+def rows_in(path: Path) -> np.ndarray:
     return np.stack([c.to_numpy() for c in pq.read_table(path).columns], axis=1)
 
 
@@ -199,13 +201,12 @@ def spark_kmeans(folder: Path) -> tuple[np.ndarray, dict[str, float]] | None:
 
 
 def _stages(session: Any) -> list[tuple[int, int, int]]:
-    """Number, records read and bytes shuffled of each stage so far."""
-    stages = session.sparkContext._jsc.sc().statusStore().stageList(None)
-    found = []
-    for i in range(stages.size()):
-        stage = stages.apply(i)
-        found.append((stage.stageId(), stage.inputRecords(), stage.shuffleWriteBytes()))
-    return found
+    """Number, records read and bytes shuffled of each stage so far, as Spark's own page has it."""
+    context = session.sparkContext
+    address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages"
+    with build_opener(ProxyHandler({})).open(address) as page:
+        stages = json.load(page)
+    return [(s["stageId"], s["inputRecords"], s["shuffleWriteBytes"]) for s in stages]
 
 
 def main() -> None:

@@ -146,6 +146,11 @@ class PlanRows:
     columns: tuple[str, ...] | None
     sample: PartSample
 
+    def __sizeof__(self) -> int:
+        # engines weigh by it what to move and what to keep
+        arrays = [array for array in vars(self.sample).values() if array is not None]
+        return object.__sizeof__(self) + sum(array.nbytes for array in arrays)
+
     def to_bytes(self) -> bytes:
         """The rows as bytes, for engines that move columns of bytes."""
         arrays = {name: array for name, array in vars(self.sample).items() if array is not None}
