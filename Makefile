@@ -55,6 +55,7 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py
 	$(BIN)/python benchmarks/bench_decode.py
 	$(BIN)/python benchmarks/bench_turnkey.py
+	$(BIN)/python benchmarks/bench_engines.py
 
 quality: setup  ## an hour: errors on all datasets; goes on where it stopped. QUALITY="--help"
 	PYTHONPATH=benchmarks $(BIN)/python -m quality $(QUALITY)

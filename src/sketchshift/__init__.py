@@ -6,6 +6,7 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ from sketchshift.features import SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
+from sketchshift.sketch.engine import register_engine
 
 if TYPE_CHECKING:
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
@@ -107,6 +109,10 @@ _ON_FIRST_USE = {
     "sketch_by": "sketchshift.sketch.slices",
 }
 """Where names are that import scikit-learn or pyarrow, which take a second to load."""
+
+
+for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs turns up
+    register_engine(_engine, partial(import_module, f"sketchshift.engines.{_engine}"))
 
 
 def __getattr__(name: str) -> object:

@@ -487,6 +487,18 @@ def test_specs_are_hashable_picklable_and_copiable(is_used):
         assert other.frequencies.to_bytes() == spec.frequencies.to_bytes()
 
 
+def test_a_spec_that_travels_leaves_its_fingerprint_behind():
+    """Who receives it must draw the frequencies to know it: another library cannot inherit it."""
+    spec = SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0)
+    fingerprint = spec.fingerprint
+
+    arrived = pickle.loads(pickle.dumps(spec))
+
+    assert "fingerprint" in vars(spec)
+    assert "fingerprint" not in vars(arrived)
+    assert arrived.fingerprint == fingerprint
+
+
 def test_parameters_are_given_as_sequences_of_any_kind():
     """Lists, tuples and arrays are kept as tuples, so that specs can be compared and hashed."""
     spec = spec_of(bandwidth=[0.3, 1], columns=iter(["a", "b"]), center=range(2), scale=[1, 2])

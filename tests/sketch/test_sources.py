@@ -57,6 +57,18 @@ IN_MEMORY = {
     "arrow table": lambda values, table, folder: table,
     "arrow reader": lambda values, table, folder: table.to_reader(max_chunksize=99),
     "duckdb": lambda values, table, folder: duckdb.sql(f"from '{folder}/parts/*.parquet'"),
+    "duckdb query": lambda values, table, folder: duckdb.connect().sql(
+        f"select age, height, weight from '{folder}/all.parquet' where age = age order by age"
+    ),
+    "duckdb batches": lambda values, table, folder: duckdb.sql(
+        f"from '{folder}/all.parquet'"
+    ).to_arrow_reader(999),
+    "polars, streamed": lambda values, table, folder: pl.scan_parquet(
+        folder / "parts" / "*.parquet"
+    ).collect(engine="streaming"),
+    "polars, batch by batch": lambda values, table, folder: pl.scan_parquet(
+        folder / "parts" / "*.parquet"
+    ).collect_batches(chunk_size=500),
     "batches": lambda values, table, folder: iter(table.to_batches(max_chunksize=77)),
     "generator": lambda values, table, folder: (values[i : i + 9] for i in range(0, 5000, 9)),
     "parquet": lambda values, table, folder: folder / "all.parquet",

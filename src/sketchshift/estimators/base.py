@@ -14,12 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchshift._validation import check_flag, parameter_error
-from sketchshift.data import Source
 from sketchshift.errors import DataError, SpecError
-from sketchshift.estimators.rows import Rows, distinct_rows, open_rows, set_features
+from sketchshift.estimators.rows import Collection, Rows, open_rows, set_features
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, sketch
-from sketchshift.sketch.plan import plan_source
+from sketchshift.sketch import Sketch
 
 __all__ = ["SketchedEstimator"]
 
@@ -45,7 +43,8 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix or frame of shape (n, d), or any source
             Whatever :func:`sketchshift.sketch` reads: also paths, folders and globs, Arrow data,
-            iterators of blocks.
+            iterators of blocks. And collections of Dask, Spark and Ray, which are planned and
+            sketched where they lie (:mod:`sketchshift.engines`).
         y : None
             Not used.
         sample_weight : array of shape (n,), str or None
@@ -144,7 +143,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         """Make something of ``sketch_``."""
         raise NotImplementedError
 
-    def _look_at(self, rows: Rows) -> None:
+    def _look_at(self, rows: Rows | Collection) -> None:
         """After ``fit``: what needs the rows themselves, where they lie in memory."""
 
     def _n_planned(self) -> int:
@@ -155,36 +154,28 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         """What this estimator makes of the usual plan."""
         return spec
 
-    def _start(self, X: Any, sample_weight: Any) -> Rows:
+    def _start(self, X: Any, sample_weight: Any) -> Rows | Collection:
         """Plan, and sketch the first rows."""
         self._check_plan()
         n_clusters, seed = self._n_planned(), self._draw_seed()
         rows = open_rows(self, X, sample_weight, self.spec, reset=True)
-        spec, source = self.spec, rows.source
+        spec = self.spec
         if spec is None:
-            spec, source = self._plan(rows, n_clusters, seed)
-        first = sketch(source, spec, sample_weight=sample_weight, n_threads=self.n_threads)
+            options = {"sketch_size": self.sketch_size, "standardize": self.standardize}
+            spec, rows = rows.plan(n_clusters, seed=seed, **options)
+            spec = self._planned(spec)
+        first = rows.sketch(spec, self.n_threads)
+        if isinstance(rows, Collection):  # nobody here has seen its columns
+            set_features(self, spec.n_features, spec.columns)
         self._seed = seed
         self._set_sketch(first)
         return rows
-
-    def _plan(self, rows: Rows, n_clusters: int, seed: int) -> tuple[SketchSpec, Source]:
-        """A plan, and the source that still delivers all rows."""
-        few = distinct_rows(rows)
-        spec, source = plan_source(
-            rows.source if few is None else few,
-            n_clusters,
-            sketch_size=self.sketch_size,
-            seed=seed,
-            standardize=self.standardize,
-        )
-        return self._planned(spec), source if few is None else rows.source
 
     def _sketch(self, X: Any, sample_weight: Any) -> Sketch:
         """The sketch of more rows, by the plan there is."""
         spec = self.sketch_.spec
         rows = open_rows(self, X, sample_weight, spec, reset=False)
-        return sketch(rows.source, spec, sample_weight=sample_weight, n_threads=self.n_threads)
+        return rows.sketch(spec, self.n_threads)
 
     def _set_sketch(self, sketch: Sketch) -> None:
         """Take a sketch, and drop what was decoded from another."""

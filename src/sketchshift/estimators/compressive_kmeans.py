@@ -16,7 +16,7 @@ from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding, Outcome, decode
 from sketchshift.errors import warn
 from sketchshift.estimators.base import SketchedEstimator
-from sketchshift.estimators.rows import Rows, rows_in_memory
+from sketchshift.estimators.rows import Collection, Rows, rows_in_memory
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.metrics import assign, mse
 from sketchshift.sketch import Sketch
@@ -233,8 +233,8 @@ class CompressiveKMeans(
             raise AttributeError(msg)
         return self._labels
 
-    def _look_at(self, rows: Rows) -> None:
-        if rows.array is not None:
+    def _look_at(self, rows: Rows | Collection) -> None:
+        if isinstance(rows, Rows) and rows.array is not None:
             centroids = self.cluster_centers_
             labels = _nearest(rows.array, centroids)
             self._labels = labels, _inertia(rows.array, centroids, rows.weights)

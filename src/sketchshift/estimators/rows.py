@@ -1,7 +1,8 @@
-"""What an estimator was given: rows in memory, or a source to be read in blocks.
+"""What an estimator was given: rows in memory, a source to be read in blocks, or a collection.
 
 Rows in memory obey scikit-learn's rules on shapes, dtypes and column names. Whatever else
-``sketch`` can read (files, Arrow streams, iterators) goes to ``data`` as it is.
+``sketch`` can read (files, Arrow streams, iterators) goes to ``data`` as it is; a collection that
+lies on many machines is left to its engine.
 """
 
 from __future__ import annotations
@@ -20,20 +21,25 @@ from sketchshift.data import Source, open_source
 from sketchshift.data.memory import is_table
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketch, sketch
+from sketchshift.sketch.engine import Engine, engine_of
+from sketchshift.sketch.plan import plan_source
 
-__all__ = ["Rows", "distinct_rows", "open_rows", "rows_in_memory"]
+__all__ = ["Collection", "Rows", "open_rows", "rows_in_memory", "set_features"]
 
 FEW_ROWS = 2000  # as many as a plan looks at
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Data for an estimator.
+    """Data for an estimator, read here.
 
     Attributes
     ----------
     source : Source
         The rows with their weights, to be read once.
+    sample_weight : array of shape (n,), str or None
+        As given to ``fit``.
     array : array or CSR matrix of shape (n, d), or None
         The rows, where they lie in memory.
     weights : array of shape (n,) or None
@@ -41,13 +47,52 @@ class Rows:
     """
 
     source: Source
+    sample_weight: Any = None
     array: Any = None
     weights: Any = None
+
+    def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Rows]:
+        """A plan with the options of ``ss.plan``, and rows that are all still to be read."""
+        few = distinct_rows(self)
+        spec, source = plan_source(self.source if few is None else few, n_clusters, **options)
+        return spec, self if few is not None else dataclasses.replace(self, source=source)
+
+    def sketch(self, spec: SketchSpec, n_threads: int | None) -> Sketch:
+        """The sketch of all rows."""
+        return sketch(self.source, spec, sample_weight=self.sample_weight, n_threads=n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Data for an estimator that lies on many machines.
+
+    Attributes
+    ----------
+    engine : Engine
+        Who reads it.
+    data : collection
+        Of the engine.
+    sample_weight : str or collection, or None
+        As given to ``fit``.
+    """
+
+    engine: Engine
+    data: Any
+    sample_weight: Any = None
+
+    def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Collection]:
+        """A plan with the options of ``ss.plan``, and this collection."""
+        weights = self.sample_weight
+        return self.engine.plan(self.data, n_clusters, sample_weight=weights, **options), self
+
+    def sketch(self, spec: SketchSpec, n_threads: int | None) -> Sketch:
+        """The sketch of all rows; how many threads there are is the engine's business."""
+        return self.engine.sketch(self.data, spec, sample_weight=self.sample_weight)
 
 
 def open_rows(
     estimator: Any, X: Any, sample_weight: Any, spec: SketchSpec | None, *, reset: bool
-) -> Rows:
+) -> Rows | Collection:
     """Check data, and open it.
 
     Parameters
@@ -63,12 +108,15 @@ def open_rows(
     reset : bool
         Whether this is the first data the estimator sees.
     """
+    engine = engine_of(X)
+    if engine is not None:
+        return Collection(engine, X, sample_weight)
     columns = None if spec is None else spec.columns
     if is_source(X):
         source = open_source(X, default_columns=columns, weights=sample_weight)
         if reset:
             set_features(estimator, source.n_features, source.columns)
-        return Rows(source)
+        return Rows(source, sample_weight)
     array = rows_in_memory(estimator, X, reset=reset)
     names = getattr(estimator, "feature_names_in_", None)
     if reset and names is not None and columns is not None and tuple(names) != columns:
@@ -84,12 +132,12 @@ def open_rows(
     if weights is not None and not weights.any():
         msg = "all sample weights are zero, so that no row counts. Give some a positive weight."
         raise DataError(msg)
-    return Rows(source, array, weights)
+    return Rows(source, sample_weight, array, weights)
 
 
 def rows_in_memory(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     """X as an array or CSR matrix, checked as scikit-learn does."""
-    if is_source(X):
+    if is_source(X) or engine_of(X) is not None:
         msg = (
             f"{type(X).__name__} cannot be read here: fit, partial_fit and forget read any source, "
             "all else needs rows in memory. Read it in parts, and pass them one by one."

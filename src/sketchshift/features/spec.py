@@ -212,6 +212,11 @@ class SketchSpec:
         """What a centered row is multiplied by: 1 / scale, rounded once, shape (d,)."""
         return 1.0 / self.scale_vector
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the cached fingerprint: who receives a spec draws the frequencies itself, and
+        # its sketches do not merge with others if they should not be the same there.
+        return SketchSpec.from_json, (self.to_json(),)
+
     def prefix(self, sketch_size: int) -> SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
         check_integer(CALLER + ".prefix", "sketch_size", sketch_size, 1, self.sketch_size)

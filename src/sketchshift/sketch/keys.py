@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sketchshift.errors import DataError
 
-__all__ = ["Key", "parse", "plain", "taken"]
+__all__ = ["Key", "columns_of", "parse", "plain", "taken"]
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
@@ -53,6 +53,11 @@ def parse(by: Any) -> list[Key]:
         msg = f"by must name one or more columns, each once. Got {list(names)} instead."
         raise DataError(msg)
     return keys
+
+
+def columns_of(keys: Sequence[Key]) -> list[str]:
+    """The columns of the data that keys are made of, each once."""
+    return list(dict.fromkeys(key.column for key in keys))
 
 
 def taken(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.by_content import Keep, Sample
+from sketchshift.data.parts import PartSample, draw_part
 from sketchshift.data.sampling import draw_head, draw_rows
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec
@@ -22,7 +24,7 @@ from sketchshift.features.plan import MAX_CLUSTERS, plan_rows
 from sketchshift.sketch.invalid import not_finite
 from sketchshift.sketch.rows import check_weights
 
-__all__ = ["plan", "plan_source"]
+__all__ = ["draw_sample", "plan", "plan_sample", "plan_source", "sample_size"]
 
 FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000
 
@@ -104,29 +106,80 @@ def plan_source(
     The source handed back delivers all rows, also where the first ones of a stream had to be
     taken for the plan.
     """
-    k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
-    check_integer("plan", "seed", seed, 0, 2**64 - 1)
-    skip = check_choice("plan", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
-    n_rows = min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * k), MOST_ROWS)
-    keep = partial(_usable, columns=source.columns, skip=skip)
+    keep = _checked_keep(n_clusters, seed, on_invalid, source.columns)
+    n_rows = sample_size(n_clusters)
     if source.access is Access.ONCE:
         drawn, n_taken, source = draw_head(source, n_rows, seed=seed, keep=keep)
         _warn_of_head(n_taken)
     else:
         drawn = draw_rows(source, n_rows, seed=seed, keep=keep)
-    if not len(drawn.values):
-        raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
-    spec = plan_rows(
-        drawn.values,
-        k,
-        weights=drawn.weights,
+    spec = plan_sample(
+        drawn,
+        n_clusters,
+        columns=source.columns,
         sketch_size=sketch_size,
         seed=seed,
-        columns=source.columns,
         standardize=standardize,
-        bounds=(drawn.lower, drawn.upper),
     )
     return spec, source
+
+
+def sample_size(n_clusters: int) -> int:
+    """Number of rows that a plan looks at."""
+    return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * n_clusters), MOST_ROWS)
+
+
+def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) -> PartSample:
+    """The rows of one part of some data that a plan of all of it may need.
+
+    Parameters
+    ----------
+    source : Source
+        Can be read twice.
+    n_clusters, seed, on_invalid
+        As in :func:`plan`.
+
+    Returns
+    -------
+    sample : PartSample
+        To be merged with those of the other parts.
+    """
+    keep = _checked_keep(n_clusters, seed, on_invalid, source.columns)
+    return draw_part(source, sample_size(n_clusters), seed=seed, keep=keep)
+
+
+def plan_sample(
+    sample: Sample,
+    n_clusters: int,
+    *,
+    columns: tuple[str, ...] | None,
+    sketch_size: int | None,
+    seed: int,
+    standardize: bool,
+) -> SketchSpec:
+    """Plan on rows that are drawn already; parameters as in :func:`plan`."""
+    if not len(sample.values):
+        raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
+    return plan_rows(
+        sample.values,
+        n_clusters,
+        weights=sample.weights,
+        sketch_size=sketch_size,
+        seed=seed,
+        columns=columns,
+        standardize=standardize,
+        bounds=(sample.lower, sample.upper),
+    )
+
+
+def _checked_keep(
+    n_clusters: int, seed: int, on_invalid: str, columns: tuple[str, ...] | None
+) -> Keep:
+    """Which rows may be drawn, once the parameters of the plan are checked."""
+    check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+    check_integer("plan", "seed", seed, 0, 2**64 - 1)
+    skip = check_choice("plan", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
+    return partial(_usable, columns=columns, skip=skip)
 
 
 def _warn_of_head(n_taken: int | None) -> None:

@@ -202,6 +202,11 @@ class Sketch:
             f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
         )
 
+    def __sizeof__(self) -> int:
+        # engines weigh by it what to move and what to keep
+        totals = self._totals
+        return object.__sizeof__(self) + totals.waves.nbytes + 16 * totals.measures.size
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Sketch.from_bytes, (self.to_bytes(),)
 

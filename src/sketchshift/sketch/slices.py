@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
-from sketchshift.data import Block
+from sketchshift.data import Block, Source
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.keys import Key, parse, taken
+from sketchshift.sketch.keys import Key, columns_of, parse, taken
 from sketchshift.sketch.one_pass import check_result, open_planned
 from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketch import Sketch
@@ -27,7 +27,7 @@ from sketchshift.sketch.table import SketchTable, from_parts
 from sketchshift.sketch.threads import add_blocks
 from sketchshift.sketch.totals import Totals
 
-__all__ = ["sketch_by"]
+__all__ = ["rows_of_block", "sketch_by", "slices_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
@@ -91,7 +91,6 @@ def sketch_by(
     check_integer("sketch_by", "max_slices", max_slices, 1, 2**32)
     planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     keys = parse(by)
-    width = spec.n_features if spec is not None else 16
     spec, source = open_planned(
         data,
         spec,
@@ -100,21 +99,56 @@ def sketch_by(
         columns,
         on_invalid=on_invalid,
         weights=sample_weight,
-        keys=list(dict.fromkeys(key.column for key in keys)) or by,
-        block_rows=max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * width))),
+        keys=columns_of(keys) or by,
+        block_rows=rows_of_block(spec),
     )
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices)
-    adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
-    parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
-    fingerprint = spec.fingerprint
-    table = from_parts(
-        _key_table([value for value, _ in parts], adders),
-        [Sketch(spec, fingerprint, totals) for _, totals in parts],
-    )
+    table = slices_of(source, sketcher, keys, max_slices=max_slices, progress=progress)
     whole = table.merge() if len(table) else sketcher.sketch()
     check_result(whole, is_weighted=sample_weight is not None)
     return table
+
+
+def rows_of_block(spec: SketchSpec | None) -> int:
+    """Rows that are sorted by key at a time."""
+    width = spec.n_features if spec is not None else 16
+    return max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * width)))
+
+
+def slices_of(
+    source: Source,
+    sketcher: Sketcher,
+    keys: Sequence[Key],
+    *,
+    max_slices: int,
+    progress: Progress | None = None,
+) -> SketchTable:
+    """The slices of data that is open already; there may be none.
+
+    Parameters
+    ----------
+    source : Source
+        Opened with keys.
+    sketcher : Sketcher
+        Of no rows: says how rows are added.
+    keys : sequence of Key
+        What to make of the columns of the key; none where they are labels.
+    max_slices, progress
+        As in :func:`sketch_by`.
+
+    Returns
+    -------
+    table : SketchTable
+        A slice may have no rows but invalid ones.
+    """
+    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices)
+    adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
+    parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
+    spec, fingerprint = sketcher.spec, sketcher.spec.fingerprint
+    return from_parts(
+        _key_table([value for value, _ in parts], adders),
+        [Sketch(spec, fingerprint, totals) for _, totals in parts],
+    )
 
 
 class _SliceAdder:

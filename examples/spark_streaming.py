@@ -1,0 +1,77 @@
+"""Sketches of a Spark stream: one file of a few kilobytes for each micro-batch.
+
+Parquet files arrive in a folder; Structured Streaming reads them in micro-batches, and
+``foreachBatch`` writes one table of sketches by sensor for each. A batch that Spark hands over
+twice, after a fault, replaces its own file, so that no row counts twice. At the end the tables
+add up to what one pass over all files gives, byte for byte, and clusters are decoded from them.
+
+    python examples/spark_streaming.py [folder for files and sketches]
+
+It needs Java and ``pip install "sketchshift[spark]"``, and stops by itself.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import sketchshift as ss
+from sketchshift.engines import spark
+
+N_FILES, ROWS, K = 6, 5_000, 3
+MEANS = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])
+SCHEMA = "sensor string, x double, y double"
+
+
+def write_files(folder: Path) -> None:
+    """What a fleet of sensors leaves behind."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(N_FILES):
+        X = MEANS[rng.integers(K, size=ROWS)] + 0.4 * rng.normal(size=(ROWS, 2))
+        sensors = rng.choice(["north", "south"], ROWS)
+        table = pa.table({"sensor": sensors, "x": X[:, 0], "y": X[:, 1]})
+        pq.write_table(table, folder / f"{number}.parquet")
+
+
+def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchSpec) -> None:
+    """Sketch all that has arrived, two files at a time, and stop."""
+
+    def keep(batch: DataFrame, number: int) -> None:
+        if not batch.isEmpty():
+            table = spark.sketch_by(batch, spec, "sensor")
+            table.to_parquet(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
+            print(f"batch {number}: {int(table.counts.sum()):,} rows of {len(table)} sensors")
+
+    stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2)
+    query = (
+        stream.parquet(str(arriving))
+        .writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(stored / "checkpoint"))
+        .trigger(availableNow=True)  # leave it out to go on for ever
+        .start()
+    )
+    query.awaitTermination()
+
+
+with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as folder:
+    arriving, stored = Path(folder) / "arriving", Path(folder) / "stored"
+    stored.mkdir()
+    write_files(arriving)
+    spec = ss.plan(arriving / "0.parquet", n_clusters=K, columns=["x", "y"])
+
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
+    session = builder.config(map=settings).getOrCreate()
+    follow(session, arriving, stored, spec)
+    session.stop()
+
+    tables = [ss.SketchTable.from_parquet(path) for path in sorted(stored.glob("*.parquet"))]
+    whole = sum(tables).merge()
+    print(f"{len(tables)} tables add up to one pass: {whole == ss.sketch(arriving, spec)}")
+    decoding = ss.decode(whole, n_clusters=K)
+    print("centroids:", np.round(decoding.centroids[np.argsort(decoding.centroids[:, 0])], 2))

@@ -1,0 +1,97 @@
+"""One small Dask cluster for all tests, and Parquet files of several sizes.
+
+Workers are processes of their own: whatever travels is pickled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sketchshift as ss
+
+COLUMNS = ("height", "weight", "age")
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def client(cluster):
+    """Not the default client: what is not told to use it computes in this process."""
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Three files with 20 000, 100 and 9 900 rows of three clusters; one column is text."""
+    folder = tmp_path_factory.mktemp("engines") / "parts"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    centers = 5 * rng.normal(size=(3, 3))
+    values = centers[rng.integers(3, size=30_000)] + rng.normal(size=(30_000, 3))
+    table = pa.table(
+        {
+            "name": ["x"] * len(values),
+            **dict(zip(COLUMNS[::-1], values.T, strict=True)),
+            "w": rng.integers(0, 4, size=len(values)).astype(np.float64),
+        }
+    )
+    for i, (first, last) in enumerate([(0, 20_000), (20_000, 20_100), (20_100, 30_000)]):
+        part = table.slice(first, last - first)
+        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=3000)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spec(folder) -> ss.SketchSpec:
+    return ss.plan(folder, n_clusters=3, columns=COLUMNS)
+
+
+@pytest.fixture(scope="session")
+def expected(folder, spec) -> ss.Sketch:
+    """The reference of every engine: one thread of one process."""
+    return ss.sketch(folder, spec, n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def shops(tmp_path_factory):
+    """Three files of 10 000 rows: a day, a shop that may be missing, float32 x and y, a weight."""
+    folder = tmp_path_factory.mktemp("shops") / "files"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for i, n in enumerate([6000, 1, 3999]):
+        table = pa.table(
+            {
+                "day": pa.array(rng.integers(0, 4, n), pa.int32()),
+                "shop": pa.array(rng.choice(["a", "b", None], n)),
+                "x": rng.normal(size=n).astype(np.float32),
+                "y": (3 * rng.normal(size=n)).astype(np.float32),
+                "w": rng.integers(0, 4, n) / 2,
+            }
+        )
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=2000)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shops_spec() -> ss.SketchSpec:
+    return ss.SketchSpec(n_features=2, sketch_size=60, bandwidth=0.7, columns=("x", "y"))
+
+
+@pytest.fixture(scope="session")
+def shops_sketch(shops, shops_spec) -> ss.Sketch:
+    """The reference: one thread of one process."""
+    return ss.sketch(shops, shops_spec, n_threads=1)

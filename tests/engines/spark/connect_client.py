@@ -1,0 +1,40 @@
+"""A client of Spark Connect: prints what the engine gives there, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+import sketchshift as ss
+from sketchshift.engines import spark
+
+
+def main(url: str, files: str, text: str) -> None:
+    session = SparkSession.builder.remote(url).getOrCreate()
+    frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
+    table = spark.sketch_by(frame, spec, "day")
+    spark.register(session)
+    spark.sketch_frame(frame, spec, ["day", "shop"]).createOrReplaceTempView("stored")
+    session.sql(
+        "SELECT day, sketch_merge_agg(sketch) AS s FROM stored GROUP BY day"
+    ).createOrReplaceTempView("by_day")
+    counts = session.sql("SELECT day, sketch_count(s) AS n FROM by_day").collect()
+    try:
+        spark.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
+    except ss.DataError as error:
+        message = f"{type(error).__name__}: {error}"
+    found = {
+        "sketch": spark.sketch(frame, spec).to_bytes().hex(),
+        "by_day": {str(day): sketch.to_bytes().hex() for day, sketch in table},
+        "sql": {str(row.day): row.n for row in counts},
+        "error": message,
+        "plan": spark.plan(frame, 3, columns=["x", "y"]).to_json(),
+    }
+    session.stop()
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sketchshift as ss
+from sketchshift.errors import DataError, InvalidRowsError
+
+spark = pytest.importorskip("sketchshift.engines.spark")
+
+
+def test_workers_use_the_package_under_test(session):
+    def where(batches):
+        yield pa.record_batch({"file": [ss.__file__ for _ in batches][:1]})
+
+    rows = session.range(1).mapInArrow(where, "file string").collect()
+
+    assert [Path(row.file) for row in rows] == [Path(ss.__file__)]
+
+
+@pytest.mark.parametrize("n_partitions", [None, 7])
+def test_any_partitioning_gives_the_bytes_of_one_thread(frame, spec, expected, n_partitions):
+    cut = frame if n_partitions is None else frame.repartition(n_partitions)
+
+    assert spark.sketch(cut, spec).to_bytes() == expected.to_bytes()
+
+
+def test_weights_are_those_of_one_thread(frame, files, spec):
+    whole = ss.sketch(files, spec, sample_weight="w", n_threads=1)
+
+    assert spark.sketch(frame, spec, ["x", "y"], sample_weight="w") == whole
+
+
+def test_columns_with_odd_names_are_read(session):
+    table = pa.table({"a.b": [0.0, 1.0], "c `d`": [2.0, 3.0]})
+    spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=table.column_names)
+
+    assert spark.sketch(session.createDataFrame(table), spec) == ss.sketch(table, spec)
+
+
+def test_a_task_that_fails_once_is_tried_again_and_nothing_counts_twice(frame, spec, expected):
+    """Each partition's first try fails after it has handed rows on."""
+
+    def flaky(batches):
+        from pyspark import TaskContext
+
+        for batch in batches:
+            yield batch
+            if TaskContext.get().attemptNumber() == 0:
+                raise RuntimeError("lost")
+
+    failing = frame.select("x", "y").mapInArrow(flaky, "x float, y float")
+
+    assert spark.sketch(failing, spec).to_bytes() == expected.to_bytes()
+
+
+def test_a_table_by_key_is_that_of_one_thread(frame, files, spec):
+    """Keys of two columns, one of them with missing values, over several partitions."""
+    table = spark.sketch_by(frame.repartition(5), spec, ["day", "shop"])
+
+    assert table == ss.sketch_by(files, ["day", "shop"], spec, n_threads=1)
+    assert table.by == ("day", "shop")
+
+
+def test_too_many_keys_are_refused_before_they_are_collected(frame, spec):
+    with pytest.raises(DataError, match="more than 3 slices by day"):
+        spark.sketch_by(frame, spec, "day", max_slices=3)
+
+
+def test_stored_sketches_merge_in_sql(session, frame, files, spec, tmp_path):
+    """The table is written by the executors, and read by Spark and without it."""
+    stored = str(tmp_path / "stored")
+    spark.sketch_frame(frame, spec, ["day", "shop"]).write.parquet(stored)
+    by_day = ss.sketch_by(files, "day", spec)
+    parts = sorted(Path(stored).glob("*.parquet"))
+    assert sum(ss.SketchTable.from_parquet(part) for part in parts).merge_by("day") == by_day
+
+    spark.register(session)
+    session.read.parquet(stored).createOrReplaceTempView("stored")
+    found = session.sql(
+        """
+        SELECT day, s, sketch_count(s) AS n FROM (
+            SELECT day, sketch_merge_agg(sketch) AS s
+            FROM (SELECT day, sketch FROM stored UNION ALL SELECT d, NULL FROM VALUES (0), (9) t(d))
+            GROUP BY day
+        )
+        """
+    ).collect()
+
+    expected = {day: (s.to_bytes(), s.count) for day, s in by_day}
+    assert {row.day: (row.s, row.n) for row in found} == {**expected, 9: (None, None)}
+
+
+def test_bad_rows_are_named_as_without_spark(session, spec):
+    rows = pa.table({"x": [0.0, 1.0, None], "y": [0.0, 1.0, 2.0]})
+    frame = session.createDataFrame(rows).coalesce(1)
+
+    with pytest.raises(InvalidRowsError, match=r"partition 0: .*row 2 of .*column 'x'.*skip"):
+        spark.sketch(frame, spec)
+    assert spark.sketch(frame, spec, on_invalid="skip").n_invalid == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda df, spec: spark.sketch(df, spec, ["x", "z"]), "no column 'z'"),
+        (lambda df, spec: spark.sketch(df.where("x > 1e9"), spec), "no rows to sketch"),
+        (lambda df, spec: spark.plan(df.where("x > 1e9"), 2, columns=["x"]), "no rows to plan on"),
+        (lambda df, spec: spark.sketch(df, spec, sample_weight=[1.0]), "the name of a column"),
+        (lambda df, spec: spark.sketch("df", spec), "cannot read a str with Spark"),
+        (lambda df, spec: spark.sketch_by(df, spec, "hour"), "no column 'hour'"),
+    ],
+)
+def test_wrong_uses_end_in_a_sentence(frame, spec, call, message):
+    with pytest.raises(DataError, match=message):
+        call(frame, spec)
+
+
+def test_a_plan_of_few_rows_is_that_of_one_process(session):
+    rows = pa.table({"x": np.arange(900.0) % 97, "y": np.arange(900.0) % 13})
+    frame = session.createDataFrame(rows).repartition(3)
+
+    assert spark.plan(frame, 3, seed=5) == ss.plan(rows, 3, seed=5)
+
+
+def test_a_plan_looks_into_every_partition_and_does_not_read_to_its_end(session):
+    """Sorted data, two partitions of 400 MB: in the second half of each, reading fails."""
+    frame = session.range(0, 100_000_000, 1, 2).selectExpr(
+        "IF(id % 50000000 < 25000000, double(id), double(raise_error('too far'))) AS x"
+    )
+
+    first, again = spark.plan(frame, 3), spark.plan(frame, 3)
+
+    assert first == again
+    assert first.center[0] == pytest.approx(25_050_000, rel=0.2)  # the mean of both beginnings
+
+
+def test_a_frame_can_be_given_to_an_estimator(frame, files):
+    model = ss.CompressiveKMeans(n_clusters=2, random_state=0).fit(frame.select("x", "y"))
+
+    assert model.sketch_.count == 10_000
+    assert model.cluster_centers_.shape == (2, 2)
+
+
+def test_connect_gives_the_same_bytes(session, connect_port, files, spec, expected):
+    """A process has frames of one kind, classic or Connect: so in one of its own."""
+    script, url = Path(__file__).parent / "connect_client.py", f"sc://127.0.0.1:{connect_port}"
+    command = [sys.executable, str(script), url, str(files), spec.to_json()]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    by_day = ss.sketch_by(files, "day", spec)
+    assert bytes.fromhex(found["sketch"]) == expected.to_bytes()
+    assert found["by_day"] == {str(day): s.to_bytes().hex() for day, s in by_day}
+    assert found["sql"] == {str(day): s.count for day, s in by_day}
+    assert found["error"].startswith("InvalidRowsError: partition ")
+    assert ss.SketchSpec.from_json(found["plan"]) == spark.plan(
+        session.read.parquet(str(files)), 3, columns=["x", "y"]
+    )

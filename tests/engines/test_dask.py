@@ -1,0 +1,350 @@
+"""Dask: the same bytes as one thread, however the rows are cut and whoever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.engines import dask as engine
+from sketchshift.engines.dask_tasks import Reading, map_partitions, tree
+from sketchshift.engines.partitions import merge_sketches, sketch_partition
+
+pytestmark = [
+    pytest.mark.engines,
+    # what Dask's reader of Parquet does is between Dask and pandas
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index"),
+]
+
+PARTITIONINGS = {
+    "by file": dd.read_parquet,
+    "by row group": partial(dd.read_parquet, split_row_groups=True),
+    "seven parts": lambda path: dd.read_parquet(path).repartition(npartitions=7),
+    "one part": lambda path: dd.read_parquet(path).repartition(npartitions=1),
+    "shuffled": lambda path: dd.read_parquet(path, split_row_groups=True).shuffle("age"),
+    "Arrow types": partial(dd.read_parquet, dtype_backend="pyarrow"),
+}
+
+
+def reader(notes: Path, dies_at: str = "nothing"):
+    """Reads a file and leaves a note of that; the first to read ``dies_at`` is killed then.
+
+    A closure, so that it travels by value: workers cannot import this module.
+    """
+
+    def read(path: Path) -> pd.DataFrame:
+        (notes / f"{path.stem}-{os.getpid()}-{os.urandom(4).hex()}").touch()
+        if path.stem == dies_at and not (notes / "died").exists():
+            (notes / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pd.read_parquet(path)
+
+    return read
+
+
+def from_files(folder: Path, read) -> dd.DataFrame:
+    files = sorted(folder.iterdir())
+    return dd.from_map(read, files, meta=pd.read_parquet(files[1]).iloc[:0])
+
+
+@pytest.mark.parametrize("cut", PARTITIONINGS.values(), ids=PARTITIONINGS)
+def test_any_partitioning_gives_the_bytes_of_one_thread(cut, folder, spec, expected, client):
+    assert engine.sketch(cut(folder), spec, client=client).to_bytes() == expected.to_bytes()
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    cuts=st.lists(st.integers(0, 500), max_size=9).map(sorted),
+    split_every=st.integers(2, 5),
+    columns=st.permutations(["a", "b", "c"]),
+)
+def test_no_cut_and_no_tree_changes_a_byte(cuts, split_every, columns):
+    """Partitions may be empty; columns may stand in another order."""
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    spec = ss.SketchSpec(3, 20, bandwidth=1.0, columns=("a", "b", "c"))
+    edges = [0, *cuts, 500]
+    parts = [frame[columns].iloc[i:j] for i, j in pairwise(edges)]
+
+    cut = dd.from_map(lambda part: part, parts, meta=parts[0].iloc[:0])
+    result = engine.sketch(cut, spec, split_every=split_every)
+
+    assert result.to_bytes() == ss.sketch(X, spec).to_bytes()
+
+
+ARRAYS = {
+    "rows cut": lambda X: da.from_array(X, chunks=(400, 3)),
+    "columns cut, too": lambda X: da.from_array(X, chunks=(400, 2)),
+    "of unknown length": lambda X: (lambda x: x[x[:, 0] < np.inf])(da.from_array(X, (300, 3))),
+    "computed": lambda X: da.from_array(X - 1.0, chunks=(400, 3)) + 1.0,
+    "bag of rows": lambda X: db.from_sequence(X.tolist(), npartitions=7),
+    "bag of arrays": lambda X: db.from_sequence(np.array_split(X, 11), npartitions=3),
+    "bag of frames": lambda X: db.from_sequence([pd.DataFrame(X[:9]), pd.DataFrame(X[9:])]),
+    "bag with empty parts": lambda X: db.from_sequence(
+        [[-1.0] * 3] * 200 + X.tolist(), npartitions=30
+    ).filter(lambda row: row[0] != -1.0),
+}
+
+
+@pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_and_bags_give_the_bytes_of_their_rows(make):
+    X = np.random.default_rng(1).integers(0, 9, size=(1000, 3)).astype(np.float32)
+    spec = ss.SketchSpec(3, 20, bandwidth=2.0)
+
+    with dask.config.set(scheduler="threads"):
+        assert engine.sketch(make(X), spec) == ss.sketch(X, spec)
+
+
+def test_weights_are_a_column_of_a_frame_and_an_array_beside_an_array(folder, spec, client):
+    frame = pq.read_table(folder).to_pandas()
+    rows, weights = frame[list(spec.columns)].to_numpy(), frame["w"].to_numpy()
+    expected = ss.sketch(rows, spec, sample_weight=weights)
+
+    by_name = engine.sketch(dd.read_parquet(folder), spec, sample_weight="w", client=client)
+    beside = engine.sketch(
+        da.from_array(rows, (700, 3)), spec, sample_weight=da.from_array(weights, 999)
+    )
+
+    assert by_name == beside == expected
+    assert expected.total_weight == weights.sum()
+
+
+@pytest.mark.parametrize("by", ["name", ["name", "w"], "w"])
+def test_sketches_by_key_are_those_of_one_thread(by, folder, spec, client):
+    """Keys of text and numbers; rows of a key lie in all partitions."""
+    frame = dd.read_parquet(folder, split_row_groups=True)
+
+    table = engine.sketch_by(frame, by, spec, split_every=3, client=client)
+
+    assert table == ss.sketch_by(folder, by, spec, n_threads=1)
+
+
+def test_too_many_keys_and_keys_of_arrays_are_refused(folder, spec):
+    """Too many in one partition, or in several that have few each."""
+    sorted_by_key = pd.DataFrame(np.ones((60, 3)), columns=spec.columns).assign(
+        key=np.arange(60) // 10
+    )
+
+    with pytest.raises(ss.DataError, match=r"partition \d: .*more than 3 slices by w"):
+        engine.sketch_by(dd.read_parquet(folder), "w", spec, max_slices=3)
+    with pytest.raises(ss.DataError, match=r"^there are more than 5 slices by key"):
+        engine.sketch_by(dd.from_pandas(sorted_by_key, npartitions=3), "key", spec, max_slices=5)
+    with pytest.raises(ss.DataError, match="to_dask_dataframe"):
+        engine.sketch_by(da.zeros((9, 3)), "w", spec)
+
+
+def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expected, client):
+    """The worker dies with a partition half done, and all sketches that it holds are lost."""
+    parts = from_files(folder, reader(tmp_path, dies_at="part-2"))
+
+    result = engine.sketch(parts, spec, client=client)
+
+    reads = [note.name for note in tmp_path.iterdir() if note.name.startswith("part-2")]
+    assert (tmp_path / "died").exists()
+    assert len(reads) == 2
+    assert result.to_bytes() == expected.to_bytes()
+
+
+def test_the_client_given_computes_and_else_the_default_one(tmp_path, folder, spec, client):
+    parts = from_files(folder, reader(tmp_path))
+
+    engine.sketch(parts, spec, client=client)
+    with client.as_current():
+        engine.sketch(parts, spec)
+    readers = {note.name.split("-")[2] for note in tmp_path.iterdir()}
+    engine.sketch(parts, spec)
+    readers_at_last = {note.name.split("-")[2] for note in tmp_path.iterdir()}
+
+    assert str(os.getpid()) not in readers
+    assert readers_at_last - readers == {str(os.getpid())}
+
+
+def test_rows_do_not_travel_between_workers(folder, spec, client):
+    """A partition is read and sketched by one task: what is sent is sketches."""
+    frame = dd.read_parquet(folder, split_row_groups=True)
+    sent_before = bytes_sent(client)
+
+    sketch = engine.sketch(frame, spec, client=client)
+
+    sent = bytes_sent(client) - sent_before
+    assert sketch.nbytes / 2 < sent <= 2 * frame.npartitions * sketch.nbytes
+    assert 2 * frame.npartitions * sketch.nbytes < 30_000 * 3 * 8  # what the rows would be
+
+
+def bytes_sent(client) -> int:
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def test_a_plan_sees_all_of_a_sorted_collection_and_reads_64_partitions(tmp_path):
+    """Rows 0 to 19 999 in order: the mean of a good sample is near 10 000.
+
+    With 2000 rows from 64 of 200 partitions, the standard error of the mean is below 150; the
+    first 64 partitions have the mean 3200.
+    """
+    first_rows = list(range(0, 20_000, 100))
+    parts = dd.from_map(rows_from, first_rows, notes=tmp_path, meta=rows_from(0).iloc[:0])
+    n_notes = len(list(tmp_path.iterdir()))
+
+    spec = engine.plan(parts, n_clusters=5, seed=3)
+
+    assert abs(spec.center[0] - 10_000) < 600
+    assert len(list(tmp_path.iterdir())) - n_notes == 64
+    assert engine.plan(parts, n_clusters=5, seed=3) == spec
+    assert engine.plan(parts, n_clusters=5, seed=4).center != spec.center
+
+
+def rows_from(first: int, notes: Path | None = None) -> pd.DataFrame:
+    if notes is not None:
+        (notes / f"{first}-{os.urandom(4).hex()}").touch()
+    return pd.DataFrame({"x": np.arange(first, first + 100.0), "y": 999 * np.sin(np.arange(100.0))})
+
+
+def test_a_plan_of_few_rows_is_that_of_the_rows_in_memory(client):
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+
+    for rows in (X, np.repeat(X[:500], 3, axis=0)):
+        cut = da.from_array(rows, chunks=(400, 1))
+        assert engine.plan(cut, n_clusters=4, client=client) == ss.plan(rows, n_clusters=4)
+
+
+def test_rows_that_repeat_have_their_share_in_a_plan():
+    """Half of the rows are zero, the others near 1000: the center is near 500.
+
+    2000 rows are drawn: the standard error of the center is 11.
+    """
+    X = np.zeros((40_000, 1))
+    X[::2] = np.random.default_rng(0).normal(1000, 1, size=(20_000, 1))
+
+    spec = engine.plan(da.from_array(X, chunks=(4000, 1)), n_clusters=2)
+
+    assert abs(spec.center[0] - 500) < 60
+
+
+def test_equal_work_has_equal_keys(folder, spec):
+    """Else Dask would compute again what it holds already. The key covers all that is below."""
+
+    def key(path, spec):
+        read = partial(sketch_partition, spec=spec)
+        tasks = map_partitions(read, dd.read_parquet(path), Reading(default_columns=spec.columns))
+        return tree(tasks, merge_sketches, 2).key
+
+    again = ss.SketchSpec.from_json(spec.to_json())
+    assert key(folder, spec) == key(folder, again)
+    assert key(folder, spec) != key(folder, spec.prefix(30))
+    assert key(folder, spec) != key(folder / "part-0.parquet", spec)
+
+
+def test_invalid_rows_are_refused_by_partition_row_and_column_or_counted(client):
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    X[650, 1] = np.nan
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=4)
+    spec = ss.SketchSpec(2, 10, bandwidth=1.0)
+
+    with pytest.raises(ss.InvalidRowsError, match=r"partition 2: .*row.* 150 .*'b'"):
+        engine.sketch(frame, spec, client=client)
+    with pytest.raises(ss.InvalidRowsError, match=r"partition 2: .*row.* 150 .*'b'"):
+        engine.plan(frame, n_clusters=2)
+
+    skipped = engine.sketch(frame, spec, on_invalid="skip", client=client)
+    assert (skipped.count, skipped.n_invalid) == (999, 1)
+    assert engine.plan(frame, n_clusters=2, on_invalid="skip").n_features == 2
+
+
+def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, folder, spec):
+    frame = from_files(folder, reader(tmp_path))
+    numbers = da.zeros((10, 3), chunks=5)
+
+    with pytest.raises(ss.DataError, match=r"no column 'heigth'.*Did you mean 'height'"):
+        engine.sketch(frame, spec, columns=["heigth", "weight", "age"], sample_weight=None)
+    with pytest.raises(ss.DataError, match=r"column 'name' .*cannot be read as numbers"):
+        engine.plan(frame, n_clusters=3)
+    with pytest.raises(ss.DataError, match=r"Series.*\.to_frame\(\)"):
+        engine.sketch(frame["age"], spec)
+    with pytest.raises(ss.DataError, match=r"name of a column.*assign it to the frame"):
+        engine.sketch(frame, spec, sample_weight=numbers[:, 0])
+    with pytest.raises(ss.DataError, match=r"dask array of shape \(10,\)"):
+        engine.sketch(numbers, spec, sample_weight="w")
+    with pytest.raises(ss.DataError, match="one dimension, not two"):
+        engine.sketch(numbers[:, 0], spec)
+    with pytest.raises(ss.SpecError, match="'n_clusters' parameter of plan"):
+        engine.plan(frame, n_clusters=0)
+    with pytest.raises(ss.SpecError, match="'split_every' parameter"):
+        engine.sketch(numbers, spec, split_every=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_collection_without_rows_is_refused(spec):
+    frame = dd.from_pandas(pd.DataFrame(np.ones((9, 3)), columns=spec.columns), npartitions=3)
+    nothing = frame[frame["age"] > 1]
+
+    with pytest.raises(ss.DataError, match="no rows to sketch"):
+        engine.sketch(nothing, spec)
+    with pytest.raises(ss.DataError, match="no rows to plan on"):
+        engine.plan(nothing, n_clusters=2)
+    with pytest.raises(ss.DataError, match="no rows to plan on"):
+        engine.plan(db.from_sequence([1, 2]).filter(lambda n: n > 2), n_clusters=2)
+
+
+def test_estimators_fit_collections_where_they_lie(folder, spec, expected, client):
+    frame = dd.read_parquet(folder, split_row_groups=True)
+
+    with client.as_current():
+        km = ss.CompressiveKMeans(n_clusters=3, spec=spec).fit(frame)
+        planned = ss.CompressiveKMeans(n_clusters=3, random_state=5).fit(frame[list(spec.columns)])
+        gmm = ss.CompressiveGaussianMixture(3, spec=spec).fit(frame)
+
+    assert km.sketch_ == gmm.sketch_ == expected
+    assert km.n_features_in_ == 3
+    assert list(km.feature_names_in_) == list(spec.columns)
+    np.testing.assert_array_equal(
+        km.cluster_centers_, ss.decode(expected, 3, seed=km._seed).centroids
+    )
+    assert planned.sketch_.spec == engine.plan(frame[list(spec.columns)], 3, seed=5)
+    matched = planned.cluster_centers_[
+        ss.match_centroids(km.cluster_centers_, planned.cluster_centers_)
+    ]
+    np.testing.assert_allclose(matched, km.cluster_centers_, atol=0.1)
+
+
+def test_estimators_add_and_forget_collections(folder, spec, expected):
+    files = sorted(folder.iterdir())
+    km = ss.CompressiveKMeans(n_clusters=3, spec=spec)
+
+    for file in files:
+        km.partial_fit(dd.read_parquet(file))
+    assert km.sketch_ == expected
+
+    km.forget(dd.read_parquet(files[0]))
+    assert km.sketch_ == ss.sketch(files[1:], spec)
+    with pytest.raises(ss.DataError, match="cannot be read here"):
+        km.predict(dd.read_parquet(files[1])[list(spec.columns)])
+
+
+def test_here_a_collection_is_refused_by_the_name_of_a_function_that_takes_it(folder, spec):
+    with pytest.raises(ss.DataError, match=r"Use sketchshift\.engines\.dask\.sketch"):
+        ss.sketch(dd.read_parquet(folder), spec)
+
+
+def test_without_dask_the_extra_is_named():
+    code = "import sys; sys.modules['dask'] = None; import sketchshift.engines.dask"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert 'pip install "sketchshift[dask]"' in done.stderr
+    assert "MissingDependencyError" in done.stderr

@@ -1,0 +1,40 @@
+"""The examples of this room run, and show what they say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sketchshift as ss
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+pytestmark = pytest.mark.engines
+
+
+def run(name: str, *arguments: object) -> str:
+    command = [sys.executable, "-W", "error", EXAMPLES / name, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_sites_exchange_files_only_and_one_leaves_without_a_trace(tmp_path):
+    """Each of three sites misses one of four clusters: shares 2/9 and 1/3, then 1/6 and 1/3."""
+    printed = run("federated.py", tmp_path)
+
+    files = {path.name for path in tmp_path.iterdir()}
+    shares = [float(share) for share in re.findall(r"(\d\.\d\d) of the rows", printed)]
+    assert files == {"plan.json", "amsterdam.sketch", "bergen.sketch", "cadiz.sketch"}
+    assert sorted(shares[:4]) == pytest.approx([2 / 9] * 3 + [1 / 3], abs=0.02)
+    assert sorted(shares[4:]) == pytest.approx([1 / 6] * 2 + [1 / 3] * 2, abs=0.02)
+    assert sum(ss.load(path).count for path in tmp_path.glob("*.sketch")) == 60_000
+
+
+def test_stored_sketches_merge_by_sql():
+    """The example itself compares each merged sketch with that of the rows."""
+    printed = run("merge_in_sql.py")
+
+    assert re.findall(r"^(\w+): \d+ rows from five days", printed, re.M) == ["north", "south"]
