@@ -31,7 +31,6 @@ from sketchshift.sketch.slices import rows_of_block, slices_of
 
 __all__ = [
     "PlanRows",
-    "head",
     "merge_plan_rows",
     "merge_sketches",
     "partitions_to_sample",
@@ -39,10 +38,11 @@ __all__ = [
     "plan_spec",
     "sketch_partition",
     "sketch_partition_by",
+    "thinned",
 ]
 
-HEAD_ROWS = 100_000
-"""Rows that a plan reads of a partition, where all partitions have to be looked into."""
+THINNED_ROWS = 100_000
+"""Rows of a partition that a plan draws from, where a partition is a stream of batches."""
 
 
 def sketch_partition(
@@ -149,7 +149,7 @@ class PlanRows:
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep
         arrays = [array for array in vars(self.sample).values() if array is not None]
-        return object.__sizeof__(self) + sum(array.nbytes for array in arrays)
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in arrays)
 
     def to_bytes(self) -> bytes:
         """The rows as bytes, for engines that move columns of bytes."""
@@ -170,14 +170,16 @@ class PlanRows:
         return cls(names, PartSample(**arrays))
 
 
-def head(batches: Iterator[Any]) -> list[Any]:
-    """The first batches of a partition, until they have 100 000 rows."""
-    taken: list[Any] = []
-    n_rows = 0
-    while n_rows < HEAD_ROWS and (batch := next(batches, None)) is not None:
-        taken.append(batch)
-        n_rows += batch.num_rows
-    return taken
+def thinned(batches: Iterator[Any]) -> list[Any]:
+    """Some batches from all along a partition: 100 000 rows and a batch more, at most."""
+    kept: list[Any] = []
+    stride = 1
+    for number, batch in enumerate(batches):
+        if number % stride == 0:
+            kept.append(batch)
+        if len(kept) > 1 and sum(batch.num_rows for batch in kept) > THINNED_ROWS:
+            kept, stride = kept[::2], 2 * stride
+    return kept
 
 
 def partitions_to_sample(n_partitions: int, seed: int) -> IntArray:
