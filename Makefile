@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo test test-slow lint bench quality reproduce docs clean
+.PHONY: setup demo test test-slow test-browser lint bench quality reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -40,6 +40,15 @@ lint: setup
 
 test: lint  ## everything CI asks for
 	$(BIN)/python -m pytest
+
+$(VENV)/browser.done: $(VENV)/dev.done
+	@echo "Installing what drives a browser (once) ..."
+	$(PIP) -e '.[browser]'
+	@touch $@
+
+test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, Debian's
+	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
+	$(BIN)/python -m pytest -m browser
 
 test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
 	$(BIN)/python -m pytest -m slow

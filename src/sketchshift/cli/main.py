@@ -11,9 +11,11 @@ from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.demo import demo
+from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
+from sketchshift.cli.report import report
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
@@ -51,5 +53,18 @@ def main() -> None:
     """
 
 
-for _command in (demo, plan, sketch, merge, subtract, inspect, cluster, assign, reproduce):
+_IN_ORDER = (
+    demo,
+    plan,
+    sketch,
+    merge,
+    subtract,
+    inspect,
+    cluster,
+    report,
+    explore,
+    assign,
+    reproduce,
+)
+for _command in _IN_ORDER:
     main.add_command(_command)
