@@ -36,7 +36,7 @@ async function decodeAgain() {
   byId("save-report").href = `report.html?${new URLSearchParams(parameters)}`;
   outdate(true);
   take(await ask("decode", parameters));
-  drawClusters();
+  drawClusters(COARSE);
   const shown = performance.now() - started;
   byId("status").classList.remove("alarm");
   byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
@@ -45,6 +45,7 @@ async function decodeAgain() {
   state.curve = curve;
   takeTrends(trends);
   drawRest();
+  drawMap(state);
   outdate(false);
   await prepare(Number(parameters.k), Number(parameters.choice));
 }

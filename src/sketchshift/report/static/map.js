@@ -5,20 +5,20 @@
 // two columns the plane is moved through the heaviest centroids, and the largest value is shown.
 
 const POINTS = 240, MOST_PLANES = 12, MOST_WAVES = 1024;
-const WORK = 5e7, PIXELS = [40, 128]; // products that a picture may cost, and its side
+const FINE = 1e8, COARSE = 1.5e7, PIXELS = [24, 128]; // products that a picture may cost, its side
 const TURN = 2 * Math.PI;
 
-function drawMap(state) {
+function drawMap(state, work = FINE) {
   if (state.columns.length === 1) drawProfile(state);
-  else drawPlane(state, Number(byId("across").value), Number(byId("upwards").value));
+  else drawPlane(state, Number(byId("across").value), Number(byId("upwards").value), work);
 }
 
-function drawPlane(state, a, b) {
+function drawPlane(state, a, b, work) {
   const place = byId("map"), width = Math.min(place.clientWidth, 640);
   const left = 58, bottom = 46, side = width - left - 10;
   const box = [a, b].map((c) => range(state.view, c));
   const x = linear(...box[0], left, left + side), y = linear(...box[1], 10 + side, 10);
-  const { image, n, least, largest } = planeImage(state, a, b, box);
+  const { image, n, least, largest } = planeImage(state, a, b, box, work);
   const shapes = [shape("image", { href: painted(image, n, least, largest), x: left, y: 10, width: side, height: side, preserveAspectRatio: "none" })];
   shapes.push(...frame(state, a, b, box, x, y, side));
   shapes.push(...marks(state, (c) => [x(c[a]), y(c[b])]));
@@ -36,10 +36,10 @@ function range(view, c) {
   return [low - 0.04 * (high - low), high + 0.04 * (high - low)];
 }
 
-function planeImage(state, a, b, box) {
+function planeImage(state, a, b, box, work) {
   const { centroids, mean } = state.view, { turns, m, center } = state.frequencies;
   const through = state.columns.length > 2 && centroids.length ? centroids.slice(0, MOST_PLANES) : [mean];
-  const used = Math.min(m, MOST_WAVES), affordable = Math.floor(Math.sqrt(WORK / (2 * used * through.length)));
+  const used = Math.min(m, MOST_WAVES), affordable = Math.floor(Math.sqrt(work / (2 * used * through.length)));
   const n = Math.max(PIXELS[0], Math.min(PIXELS[1], affordable));
   const right = waves(turns.subarray(a * m, a * m + used), box[0], center[a], n);
   const up = waves(turns.subarray(b * m, b * m + used), box[1], center[b], n);

@@ -16,13 +16,13 @@ function draw() {
   if (drawClusters()) drawRest();
 }
 
-function drawClusters() {
+function drawClusters(work = FINE) {
   if (!state.view || byId("parallel").clientWidth < LEAST_WIDTH) return false;
   const { view } = state, k = view.shares.length;
   byId("found").textContent = `${counted(k, "cluster")} in ${counted(view.rows, "row")} (${view.label}). ${view.outcome} Residual norm ${short(view.residual)} of the sketch’s.`;
   drawTable(state);
   drawParallel(state);
-  drawMap(state);
+  drawMap(state, work);
   return true;
 }
 
