@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo test test-slow test-browser lint bench quality reproduce docs clean
+.PHONY: setup demo examples test test-slow test-browser lint bench quality reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -32,6 +32,13 @@ $(VENV)/docs.done: $(VENV)/dev.done
 
 demo: $(VENV)/demo.done  ## the main job on real data, with a picture
 	$(BIN)/sketchshift demo
+
+examples: setup  ## a few minutes: every script in examples/, each in a fresh folder
+	@set -e; folder=$$(mktemp -d); for script in examples/*.py; do \
+		name=$$(basename $$script .py); mkdir $$folder/$$name; echo "=== $$script"; \
+		start=$$(date +%s); $(BIN)/python $$script $$folder/$$name; \
+		echo "--- $$script: $$(($$(date +%s) - start)) s"; echo; \
+	done; echo "The pictures are in $$folder."
 
 lint: setup
 	$(BIN)/ruff check .

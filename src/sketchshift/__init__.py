@@ -19,6 +19,16 @@ from sketchshift.decoders import (
     Step,
     decode,
     decode_range,
+    shares,
+)
+from sketchshift.drift import (
+    ClusterChange,
+    Comparison,
+    Distance,
+    Moment,
+    Watch,
+    compare,
+    watch,
 )
 from sketchshift.errors import (
     DataError,
@@ -46,14 +56,18 @@ __version__ = "0.1.0"
 __all__ = [
     "Box",
     "ClOmpr",
+    "ClusterChange",
+    "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "DataError",
     "Decoding",
+    "Distance",
     "IncompatibleSketchesError",
     "InvalidRowsError",
     "KCurve",
     "MissingDependencyError",
+    "Moment",
     "Outcome",
     "PlanWarning",
     "RemovalError",
@@ -69,8 +83,10 @@ __all__ = [
     "SpecError",
     "Step",
     "Tilt",
+    "Watch",
     "assign",
     "bandwidth",
+    "compare",
     "decode",
     "decode_range",
     "lloyd",
@@ -79,8 +95,10 @@ __all__ = [
     "mse",
     "plan",
     "rse",
+    "shares",
     "sketch",
     "sketch_by",
+    "watch",
 ]
 
 _ON_FIRST_USE = {

@@ -32,7 +32,7 @@ def test_the_demo_writes_a_sketch_and_a_picture(here, run):
 
 
 def test_the_python_that_the_demo_prints_gives_the_same_bytes(here, run):
-    facts = run.facts("demo --output pixels.png --sketch a.sketch")
+    facts = run.facts("demo --output pixels.png --sketch a.sketch --data pixels.parquet")
     written = (here / "a.sketch").read_bytes()
     (here / "a.sketch").unlink()
 
@@ -61,6 +61,15 @@ def test_the_clusters_of_the_demo_are_nearly_those_of_k_means(here, run):
     assert "Next: sketchshift cluster demo.sketch -k 5" in text
     assert " ".join(text.split("\n\n          ")[1].split()[:4]) == "cluster share red blue"
     run("cluster demo.sketch -k 5")
+
+
+def test_the_data_that_the_demo_leaves_can_be_clustered_and_sliced(here, run):
+    run("demo")
+
+    facts = run.facts("cluster demo.parquet --columns red,green,blue -k 3")
+    assert facts["rows"] == ROWS
+    run("sketch demo.parquet --by part -k 3 -o parts.parquet")
+    assert ss.SketchTable.from_parquet("parts.parquet").counts.sum() == ROWS
 
 
 def test_without_matplotlib_the_demo_says_what_to_install(here, run, monkeypatch):

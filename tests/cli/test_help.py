@@ -24,6 +24,8 @@ COMMANDS = [
     "report",
     "explore",
     "assign",
+    "compare",
+    "watch",
     "reproduce",
 ]
 

@@ -97,3 +97,10 @@ def test_the_next_step_keeps_the_condition(folder, run):
 )
 def test_mixing_up_slices_and_other_files_is_misuse(folder, run, line, words, status):
     assert words in run(line, status=status).stderr
+
+
+def test_the_next_step_reads_as_a_person_would_type_it(folder, run):
+    text = run("cluster sketches.parquet -k 2 --where \"shop = 'a'\"").stdout
+    assert "--where \"shop = 'a'\" -o centroids.csv" in text
+    text = run("cluster part-1.parquet -k 2 --columns x,y").stdout
+    assert "--columns x,y -o centroids.csv" in text

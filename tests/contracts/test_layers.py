@@ -21,6 +21,7 @@ LAYERS = {
     "objective": 4,
     "decoders": 5,
     "estimators": 6,
+    "drift": 6,
     "engines": 7,
     "plots": 7,
     "report": 7,

@@ -9,8 +9,9 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders.base import Problem
-from sketchshift.decoders.choose_k import _Misfit, _tilted, most_clusters, nested_centers
+from sketchshift.decoders.choose_k import _Misfit, most_clusters, nested_centers
 from sketchshift.decoders.reconstruction import Reconstruction
+from sketchshift.decoders.tilted import tilted_wave
 from sketchshift.errors import DataError, SpecError
 
 POINTS = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])
@@ -171,7 +172,7 @@ def test_the_transform_of_a_gaussian_after_the_tilt_is_that_of_tilted_draws(tilt
     omega = rng.normal(size=(2, 20))
     wave = np.exp(1j * (c @ omega))
 
-    transform, mass = _tilted(c, root @ root.T, omega, wave, tilt)
+    transform, mass = tilted_wave(c, root @ root.T, omega, wave, tilt)
 
     draws = c + rng.normal(size=(200_000, 2)) @ root.T
     tilts = np.ones(len(draws)) if tilt is None else tilt((draws**2).sum(axis=1))
@@ -188,8 +189,8 @@ def test_the_transform_of_variances_is_that_of_their_diagonal_matrix():
     c, variances, omega = rng.normal(size=3), np.array([0.1, 0.5, 0.2]), rng.normal(size=(3, 9))
     wave, tilt = np.exp(1j * (c @ omega)), ss.Tilt(1.0)
 
-    left = _tilted(c, variances, omega, wave, tilt)
-    right = _tilted(c, np.diag(variances), omega, wave, tilt)
+    left = tilted_wave(c, variances, omega, wave, tilt)
+    right = tilted_wave(c, np.diag(variances), omega, wave, tilt)
 
     np.testing.assert_allclose(left[0], right[0], atol=1e-14)
     assert left[1] == pytest.approx(right[1])

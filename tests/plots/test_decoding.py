@@ -233,11 +233,18 @@ def test_a_residual_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
     decoding_figure(s, decoding).savefig(tmp_path / "zero.png")
 
 
-def test_the_figure_has_three_panels(tmp_path):
-    figure = decoding_figure(*cloud(3))
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("is_auto", [False, True])
+def test_the_figure_has_a_panel_for_all_there_is(d, is_auto):
+    s, given = cloud(d)
+    decoding = ss.decode(s, "auto", max_clusters=4) if is_auto else given
 
-    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
-    assert titles == ["3 centroids on 400 rows", "Weights", "Trace"]
+    figure = decoding_figure(s, decoding)
+
+    titles = {ax.get_title() for ax in figure.axes if ax.get_title()}
+    columns = {"3 centroids across 3 columns"} if d == 3 else set()
+    curve = {"3 clusters, of 1 to 4 tried"} if is_auto else set()
+    assert titles == {"3 centroids on 400 rows", "Weights", "Trace"} | columns | curve
 
 
 def test_plots_make_their_own_axes():

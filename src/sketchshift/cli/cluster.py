@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.centroids import check_suffix, cluster_facts, cluster_table, encode_clusters
+from sketchshift.cli.centroids import cluster_facts, cluster_table
 from sketchshift.cli.command import command
 from sketchshift.cli.decoder_options import (
     CLUSTERS,
@@ -21,15 +17,21 @@ from sketchshift.cli.decoder_options import (
     decoder_options,
     domain_of,
 )
-from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
-from sketchshift.cli.files import check_output
+from sketchshift.cli.facts import (
+    between_commas,
+    column_names,
+    counted,
+    next_step,
+    report,
+    sketch_facts,
+)
 from sketchshift.cli.inputs import Inputs, input_options
+from sketchshift.cli.spec_options import NAMES
+from sketchshift.cli.targets import Targets
 from sketchshift.decoders import Decoding, KCurve, Outcome
 from sketchshift.sketch import Sketch
 
 __all__ = ["cluster"]
-
-TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 
 
 @command
@@ -43,6 +45,12 @@ TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
+@click.option(
+    "--plot-columns",
+    type=NAMES,
+    metavar="A,B",
+    help="Two columns, by name or position, to draw them over. Default: the main axes.",
+)
 @input_options
 @decoder_options
 @click.option(
@@ -65,6 +73,7 @@ def cluster(
     n_clusters: int | Literal["auto"],
     output: str | None,
     plot: str | None,
+    plot_columns: tuple[str, ...] | None,
     progress: bool | None,
     as_json: bool,
     **flags: Any,
@@ -86,10 +95,10 @@ def cluster(
     from sketchshift.cli.progress import decoding_progress
 
     given = Inputs(ctx, inputs)
-    targets = _Targets.of(output, plot, given.files)
+    targets = Targets.of(output, plot, plot_columns, given.files)
     decode = decoder_of(ctx, n_clusters, flags)
     sketch = given.sketch(n_clusters, progress)
-    targets.check_names(sketch)
+    targets.check_columns(sketch)
     domain = domain_of(sketch, flags["lower"], flags["upper"])
     start = time.perf_counter()
     with decoding_progress("Decoding", show=progress) as advance:
@@ -114,58 +123,6 @@ def cluster(
     report(facts, lines, as_json=as_json)
     if decoding.outcome is not Outcome.COMPLETE:
         click.echo(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
-
-
-@dataclass(frozen=True)
-class _Targets:
-    """The files to write, checked before the time is spent."""
-
-    output: str | None
-    plot: str | None
-    table: Path | None
-    picture: Path | None
-
-    @classmethod
-    def of(cls, output: str | None, plot: str | None, inputs: Sequence[Path]) -> _Targets:
-        if output is not None:
-            check_suffix("-o", output, TABLES)
-        if plot is not None:
-            from sketchshift.plots.correlation import require_matplotlib
-
-            check_suffix("--plot", plot, PICTURES)
-            require_matplotlib()
-        table, picture = (
-            None if path is None else check_output(path, inputs) for path in (output, plot)
-        )
-        return cls(output, plot, table, picture)
-
-    def check_names(self, sketch: Sketch) -> None:
-        """Refuse a table with two columns of one name, which few programs can read."""
-        twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
-        if self.output is not None and twice and not self.output.lower().endswith(".json"):
-            msg = (
-                f"the data has a column {twice[0]!r}, and {self.output!r} would have two. Write a "
-                ".json file, which keeps them apart."
-            )
-            raise click.UsageError(msg)
-
-    def write(self, sketch: Sketch, decoding: Decoding) -> None:
-        from sketchshift.sketch.format import write_atomically
-
-        if self.output is not None and self.table is not None:
-            kind = check_suffix("-o", self.output, TABLES)
-            data = encode_clusters(decoding, column_names(sketch.spec), kind)
-            write_atomically(self.table, data)
-        if self.plot is not None and self.picture is not None:
-            from sketchshift.plots import decoding_figure
-
-            drawn = io.BytesIO()
-            kind = check_suffix("--plot", self.plot, PICTURES)
-            decoding_figure(sketch, decoding).savefig(drawn, format=kind, dpi=150)
-            write_atomically(self.picture, drawn.getvalue())
-
-    def lines(self) -> list[str]:
-        return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
 
 
 def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
@@ -221,11 +178,11 @@ def _next(ctx: click.Context, given: Inputs) -> str:
     return next_step(*words, *more)
 
 
-_ABOUT_OUTPUT = ("output", "plot", "progress", "as_json", "debug")
+_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "as_json", "debug")
 
 
 def _as_typed(option: click.Option, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]
-    text = ",".join(map(repr, value)) if isinstance(value, tuple) else str(value)
+    text = between_commas(value) if isinstance(value, tuple) else str(value)
     return [option.opts[0], text]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from sketchshift.cli.centroids import cluster_facts, cluster_table
 from sketchshift.cli.command import command
@@ -57,23 +58,31 @@ colours, shares = decoding.centroids, decoding.weights"""
     metavar="PATH",
     help="The sketch.",
 )
-def demo(output: str, sketch_path: str, as_json: bool) -> None:
+@click.option(
+    "--data",
+    "data_path",
+    default="demo.parquet",
+    show_default=True,
+    metavar="PATH",
+    help="The pixels, to try the other commands on.",
+)
+def demo(output: str, sketch_path: str, data_path: str, as_json: bool) -> None:
     """Sketch a real dataset and show what its few kilobytes know.
 
     Reads the 273,280 pixels of a photograph that comes with scikit-learn (red and blue)
     once into 16 kB, draws their density and finds their clusters from these alone, and shows
-    that sketches add and subtract exactly. Writes the picture and the sketch.
+    that sketches add and subtract exactly. Writes the picture, the sketch and the data.
 
     Examples
     --------
       sketchshift demo
       sketchshift demo --output pixels.png --sketch pixels.sketch
 
-    Then: `sketchshift cluster demo.sketch -k 5`, and `sketchshift sketch` with data of yours.
+    Then: `sketchshift cluster demo.sketch -k 5`, and `sketchshift cluster` with data of yours.
     """
     from sketchshift.cli.progress import reading_progress
 
-    figure_file, sketch_file = check_output(output), check_output(sketch_path)
+    files = [check_output(path) for path in (output, sketch_path, data_path)]
     with reading_progress("Compiling the kernel, on first use only"):
         X, compile_seconds = _prepare()
     with reading_progress("Sketching, decoding and drawing"):
@@ -81,13 +90,15 @@ def demo(output: str, sketch_path: str, as_json: bool) -> None:
         _check_group(X, whole)
         decoding, decode_seconds = _decode(whole)
         errors = _errors(X, decoding)
-        missing = _draw(X, whole, decoding, figure_file)
-    whole.save(sketch_file)
-    size = sketch_file.stat().st_size
+        missing = _draw(X, whole, decoding, files[0])
+    whole.save(files[1])
+    _write_pixels(files[2])
+    size = files[1].stat().st_size
     facts = {
         "command": "demo",
         "output": None if missing else output,
         "sketch": sketch_path,
+        "data": data_path,
         "data_bytes": X.nbytes,
         "times_smaller": X.nbytes / size,
         "seconds": seconds,
@@ -152,6 +163,25 @@ def _errors(X: RealArray, decoding: Decoding) -> tuple[float, float]:
     return mse(X, decoding.centroids), mse(X, lloyd(X, N_CLUSTERS))
 
 
+def _write_pixels(path: Path) -> None:
+    """All three columns, and a key: which third of the picture a pixel lies in."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sketchshift.data.real import china_pixels
+    from sketchshift.sketch.format import write_atomically
+
+    pixels = china_pixels()
+    thirds = [len(part) for part in np.array_split(pixels, 3)]
+    part = np.repeat(["top", "middle", "bottom"], thirds)
+    columns = dict(zip(("red", "green", "blue"), pixels.T, strict=True))
+    written = io.BytesIO()
+    pq.write_table(pa.table({**columns, "part": part}), written)
+    write_atomically(path, written.getvalue())
+
+
 def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | None:
     """Write the picture; the sentence that says what to install where it cannot be."""
     try:
@@ -214,11 +244,15 @@ def _ending(facts: dict[str, Any], missing: str | None) -> list[str]:
         "Subtract  sketch(whole) - sketch(top half) == sketch(bottom half): checked bit for bit.",
         picture,
         f"Wrote     {facts['sketch']}",
+        f"Wrote     {facts['data']}: the pixels, red, green and blue, and in which part they lie",
         "",
         "The same in Python:",
         "",
         *("    " + line if line else "" for line in facts["python"].splitlines()),
         "",
         next_step("cluster", facts["sketch"], "-k", str(N_CLUSTERS)),
-        "      sketchshift sketch DATA -k 10 -o day1.sketch",
+        next_step(
+            *("cluster", facts["data"], "--columns", "red,green,blue"),
+            *("-k", "auto", "-o", "centroids.csv"),
+        ),
     ]

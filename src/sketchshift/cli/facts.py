@@ -16,6 +16,7 @@ from sketchshift.sketch import Sketch
 
 __all__ = [
     "aligned",
+    "between_commas",
     "column_names",
     "counted",
     "next_step",
@@ -100,7 +101,19 @@ def counted(n: int, noun: str) -> str:
 
 def next_step(*arguments: str | Path) -> str:
     """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + shlex.join(str(argument) for argument in arguments)
+    return "Next: sketchshift " + " ".join(_quoted(str(argument)) for argument in arguments)
+
+
+def _quoted(word: str) -> str:
+    """Double quotes around a condition with single ones: easier to read than what shlex does."""
+    is_plain = "'" in word and not any(sign in word for sign in '"$`\\!')
+    return f'"{word}"' if is_plain else shlex.quote(word)
+
+
+def between_commas(values: Sequence[Any]) -> str:
+    """Names or numbers as an option takes them; a name that holds a comma in double quotes."""
+    names = (f'"{v}"' if isinstance(v, str) and "," in v else str(v) for v in values)
+    return ",".join(names)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:

@@ -10,6 +10,7 @@ import sketchshift
 from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
+from sketchshift.cli.compare import compare
 from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
@@ -19,6 +20,7 @@ from sketchshift.cli.report import report
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
+from sketchshift.cli.watch import watch
 
 __all__ = ["main"]
 
@@ -53,7 +55,7 @@ def main() -> None:
     """
 
 
-_IN_ORDER = (
+for _command in (
     demo,
     plan,
     sketch,
@@ -64,7 +66,8 @@ _IN_ORDER = (
     report,
     explore,
     assign,
+    compare,
+    watch,
     reproduce,
-)
-for _command in _IN_ORDER:
+):
     main.add_command(_command)

@@ -41,7 +41,12 @@ __all__ = ["sketch"]
     metavar="PATH",
     help="Where to write (.sketch; .parquet with --by).",
 )
-@click.option("--by", type=NAMES, metavar="NAMES", help="A sketch for each value of these columns.")
+@click.option(
+    "--by",
+    type=NAMES,
+    metavar="NAMES",
+    help="A sketch for each value of these columns; also day(time), month(time).",
+)
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
 @spec_options

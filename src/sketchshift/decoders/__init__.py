@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sketchshift.decoders.cl_ompr import ClOmpr
 from sketchshift.decoders.decoding import Decoding, KCurve, Outcome, Round, Step
+from sketchshift.decoders.shares import shares
 from sketchshift.decoders.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.turnkey import decode, decode_range
 
@@ -17,4 +18,5 @@ __all__ = [
     "Step",
     "decode",
     "decode_range",
+    "shares",
 ]

@@ -24,8 +24,9 @@ from sketchshift.decoders.decoding import KCurve
 from sketchshift.decoders.gaussians import GaussianFitter
 from sketchshift.decoders.reconstruction import Reconstruction
 from sketchshift.decoders.reduce_support import merge_nearest
+from sketchshift.decoders.tilted import tilted_wave
 from sketchshift.decoders.weighted_kmeans import lloyd_from, weighted_kmeans
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.mixtures import Mixture
@@ -142,31 +143,11 @@ class _Misfit:
         for share, c, S, size, wave in zip(shares, means, covariances, sizes, waves, strict=True):
             shapes = (S, np.full(d, size / d) if k > 1 else S)
             for j, shape in enumerate(shapes):
-                transform, mass = _tilted(c, shape, omega, wave, self.tilt)
+                transform, mass = tilted_wave(c, shape, omega, wave, self.tilt)
                 sums[j] += share * transform
                 masses[j] += share * mass
         squares = np.abs(self.zeta - sums / masses[:, None]) ** 2 @ self.weights
         return float(squares.prod()) ** 0.25, float(shares @ sizes)
-
-
-def _tilted(
-    c: FloatArray, S: FloatArray, omega: FloatArray, wave: ComplexArray, tilt: Tilt | None
-) -> tuple[ComplexArray, float]:
-    r"""Characteristic function (m,) of a Gaussian after the tilt, and its mass.
-
-    Below its cap the tilt is :math:`\frac12 + b |x|^2`, and :math:`|x|^2` under a Gaussian has
-    the transform :math:`(\mathrm{tr} \Sigma + (c + \mathrm i \Sigma \omega)^T (c + \mathrm i
-    \Sigma \omega))\, \psi(\omega)`. A Gaussian with a mean beyond the cap is just weighted.
-    """
-    spread = S @ omega if S.ndim == 2 else S[:, None] * omega
-    psi = wave * np.exp(-0.5 * np.einsum("ij,ij->j", spread, omega))
-    mass = 1.0 if tilt is None else float(tilt(c @ c))
-    if tilt is None or mass == tilt.cap:
-        return mass * psi, mass
-    b = 0.5 / tilt.radius**2
-    mass += b * float(S.trace() if S.ndim == 2 else S.sum())
-    squares = np.einsum("ij,ij->j", spread, spread)
-    return (mass - b * squares + (2j * b) * (c @ spread)) * psi, mass
 
 
 def _moments(

@@ -6,13 +6,14 @@ Takes a :class:`Problem`; hands :class:`Fitted`, which any number of clusters is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import large
 from sketchshift.decoders.base import Problem
+from sketchshift.decoders.choose_k import choose_k
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Round
 from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
@@ -47,6 +48,8 @@ class Fitted:
         The distinct rows, when they are fewer than the clusters that were fitted for.
     atoms : Reconstruction or None
         Atoms of the fits, when clusters are so many that k-means starts from these.
+    fits : tuple of GaussianFit
+        The good ones, that points are drawn from.
     """
 
     problem: Problem
@@ -55,12 +58,20 @@ class Fitted:
     seed: int
     points: Mixture | None = None
     atoms: Reconstruction | None = None
+    fits: tuple[GaussianFit, ...] = ()
 
     def decode(self, k: int) -> Decoding:
         """The clusters; all there are, when the rows have fewer distinct values than k."""
         if self.points is not None and k > self.points.n_components:
             return self.problem.decoding(self.points, Outcome.EMPTY_RESIDUAL, self.trace)
         return self.decoding(self.cells(k))
+
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """The clusters, as many as explain the sketch best."""
+        points, is_exact = self.reconstruction, self.points is not None
+        k = min(max_clusters, len(points.points))
+        curve = choose_k(self.problem, points, k, self.seed, exact=is_exact)
+        return replace(self.decode(curve.chosen), curve=curve)
 
     def cells(self, k: int) -> Cells:
         """The points cut into k cells: O(n k d) an iteration."""
@@ -103,11 +114,12 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
     points = None if is_large else _few_points(problem, lowest, k)
     if points is not None:
         weights = problem.untilted(points.means, points.weights)
-        return Fitted(problem, Reconstruction(points.means, weights), tuple(trace), seed, points)
+        exact = Reconstruction(points.means, weights)
+        return Fitted(problem, exact, tuple(trace), seed, points, fits=tuple(fits))
     n = large.n_points(k, d) if is_large else max(POINTS, POINTS_PER_CLUSTER * k)
     atoms = large.atoms_of(problem, fits, k) if is_large else None
     reconstruction = reconstruct(problem, fits, n, seed)
-    return Fitted(problem, reconstruction, tuple(trace), seed, atoms=atoms)
+    return Fitted(problem, reconstruction, tuple(trace), seed, atoms=atoms, fits=tuple(fits))
 
 
 def _few_points(problem: Problem, fit: GaussianFit, k: int) -> Mixture | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.base import MAX_CLUSTERS, Problem, one_blas_thread
-from sketchshift.decoders.choose_k import choose_k, curve_of_one_point, most_clusters
+from sketchshift.decoders.choose_k import curve_of_one_point, most_clusters
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress
 from sketchshift.decoders.fitted import fit_sketch
 from sketchshift.sketch import Sketch
@@ -89,10 +89,7 @@ def _decode_auto(
     k = most_clusters(sketch.spec, max_clusters)
     if not np.trace(problem.tilted_moments[1]) > 0.0:
         return replace(_one_point(problem, 1), curve=curve_of_one_point())
-    fitted = fit_sketch(problem, k, seed, progress)
-    points, is_exact = fitted.reconstruction, fitted.points is not None
-    curve = choose_k(problem, points, min(k, len(points.points)), seed, exact=is_exact)
-    return replace(fitted.decode(curve.chosen), curve=curve)
+    return fit_sketch(problem, k, seed, progress).decode_auto(k)
 
 
 @one_blas_thread

@@ -98,6 +98,7 @@ def _scatter(ax: Axes, figure: Figure, grid: Grid, which: int = 0) -> None:
     X = data.X[:4000]
     ax.plot(X[:, 0], X[:, 1], ",", color="black", alpha=0.6)
     ax.set(title=figure.datasets[which].label, xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
+    ax.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
 
 
 def _maps(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:

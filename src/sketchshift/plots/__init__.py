@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from sketchshift.plots.choosing_k import k_curve
 from sketchshift.plots.correlation import correlation_image, plot_correlation
-from sketchshift.plots.decoding import decoding_figure, plot_centroids, plot_trace, plot_weights
+from sketchshift.plots.decoding import plot_trace, plot_weights
+from sketchshift.plots.drift import plot_comparison, plot_watch, watch_figure
+from sketchshift.plots.figure import decoding_figure
+from sketchshift.plots.maps import plot_centroids, plot_pairs
+from sketchshift.plots.parallel import plot_parallel
+from sketchshift.plots.slices import plot_slices
 
 __all__ = [
     "correlation_image",
     "decoding_figure",
     "k_curve",
     "plot_centroids",
+    "plot_comparison",
     "plot_correlation",
+    "plot_pairs",
+    "plot_parallel",
+    "plot_slices",
     "plot_trace",
+    "plot_watch",
     "plot_weights",
+    "watch_figure",
 ]

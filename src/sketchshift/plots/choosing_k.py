@@ -9,7 +9,9 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
+from sketchshift.plots.columns import counted
 from sketchshift.plots.correlation import new_axes
+from sketchshift.plots.looks import legend_above, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,15 +67,14 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
         k[at], score[at], "o", color="black", markersize=13, markerfacecolor="none",
         markeredgewidth=2, label=f"chosen: {curve.chosen}",
     )  # fmt: skip
-    ax.set_yscale("log")
+    logarithmic(ax, [*score, *residual])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    noun = "cluster" if curve.chosen == 1 else "clusters"
     ax.set(
         xlabel="number of clusters",
         ylabel="residual norm, of the sketch's",
-        title=f"{curve.chosen} {noun}, of 1 to {len(k)} tried",
+        title=f"{counted(curve.chosen, 'cluster')}, of 1 to {len(k)} tried",
     )
-    ax.legend(fontsize=8, loc="best")
+    legend_above(ax, ax.get_legend_handles_labels()[0])
     return ax
 
 

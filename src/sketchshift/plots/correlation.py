@@ -18,22 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
+from sketchshift.plots.columns import in_units, wrapped
 from sketchshift.plots.plane import Plane, column_plane, plane_image
 from sketchshift.sketch import Sketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = [
     "LABEL",
     "correlation_image",
-    "draw_correlation",
+    "count_in_units",
     "label_axes",
     "new_axes",
-    "plain",
     "plot_correlation",
     "require_matplotlib",
 ]
@@ -48,6 +49,7 @@ def correlation_image(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
+    through: RealArray | None = None,
 ) -> tuple[FloatArray, tuple[float, float, float, float]]:
     r"""The correlation function on a grid of the plane of two columns.
 
@@ -56,7 +58,10 @@ def correlation_image(
               \bar z_j e^{\mathrm{i}\langle\omega_j, c'\rangle}
 
     with c' the point c, normalised as the rows were. With more than two columns this is a
-    cut, not a marginal: the other coordinates of c are those of the sketch's mean.
+    cut, not a marginal: the other coordinates of c are those of the sketch's mean, where there
+    may be no rows at all. With points to go ``through``, a pixel is the largest value on the
+    cuts through them: those through the centroids show every cluster. A marginal would need
+    frequencies without a part along the other columns, and a sketch has none.
 
     Parameters
     ----------
@@ -69,6 +74,8 @@ def correlation_image(
     lower, upper : pair of float or None
         Corners of the box in the units of the data; None takes the mean minus or plus three
         standard deviations, from the sketch itself.
+    through : array of shape (L, d) or None
+        Points in the units of the data, as ``decoding.centroids``; None takes the mean.
 
     Returns
     -------
@@ -79,7 +86,7 @@ def correlation_image(
 
     Notes
     -----
-    O(resolution^2 m d) time, a row of pixels at a time.
+    O(L resolution^2 m) time, a product of matrices in float32.
 
     Examples
     --------
@@ -94,7 +101,11 @@ def correlation_image(
     plane = column_plane(sketch, columns, "correlation_image")
     n = check_integer("correlation_image", "resolution", resolution, 1, 2**14)
     low, high = _box(plane, lower, upper)
-    return plane_image(sketch, plane, n, low, high)
+    points = None if through is None else np.atleast_2d(np.asarray(through, dtype=np.float64))
+    if points is not None and points.shape[1:] != (sketch.spec.n_features,):
+        must = f"points of the sketch's {sketch.spec.n_features} columns"
+        raise parameter_error("correlation_image", "through", must, through)
+    return plane_image(sketch, plane, n, low, high, points)
 
 
 def plot_correlation(
@@ -105,6 +116,7 @@ def plot_correlation(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
+    through: RealArray | None = None,
 ) -> Axes:
     """Draw the correlation function of a sketch: bright where the rows lie.
 
@@ -114,7 +126,7 @@ def plot_correlation(
         Of at least two columns and one row.
     ax : matplotlib Axes or None
         Where to draw; None makes a new figure of pyplot.
-    columns, resolution, lower, upper
+    columns, resolution, lower, upper, through
         As in :func:`correlation_image`.
 
     Returns
@@ -123,24 +135,38 @@ def plot_correlation(
         Labelled with the names of the columns, with a colour bar.
     """
     ax = new_axes(ax)
-    draw_correlation(sketch, ax, columns, resolution=resolution, lower=lower, upper=upper)
-    return ax
-
-
-def draw_correlation(
-    sketch: Sketch, ax: Axes, columns: Sequence[int | str] = (0, 1), **box: Any
-) -> None:
-    """Draw on the given axes, with labels and a colour bar."""
-    image, extent = correlation_image(sketch, columns=columns, **box)
+    image, extent = correlation_image(
+        sketch, columns=columns, resolution=resolution, lower=lower, upper=upper, through=through
+    )
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
     label_axes(ax, column_plane(sketch, columns, "correlation_image"))
     ax.set_title(f"{sketch.count:,} rows in {sketch.spec.sketch_size:,} frequencies")
     ax.figure.colorbar(shown, ax=ax, label=LABEL)
+    return ax
 
 
-def label_axes(ax: Axes, plane: Plane) -> None:
-    """Write what the coordinates of a plane are."""
-    ax.set(xlabel=plain(plane.labels[0]), ylabel=plain(plane.labels[1]))
+def label_axes(ax: Axes, plane: Plane, width: int = 40, ticks: int = 5) -> None:
+    """Write what the coordinates of a plane are, on lines of at most so many characters."""
+    ax.set(xlabel=wrapped(plane.labels[0], width), ylabel=wrapped(plane.labels[1], width))
+    for axis in (ax.xaxis, ax.yaxis):
+        count_in_units(axis, ticks)
+
+
+def count_in_units(axis: Axis, ticks: int = 5) -> None:
+    """A few numbers along an axis, each complete: no power of ten or offset in a corner."""
+    from matplotlib.ticker import Formatter, MaxNLocator
+
+    class InUnits(Formatter):
+        """Numbers as short as they can be told apart."""
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:.6g}"
+
+        def format_ticks(self, values: Sequence[float]) -> list[str]:
+            return in_units(np.asarray(values))
+
+    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(InUnits())
 
 
 def new_axes(ax: Axes | None) -> Axes:
@@ -160,11 +186,6 @@ def require_matplotlib() -> None:
     except ImportError as cause:
         msg = 'plots need matplotlib. Run: pip install "sketchshift[plot]"'
         raise MissingDependencyError(msg) from cause
-
-
-def plain(name: str) -> str:
-    """A column name in which a dollar sign does not start a formula."""
-    return name.replace("$", r"\$")
 
 
 def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,145 @@
+"""``sketchshift compare``: whether, and where, the data of two sketches differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from sketchshift.cli.centroids import CLUSTERS_SHOWN
+from sketchshift.cli.command import command
+from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
+from sketchshift.cli.facts import aligned, column_names, counted, next_step, number, report
+from sketchshift.cli.files import sketch_files
+from sketchshift.cli.tables import load_sum
+from sketchshift.drift import ClusterChange, Comparison
+from sketchshift.drift import compare as compare_sketches
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compare"]
+
+COLUMNS_SHOWN = 5
+
+
+@command
+@click.argument("first")
+@click.argument("second")
+@drift_options
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    /,
+    first: str,
+    second: str,
+    n_clusters: int | Literal["auto"],
+    false_alarm: float,
+    plot: str | None,
+    fail_on_drift: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Tell whether, and where, the data of two sketches differ.
+
+    The distance between them (MMD) is set beside the threshold that samples of one population
+    exceed at the false-alarm rate; then the clusters that grew, shrank or moved. FIRST and
+    SECOND are sketches of one plan, or tables of them, of different rows. The data is not
+    needed.
+
+    Examples
+    --------
+      sketchshift compare day1.sketch day2.sketch
+      sketchshift compare day1.sketch day2.sketch -k 3 --plot drift.png
+
+    Then: `sketchshift cluster day2.sketch -k 10`. Over many days: `sketchshift watch`.
+    """
+    files = sketch_files([first, second])
+    if len(files) != 2:
+        raise click.UsageError("give two sketches: a pattern of several files is not one.")
+    picture = Picture.of(plot, files)
+    a, b = (load_sum([file]) for file in files)
+    found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
+    facts = {
+        "command": "compare",
+        "first": first,
+        "second": second,
+        "plot": plot,
+        "rows": [a.count, b.count],
+        **distance_facts(found),
+        "clusters": [_cluster_facts(i, cluster) for i, cluster in enumerate(found.clusters)],
+    }
+    lines = [
+        *_story(found, a.count, b.count),
+        "",
+        *_table(found, column_names(a.spec)),
+        "",
+        *picture.write(lambda: _figure(found)),
+        _next(first, second, plot),
+    ]
+    report(facts, lines, as_json=as_json)
+    if fail_on_drift and found.drifted:
+        ctx.exit(1)
+
+
+def _story(found: Comparison, n_a: int, n_b: int) -> list[str]:
+    verdict = "Drift" if found.drifted else "No drift"
+    return [
+        f"{verdict} between {counted(n_a, 'row')} and {counted(n_b, 'row')}: distance "
+        f"{number(found.distance)}, threshold {number(found.threshold)}.",
+        f"Without drift a distance this large has probability {found.p_value:.2g}; the threshold "
+        f"is exceeded in {100 * found.false_alarm:g} % of cases.",
+    ]
+
+
+def _table(found: Comparison, names: Sequence[str]) -> list[str]:
+    head = ["cluster", "first", "second", "change", "error", "move", "widths", "verdict"]
+    rows = [head + list(names[:COLUMNS_SHOWN])]
+    for i, cluster in enumerate(found.clusters[:CLUSTERS_SHOWN]):
+        shares = [percent(cluster.share_a), percent(cluster.share_b)]
+        change = [f"{100 * cluster.change:+.1f} %", percent(cluster.standard_error)]
+        move = [f"{cluster.move:.3g}", f"{cluster.relative_move:.2g}"]
+        centroid = [number(value) for value in cluster.centroid[:COLUMNS_SHOWN]]
+        rows.append([str(i), *shares, *change, *move, cluster.verdict, *centroid])
+    hidden = (len(found.clusters) - CLUSTERS_SHOWN, len(names) - COLUMNS_SHOWN)
+    more = " and ".join(
+        f"{counted(n, noun)} more"
+        for n, noun in zip(hidden, ("cluster", "column"), strict=True)
+        if n > 0
+    )
+    return aligned(rows, right=True) + [f"{more}: --json shows all."] * bool(more)
+
+
+def _cluster_facts(i: int, cluster: ClusterChange) -> dict[str, Any]:
+    return {
+        "cluster": i,
+        "share_first": cluster.share_a,
+        "share_second": cluster.share_b,
+        "change": cluster.change,
+        "standard_error": cluster.standard_error,
+        "share_p_value": cluster.share_p_value,
+        "move": cluster.move,
+        "relative_move": cluster.relative_move,
+        "move_p_value": cluster.move_p_value,
+        "verdict": cluster.verdict,
+        "centroid": cluster.centroid.tolist(),
+        "centroid_first": cluster.centroid_a.tolist(),
+        "centroid_second": cluster.centroid_b.tolist(),
+    }
+
+
+def _figure(found: Comparison) -> Figure:
+    from matplotlib.figure import Figure
+
+    from sketchshift.plots import plot_comparison
+
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    plot_comparison(found, figure.subplots())
+    return figure
+
+
+def _next(first: str, second: str, plot: str | None) -> str:
+    if plot is None:
+        return next_step("compare", first, second, "--plot", "drift.png")
+    return next_step("cluster", second, "-k", "auto")

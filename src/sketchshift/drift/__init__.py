@@ -1,0 +1,9 @@
+"""Drift: whether, when and where the data behind sketches changed."""
+
+from __future__ import annotations
+
+from sketchshift.drift.clusters import ClusterChange
+from sketchshift.drift.compare import Comparison, Distance, compare
+from sketchshift.drift.watch import Moment, Watch, watch
+
+__all__ = ["ClusterChange", "Comparison", "Distance", "Moment", "Watch", "compare", "watch"]

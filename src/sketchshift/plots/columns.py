@@ -1,0 +1,149 @@
+"""Columns in pictures: which of them, under what names, in what units.
+
+Takes a sketch and what a decoder made of it; hands positions and text to the other modules of
+this room. Knows no matplotlib.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift._validation import parameter_error
+from sketchshift.decoders import Decoding
+from sketchshift.sketch import Sketch
+
+__all__ = [
+    "check_decoding",
+    "counted",
+    "in_units",
+    "names_of",
+    "plain",
+    "positions_of",
+    "separation",
+    "wrapped",
+]
+
+SHORT = 6
+"""Characters up to which a number is written without a power of ten."""
+
+
+def names_of(sketch: Sketch) -> Sequence[str]:
+    """Names of the columns, or their positions in words."""
+    return sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
+
+
+def positions_of(
+    sketch: Sketch, columns: Sequence[int | str], caller: str, counts: tuple[int, int] = (2, 2)
+) -> list[int]:
+    """Positions of different columns, given by position, or by name where the spec has names.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Whose columns they are.
+    columns : sequence of int or str
+        What was asked for.
+    caller : str
+        Named in the error.
+    counts : pair of int
+        The least and the largest number of columns.
+    """
+    d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
+    are_columns = all(isinstance(c, int | np.integer) and 0 <= c < d for c in found)
+    least, most = counts
+    if not (are_columns and least <= len(found) <= most and len(set(found)) == len(found)):
+        many = {(2, 2): "two"}.get(counts, f"{least} to {most}")
+        must = f"{many} different columns, positions from 0 to {d - 1}"
+        must += f" or names among {', '.join(map(repr, names[:8]))}" if names else ""
+        raise parameter_error(caller, "columns", must, columns)
+    return [int(c) for c in found]
+
+
+def check_decoding(sketch: Sketch, decoding: Decoding, caller: str) -> None:
+    """Refuse a decoding of another number of columns."""
+    d = sketch.spec.n_features
+    if decoding.centroids.shape[1] != d:
+        must = f"a Decoding of the sketch's {d} columns"
+        raise parameter_error(caller, "decoding", must, decoding)
+
+
+def separation(sketch: Sketch, decoding: Decoding) -> FloatArray:
+    r"""Share of each column's variance that lies between the clusters, shape (d,).
+
+    .. math:: \eta^2_a = \frac{\sum_i w_i (c_{ia} - \mu_a)^2}{\mathrm{Var}(x_a)}
+
+    The larger, the better the column tells the clusters apart; 0 where it is constant.
+    """
+    between = decoding.weights @ (decoding.centroids - sketch.mean) ** 2
+    variance = sketch.variance
+    return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 row", "2,000 rows"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def plain(name: str) -> str:
+    """A column name in which a dollar sign does not start a formula."""
+    return name.replace("$", r"\$")
+
+
+def wrapped(name: str, width: int) -> str:
+    """A column name, plain, on lines of at most so many characters; nothing is left out."""
+    parts = re.findall(rf"[^ _./-]{{1,{width - 1}}}[ _./-]?|[ _./-]", name)
+    lines = [""]
+    for part in parts:  # a word with the sign after it, or a piece of a long word
+        if len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return plain("\n".join(line.rstrip() for line in lines))
+
+
+def in_units(values: FloatArray) -> list[str]:
+    """Numbers as short text, all alike, with the digits that tell them apart.
+
+    Examples
+    --------
+    >>> in_units(np.array([0.0, 2.5, 5.0]))
+    ['0', '2.5', '5.0']
+    >>> in_units(np.array([-2e9, 0.0, 2e9]))
+    ['-2e9', '0', '2e9']
+    """
+    if len(np.unique(values)) < 2:
+        return [f"{v:.4g}" for v in values]
+    step = float(np.diff(np.unique(values)).min())
+    sizes = np.abs(values[values != 0])
+    powers = {_power(size) for size in (sizes.min(), sizes.max())}
+    fixed, *others = (_written(values, step, power) for power in (0, *sorted(powers)))
+    shortest = min(others, key=_longest)
+    return fixed if _longest(fixed) <= max(SHORT, _longest(shortest)) else shortest
+
+
+def _written(values: FloatArray, step: float, power: int) -> list[str]:
+    digits, exponent = _decimals(step / 10.0**power), f"e{power}" if power else ""
+    return [f"{v / 10.0**power:.{digits}f}{exponent}" if v else "0" for v in values]
+
+
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(len, texts))
+
+
+def _power(size: float) -> int:
+    """The power of ten of its first digit, also where rounding left it just below one."""
+    return math.floor(math.log10(size) + 1e-9)
+
+
+def _decimals(step: float) -> int:
+    """Digits after the point that show multiples of a step of at most three digits."""
+    first = max(-_power(step), 0)
+    enough = (
+        n for n in range(first, first + 2) if math.isclose(step, round(step, n), rel_tol=1e-6)
+    )
+    return next(enough, first + 2)

@@ -1,0 +1,174 @@
+"""Drift in pictures: the clusters of two sketches side by side, and distances over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchshift._validation import parameter_error
+from sketchshift.drift import Comparison, Distance, Watch
+from sketchshift.plots.columns import plain
+from sketchshift.plots.correlation import new_axes, require_matplotlib
+from sketchshift.plots.looks import fill_look, legend_above, line_look
+from sketchshift.plots.slices import name_slices, plot_slices
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_comparison", "plot_watch", "watch_figure"]
+
+SHOWN = 20
+"""Clusters with bars of their own, the heaviest."""
+
+FEW = 8
+"""Clusters up to which what became of them is written out; beyond, as signs."""
+
+SIGNS = {"same": "", "grew": "+", "shrank": "-", "moved": "~"}
+
+LINES = (("before", "from the slice before"), ("earlier", "from all earlier slices"))
+
+
+def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the shares of the clusters in two sketches side by side.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With clusters.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure of pyplot.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        With error bars of two standard errors of the change on the second of each pair, and
+        above it what became of the cluster: in words, or beyond eight clusters "+" grew,
+        "-" shrank, "~" moved. Of more than 20 clusters the heaviest.
+    """
+    if not comparison.clusters:
+        must = "a Comparison with clusters, not of n_clusters=None"
+        raise parameter_error("plot_comparison", "comparison", must, comparison)
+    ax = new_axes(ax)
+    shown = comparison.clusters[:SHOWN]
+    places = np.arange(len(shown))
+    before, after = (
+        100.0 * np.array([getattr(cluster, name) for cluster in shown])
+        for name in ("share_a", "share_b")
+    )
+    errors = 200.0 * np.array([cluster.standard_error for cluster in shown])
+    bars = [
+        ax.bar(places - 0.2, before, 0.38, label="first sketch", **fill_look(0)),
+        ax.bar(places + 0.2, after, 0.38, label="second sketch", **fill_look(1)),
+    ]
+    low = np.minimum(errors, after)
+    ax.errorbar(places + 0.2, after, [low, errors], fmt="none", ecolor="black", capsize=3)
+    for place, top, cluster in zip(places, after + errors, shown, strict=True):
+        words = cluster.verdict.split(" and ")
+        text = "\n".join(words) if len(shown) <= FEW else " ".join(SIGNS[w] for w in words)
+        is_same = cluster.verdict == "same"
+        ax.annotate(
+            "" if is_same else text, (place + 0.2, top), xytext=(0, 3), va="bottom", ha="center",
+            textcoords="offset points", fontsize=9, fontweight="bold",
+        )  # fmt: skip
+    ax.set_xticks(places)
+    rest = len(comparison.clusters) - len(shown)
+    ax.set(
+        xlabel="cluster" + (f", the {SHOWN} heaviest of {SHOWN + rest:,}" if rest else ""),
+        ylabel="share of the rows (%)",
+        title=_summary(comparison),
+    )
+    ax.margins(y=0.14)
+    ax.set_ylim(bottom=0.0)
+    legend_above(ax, bars)
+    return ax
+
+
+def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
+    """Draw the distances of the slices from those before them, with thresholds and alarms.
+
+    Parameters
+    ----------
+    watch : Watch
+        Of at least one slice.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure of pyplot.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        Two lines, a threshold for each, and a ring around every distance beyond its own.
+    """
+    ax = new_axes(ax)
+    handles: list[Any] = []
+    for i, (which, label) in enumerate(LINES):
+        tests = [getattr(moment, which) for moment in watch.moments]
+        handles += _draw_tests(ax, tests, label, i)
+    ax.set(xlim=(-0.6, len(watch) - 0.4), ylim=(0.0, None))
+    name_slices(ax, [str(moment.key) for moment in watch.moments])
+    n = len(watch.alarms)
+    ax.set(
+        xlabel=plain(watch.table.by[0]),
+        ylabel="distance (MMD)",
+        title=f"{n:,} of {len(watch):,} slices differ from what was before",
+    )
+    legend_above(ax, handles)
+    return ax
+
+
+def watch_figure(watch: Watch) -> Figure:
+    """Two panels: distances over time, and below them the shares of the clusters.
+
+    Parameters
+    ----------
+    watch : Watch
+        Of at least one slice.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+        Of the first panel alone where there are no clusters. Needs no display: it is not one of
+        pyplot.
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    n_panels = 1 if watch.decoding is None else 2
+    figure = Figure(figsize=(10, 4.2 * n_panels), layout="constrained")
+    axes = figure.subplots(n_panels, 1, squeeze=False)[:, 0]
+    plot_watch(watch, axes[0])
+    if watch.decoding is not None:
+        plot_slices(watch.table, watch.decoding, axes[1], reference=watch.table.merge())
+    return figure
+
+
+def _draw_tests(ax: Axes, tests: Sequence[Distance | None], label: str, i: int) -> list[Any]:
+    """A line of distances, its threshold as steps, and rings; handles of the first two."""
+    distances, limits = (
+        np.array([np.nan if test is None else getattr(test, name) for test in tests])
+        for name in ("distance", "threshold")
+    )
+    at = np.arange(len(tests))
+    look = line_look(i)
+    dense = len(tests) > 60
+    handles = ax.plot(
+        at, distances, markersize=2.5 if dense else 5, linewidth=1.2, label=label, **look
+    )
+    limit = {"color": look["color"], "linewidth": 1.0, "alpha": 0.8, "linestyle": (":", "-.")[i]}
+    handles += ax.plot(at, limits, drawstyle="steps-mid", label="its threshold", **limit)
+    beyond = distances > limits
+    ax.plot(
+        at[beyond], distances[beyond], "o", markersize=12, markerfacecolor="none",
+        markeredgecolor=look["color"], markeredgewidth=1.6,
+    )  # fmt: skip
+    return handles
+
+
+def _summary(comparison: Comparison) -> str:
+    verdict = "Drift" if comparison.drifted else "No drift"
+    return (
+        f"{verdict}: distance {comparison.distance:.3g}, threshold {comparison.threshold:.3g} "
+        f"({100 * comparison.false_alarm:g} % false alarms)"
+    )

@@ -1,0 +1,229 @@
+"""Centroids on the correlation function: over a plane, over pairs of columns, on a line.
+
+Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not
+needed. In more than two columns a picture of one plane through the mean may miss all rows, so
+the plane is moved through every centroid, and a pixel is the largest value found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchshift._typing import FloatArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.decoders import Decoding
+from sketchshift.objective import CorrelationFunction
+from sketchshift.plots.centroids import mark_centroids, mark_spreads
+from sketchshift.plots.columns import (
+    check_decoding,
+    counted,
+    names_of,
+    positions_of,
+    separation,
+    wrapped,
+)
+from sketchshift.plots.correlation import (
+    LABEL,
+    count_in_units,
+    label_axes,
+    new_axes,
+    require_matplotlib,
+)
+from sketchshift.plots.plane import Extent, Plane, column_plane, main_plane, plane_image
+from sketchshift.sketch import Sketch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+__all__ = ["plot_centroids", "plot_pairs"]
+
+SECTIONS = 64
+"""Centroids that the plane is moved through, the heaviest ones."""
+
+PAIRED = 5
+"""Columns of a matrix of pairs where none are named."""
+
+
+def plot_centroids(
+    sketch: Sketch,
+    decoding: Decoding,
+    ax: Axes | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw the correlation function of a sketch with the centroids on it.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of any number of columns; of one column, the function is a curve.
+    decoding : Decoding
+        What a decoder made of it.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure of pyplot.
+    columns : pair of int or str, or None
+        The plane to show. None takes the two columns there are, or, of more, the plane of the
+        two main axes. Of more than two columns, a pixel is the largest value on the planes
+        through the centroids, at most the 64 heaviest, and centroids are projected.
+    resolution : int
+        Pixels each way.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        With marks of an area proportional to the weight, numbered as the rows of
+        ``decoding.centroids``, and an ellipse of one standard deviation around each where the
+        decoding has covariances.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> from matplotlib.figure import Figure
+    >>> from sketchshift.plots import plot_centroids
+    >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0]], 50, axis=0)
+    >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0))
+    >>> decoding = ss.SketchAndShift(n_initializations=10)(s, 2)
+    >>> plot_centroids(s, decoding, Figure().subplots()).get_xlabel()
+    'column 0'
+    """
+    d = sketch.spec.n_features
+    n = check_integer("plot_centroids", "resolution", resolution, 1, 2**14)
+    check_decoding(sketch, decoding, "plot_centroids")
+    ax = new_axes(ax)
+    if d == 1 and columns is None:
+        _draw_curve(sketch, decoding, ax, n)
+    else:
+        plane = _plane(sketch, columns)
+        image, extent = _image(sketch, decoding, plane, n)
+        shown = ax.imshow(image, extent=extent, **_scale(sketch, decoding, [image]))
+        _mark(decoding, ax, plane)
+        label_axes(ax, plane)
+        ax.figure.colorbar(shown, ax=ax, label=_label(sketch))
+    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {counted(sketch.count, 'row')}")
+    return ax
+
+
+def plot_pairs(
+    sketch: Sketch,
+    decoding: Decoding,
+    figure: Figure | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    resolution: int = 80,
+) -> NDArray[Any]:
+    """Draw :func:`plot_centroids` for every pair of a few columns, with one scale of colours.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least two columns.
+    decoding : Decoding
+        What a decoder made of it.
+    figure : matplotlib Figure, SubFigure or None
+        Where to draw; None makes a new figure of pyplot.
+    columns : sequence of int or str, or None
+        Two to eight columns. None takes the five that tell the clusters apart best: those with
+        the largest share of their variance between the clusters.
+    resolution : int
+        Pixels each way, of each panel.
+
+    Returns
+    -------
+    axes : array of Axes of shape (p - 1, p - 1)
+        Of p columns; ``axes[i, j]`` has column j across and column i + 1 upwards. Those above
+        the diagonal are empty.
+    """
+    d, n = sketch.spec.n_features, check_integer("plot_pairs", "resolution", resolution, 1, 2**12)
+    check_decoding(sketch, decoding, "plot_pairs")
+    if d < 2:
+        raise parameter_error("plot_pairs", "sketch", "a Sketch of at least two columns", sketch)
+    if columns is None:
+        best = np.argsort(-separation(sketch, decoding), kind="stable")[:PAIRED]
+        columns = sorted(best.tolist())
+    chosen = positions_of(sketch, columns, "plot_pairs", (2, min(d, 8)))
+    side = len(chosen) - 1
+    axes = _grid(figure, side)
+    pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
+    planes = {at: column_plane(sketch, pair, "plot_pairs") for at, pair in pairs.items()}
+    images = {at: _image(sketch, decoding, plane, n) for at, plane in planes.items()}
+    scale = _scale(sketch, decoding, [image for image, _ in images.values()])
+    for at, (image, extent) in images.items():
+        shown = axes[at].imshow(image, extent=extent, **scale)
+        _mark(decoding, axes[at], planes[at], size=0.7)
+        label_axes(axes[at], planes[at], width=22, ticks=3)
+        axes[at].label_outer()
+    for above in np.argwhere(np.triu(np.ones((side, side)), 1)):
+        axes[tuple(above)].set_axis_off()
+    axes[0, 0].figure.colorbar(shown, ax=axes, label=_label(sketch), shrink=min(1.0, 1.5 / side))
+    return axes
+
+
+def _plane(sketch: Sketch, columns: Sequence[int | str] | None) -> Plane:
+    if columns is None and sketch.spec.n_features > 2:
+        return main_plane(sketch)
+    return column_plane(sketch, (0, 1) if columns is None else columns, "plot_centroids")
+
+
+def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
+    require_matplotlib()
+    if figure is None:
+        from matplotlib import pyplot
+
+        size = 2.4 * side + 1.6
+        figure = pyplot.figure(figsize=(size + 1.0, size), layout="constrained")
+    return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
+
+
+def _image(sketch: Sketch, decoding: Decoding, plane: Plane, n: int) -> tuple[FloatArray, Extent]:
+    lower, upper = plane.box_around(decoding.centroids)
+    through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
+    return plane_image(sketch, plane, n, lower, upper, through)
+
+
+def _scale(sketch: Sketch, decoding: Decoding, images: Sequence[FloatArray]) -> dict[str, Any]:
+    """One scale for all: noise is not bright even on planes that pass far from all rows."""
+    at_centroids = _values(sketch, decoding.centroids).max(initial=0.0)
+    top = max(float(at_centroids), *(float(image.max()) for image in images))
+    low = max(0.0, min(float(image.min()) for image in images))
+    return {"vmin": low, "vmax": top, "cmap": "viridis", "origin": "lower", "aspect": "auto"}
+
+
+def _label(sketch: Sketch) -> str:
+    return LABEL if sketch.spec.n_features == 2 else r"largest $f_z(c)$ on planes through centroids"
+
+
+def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None:
+    places = plane.coordinates(decoding.centroids)
+    if decoding.covariances is not None:
+        mark_spreads(ax, places, plane.duals @ decoding.covariances @ plane.duals.T)
+    mark_centroids(ax, places, decoding.weights, size=size)
+
+
+def _values(sketch: Sketch, points: FloatArray) -> FloatArray:
+    normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
+    return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
+
+
+def _draw_curve(sketch: Sketch, decoding: Decoding, ax: Axes, n: int) -> None:
+    spread, mean = 3.0 * float(np.sqrt(sketch.variance[0])), float(sketch.mean[0])
+    bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
+    reach = spread if spread > 0 else 3.0 * bandwidth
+    low = min(mean - reach, decoding.centroids.min(initial=np.inf))
+    high = max(mean + reach, decoding.centroids.max(initial=-np.inf))
+    x = np.linspace(low, high, max(4 * n, 2))
+    y = _values(sketch, x[:, None])
+    ax.plot(x, y, color="#2a788e")
+    ax.fill_between(x, y, color="#2a788e", alpha=0.25, linewidth=0)
+    tops = _values(sketch, decoding.centroids)
+    ax.vlines(decoding.centroids[:, 0], 0, tops, color="black", linestyle=":")
+    ax.set(xlabel=wrapped(names_of(sketch)[0], 40), ylabel=LABEL, xlim=(low, high))
+    count_in_units(ax.xaxis)
+    ax.margins(y=0.15)
+    mark_centroids(ax, np.column_stack([decoding.centroids[:, 0], tops]), decoding.weights)

@@ -1,0 +1,71 @@
+"""``sketchshift compare``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+
+
+@pytest.fixture
+def shifted(folder):
+    """before.sketch and after.sketch, in which one of two clusters has grown."""
+    rng = np.random.default_rng(0)
+    spec = ss.SketchSpec(2, 60, 1.0, columns=("x", "y"))
+    for name, share in (("before", 0.5), ("after", 0.8)):
+        X = rng.normal(size=(500, 2)) + 7.0 * (rng.random(500) < share)[:, None]
+        ss.sketch(X, spec).save(folder / f"{name}.sketch")
+    return folder
+
+
+def test_facts_and_lines_tell_the_same(shifted, run):
+    facts = run.facts("compare before.sketch after.sketch -k 2")
+    text = run("compare before.sketch after.sketch -k 2").stdout
+
+    found = ss.compare(ss.load("before.sketch"), ss.load("after.sketch"), n_clusters=2)
+    assert facts["distance"] == found.distance
+    assert facts["threshold"] == found.threshold
+    assert facts["drifted"] is True
+    assert facts["rows"] == [500, 500]
+    assert [c["verdict"] for c in facts["clusters"]] == ["grew", "shrank"]
+    assert text.startswith(f"Drift between 500 rows and 500 rows: distance {found.distance:.6g}")
+    assert "grew" in text
+    assert "Next: sketchshift compare before.sketch after.sketch --plot drift.png" in text
+
+
+def test_no_drift_is_said_and_is_no_failure(folder, run):
+    text = run("compare day1.sketch day2.sketch --fail-on-drift").stdout
+
+    assert text.startswith("No drift between 60 rows and 60 rows")
+
+
+def test_scripts_can_ask_for_a_failing_status(shifted, run):
+    run("compare before.sketch after.sketch -k 2")
+    result = run("compare before.sketch after.sketch -k 2 --fail-on-drift", status=1)
+
+    assert result.stdout.startswith("Drift between")
+
+
+def test_a_picture_is_written(shifted, run):
+    text = run("compare before.sketch after.sketch -k 2 --plot drift.png").stdout
+
+    assert (shifted / "drift.png").read_bytes().startswith(b"\x89PNG")
+    assert "Wrote drift.png." in text
+    assert "Next: sketchshift cluster after.sketch -k auto" in text
+
+
+def test_tables_of_sketches_are_compared_as_their_sums(folder, run):
+    facts = run.facts("compare day1.sketch sketches.parquet -k 1")
+
+    assert facts["rows"] == [60, 200]
+
+
+def test_misuse_and_failures_are_one_sentence(folder, shifted, run):
+    assert "taken with different specs" in run.error("compare day1.sketch after.sketch")
+    assert "is given twice" in run.error("compare day1.sketch day1.sketch", status=2)
+    assert "give two sketches" in run.error("compare 'day*.sketch' week.sketch", status=2)
+    assert "must end with .png" in run.error(
+        "compare day1.sketch day2.sketch --plot drift.txt", status=2
+    )
+    assert "0.5" in run.error("compare day1.sketch day2.sketch --false-alarm 2", status=2)

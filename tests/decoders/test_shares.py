@@ -1,0 +1,109 @@
+"""Shares of known clusters in other sketches, against counts of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.decoders.shares import ClusterAtoms, shares
+
+CORNERS = np.array([[0.0, 0.0], [7.0, 0.0], [0.0, 7.0]])
+PLAIN = ss.SketchSpec(2, 200, 1.5, center=(2.0, 2.0))
+
+
+def rows(counts, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = np.repeat(CORNERS, counts, axis=0)
+    return X + rng.normal(size=X.shape)
+
+
+@pytest.fixture(scope="module", params=["plain", "planned"])
+def whole(request):
+    X = rows([5_000, 3_000, 2_000])
+    spec = PLAIN if request.param == "plain" else ss.plan(X, n_clusters=3)
+    return ss.sketch(X, spec)
+
+
+@pytest.fixture(scope="module")
+def decoding(whole):
+    return ss.decode(whole, n_clusters=3)
+
+
+@pytest.mark.parametrize("counts", [(500, 300, 200), (100, 0, 900), (0, 1_000, 0), (1, 2, 7)])
+def test_shares_are_those_of_the_rows(whole, decoding, counts):
+    """Clusters 7 deviations apart have no rows between them, so that counts are shares."""
+    part = ss.sketch(rows(counts, seed=1), whole.spec)
+
+    found = shares(decoding, part, reference=whole)
+
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1.0)
+    order = np.argmin(
+        ((decoding.centroids[:, None] - CORNERS) ** 2).sum(axis=2), axis=1
+    )  # the decoding's order is by weight
+    limit = 0.02 if sum(counts) > 100 else 0.2  # ten rows alone do not fill a Gaussian
+    np.testing.assert_allclose(found, np.array(counts)[order] / sum(counts), atol=limit)
+
+
+def test_the_reference_has_the_weights_of_its_decoding(whole, decoding):
+    np.testing.assert_allclose(
+        shares(decoding, whole, reference=whole), decoding.weights, atol=1e-6
+    )
+
+
+def test_the_weights_that_the_decoding_came_with_do_not_matter_without_a_reference(whole, decoding):
+    other = replace(decoding, weights=np.array([0.1, 0.1, 0.8]))
+
+    np.testing.assert_array_equal(shares(decoding, whole), shares(other, whole))
+
+
+@pytest.mark.parametrize("tilt", [None, ss.Tilt(radius=5.0)])
+def test_points_without_covariances_have_the_shares_of_their_rows(tilt):
+    """A sketch of repeated points is exactly a mixture of them: only float32 is in the way."""
+    spec = replace(PLAIN, tilt=tilt)
+    decoding = ss.Decoding(CORNERS, np.full(3, 1 / 3), None, 0.0, ss.Outcome.COMPLETE, ())
+    part = ss.sketch(np.repeat(CORNERS, [10, 60, 30], axis=0), spec)
+
+    np.testing.assert_allclose(shares(decoding, part), [0.1, 0.6, 0.3], atol=1e-4)
+
+
+def test_the_response_is_the_derivative_of_the_shares(whole, decoding):
+    """Against finite differences, in a random direction."""
+    atoms = ClusterAtoms.of(decoding, whole.spec)
+    rng = np.random.default_rng(0)
+    step = rng.normal(size=(2, len(whole.z))) @ np.eye(len(whole.z)) * 1e-4
+    dz = step[0] + 1j * step[1]
+    correlations = (dz[None] @ atoms.atoms.conj().T).real
+
+    found = atoms.response(correlations)[0]
+
+    both = atoms.shares(atoms.z + dz), atoms.shares(atoms.z - dz)
+    np.testing.assert_allclose(found, (both[0] - both[1]) / 2, atol=2e-6)
+    assert found.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_sketch_that_no_cluster_explains_has_equal_shares(whole, decoding):
+    atoms = ClusterAtoms.of(decoding, whole.spec)
+
+    np.testing.assert_allclose(atoms.shares(np.zeros_like(whole.z)), 1 / 3)
+
+
+def test_no_clusters_have_no_shares(whole):
+    none = ss.Decoding(np.zeros((0, 2)), np.zeros(0), None, 1.0, ss.Outcome.FLAT_CORRELATION, ())
+
+    assert shares(none, whole).shape == (0,)
+
+
+def test_what_cannot_be_compared_is_refused(whole, decoding):
+    other = ss.sketch(rows([5, 5, 5]), replace(whole.spec, seed=7))
+    wide = ss.sketch(np.zeros((5, 3)), ss.SketchSpec(3, 20, 1.0))
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="taken with different specs"):
+        shares(decoding, whole, reference=other)
+    with pytest.raises(ss.SpecError, match="must be a Decoding of the sketch's 3 columns"):
+        shares(decoding, wide)
+    with pytest.raises(ss.DataError, match="no shares in a sketch of 0 rows"):
+        shares(decoding, ss.Sketcher(whole.spec).sketch())

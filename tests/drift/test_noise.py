@@ -1,0 +1,50 @@
+"""The noise of a sketch, against samples drawn again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drift_rates import FeatureTable
+
+import sketchshift as ss
+from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.drift.model import Population
+
+PLAIN = ss.SketchSpec(2, 80, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["plain", "planned"])
+def test_the_mean_squared_distance_of_samples_is_the_trace_over_the_counts(blobs, kind):
+    """200 pairs of samples: their mean has a deviation of 4 % at most, and the test takes 4."""
+    spec = PLAIN if kind == "plain" else blobs.spec
+    X, rng = blobs.rows(10_000), np.random.default_rng(1)  # not the stream that made the rows
+    noise = Population.of(ss.sketch(X, spec), None, 0, "compare").noise
+    table = FeatureTable.of(X, spec)
+
+    pairs = [table.z(table.draw(n, 200, rng)) for n in (300, 500)]
+
+    squared = ((pairs[0] - pairs[1]) ** 2).sum(axis=1)
+    assert noise.mean * (1 / 300 + 1 / 500) == pytest.approx(squared.mean(), rel=0.16)
+    is_below = squared < noise.threshold(0.5, 1 / 300 + 1 / 500) ** 2
+    assert is_below.mean() == pytest.approx(0.5, abs=0.15)
+
+
+def test_without_a_tilt_the_trace_is_exact(blobs):
+    """The features have length 1: their covariance has the trace 1 - |z|^2, times n / (n - 1)."""
+    whole = blobs.sketch(50, PLAIN)
+    noise = Population.of(whole, None, 0, "compare").noise
+
+    expected = (1.0 - np.linalg.norm(whole.z) ** 2) * 50 / 49
+    assert noise.mean == pytest.approx(expected, rel=1e-6)
+
+
+def test_shares_of_clusters_far_apart_vary_as_binomial_ones(blobs):
+    """Where every row is of one cluster, a fitted share is a count: variance p (1 - p)."""
+    rng = np.random.default_rng(0)
+    X = np.array([[0.0, 0.0], [30.0, 0.0]])[rng.choice(2, 5_000, p=[0.7, 0.3])]
+    whole = ss.sketch(X + rng.normal(size=X.shape), n_clusters=2)
+    population = Population.of(whole, 2, 0, "compare")
+
+    found = population.noise.share_variances(ClusterAtoms.of(population.decoding, whole.spec))
+
+    np.testing.assert_allclose(found, 0.21, rtol=0.1)

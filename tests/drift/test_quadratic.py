@@ -1,0 +1,69 @@
+"""Weighted sums of chi-squares, against SciPy's law of one and against draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from sketchshift.drift.quadratic import quantile, tail
+
+PROBABILITIES = (0.9, 0.5, 0.1, 0.01, 1e-6, 1e-30)
+
+
+@pytest.mark.parametrize(("degrees", "tolerance"), [(1, 0.14), (2, 0.07), (5, 0.025), (200, 2e-4)])
+@pytest.mark.parametrize("p", PROBABILITIES)
+def test_equal_weights_give_the_chi_square_law_far_into_the_tail(degrees, tolerance, p):
+    """The error is relative to p: a p-value of 1e-30 has its first digit right."""
+    x = 2.5 * chi2.isf(p, degrees)
+
+    assert tail(x, np.full(degrees, 2.5)) == pytest.approx(p, rel=tolerance)
+
+
+def test_unequal_weights_agree_with_draws():
+    """A million draws: three deviations of the share are 0.0003 at p = 0.01."""
+    weights = np.array([1.0, 0.5, 0.25, 0.1, 0.1, 0.01])
+    draws = np.random.default_rng(0).chisquare(1, size=(1_000_000, 6)) @ weights
+
+    for p in (0.1, 0.01):
+        assert (draws > quantile(p, weights)).mean() == pytest.approx(p, rel=0.03)
+
+
+@given(
+    weights=st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=30),
+    p=st.floats(1e-9, 0.95),
+)
+def test_the_quantile_is_the_inverse_of_the_tail(weights, p):
+    found = quantile(p, np.array(weights))
+
+    assert tail(found, np.array(weights)) == pytest.approx(p, rel=1e-6)
+
+
+@given(
+    weights=st.lists(st.floats(0.0, 10.0), min_size=1, max_size=20),
+    x=st.floats(1e-3, 1e3),
+    factor=st.floats(1.01, 10.0),
+)
+def test_the_tail_falls_and_does_not_depend_on_the_unit(weights, x, factor):
+    weights = np.array(weights)
+
+    assert tail(factor * x, weights) <= tail(x, weights) + 1e-9
+    assert tail(4.0 * x, 4.0 * weights) == pytest.approx(tail(x, weights), rel=1e-9)
+
+
+def test_the_formula_has_no_hole_at_the_mean():
+    """There it is 0 / 0; beside it, the law is smooth."""
+    weights = np.array([1.0, 0.5, 0.2])
+    mean = weights.sum()
+    values = [tail(mean * (1 + e), weights) for e in (-1e-3, -1e-7, 0.0, 1e-7, 1e-3)]
+
+    assert np.ptp(values) < 1e-3
+    assert values == sorted(values, reverse=True)
+
+
+def test_nothing_that_varies_never_exceeds_anything():
+    assert tail(1e-9, np.zeros(3)) == 0.0
+    assert tail(0.0, np.zeros(3)) == 1.0
+    assert quantile(0.01, np.zeros(3)) == 0.0

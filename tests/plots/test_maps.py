@@ -1,0 +1,142 @@
+"""The correlation function of many columns, and matrices of pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import sketchshift as ss
+from sketchshift.plots import correlation_image, plot_centroids, plot_pairs
+
+
+def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
+    """Two clusters far apart in the first two columns, and in the others too, but less."""
+    rng = np.random.default_rng(d)
+    far = np.full(d, 3.0)
+    far[:2] = 9.0
+    labels = np.repeat([0, 1], [300, 100])
+    X = rng.normal(size=(400, d)) + labels[:, None] * far
+    centroids = np.array([X[labels == i].mean(axis=0) for i in (0, 1)])
+    covariances = np.array([np.cov(X[labels == i].T, bias=True) for i in (0, 1)])
+    options = {"sketch_size": 500, "bandwidth": float(np.sqrt(d))} | spec
+    sketch = ss.sketch(X, ss.SketchSpec(n_features=d, **options))
+    found = (centroids, np.array([0.75, 0.25]), covariances, 0.0, ss.Outcome.COMPLETE, ())
+    return sketch, ss.Decoding(*found)
+
+
+def formula(s: ss.Sketch, points: np.ndarray) -> np.ndarray:
+    x = (points - s.spec.center_vector) / s.spec.scale_vector
+    omega = 2 * np.pi * s.frequencies.turns.astype(np.float64)
+    return (np.exp(1j * (x @ omega)) @ np.conj(s.z)).real / np.sqrt(s.spec.sketch_size)
+
+
+@pytest.mark.parametrize("spec", [{}, {"scale": (1.0, 2.0, 4.0, 0.5), "center": (1.0,) * 4}])
+def test_a_pixel_is_the_largest_value_on_the_planes_through_the_points(spec):
+    s, decoding = cloud(4, **spec)
+    n, low, high = 5, np.array([-3.0, -2.0]), np.array([12.0, 11.0])
+
+    image, _ = correlation_image(
+        s, columns=(2, 0), resolution=n, lower=low, upper=high, through=decoding.centroids
+    )
+
+    steps = (np.arange(n) + 0.5) / n
+    cuts = []
+    for centroid in decoding.centroids:
+        points = np.tile(centroid, (n * n, 1))
+        points[:, 2] = np.tile(low[0] + (high[0] - low[0]) * steps, n)
+        points[:, 0] = np.repeat(low[1] + (high[1] - low[1]) * steps, n)
+        cuts.append(formula(s, points))
+    np.testing.assert_allclose(image.ravel(), np.max(cuts, axis=0), atol=1e-5)
+
+
+def test_more_frequencies_than_fit_at_once_are_all_summed():
+    s, _ = cloud(2, sketch_size=9_000)
+
+    image, _ = correlation_image(s, resolution=1, lower=(0, 0), upper=(2, 4))
+
+    np.testing.assert_allclose(image, formula(s, np.array([[1.0, 2.0]]))[0], atol=1e-5)
+
+
+def test_points_of_other_columns_are_refused():
+    s, _ = cloud(3)
+
+    with pytest.raises(
+        ss.SpecError, match=r"'through' .* must be points of the sketch's 3 columns"
+    ):
+        correlation_image(s, through=np.zeros((2, 4)))
+
+
+def test_in_ten_columns_every_cluster_is_bright_where_its_mark_is():
+    """Through the mean alone there is nothing: it lies far from both clusters."""
+    s, decoding = cloud(10)
+    ax = plot_centroids(s, decoding, Figure().subplots(), columns=(0, 1), resolution=60)
+
+    image, (x0, x1, y0, y1) = ax.images[0].get_array(), ax.images[0].get_extent()
+    x, y = decoding.centroids[:, :2].T
+    at = image[((y - y0) / (y1 - y0) * 60).astype(int), ((x - x0) / (x1 - x0) * 60).astype(int)]
+    corner = image[:6, -6:].max()  # far from both clusters
+    # values at the centroids differ by less than half a pixel's move
+    np.testing.assert_allclose(at, formula(s, decoding.centroids), rtol=0.1)
+    assert at.min() > 2 * corner
+
+
+def test_ellipses_are_one_standard_deviation_of_the_clusters():
+    """Points of an ellipse have Mahalanobis distance 1 from its middle."""
+    s, decoding = cloud(5)
+    ax = plot_centroids(s, decoding, Figure().subplots(), columns=(3, 1), resolution=5)
+
+    outlines = ax.collections[0].get_segments()
+
+    for outline, c, S in zip(outlines, decoding.centroids, decoding.covariances, strict=True):
+        rests = np.asarray(outline) - c[[3, 1]]
+        inverse = np.linalg.inv(S[np.ix_([3, 1], [3, 1])])
+        np.testing.assert_allclose(np.einsum("ni,ij,nj->n", rests, inverse, rests), 1.0)
+
+
+def test_pairs_are_those_of_the_columns_that_separate_best():
+    s, decoding = cloud(7)
+    figure = Figure(layout="constrained")
+
+    axes = plot_pairs(s, decoding, figure, resolution=5)
+
+    assert axes.shape == (4, 4)
+    assert [ax.get_xlabel() for ax in axes[-1]][:2] == ["column 0", "column 1"]
+    for i, j in np.argwhere(np.tril(np.ones((4, 4)))):
+        assert len(axes[i, j].images) == 1
+    assert not axes[0, 1].images
+    scales = {ax.images[0].get_clim() for ax in axes[np.tril_indices(4)]}
+    assert len(scales) == 1
+
+
+def test_pairs_have_the_marks_of_their_columns():
+    s, decoding = cloud(4, columns=("a", "b", "c", "d"))
+
+    axes = plot_pairs(s, decoding, Figure(), columns=("d", "a", "c"), resolution=5)
+
+    assert axes.shape == (2, 2)
+    places = np.asarray(axes[1, 0].collections[-1].get_offsets())
+    np.testing.assert_array_equal(places, decoding.centroids[:, [3, 2]])
+    assert (axes[1, 0].get_xlabel(), axes[1, 0].get_ylabel()) == ("d", "c")
+    assert axes[0, 0].get_ylabel() == "a"
+
+
+def test_pairs_need_two_columns():
+    s, _ = cloud(2)
+    one = ss.sketch(np.zeros((3, 1)), ss.SketchSpec(1, 10, 1.0))
+    found = ss.Decoding(np.zeros((1, 1)), np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
+
+    with pytest.raises(ss.SpecError, match="must be a Sketch of at least two columns"):
+        plot_pairs(one, found, Figure())
+    with pytest.raises(ss.SpecError, match="of plot_pairs must be two different columns"):
+        plot_pairs(s, cloud(2)[1], Figure(), columns=(0, 0))
+
+
+def test_pairs_make_their_own_figure():
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    axes = plot_pairs(*cloud(3), resolution=5)
+
+    assert axes.shape == (2, 2)
+    pyplot.close(axes[0, 0].figure)
