@@ -24,7 +24,7 @@ MODULES = [
 CLASSES = [getattr(ss, name) for name in ss.__all__ if inspect.isclass(getattr(ss, name))]
 FUNCTIONS = [getattr(ss, name) for name in ss.__all__ if inspect.isfunction(getattr(ss, name))]
 RESULTS = {ss.Decoding, ss.KCurve, ss.Round, ss.Step}  # made by the library, never by hand
-RESULTS |= {ss.ClusterChange, ss.Comparison, ss.Distance, ss.Moment, ss.Watch}
+RESULTS |= {ss.ClusterChange, ss.Comparison, ss.Distance, ss.Moment, ss.SketchTable, ss.Watch}
 NOUNS = [c for c in CLASSES if not issubclass(c, Exception | Enum) and c is not ss.Sketch]
 
 

@@ -62,14 +62,14 @@ def sketch_by(
         Columns of the key, of any type (texts, numbers, dates), or times cut down to a unit:
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
         each row, where the data lies in memory. Missing keys make a slice of their own.
-    spec, n_clusters, sketch_size, seed, standardize
+    spec, n_clusters, sketch_size, seed, standardize, columns, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
-    columns, sample_weight, n_threads, on_invalid, kernel, progress
-        As in :func:`sketchshift.sketch`.
     max_slices : int, default=10_000
         More values than that are an error: a key such as a time to the second would fill the
         memory with sketches of a few rows.
+    n_threads, on_invalid, kernel, progress
+        As in :func:`sketchshift.sketch`.
 
     Returns
     -------
