@@ -86,6 +86,7 @@ function changes(clusters) {
 function startLive() {
   const { choices, max_clusters: most, n_clusters: first } = state.live;
   byId("controls").hidden = false;
+  byId("status").hidden = false;
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   options(byId("slice"), choices);
   byId("slice").parentElement.hidden = choices.length < 2;

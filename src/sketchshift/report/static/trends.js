@@ -25,7 +25,7 @@ function drawTrends(state) {
     shapes.push(group);
   });
   shapes.push(...areaNames(areas, right, y, top, bottom), ...sliceNames(trend.names, x, step, bottom, width));
-  picture(place, bottom + 46, `Shares of the clusters in ${counted(n, "slice")} by ${trend.column}`, ...shapes);
+  picture(place, bottom + 30, `Shares of the clusters in ${counted(n, "slice")} by ${trend.column}`, ...shapes);
   const more = trend.left_out ? ` ${counted(trend.left_out, "more slice")} left out.` : "";
   byId("trends-note").textContent = `Shares of the rows of each slice, of the clusters above, which stay where they are.${more}`;
 }
