@@ -21,6 +21,8 @@ COMMANDS = [
     "subtract",
     "inspect",
     "cluster",
+    "report",
+    "explore",
     "assign",
     "compare",
     "watch",

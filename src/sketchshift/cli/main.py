@@ -12,9 +12,11 @@ from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.compare import compare
 from sketchshift.cli.demo import demo
+from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
+from sketchshift.cli.report import report
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
@@ -61,6 +63,8 @@ for _command in (
     subtract,
     inspect,
     cluster,
+    report,
+    explore,
     assign,
     compare,
     watch,
