@@ -77,7 +77,7 @@ def _ways(ax: Axes, f: CorrelationFunction, sigma: float, title: str) -> None:
             ax.plot(way[:, i, 0], way[:, i, 1], line, marker=mark, ms=4, color="black", label=once)
     ax.plot(*starts.T, "o", ms=12, mfc="none", mec="black", label="starts")
     ax.set(title=f"10 steps; {title}", xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="upper left")
 
 
 def _residual(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
@@ -101,6 +101,7 @@ def _residual(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -
 
 
 def _show(ax: Axes, values: FloatArray, **options: Any) -> Any:
+    ax.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
     return ax.imshow(values, origin="lower", extent=EXTENT, cmap="viridis", **options)
 
 
