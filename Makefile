@@ -56,7 +56,7 @@ $(VENV)/browser.done: $(VENV)/dev.done
 
 test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest tests/report/browser -m browser
 
 test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
 	$(BIN)/python -m pytest -m slow
