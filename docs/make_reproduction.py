@@ -51,7 +51,12 @@ def _summary(figures: list[dict[str, Any]], on: str, machine: str) -> list[str]:
     counts: dict[str, int] = {}
     for claim in claims:
         counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
-    tally = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    words = {
+        "holds": "hold",
+        "holds partly": "hold partly",
+        "does not hold here": "do not hold here",
+    }
+    tally = ", ".join(f"{counts.get(verdict, 0)} {plural}" for verdict, plural in words.items())
     commits = sorted({commit for facts in figures for commit in facts["commits"]})
     return [
         "## The verdicts",
