@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sketchshift import privacy
 from sketchshift.decoders import (
     ClOmpr,
     Decoding,
@@ -25,13 +26,15 @@ from sketchshift.errors import (
     InvalidRowsError,
     MissingDependencyError,
     PlanWarning,
+    PrivacyError,
+    PrivacyWarning,
     RemovalError,
     ScaleHint,
     SketchFormatError,
     SketchshiftError,
     SpecError,
 )
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import Origin, SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, bandwidth, load, plan, sketch
@@ -52,8 +55,11 @@ __all__ = [
     "InvalidRowsError",
     "KCurve",
     "MissingDependencyError",
+    "Origin",
     "Outcome",
     "PlanWarning",
+    "PrivacyError",
+    "PrivacyWarning",
     "RemovalError",
     "Round",
     "ScaleHint",
@@ -75,6 +81,7 @@ __all__ = [
     "match_centroids",
     "mse",
     "plan",
+    "privacy",
     "rse",
     "sketch",
 ]

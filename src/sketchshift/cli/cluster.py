@@ -150,7 +150,7 @@ class _Targets:
             raise click.UsageError(msg)
 
     def write(self, sketch: Sketch, decoding: Decoding) -> None:
-        from sketchshift.sketch.format import write_atomically
+        from sketchshift.sketch.container import write_atomically
 
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)

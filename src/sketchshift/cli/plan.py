@@ -111,7 +111,7 @@ def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
 
 
 def _write(spec: SketchSpec, target: Path) -> None:
-    from sketchshift.sketch.format import write_atomically
+    from sketchshift.sketch.container import write_atomically
 
     write_atomically(target, spec.to_json().encode() + b"\n")
 

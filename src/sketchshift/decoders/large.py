@@ -70,7 +70,7 @@ def search_large(fitter: GaussianFitter, k: int, seed: int, report: Report) -> l
         Those with a loss within 4 times the least; the loss is the misfit, averaged over the
         last blocks. O(k d) a step, 3000 steps in all.
     """
-    covariance, n_atoms = fitter.problem.tilted_moments[1], ATOMS * k
+    covariance, n_atoms = fitter.problem.outline[1], ATOMS * k
     d = len(covariance)
     apart = k ** (-1.0 / d)  # distance between clusters, as a share of the deviation of all
     length = apart * math.sqrt(float(np.trace(covariance)) / d)

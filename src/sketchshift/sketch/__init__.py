@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sketchshift.sketch.bandwidth import bandwidth
+from sketchshift.sketch.base import AnySketch
 from sketchshift.sketch.one_pass import sketch
 from sketchshift.sketch.plan import plan
 from sketchshift.sketch.sketch import Sketch, load
 from sketchshift.sketch.sketcher import Sketcher
 
-__all__ = ["Sketch", "Sketcher", "bandwidth", "load", "plan", "sketch"]
+__all__ = ["AnySketch", "Sketch", "Sketcher", "bandwidth", "load", "plan", "sketch"]

@@ -88,7 +88,7 @@ def sketch(
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
     sketcher.update(data, sample_weight=sample_weight, columns=columns, progress=progress)
     result = sketcher.sketch()
-    if result.count == 0:
+    if result.count == 0 and spec.origin is None:  # of private rows an error would tell
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
     if sample_weight is not None and result.total_weight < result.count * LEAST_WEIGHT:
