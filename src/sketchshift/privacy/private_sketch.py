@@ -147,7 +147,17 @@ class PrivateSketch(AnySketch):
                 "Sketch every part of the data with one plan, then release."
             )
             raise IncompatibleSketchesError(msg)
+        shared = self._releases() & other._releases()
+        if shared:
+            msg = (
+                f"cannot {verb} these private sketches: both hold the release {min(shared)[:8]}, "
+                "whose rows would count twice. Take every release once."
+            )
+            raise IncompatibleSketchesError(msg)
         return other
+
+    def _releases(self) -> set[str]:
+        return {charge.id for charge in self.ledger.charges if charge.purpose == "release"}
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:

@@ -14,18 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._typing import IntArray
 from sketchshift._validation import check_flag, parameter_error
 from sketchshift.errors import PrivacyError, PrivacyWarning, warn
-from sketchshift.features import SketchSpec
+from sketchshift.features import Origin
 from sketchshift.kernels import BITS
 from sketchshift.kernels.contract import G2
+from sketchshift.privacy.account import Account
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST, Budget
 from sketchshift.privacy.noisy_totals import NoisyTotals
 from sketchshift.privacy.private_sketch import PrivateSketch
 from sketchshift.sketch import Sketch
 
-__all__ = ["count_factor", "release", "rows_needed", "sensitivity"]
+__all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]
 
 COUNT_SHARE = 100  # the count has one part in so many of the squared sensitivity
 GOOD, POOR = 1.0, 0.3  # rows, in m kappa, for errors of about 1.1 and 1.5 times those of k-means
@@ -49,6 +51,19 @@ def sensitivity(sketch_size: int) -> int:
     return math.isqrt(square - 1) + 1
 
 
+def release_vector(sketch: Sketch) -> IntArray:
+    """All that is released of a raw sketch, before the noise: int64 of shape (2 m + 1,)."""
+    m = sketch.spec.sketch_size
+    count = sketch.count * count_factor(m)
+    if count >= LARGEST:
+        msg = (
+            f"{sketch.count} rows are too many for one release at m={m}: its integers would reach "
+            "2**62. Release parts of the data, and merge these with disjoint=True."
+        )
+        raise PrivacyError(msg)
+    return np.append(sketch._totals.waves.ravel(), count)
+
+
 def rows_needed(sketch_size: int, scale: float) -> float:
     """Rows from which clusters are within some 10 % of those without noise: m kappa.
 
@@ -64,6 +79,7 @@ def release(
     adjacency: str = "add_remove",
     rows_per_person: int = 1,
     *,
+    account: Account | None = None,
     force: bool = False,
 ) -> PrivateSketch:
     """Release a sketch with differential privacy: its z and its number of rows, with noise.
@@ -85,6 +101,8 @@ def release(
         the noise, and keeps no secret of the number of rows.
     rows_per_person : int, default=1
         How many rows a person has at most; the noise grows in proportion.
+    account : Account or None
+        A budget that this release is charged to, or refused by before anything is told.
     force : bool, default=False
         Release although the rows are so few that clusters will be mostly noise.
 
@@ -104,27 +122,22 @@ def release(
     """
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("release")
     check_flag("release", "force", force)
-    spec = _publishable(sketch)
-    _check_promises(spec, budget)
-    factor = count_factor(spec.sketch_size)
-    waves, count = sketch._totals.waves, sketch.count * factor
-    if count >= LARGEST:
-        msg = (
-            f"{sketch.count} rows are too many for one release at m={spec.sketch_size}: its "
-            "integers would reach 2**62. Release parts of the data, and merge these as disjoint."
-        )
-        raise PrivacyError(msg)
-    vector = np.append(waves.ravel(), count)
-    noisy, charge = budget.spend(vector, sensitivity(spec.sketch_size), "release")
-    ledger = Ledger.of((*spec.origin.charges, charge) if spec.origin is not None else (charge,))
-    totals = NoisyTotals(noisy[:-1].reshape(2, -1), int(noisy[-1]), factor, charge.scale)
+    origin, spec = _origin_of(sketch), sketch.spec
+    _check_promises(origin, budget)
+    size = sensitivity(spec.sketch_size)
+    noisy, charge = budget.spend(release_vector(sketch), size, "release")
+    ledger = Ledger.of((*origin.charges, charge))
+    if account is not None:
+        account.add(ledger.charges)
+    waves, scaled_count = noisy[:-1].reshape(2, -1), int(noisy[-1])
+    totals = NoisyTotals(waves, scaled_count, count_factor(spec.sketch_size), charge.scale)
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     _check_rows(released, force=force)
     return released
 
 
-def _publishable(sketch: Any) -> SketchSpec:
-    """The spec of a raw sketch, if it may be published."""
+def _origin_of(sketch: Any) -> Origin:
+    """Where the spec of a raw sketch comes from, if it may be published."""
     if isinstance(sketch, PrivateSketch):
         msg = (
             "this sketch is a release already, and all that is made of it is free. To spend more, "
@@ -148,12 +161,12 @@ def _publishable(sketch: Any) -> SketchSpec:
             "spec of ss.privacy.plan (private), plan_declared or plan_public."
         )
         raise PrivacyError(msg)
-    return spec
+    return spec.origin
 
 
-def _check_promises(spec: SketchSpec, budget: Budget) -> None:
+def _check_promises(origin: Origin, budget: Budget) -> None:
     """Refuse to add a charge to those of a plan that promised something else."""
-    for charge in spec.origin.charges if spec.origin is not None else ():
+    for charge in origin.charges:
         planned = (charge.adjacency, charge.rows_per_person)
         if planned != (budget.adjacency, budget.rows_per_person):
             msg = (
