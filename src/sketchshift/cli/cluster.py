@@ -21,11 +21,18 @@ from sketchshift.cli.decoder_options import (
     decoder_options,
     domain_of,
 )
-from sketchshift.cli.facts import column_names, counted, next_step, report, sketch_facts
+from sketchshift.cli.facts import (
+    column_names,
+    counted,
+    next_step,
+    report,
+    rows_in_words,
+    sketch_facts,
+)
 from sketchshift.cli.files import check_output
 from sketchshift.cli.inputs import Inputs, input_options
 from sketchshift.decoders import Decoding, KCurve, Outcome
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["cluster"]
 
@@ -139,7 +146,7 @@ class _Targets:
         )
         return cls(output, plot, table, picture)
 
-    def check_names(self, sketch: Sketch) -> None:
+    def check_names(self, sketch: AnySketch) -> None:
         """Refuse a table with two columns of one name, which few programs can read."""
         twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
         if self.output is not None and twice and not self.output.lower().endswith(".json"):
@@ -149,7 +156,7 @@ class _Targets:
             )
             raise click.UsageError(msg)
 
-    def write(self, sketch: Sketch, decoding: Decoding) -> None:
+    def write(self, sketch: AnySketch, decoding: Decoding) -> None:
         from sketchshift.sketch.container import write_atomically
 
         if self.output is not None and self.table is not None:
@@ -168,8 +175,8 @@ class _Targets:
         return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
 
 
-def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
-    rows, columns = counted(sketch.count, "row"), counted(sketch.spec.n_features, "column")
+def _story(sketch: AnySketch, decoding: Decoding, seconds: float) -> list[str]:
+    rows, columns = rows_in_words(sketch), counted(sketch.spec.n_features, "column")
     return [
         f"{_found(decoding)} in {rows} x {columns}, decoded from {sketch.nbytes:,} bytes in "
         f"{seconds:.2f} s.",

@@ -14,9 +14,12 @@ import click
 
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.privacy import PrivateSketch
+from sketchshift.privacy import load as load_private
 from sketchshift.sketch import Sketch, load
+from sketchshift.sketch.format import PRIVATE_MAGIC
 
-__all__ = ["check_output", "data_files", "load_sum", "read_spec", "sketch_files"]
+__all__ = ["check_output", "data_files", "load_any", "load_sum", "read_spec", "sketch_files"]
 
 
 def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
@@ -84,11 +87,35 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
     return files
 
 
-def load_sum(files: Sequence[Path]) -> Sketch:
-    """The sketch of all rows of the files, with one more of them in memory at a time."""
-    total = load(files[0])
+def load_any(path: Path) -> Sketch | PrivateSketch:
+    """A sketch, raw or private as its first bytes say."""
+    with path.open("rb") as file:
+        is_private = file.read(len(PRIVATE_MAGIC)) == PRIVATE_MAGIC
+    return load_private(path) if is_private else load(path)
+
+
+def load_sum(files: Sequence[Path], *, disjoint: bool = False) -> Sketch | PrivateSketch:
+    """The sketch of all rows of the files, with one more of them in memory at a time.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        All raw or all private.
+    disjoint : bool
+        Whether no person has rows in two of them; only private sketches have to know.
+
+    Returns
+    -------
+    total : Sketch or PrivateSketch
+        Of the kind of the files.
+    """
+    total = load_any(files[0])
     for file in files[1:]:
-        total = total + load(file)
+        other = load_any(file)
+        if disjoint and isinstance(total, PrivateSketch) and isinstance(other, PrivateSketch):
+            total = total.merge(other, disjoint=True)
+        else:
+            total = total + other
     return total
 
 

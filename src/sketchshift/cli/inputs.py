@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from sketchshift.cli.files import check_output, data_files, load_sum, sketch_files
 from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.turnkey_options import on_invalid_option
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Inputs", "input_options"]
 
@@ -70,7 +70,7 @@ class Inputs:
         saved = self._params["save_sketch"]
         self._target = None if saved is None else check_output(saved, self.files)
 
-    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> Sketch:
+    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
             return load_sum(self.files)
@@ -116,8 +116,8 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
 def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC
+    from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
     with file.open("rb") as opened:
-        has_magic = opened.read(len(MAGIC)) == MAGIC
+        has_magic = opened.read(len(MAGIC)) in (MAGIC, PRIVATE_MAGIC)
     return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES)

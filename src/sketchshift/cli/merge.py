@@ -14,12 +14,14 @@ __all__ = ["merge"]
 @command
 @click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
-def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
+@click.option("--disjoint", is_flag=True, help="Private sketches: no person is in two of them.")
+def merge(sketches: tuple[str, ...], output: str, disjoint: bool, as_json: bool) -> None:
     """Add sketches of parts of a dataset.
 
     The result is the sketch of all their rows together, bit for bit as if they had been
     read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob;
-    one sketch is in memory at a time.
+    one sketch is in memory at a time. Private sketches merge as well: their costs add up, or
+    with --disjoint the dearest counts.
 
     Examples
     --------
@@ -31,7 +33,7 @@ def merge(sketches: tuple[str, ...], output: str, as_json: bool) -> None:
     """
     files = sketch_files(sketches)
     target = check_output(output, files)
-    total = load_sum(files)
+    total = load_sum(files, disjoint=disjoint)
     total.save(target)
     size = target.stat().st_size
     facts = {"command": "merge", "output": output, "merged": [str(file) for file in files]}

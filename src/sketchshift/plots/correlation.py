@@ -22,7 +22,7 @@ from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
 from sketchshift.plots.plane import Plane, column_plane, plane_image
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\ra
 
 
 def correlation_image(
-    sketch: Sketch,
+    sketch: AnySketch,
     *,
     columns: Sequence[int | str] = (0, 1),
     resolution: int = 200,
@@ -98,7 +98,7 @@ def correlation_image(
 
 
 def plot_correlation(
-    sketch: Sketch,
+    sketch: AnySketch,
     ax: Axes | None = None,
     *,
     columns: Sequence[int | str] = (0, 1),
@@ -128,7 +128,7 @@ def plot_correlation(
 
 
 def draw_correlation(
-    sketch: Sketch, ax: Axes, columns: Sequence[int | str] = (0, 1), **box: Any
+    sketch: AnySketch, ax: Axes, columns: Sequence[int | str] = (0, 1), **box: Any
 ) -> None:
     """Draw on the given axes, with labels and a colour bar."""
     image, extent = correlation_image(sketch, columns=columns, **box)

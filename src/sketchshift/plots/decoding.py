@@ -17,8 +17,15 @@ from sketchshift.decoders import Decoding, Round, Step
 from sketchshift.objective import CorrelationFunction
 from sketchshift.plots.centroids import mark_centroids
 from sketchshift.plots.correlation import LABEL, label_axes, new_axes, plain, require_matplotlib
-from sketchshift.plots.plane import Plane, column_plane, main_plane, names_of, plane_image
-from sketchshift.sketch import Sketch
+from sketchshift.plots.plane import (
+    Plane,
+    column_plane,
+    main_plane,
+    moments_of,
+    names_of,
+    plane_image,
+)
+from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +38,7 @@ LABELLED = 16
 
 
 def plot_centroids(
-    sketch: Sketch,
+    sketch: AnySketch,
     decoding: Decoding,
     ax: Axes | None = None,
     *,
@@ -83,7 +90,7 @@ def plot_centroids(
         plane = column_plane(sketch, (0, 1) if columns is None else columns, "plot_centroids")
         _draw_plane(sketch, decoding, ax, plane, n)
     else:
-        _draw_plane(sketch, decoding, ax, main_plane(sketch), n)
+        _draw_plane(sketch, decoding, ax, main_plane(sketch, _moments(sketch, decoding)), n)
     ax.set_title(f"{len(decoding.weights):,} centroids on {sketch.count:,} rows")
     return ax
 
@@ -160,7 +167,7 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def decoding_figure(sketch: Sketch, decoding: Decoding) -> Figure:
+def decoding_figure(sketch: AnySketch, decoding: Decoding) -> Figure:
     """Three panels: the centroids, their weights, and the trace.
 
     Parameters
@@ -186,12 +193,24 @@ def decoding_figure(sketch: Sketch, decoding: Decoding) -> Figure:
     return figure
 
 
-def _values(sketch: Sketch, points: FloatArray) -> FloatArray:
+def _moments(sketch: AnySketch, decoding: Decoding) -> tuple[FloatArray, FloatArray] | None:
+    """Those of the clusters, for a sketch that does not tell its own."""
+    if isinstance(sketch, Sketch) or not len(decoding.weights):
+        return None
+    mean = decoding.weights @ decoding.centroids
+    rests = decoding.centroids - mean
+    covariance = (rests.T * decoding.weights) @ rests
+    if decoding.covariances is not None:
+        covariance += np.einsum("i,ijk->jk", decoding.weights, decoding.covariances)
+    return mean, covariance
+
+
+def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
     normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
     return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
 
 
-def _draw_plane(sketch: Sketch, decoding: Decoding, ax: Axes, plane: Plane, n: int) -> None:
+def _draw_plane(sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int) -> None:
     lower, upper = plane.box_around(decoding.centroids)
     image, extent = plane_image(sketch, plane, n, lower, upper)
     # a plane may pass far from all rows: what is noise must not be bright
@@ -204,8 +223,9 @@ def _draw_plane(sketch: Sketch, decoding: Decoding, ax: Axes, plane: Plane, n: i
     ax.figure.colorbar(shown, ax=ax, label=LABEL)
 
 
-def _draw_curve(sketch: Sketch, decoding: Decoding, ax: Axes, n: int) -> None:
-    spread, mean = 3.0 * float(np.sqrt(sketch.variance[0])), float(sketch.mean[0])
+def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
+    center, covariance = moments_of(sketch)
+    spread, mean = 3.0 * float(np.sqrt(covariance[0, 0])), float(center[0])
     bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
     reach = spread if spread > 0 else 3.0 * bandwidth
     low = min(mean - reach, decoding.centroids.min(initial=np.inf))

@@ -20,9 +20,9 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.objective import CorrelationFunction
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["Plane", "column_plane", "main_plane", "names_of", "plane_image"]
+__all__ = ["Plane", "column_plane", "main_plane", "moments_of", "names_of", "plane_image"]
 
 Extent = tuple[float, float, float, float]
 
@@ -68,12 +68,17 @@ class Plane:
         return shown_low, shown_high
 
 
-def names_of(sketch: Sketch) -> Sequence[str]:
+def names_of(sketch: AnySketch) -> Sequence[str]:
     """Names of the columns, or their positions in words."""
     return sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
 
 
-def column_plane(sketch: Sketch, columns: Sequence[int | str], caller: str) -> Plane:
+def moments_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of the rows; of a private sketch, those its plan expects."""
+    return (sketch.mean, sketch.covariance) if isinstance(sketch, Sketch) else sketch.outline
+
+
+def column_plane(sketch: AnySketch, columns: Sequence[int | str], caller: str) -> Plane:
     """The plane of two columns through the mean.
 
     Parameters
@@ -92,22 +97,24 @@ def column_plane(sketch: Sketch, columns: Sequence[int | str], caller: str) -> P
     """
     chosen = _positions(sketch, columns, caller)
     unit = np.eye(sketch.spec.n_features)[chosen]
-    mean, names = sketch.mean, names_of(sketch)
+    (mean, covariance), names = moments_of(sketch), names_of(sketch)
     origin, middle = mean.copy(), mean[chosen]
     origin[chosen] = 0.0
-    reach = 3.0 * np.sqrt(sketch.variance[chosen])
+    reach = 3.0 * np.sqrt(np.diagonal(covariance)[chosen])
     around = 3.0 * _bandwidth(sketch) * sketch.spec.scale_vector[chosen]
     reach = np.where(reach > 0, reach, around)  # equal rows: show the kernel around them
     return Plane(origin, unit, unit, middle, reach, (names[chosen[0]], names[chosen[1]]))
 
 
-def main_plane(sketch: Sketch) -> Plane:
+def main_plane(sketch: AnySketch, moments: tuple[FloatArray, FloatArray] | None = None) -> Plane:
     """The plane through the mean in which the rows vary most.
 
     Parameters
     ----------
     sketch : Sketch
         Of at least two columns and one row.
+    moments : pair of arrays or None
+        Mean and covariance; None takes the sketch's own.
 
     Returns
     -------
@@ -119,9 +126,10 @@ def main_plane(sketch: Sketch) -> Plane:
     """
     spec = sketch.spec
     unit = float(spec.scale_vector[0]) if np.ptp(spec.scale_vector) == 0 else 1.0
-    variances = sketch.variance * spec.per_unit**2
+    mean, covariance = moments_of(sketch) if moments is None else moments
+    variances = np.diagonal(covariance) * spec.per_unit**2
     if spec.has_full_covariance:
-        values, vectors = np.linalg.eigh(sketch.covariance * np.outer(spec.per_unit, spec.per_unit))
+        values, vectors = np.linalg.eigh(covariance * np.outer(spec.per_unit, spec.per_unit))
         values, axes = np.maximum(values[:-3:-1], 0.0), vectors.T[:-3:-1]
         labels = [f"main axis {i + 1}" for i in range(2)]
     else:
@@ -136,11 +144,11 @@ def main_plane(sketch: Sketch) -> Plane:
     reach = unit * 3.0 * np.where(values > 0, np.sqrt(values), _bandwidth(sketch))
     texts = [f"{text} ({s:.0%} of the variance)" for text, s in zip(labels, shares, strict=True)]
     directions, duals = axes * spec.scale_vector / unit, axes * spec.per_unit * unit
-    return Plane(sketch.mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
+    return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
 
 
 def plane_image(
-    sketch: Sketch, plane: Plane, resolution: int, lower: FloatArray, upper: FloatArray
+    sketch: AnySketch, plane: Plane, resolution: int, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, Extent]:
     """The correlation function on a grid of a plane.
 
@@ -177,7 +185,7 @@ def plane_image(
     return image, (float(lower[0]), float(upper[0]), float(lower[1]), float(upper[1]))
 
 
-def _positions(sketch: Sketch, columns: Sequence[int | str], caller: str) -> list[int]:
+def _positions(sketch: AnySketch, columns: Sequence[int | str], caller: str) -> list[int]:
     d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
     found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
     is_sound = len(found) == 2 and all(isinstance(c, int) and 0 <= c < d for c in found)
@@ -188,6 +196,6 @@ def _positions(sketch: Sketch, columns: Sequence[int | str], caller: str) -> lis
     return [int(c) for c in found]
 
 
-def _bandwidth(sketch: Sketch) -> float:
+def _bandwidth(sketch: AnySketch) -> float:
     bandwidth = sketch.spec.bandwidth
     return bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth
