@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ class Budget:
             scale=scale,
             adjacency=self.adjacency,
             rows_per_person=self.rows_per_person,
-            mechanism=f"discrete Gaussian, OpenDP {metadata.version('opendp')}",
+            mechanism=f"discrete Gaussian, OpenDP {_opendp_version()}",
         )
         return _draw(measurement, vector), charge
 
@@ -128,6 +128,12 @@ def _calibrated(sensitivity: float, budget: Budget, share: float) -> tuple[Any, 
         if rho <= allowed and is_within:
             return measurement, scale, rho
         scale *= 1.0 + 1e-9
+
+
+def _opendp_version() -> str:
+    from importlib import metadata  # brings the whole of `email` along
+
+    return metadata.version("opendp")
 
 
 def _opendp() -> Any:
