@@ -68,7 +68,7 @@ class Charge:
 
     @classmethod
     def from_dict(cls, content: Any) -> Charge:
-        """What a JSON object, already parsed, describes."""
+        """What ``content``, a JSON object already parsed, describes."""
         return cls(**_fields(cls, content))
 
 
@@ -104,7 +104,7 @@ class Origin:
 
     @classmethod
     def from_dict(cls, content: Any) -> Origin:
-        """What a JSON object, already parsed, describes."""
+        """What ``content``, a JSON object already parsed, describes."""
         fields = _fields(cls, content)
         if not isinstance(fields["charges"], list):
             raise parameter_error("Origin", "charges", "a list", fields["charges"])

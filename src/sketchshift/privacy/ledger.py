@@ -31,7 +31,7 @@ class Ledger:
 
     @classmethod
     def of(cls, charges: Iterable[Charge]) -> Ledger:
-        """The ledger of one part."""
+        """The ledger of one part with these ``charges``."""
         return cls((frozenset(charges),))
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Ledger:
         return Ledger(_largest(a | b for a in self.parts for b in other.parts))
 
     def beside(self, other: Ledger) -> Ledger:
-        """Both, of people who are in one of them only: the dearer one counts."""
+        """Both this and an ``other``, of people who are in one of them only: the dearer counts."""
         return Ledger(_largest((*self.parts, *other.parts)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, content: Any) -> Ledger:
-        """What :meth:`to_dict` gave; anything else is a :class:`SpecError`."""
+        """The ledger whose :meth:`to_dict` is ``content``; else a :class:`SpecError`."""
         try:
             charges = [Charge.from_dict(charge) for charge in content["charges"]]
             parts = tuple(frozenset(charges[i] for i in part) for part in content["parts"])
