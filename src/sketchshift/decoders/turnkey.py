@@ -39,7 +39,7 @@ def decode(
     Parameters
     ----------
     sketch : Sketch or PrivateSketch
-        Of at least one row.
+        Of at least one row. Fits of a private sketch stop at its noise.
     n_clusters : int or "auto"
         Number k of clusters; not more than the plan was made for gives the best quality.
         "auto" chooses it, and tells how in ``decoding.curve``.

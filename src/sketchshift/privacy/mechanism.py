@@ -119,7 +119,8 @@ def _calibrated(sensitivity: float, budget: Budget, share: float) -> tuple[Any, 
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     allowed = budget.part(share)
-    scale = sensitivity / float(np.sqrt(2.0 * allowed))
+    least = sensitivity / float(np.sqrt(2.0 * allowed))
+    scale, more = least, 1e-9  # roundings of ours and of OpenDP's differ in the last digits
     while True:
         measurement = dp.m.make_gaussian(*space, scale)
         rho = float(measurement.map(sensitivity))
@@ -127,7 +128,7 @@ def _calibrated(sensitivity: float, budget: Budget, share: float) -> tuple[Any, 
         is_within = share < 1.0 or curve.epsilon(budget.delta) <= budget.epsilon
         if rho <= allowed and is_within:
             return measurement, scale, rho
-        scale *= 1.0 + 1e-9
+        scale, more = least * (1.0 + more), 2.0 * more
 
 
 def _opendp_version() -> str:
