@@ -68,7 +68,8 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         text = path.read_text() if path.exists() else ""
-        self.lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+        whole = text[: text.rfind("\n") + 1]  # an interrupted line is left out
+        self.lines: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
         self._done = {tuple(line[field] for field in self.FIELDS) for line in self.lines}
 
     def __contains__(self, key: tuple[Any, ...]) -> bool:
