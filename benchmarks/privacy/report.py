@@ -91,12 +91,11 @@ def picture(means: pd.DataFrame, path: Path) -> None:
     for axes, n in zip(panels, sizes, strict=True):
         for method, color in COLORS.items():
             part = means[(means["n"] == n) & (means["method"] == method)].sort_values("epsilon")
-            axes.plot(part["epsilon"], part["mean"], "o-", color=color, label=method)
-            axes.fill_between(part["epsilon"], part["mean"], part["max"], color=color, alpha=0.12)
-        axes.set(xscale="log", xlabel="epsilon", title=f"{n:,} rows")
+            excess = part[["mean", "max"]] - 1.0
+            axes.plot(part["epsilon"], excess["mean"], "o-", color=color, label=method)
+            axes.fill_between(part["epsilon"], *excess.T.to_numpy(), color=color, alpha=0.12)
+        axes.set(xscale="log", yscale="log", xlabel="epsilon", title=f"{n:,} rows")
         axes.grid(True, color="0.9")
-        axes.axhline(1.0, color="black", linewidth=0.8)
-    panels[0].set_ylabel("RSE: mean of the datasets, shaded to the worst")
-    panels[0].set_ylim(0.9, 4.0)
-    panels[-1].legend(fontsize=8, frameon=False)
+    panels[0].set_ylabel("RSE - 1: mean of the datasets, shaded to the worst")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.savefig(path, dpi=130)
