@@ -14,7 +14,7 @@ from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.tables import is_table, load_sum, where_option
 from sketchshift.cli.turnkey_options import on_invalid_option
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Inputs", "input_options"]
 
@@ -79,7 +79,7 @@ class Inputs:
         saved = self._params["save_sketch"]
         self._target = None if saved is None else check_output(saved, self.files)
 
-    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> Sketch:
+    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
             return _with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
@@ -89,7 +89,7 @@ class Inputs:
         params = self._params
         most = params["max_clusters"] or AUTO
         with reading_progress("Reading", show=progress) as advance:
-            result = sketch(
+            result: AnySketch = sketch(
                 self.files,
                 n_clusters=most if n_clusters == "auto" else n_clusters,
                 sketch_size=params["sketch_size"],
@@ -106,7 +106,7 @@ class Inputs:
         return result
 
 
-def _with_enough_rows(sketch: Sketch, n_clusters: int | Literal["auto"]) -> Sketch:
+def _with_enough_rows(sketch: AnySketch, n_clusters: int | Literal["auto"]) -> AnySketch:
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
             f"there are {sketch.count} rows, too few for {n_clusters} clusters. Ask for fewer "
@@ -136,8 +136,8 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
 def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC
+    from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
     with file.open("rb") as opened:
-        has_magic = opened.read(len(MAGIC)) == MAGIC
+        has_magic = opened.read(len(MAGIC)) in (MAGIC, PRIVATE_MAGIC)
     return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES) or is_table(file)

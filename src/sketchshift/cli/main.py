@@ -15,6 +15,8 @@ from sketchshift.cli.demo import demo
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
+from sketchshift.cli.private_plan import private_plan
+from sketchshift.cli.release import release
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
@@ -56,9 +58,11 @@ def main() -> None:
 for _command in (
     demo,
     plan,
+    private_plan,
     sketch,
     merge,
     subtract,
+    release,
     inspect,
     cluster,
     assign,

@@ -19,7 +19,7 @@ from sketchshift.drift.clusters import ClusterChange, cluster_changes
 from sketchshift.drift.model import Clusters, Population
 from sketchshift.drift.noise import SamplingNoise
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["Comparison", "Distance", "check_false_alarm", "compare", "distance_between"]
 
@@ -104,8 +104,8 @@ class Comparison(Distance):
 
 @one_blas_thread
 def compare(
-    a: Sketch,
-    b: Sketch,
+    a: AnySketch,
+    b: AnySketch,
     *,
     n_clusters: Clusters = "auto",
     false_alarm: float = 0.01,

@@ -25,6 +25,7 @@ from sketchshift.decoders.reconstruction import Reconstruction
 from sketchshift.decoders.shares import ClusterAtoms
 from sketchshift.drift.quadratic import quantile, tail
 from sketchshift.kernels import select_kernel
+from sketchshift.sketch import Sketch
 
 __all__ = ["SamplingNoise"]
 
@@ -128,7 +129,8 @@ def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
         return 1.0
     if tilt is None:
         return unbiased * max(0.0, 1.0 - problem.norm**2) / trace
-    mean, covariance = problem.tilted_moments
+    assert isinstance(sketch, Sketch)  # private ones have no tilt
+    mean, covariance = problem.outline
     known = 0.5 + (float(np.trace(covariance)) + float(mean @ mean)) / (2.0 * tilt.radius**2)
     drawn = float(rows.shares @ rows.tilts**2) / float(rows.shares @ rows.tilts) ** 2
     return unbiased * known / sketch.mean_tilt / drawn

@@ -23,7 +23,7 @@ from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
 from sketchshift.plots.columns import in_units, wrapped
 from sketchshift.plots.plane import Plane, column_plane, plane_image
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\ra
 
 
 def correlation_image(
-    sketch: Sketch,
+    sketch: AnySketch,
     *,
     columns: Sequence[int | str] = (0, 1),
     resolution: int = 200,
@@ -109,7 +109,7 @@ def correlation_image(
 
 
 def plot_correlation(
-    sketch: Sketch,
+    sketch: AnySketch,
     ax: Axes | None = None,
     *,
     columns: Sequence[int | str] = (0, 1),
