@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo examples test test-slow lint bench quality privacy-bench reproduce docs clean
+.PHONY: setup demo examples test test-slow test-browser lint bench quality privacy-bench reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -45,8 +45,18 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## everything CI asks for
-	$(BIN)/python -m pytest
+test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
+	$(BIN)/python -m pytest -n 2 -m "not slow and not browser and not engines"
+	$(BIN)/python -m pytest -m engines
+
+$(VENV)/browser.done: $(VENV)/dev.done
+	@echo "Installing what drives a browser (once) ..."
+	$(PIP) -e '.[browser]'
+	@touch $@
+
+test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, Debian's
+	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
+	$(BIN)/python -m pytest -m browser
 
 test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
 	$(BIN)/python -m pytest -m slow

@@ -23,6 +23,8 @@ COMMANDS = [
     "release",
     "inspect",
     "cluster",
+    "report",
+    "explore",
     "assign",
     "compare",
     "watch",

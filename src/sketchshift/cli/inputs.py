@@ -16,9 +16,10 @@ from sketchshift.cli.turnkey_options import on_invalid_option
 from sketchshift.errors import DataError
 from sketchshift.sketch import AnySketch
 
-__all__ = ["Inputs", "input_options"]
+__all__ = ["Inputs", "input_options", "is_sketch", "with_enough_rows"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=AnySketch)
 
 AUTO = 20  # clusters that data is planned for with -k auto
 _OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
@@ -82,14 +83,14 @@ class Inputs:
     def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
-            return _with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
+            return with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.cli.progress import reading_progress
         from sketchshift.sketch import sketch
 
         params = self._params
         most = params["max_clusters"] or AUTO
         with reading_progress("Reading", show=progress) as advance:
-            result: AnySketch = sketch(
+            result = sketch(
                 self.files,
                 n_clusters=most if n_clusters == "auto" else n_clusters,
                 sketch_size=params["sketch_size"],
@@ -100,13 +101,14 @@ class Inputs:
                 on_invalid=params["on_invalid"],
                 progress=advance,
             )
-        result = _with_enough_rows(result, n_clusters)
+        result = with_enough_rows(result, n_clusters)
         if self._target is not None:
             result.save(self._target)
         return result
 
 
-def _with_enough_rows(sketch: AnySketch, n_clusters: int | Literal["auto"]) -> AnySketch:
+def with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
+    """The sketch; one of fewer rows than clusters is an error."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
             f"there are {sketch.count} rows, too few for {n_clusters} clusters. Ask for fewer "
@@ -120,7 +122,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
     folders = [path for path in paths if Path(path).expanduser().is_dir()]
     others = sketch_files([path for path in paths if path not in folders])
-    sketches = [file for file in others if _is_sketch(file)]
+    sketches = [file for file in others if is_sketch(file)]
     if folders or len(sketches) < len(others):
         if sketches:
             first = folders[0] if folders else next(f for f in others if f not in sketches)
@@ -133,7 +135,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     return False, others
 
 
-def _is_sketch(file: Path) -> bool:
+def is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
     from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC

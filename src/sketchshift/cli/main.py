@@ -12,11 +12,13 @@ from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.compare import compare
 from sketchshift.cli.demo import demo
+from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
 from sketchshift.cli.private_plan import private_plan
 from sketchshift.cli.release import release
+from sketchshift.cli.report import report
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
@@ -65,6 +67,8 @@ for _command in (
     release,
     inspect,
     cluster,
+    report,
+    explore,
     assign,
     compare,
     watch,

@@ -32,7 +32,6 @@ from sketchshift.sketch.slices import rows_of_block, slices_of
 
 __all__ = [
     "PlanRows",
-    "head",
     "merge_plan_rows",
     "merge_sketches",
     "partitions_to_sample",
@@ -40,10 +39,11 @@ __all__ = [
     "plan_spec",
     "sketch_partition",
     "sketch_partition_by",
+    "thinned",
 ]
 
-HEAD_ROWS = 100_000
-"""Rows that a plan reads of a partition, where all partitions have to be looked into."""
+THINNED_ROWS = 100_000
+"""Rows of a partition that a plan draws from, where a partition is a stream of batches."""
 
 
 def sketch_partition(
@@ -171,14 +171,16 @@ class PlanRows:
         return cls(names, PartSample(**arrays))
 
 
-def head(batches: Iterator[Any]) -> list[Any]:
-    """The first batches of a partition, until they have 100 000 rows."""
-    taken: list[Any] = []
-    n_rows = 0
-    while n_rows < HEAD_ROWS and (batch := next(batches, None)) is not None:
-        taken.append(batch)
-        n_rows += batch.num_rows
-    return taken
+def thinned(batches: Iterator[Any]) -> list[Any]:
+    """Some batches from all along a partition: 100 000 rows and a batch more, at most."""
+    kept: list[Any] = []
+    stride = 1
+    for number, batch in enumerate(batches):
+        if number % stride == 0:
+            kept.append(batch)
+        if len(kept) > 1 and sum(batch.num_rows for batch in kept) > THINNED_ROWS:
+            kept, stride = kept[::2], 2 * stride
+    return kept
 
 
 def partitions_to_sample(n_partitions: int, seed: int) -> IntArray:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sketchshift.engines.partitions import (
     PlanRows,
-    head,
     plan_rows_of_partition,
     plan_spec,
     sketch_partition,
     sketch_partition_by,
+    thinned,
 )
 from sketchshift.engines.spark_stages import (
     Batches,
@@ -55,12 +55,13 @@ def plan(
     standardize: bool = False,
     on_invalid: str = "raise",
 ) -> SketchSpec:
-    """A spec that suits a Spark frame, from the first rows of each of its partitions.
+    """A spec that suits a Spark frame, from rows all along it.
 
     Parameters
     ----------
     df : DataFrame
-        Of each partition the first 100 000 rows are read, and the reading stops.
+        Of one that reads files, at most 64 of these are read, spread over all of them; any other
+        is read once, the chosen columns only.
     n_clusters : int
         Number k of clusters, or the largest one that will be asked for.
     sketch_size, seed, columns, standardize, on_invalid
@@ -71,15 +72,16 @@ def plan(
     Returns
     -------
     spec : SketchSpec
-        Depends on the seed and on the rows read of each partition, not on their order. Each
-        of these is equally likely to be among the max(2000, 20 k) that the plan looks at.
+        Depends on the seed and on how the rows lie in partitions. Of a partition of more than
+        100 000 rows so many are taken, from all along it; each row taken is equally likely to be
+        among the max(2000, 20 k) that the plan looks at.
     """
     options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen, names = select(df, default_columns=None, **options)
+    chosen, names = select(df, default_columns=None, files_seed=seed, **options)
 
     def draw(batches: Batches) -> bytes | None:
         rows = plan_rows_of_partition(
-            head(batches),
+            thinned(batches),
             n_clusters,
             seed=seed,
             where=task_name(),

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from sketchshift.data import open_source
+from sketchshift.engines.partitions import partitions_to_sample
 from sketchshift.engines.travel import own_errors
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.sketch import Sketch
 
 try:
     from pyspark import TaskContext
-    from pyspark.errors import PySparkException
+    from pyspark.errors import AnalysisException, PySparkException
     from pyspark.sql import DataFrame, types
     from pyspark.sql import functions as sql
 except ImportError as cause:
@@ -52,11 +53,12 @@ def select(
     default_columns: Sequence[str] | None,
     sample_weight: str | None,
     by: Sequence[str] = (),
+    files_seed: int | None = None,
 ) -> tuple[DataFrame, list[str]]:
     """The columns to read, numbered, and their names.
 
     What is wrong with them is found before any partition is read. Numbered, since Spark passes
-    no names with dots or backticks to Python.
+    no names with dots or backticks to Python. With a seed, of some of the files only.
     """
     if not isinstance(df, DataFrame):
         msg = (
@@ -81,7 +83,21 @@ def select(
     weights = [] if sample_weight is None else [sample_weight]
     names = list(dict.fromkeys([*by, *checked.columns, *weights]))
     numbered = (sql.col(quoted(name)).alias(str(i)) for i, name in enumerate(names))
-    return df.select(*numbered), names
+    return (df if files_seed is None else _of_some_files(df, files_seed)).select(*numbered), names
+
+
+def _of_some_files(df: DataFrame, seed: int) -> DataFrame:
+    """At most 64 of the files that a frame reads, spread over all; any other frame as it is."""
+    files = sorted(df.inputFiles())
+    chosen = [files[i] for i in partitions_to_sample(len(files), seed).tolist()]
+    if len(chosen) == len(files):
+        return df
+    written = [*chosen, *(file.replace("file:///", "file:/", 1) for file in chosen)]  # both occur
+    try:
+        some = df.where(sql.col("_metadata.file_path").isin(written))
+        return df if some.isEmpty() else some
+    except AnalysisException:  # what is not read as it lies in the files has no such column
+        return df
 
 
 def renamed(batches: Batches, names: Sequence[str]) -> Batches:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.errors import DataError, InvalidRowsError, SpecError
+from sketchshift.errors import DataError, InvalidRowsError
 
 engine = pytest.importorskip("sketchshift.engines.ray")
 col = pytest.importorskip("ray.data.expressions").col
@@ -101,11 +101,6 @@ def test_bad_rows_are_named_as_without_ray(ray_cluster, spec):
 def test_wrong_uses_end_in_a_sentence(dataset, spec, call, message):
     with pytest.raises(DataError, match=message):
         call(dataset, spec)
-
-
-def test_a_kernel_that_is_not_there_is_named(dataset, spec):
-    with pytest.raises(SpecError, match="no kernel named 'no_such_kernel'"):
-        engine.sketch(dataset, spec, kernel="no_such_kernel")
 
 
 def test_a_plan_of_few_rows_is_that_of_one_process(ray_cluster):

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
+from sketchshift.engines.partitions import partitions_to_sample
 from sketchshift.errors import DataError, InvalidRowsError
 
 spark = pytest.importorskip("sketchshift.engines.spark")
@@ -129,16 +131,28 @@ def test_a_plan_of_few_rows_is_that_of_one_process(session):
     assert spark.plan(frame, 3, seed=5) == ss.plan(rows, 3, seed=5)
 
 
-def test_a_plan_looks_into_every_partition_and_does_not_read_to_its_end(session):
-    """Sorted data, two partitions of 400 MB: in the second half of each, reading fails."""
-    frame = session.range(0, 100_000_000, 1, 2).selectExpr(
-        "IF(id % 50000000 < 25000000, double(id), double(raise_error('too far'))) AS x"
-    )
+def test_a_plan_looks_all_along_every_partition(session):
+    """Sorted rows, thirty batches in each partition: the plan's center is their mean."""
+    frame = session.range(0, 600_000, 1, 2).selectExpr("double(id) AS x")
 
     first, again = spark.plan(frame, 3), spark.plan(frame, 3)
 
     assert first == again
-    assert first.center[0] == pytest.approx(25_050_000, rel=0.2)  # the mean of both beginnings
+    assert first.center[0] == pytest.approx(300_000, rel=0.1)  # seven sd of a mean of 2000
+
+
+def test_a_plan_reads_64_of_many_files(session, tmp_path):
+    """The others are damaged: a pass over all would fail."""
+    read = set(partitions_to_sample(80, seed=0).tolist())
+    for i in range(80):
+        path = tmp_path / f"{i:02}.parquet"
+        pq.write_table(pa.table({"x": [float(i)]}), path)
+        if i not in read:
+            path.write_bytes(bytes(path.stat().st_size))
+    frame = session.read.schema("x double").parquet(str(tmp_path))
+
+    assert spark.plan(frame, 3).columns == ("x",)
+    assert len(read) == 64
 
 
 def test_a_frame_can_be_given_to_an_estimator(frame, files):

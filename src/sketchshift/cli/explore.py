@@ -1,0 +1,103 @@
+"""``sketchshift explore``: a page on this machine that clusters again as one looks."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import click
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import counted, next_step
+from sketchshift.cli.facts import report as print_facts
+from sketchshift.cli.subjects import load_subject
+from sketchshift.decoders.base import MAX_CLUSTERS
+from sketchshift.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from sketchshift.report.serve import Address
+    from sketchshift.report.server import Explorer
+
+__all__ = ["explore"]
+
+
+@command
+@click.argument("file")
+@click.option(
+    "--max-clusters",
+    type=click.IntRange(1, MAX_CLUSTERS),
+    help="The largest k to choose from. Default: what the sketch can serve, m / (10 d).",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    show_default=True,
+    help="Port of this machine; 0 takes any that is free.",
+)
+@click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
+@click.option(
+    "--check", is_flag=True, help="Ask for one decoding, as the page would, say how it went, stop."
+)
+def explore(
+    file: str,
+    max_clusters: int | None,
+    port: int,
+    browser: bool,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Look at FILE, a sketch or a table of sketches, on a page that decodes as you move k.
+
+    The page is served to this machine alone, under an address that holds a secret of this
+    run, until Ctrl-C. It shows what `sketchshift report` does for any k and slice, compares two
+    slices, and saves centroids and reports.
+
+    Examples
+    --------
+      sketchshift explore sketches.parquet --check
+      sketchshift explore week.sketch --max-clusters 5 --check --json
+
+    Without --check the page opens and stays.
+
+    Then: `sketchshift report sketches.parquet -k 10 -o report.html`, to keep what you saw.
+    """
+    listening, Explorer = _parts()
+    explorer = Explorer(load_subject(file), max_clusters)
+    facts: dict[str, Any] = {
+        "command": "explore",
+        "input": file,
+        "rows": explorer.subject.whole.count,
+        "choices": len(explorer.subject.choices),
+        "max_clusters": explorer.fits.max_clusters,
+    }
+    with listening(explorer, port) as address:
+        if check:
+            facts["seconds"] = _ask_once(address, explorer)
+            took = f"The page was served, and {counted(explorer.first, 'cluster')} decoded in "
+            lines = [took + f"{facts['seconds']:.2f} s.", next_step("explore", file)]
+            print_facts(facts, lines, as_json=as_json)
+            return
+        lines = [f"Exploring {file} at {address.url}", "Ctrl-C stops it."]
+        print_facts(facts | {"url": address.url}, lines, as_json=as_json)
+        address.run(browser=browser)
+
+
+def _parts() -> tuple[Any, type[Explorer]]:
+    try:
+        from sketchshift.report.serve import listening
+        from sketchshift.report.server import Explorer
+    except ImportError as cause:
+        msg = 'the explorer needs Starlette and uvicorn. Run: pip install "sketchshift[explore]"'
+        raise MissingDependencyError(msg) from cause
+    return listening, Explorer
+
+
+def _ask_once(address: Address, explorer: Explorer) -> float:
+    """Seconds of one decoding, asked for over the network after the page."""
+    with address.in_background():
+        urlopen(address.url).close()
+        start = time.perf_counter()
+        urlopen(f"{address.url}decode?k={explorer.first}").close()
+        return time.perf_counter() - start

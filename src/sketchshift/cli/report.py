@@ -1,0 +1,112 @@
+"""``sketchshift report``: one HTML file that shows the clusters of a sketch or a table."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Literal
+
+import click
+
+from sketchshift.cli.centroids import check_suffix, cluster_facts
+from sketchshift.cli.command import command
+from sketchshift.cli.decoder_options import CLUSTERS
+from sketchshift.cli.facts import counted, next_step, sketch_facts
+from sketchshift.cli.facts import report as print_facts
+from sketchshift.cli.files import check_output, sketch_files
+from sketchshift.cli.inputs import with_enough_rows
+from sketchshift.cli.subjects import load_subject
+from sketchshift.cli.tables import where_option
+
+__all__ = ["report"]
+
+
+@command
+@click.argument("file")
+@click.option(
+    "-k",
+    "--n-clusters",
+    type=CLUSTERS,
+    required=True,
+    help="Number k of clusters, or auto: chosen from the sketch.",
+)
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.html).")
+@where_option
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the starts. The same sketch and seed give the same report.",
+)
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
+)
+def report(
+    file: str,
+    n_clusters: int | Literal["auto"],
+    output: str,
+    where: str | None,
+    seed: int,
+    progress: bool | None,
+    as_json: bool,
+) -> None:
+    """Write a report on FILE, a sketch or a table of sketches: one HTML file.
+
+    It opens in any browser, without network: clusters as a table to sort and as lines across
+    the columns, where the rows lie for any two columns, residuals for other numbers of
+    clusters, shares over the slices of a table, and how to get it all again. It holds the
+    numbers of the sketch, but no rows.
+
+    Examples
+    --------
+      sketchshift report week.sketch -k 3 -o report.html
+      sketchshift report sketches.parquet -k auto --where "shop = 'a'" -o shop.html
+
+    Then: `sketchshift explore sketches.parquet`, to change k and slices as you look.
+    """
+    from sketchshift.cli.progress import decoding_progress
+    from sketchshift.report import report_on
+    from sketchshift.sketch.container import write_atomically
+
+    check_suffix("-o", output, (".html",))
+    target = check_output(output, sketch_files([file]))
+    subject = load_subject(file, where)
+    with_enough_rows(subject.whole, n_clusters)
+    with decoding_progress("Decoding", show=progress) as advance:
+        text, decoding = report_on(
+            subject,
+            n_clusters,
+            seed=seed,
+            commands=_commands(file, n_clusters, where, seed, output),
+            progress=advance,
+        )
+    data = text.encode()
+    write_atomically(target, data)
+    facts: dict[str, Any] = {
+        "command": "report",
+        "input": file,
+        "output": output,
+        "output_bytes": len(data),
+        "n_clusters": n_clusters,
+        "outcome": decoding.outcome.name,
+        "clusters": cluster_facts(decoding),
+    } | sketch_facts(subject.whole, subject.n_bytes)
+    lines = [
+        f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
+        f"{counted(subject.whole.count, 'row')} in {len(data):,} bytes. Open it in a browser.",
+        str(decoding.outcome),
+        next_step("explore", file),
+    ]
+    print_facts(facts, lines, as_json=as_json)
+
+
+def _commands(file: str, k: int | str, where: str | None, seed: int, output: str) -> list[str]:
+    """Lines that give the same clusters, and the same report, again."""
+    same = [file, "-k", str(k)] + (["--where", where] if where is not None else [])
+    same += ["--seed", str(seed)] if seed else []
+    return [
+        shlex.join(["sketchshift", "report", *same, "-o", output]),
+        shlex.join(["sketchshift", "cluster", *same, "-o", "centroids.csv"]),
+    ]

@@ -1,0 +1,56 @@
+"""What ``report`` and ``explore`` look at: one sketch, or one table of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sketchshift.cli.files import sketch_files
+from sketchshift.cli.inputs import is_sketch
+from sketchshift.cli.tables import is_table, load_sum, load_table
+from sketchshift.errors import DataError
+from sketchshift.privacy import PrivateSketch
+
+if TYPE_CHECKING:
+    from sketchshift.report import Subject
+
+__all__ = ["load_subject"]
+
+
+def load_subject(file: str, where: str | None = None) -> Subject:
+    """Read a sketch or a table of sketches; anything else is misuse.
+
+    Parameters
+    ----------
+    file : str
+        As the user typed it.
+    where : str or None
+        Which slices of a table count.
+
+    Returns
+    -------
+    subject : Subject
+        Under that name.
+    """
+    from sketchshift.report import Subject
+
+    found = sketch_files([file])
+    if len(found) > 1:
+        msg = f"{file!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
+        raise click.UsageError(msg)
+    path = found[0]
+    if not is_sketch(path):
+        msg = (
+            f"{file!r} is data. Take its sketch first: sketchshift sketch {file} -k 10 "
+            "-o day1.sketch"
+        )
+        raise click.UsageError(msg)
+    given = load_table(path, where) if is_table(path) else load_sum([path], where)
+    if isinstance(given, PrivateSketch):
+        msg = (
+            f"{file!r} is a private sketch, which tells no means and deviations to draw by. Look "
+            f"at it with: sketchshift cluster {file} -k 10 --plot clusters.png"
+        )
+        raise DataError(msg)
+    return Subject.of(file, path.stat().st_size, given)

@@ -1,0 +1,176 @@
+"""All that a page shows, as one JSON document: numbers and text, nothing of how it looks.
+
+Takes a :class:`Subject` and what decoders made of it; hands mappings to ``page`` and ``server``.
+The correlation function is not drawn here. The page gets frequencies and z and computes the
+picture of any two columns itself, as a product of two matrices of waves.
+
+Symbols
+-------
+d, m      columns, frequencies
+zeta      z times the root of m: means of waves, of size 1 at most
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+import sketchshift
+from sketchshift.decoders import Decoding, KCurve
+from sketchshift.report.subject import Choice, Subject
+from sketchshift.sketch import Sketch
+
+__all__ = ["curve_facts", "document", "to_json", "view"]
+
+FREQUENCIES, NUMBERS = 2_048, 500_000
+"""Most frequencies, and numbers in them, that a page is given: the first ones are like all."""
+
+
+def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
+    """What stays the same whatever is decoded.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is looked at.
+    commands : sequence of str
+        Lines that give the same result again.
+
+    Returns
+    -------
+    facts : dict
+        Names, summary, frequencies, versions.
+    """
+    return {
+        "name": subject.name,
+        "columns": list(subject.columns),
+        "summary": _summary(subject),
+        "plan": _plan(subject.whole),
+        "frequencies": _frequencies(subject.whole),
+        "reproduce": {
+            "commands": list(commands),
+            "versions": _versions(),
+            "fingerprint": subject.whole.fingerprint,
+        },
+        "view": None,
+        "curve": None,
+        "trends": [],
+        "live": None,
+    }
+
+
+def view(choice: Choice, sketch: Sketch, decoding: Decoding) -> dict[str, Any]:
+    """The clusters of some rows.
+
+    Parameters
+    ----------
+    choice : Choice
+        Which rows.
+    sketch : Sketch
+        Theirs.
+    decoding : Decoding
+        What a decoder made of it.
+
+    Returns
+    -------
+    facts : dict
+        Floats are those of the decoding, to the last bit.
+    """
+    m = _n_frequencies(sketch)
+    zeta = sketch.z[:m] * math.sqrt(sketch.spec.sketch_size)
+    return {
+        "label": choice.label,
+        "rows": sketch.count,
+        "mean": sketch.mean.tolist(),
+        "deviation": np.sqrt(sketch.variance).tolist(),
+        "zeta": _packed(np.concatenate([zeta.real, zeta.imag])),
+        "centroids": decoding.centroids.tolist(),
+        "shares": decoding.weights.tolist(),
+        "residual": decoding.residual_norm,
+        "outcome": str(decoding.outcome),
+    }
+
+
+def curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
+    """Residual and score of each number of clusters, and which one was chosen."""
+    if curve is None:
+        return None
+    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "residual", "score")}
+    return arrays | {"chosen": curve.chosen}
+
+
+def to_json(facts: Any) -> str:
+    """JSON text in ASCII; what is not a finite number becomes null."""
+    return json.dumps(_finite(facts), allow_nan=False, separators=(",", ":"))
+
+
+def _summary(subject: Subject) -> list[tuple[str, str]]:
+    whole, spec = subject.whole, subject.whole.spec
+    rows = [
+        ("rows", f"{whole.count:,}"),
+        ("columns", f"{spec.n_features:,}"),
+        ("bytes", f"{subject.n_bytes:,}"),
+    ]
+    if subject.table is not None:
+        rows.append(("slices", f"{len(subject.sketches):,} by {', '.join(subject.by)}"))
+    if whole.total_weight != whole.count:
+        rows.append(("total weight", f"{whole.total_weight:,.10g}"))
+    if whole.n_invalid:
+        rows.append(("rows left out", f"{whole.n_invalid:,}"))
+    return rows
+
+
+def _plan(sketch: Sketch) -> list[tuple[str, str]]:
+    spec, tilt = sketch.spec, sketch.spec.tilt
+    ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
+    return [
+        ("frequencies m", f"{spec.sketch_size:,}"),
+        ("law", spec.law + (", structured" if spec.structured else "")),
+        ("bandwidth", " to ".join(f"{end:.4g}" for end in ends)),
+        ("tilt", "none" if tilt is None else f"radius {tilt.radius:.4g}, cap {tilt.cap:.4g}"),
+        ("scale", "one a column" if isinstance(spec.scale, tuple) else f"{spec.scale or 1.0:.4g}"),
+        ("seed", str(spec.seed)),
+    ]
+
+
+def _frequencies(sketch: Sketch) -> dict[str, Any]:
+    """Frequencies in turns for each unit of the data: the page needs no normalisation then."""
+    spec, m = sketch.spec, _n_frequencies(sketch)
+    turns = sketch.frequencies.turns[:, :m] * spec.per_unit[:, None]
+    return {"m": m, "center": spec.center_vector.tolist(), "turns": _packed(turns)}
+
+
+def _n_frequencies(sketch: Sketch) -> int:
+    d, m = sketch.spec.n_features, sketch.spec.sketch_size
+    return min(m, FREQUENCIES, max(NUMBERS // d, 64))
+
+
+def _versions() -> list[tuple[str, str]]:
+    others = [(name, version(name)) for name in ("numpy", "scipy", "numba")]
+    return [
+        ("sketchshift", sketchshift.__version__),
+        ("Python", platform.python_version()),
+        *others,
+    ]
+
+
+def _packed(values: Any) -> str:
+    """Little-endian float32 in base64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,109 @@
+// The explorer: asks its server for other clusters. The latest wish counts; others are dropped.
+
+const PAUSE = 120; // milliseconds without a new wish before the server is asked
+const AHEAD = 5; // slices that are decoded while nobody asks for anything
+let wish = new AbortController(), timer = 0;
+
+async function ask(path, parameters) {
+  const { signal } = wish;
+  for (;;) {
+    const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { signal });
+    const answer = await response.json();
+    if (response.ok) return answer;
+    if (response.status !== 409) throw new Error(answer.error);
+    await new Promise((resolve) => { setTimeout(resolve, 300); }); // another window was faster
+    signal.throwIfAborted();
+  }
+}
+
+const wanted = () => ({ k: byId("k").value, choice: byId("slice").value });
+
+function soon(action) {
+  wish.abort();
+  wish = new AbortController();
+  clearTimeout(timer);
+  timer = setTimeout(() => action().catch(tell), PAUSE);
+}
+
+function tell(error) {
+  if (error.name === "AbortError") return;
+  byId("status").classList.add("alarm");
+  byId("status").textContent = error.message;
+}
+
+async function decodeAgain() {
+  const started = performance.now(), parameters = wanted();
+  byId("save-report").href = `report.html?${new URLSearchParams(parameters)}`;
+  outdate(true);
+  take(await ask("decode", parameters));
+  drawClusters(COARSE);
+  const shown = performance.now() - started;
+  byId("status").classList.remove("alarm");
+  byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
+  byId("status").dataset.milliseconds = shown;
+  const { curve, trends } = await ask("details", parameters);
+  state.curve = curve;
+  takeTrends(trends);
+  drawRest();
+  drawMap(state);
+  outdate(false);
+  await prepare(Number(parameters.k), Number(parameters.choice));
+}
+
+// Pictures that still show the clusters before.
+function outdate(is) {
+  for (const id of ["curve", "trends"]) byId(id).classList.toggle("faint", is);
+}
+
+// What will probably be wished for next: other k, the nearest first, and the slices that follow.
+async function prepare(k, choice) {
+  const { max_clusters: most, choices } = state.live;
+  const others = Array.from({ length: most }, (_, i) => i + 1).sort((a, b) => Math.abs(a - k) - Math.abs(b - k));
+  for (const other of others) await ask("prepare", { k: other, choice });
+  for (let next = choice + 1; next <= Math.min(choice + AHEAD, choices.length - 1); next += 1) await ask("prepare", { k, choice: next });
+}
+
+async function compareSlices() {
+  const place = byId("comparison");
+  place.textContent = "Comparing …";
+  try {
+    const { sentence, clusters } = await ask("compare", { before: Number(byId("before").value) + 1, after: Number(byId("after").value) + 1, k: byId("k").value });
+    place.replaceChildren(element("p", {}, sentence), changes(clusters));
+  } catch (error) {
+    place.textContent = error.name === "AbortError" ? "" : error.message;
+  }
+}
+
+function changes(clusters) {
+  const heads = ["cluster", "before", "after", "change", "verdict", ...state.columns].map((name) => element("th", { scope: "col" }, name));
+  const rows = clusters.map((c, i) => element("tr", {}, ...[
+    i, percent(c.before), percent(c.after), minus((100 * (c.after - c.before)).toFixed(1)), c.verdict, ...c.centroid.map(short),
+  ].map((cell) => element("td", {}, cell))));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Changes of the clusters" }, table);
+}
+
+function startLive() {
+  const { choices, max_clusters: most, n_clusters: first } = state.live;
+  byId("controls").hidden = false;
+  byId("status").hidden = false;
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  options(byId("slice"), choices);
+  byId("slice").parentElement.hidden = choices.length < 2;
+  byId("k").max = most;
+  byId("k").value = first;
+  byId("k-shown").textContent = byId("k").value;
+  byId("k").addEventListener("input", () => {
+    byId("k-shown").textContent = byId("k").value;
+    soon(decodeAgain);
+  });
+  byId("slice").addEventListener("change", () => soon(decodeAgain));
+  byId("compare-section").hidden = choices.length < 3;
+  options(byId("before"), choices.slice(1), 0);
+  options(byId("after"), [...choices.slice(1), "all other rows"], 1);
+  byId("compare").addEventListener("click", () => soon(compareSlices));
+  soon(decodeAgain);
+}
+
+start();
+if (state.live) startLive();

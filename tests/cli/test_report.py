@@ -1,0 +1,85 @@
+"""The report command, and the explorer's: what they write, what they refuse, how they stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from urllib.request import urlopen
+
+import pytest
+
+
+def test_a_report_is_one_file_and_the_same_every_time(folder, run):
+    facts = run.facts("report week.sketch -k 2 -o a.html")
+    run("report week.sketch -k 2 -o b.html")
+
+    first, second = ((folder / name).read_bytes() for name in ("a.html", "b.html"))
+    assert facts["output_bytes"] == len(first)
+    assert first.replace(b"a.html", b"b.html") == second
+    assert facts["clusters"] == run.facts("cluster week.sketch -k 2")["clusters"]
+
+
+def test_a_report_says_how_to_get_it_again(folder, run):
+    run("report sketches.parquet -k 2 --where \"shop = 'a'\" --seed 3 -o shop.html")
+
+    text = (folder / "shop.html").read_text()
+    start = text.index('"commands":')
+    commands = json.JSONDecoder().raw_decode(text, start + len('"commands":'))[0]
+    before = (folder / "shop.html").read_bytes()
+    for command in commands:
+        run(command)
+    assert (folder / "shop.html").read_bytes() == before
+    assert (folder / "centroids.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "status"),
+    [
+        ("report week.sketch -k 2 -o report.pdf", "must end with .html", 2),
+        ("report points.csv -k 2 -o report.html", "is data. Take its sketch first", 2),
+        ("report 'day*.sketch' -k 2 -o report.html", "means 2 files. Merge them first", 2),
+        ("report week.sketch -k 2 --where \"shop = 'a'\" -o r.html", "is a single sketch", 2),
+        ("report week.sketch -k 500 -o r.html", "180 rows, too few for 500 clusters", 1),
+        ("report nothing.sketch -k 2 -o r.html", "there is no file 'nothing.sketch'", 1),
+        ("report week.sketch -k 2 -o nowhere/r.html", "there is no folder", 1),
+        ("explore points.csv --check", "is data. Take its sketch first", 2),
+        ("explore week.sketch --port 99999 --check", "99999 is not in the range", 2),
+    ],
+)
+def test_wrong_uses_end_in_a_sentence(folder, run, line, words, status):
+    assert words in run.error(line, status)
+
+
+def test_the_explorer_checks_itself(folder, run):
+    facts = run.facts("explore sketches.parquet --check")
+
+    assert facts["choices"] == 1 + 8 + 3
+    assert facts["seconds"] > 0
+
+
+def test_without_its_packages_the_explorer_says_which_extra_to_install(folder, run, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("sketchshift.report.serve")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+
+    assert 'pip install "sketchshift[explore]"' in run.error("explore week.sketch --check")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT for another process")
+def test_ctrl_c_stops_the_explorer(folder):
+    """A real process: it prints its address, answers, and ends without a traceback."""
+    command = [sys.executable, "-m", "sketchshift", "explore", "week.sketch", "--no-browser"]
+    with subprocess.Popen(
+        [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        facts = json.loads(process.stdout.readline())
+        with urlopen(facts["url"], timeout=60) as page:
+            assert page.status == 200
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert errors == ""

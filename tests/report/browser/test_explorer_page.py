@@ -1,0 +1,120 @@
+"""The explorer in a real browser, used as a person would; its response time is printed."""
+
+from __future__ import annotations
+
+import os
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from sketchshift.report.server import Explorer
+from sketchshift.report.wishes import Wish
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_explorer_can_be_used_without_a_mouse(browser, page):
+    """Tab to the slice and to k, keys to change them."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.explore(page)
+    reached = []
+    for _ in range(4):
+        browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+        reached.append(browser.script("return document.activeElement.id"))
+
+    assert reached[1:] == ["slice", "k", "save-report"]
+    browser.find("#k").send_keys(Keys.ARROW_LEFT)
+    browser.until(lambda: browser.text("#found").startswith("9 clusters"))
+    browser.find("#slice").send_keys(Keys.ARROW_DOWN)
+    browser.until(lambda: "(month = 2026-01)" in browser.text("#found"))
+    assert browser.complaints() == []
+
+
+def test_k_and_slice_are_changed_by_clicking_and_the_time_is_told(browser, page, ten, capsys):
+    """The figures are printed, not judged: machines differ, and what else they do."""
+    browser.explore(page)
+    times = [(k, *press_k(browser, k)) for k in (4, 10, 7, 10, 5, 10)]
+    browser.all("#slice option")[3].click()
+    browser.until(lambda: "(month = 2026-03)" in browser.text("#found"))
+    slice_time = milliseconds(browser)
+    server = server_milliseconds(Explorer(ten))
+
+    assert len(browser.all("#table tbody tr")) == 10
+    assert browser.complaints() == []
+    assert browser.strangers(urlsplit(page).netloc) == []
+    shown = ", ".join(f"k = {k}: {wall:.0f}" for k, wall, _ in times)
+    busy = min(busy for k, _, busy in times if k == 10)
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    with capsys.disabled():
+        print(f"\nFrom wish to picture, d = 10, in ms: {shown}; another slice: {slice_time:.0f}")
+        print(f"Processor time at k = 10: page at most {busy:.0f}, server {server:.0f} ({load})")
+
+
+def press_k(browser, k: int) -> tuple[float, float]:
+    """Press the slider at k; time until all is drawn, and processor time of the page."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    slider, before = browser.find("#k"), browser.busy()
+    at = (k - 5.5) / 9 * (slider.size["width"] - 16)
+    ActionChains(browser.driver).move_to_element_with_offset(slider, at, 0).click().perform()
+    assert browser.text("#k-shown") == str(k)
+    browser.until(lambda: browser.text("#found").startswith(f"{k} clusters"))
+    return milliseconds(browser), browser.busy() - before
+
+
+def server_milliseconds(explorer: Explorer) -> float:
+    """Processor time of a number of clusters that was not asked for before."""
+    explorer.decode(Wish(k=9), lambda: None)
+    start = time.thread_time()
+    explorer.decode(Wish(k=10), lambda: None)
+    return 1000 * (time.thread_time() - start)
+
+
+def milliseconds(browser) -> float:
+    return float(browser.find("#status").get_attribute("data-milliseconds"))
+
+
+def test_many_wishes_end_in_the_last_one(browser, page):
+    browser.explore(page)
+
+    browser.script(
+        "const k = document.getElementById('k');"
+        "for (let i = 1; i <= 8; i += 1) setTimeout(() => { k.value = i;"
+        "k.dispatchEvent(new Event('input')); }, 150 * i);"
+    )
+
+    browser.until(lambda: browser.text("#found").startswith("8 clusters"))
+    assert browser.text("#k-shown") == "8"
+    assert browser.text("#found").startswith("8 clusters")
+    assert "alarm" not in browser.find("#status").get_attribute("class")
+
+
+def test_two_slices_are_compared(browser, page):
+    browser.explore(page)
+
+    browser.all("#after option")[-1].click()  # all other rows
+    browser.click("#compare")
+
+    browser.until(lambda: browser.all("#comparison table"))
+    assert browser.text("#comparison p").startswith(
+        "month = 2026-01 and all other rows do not differ more than chance allows"
+    )
+
+
+def test_what_is_shown_can_be_saved_as_a_report(browser, page):
+    browser.explore(page)
+    browser.all("#slice option")[2].click()
+    browser.until(lambda: "(month = 2026-02)" in browser.text("#found"))
+    shown = browser.column(3)
+
+    browser.click("#save-report")
+    saved = browser.downloaded("report.html")
+    browser.open(saved.as_uri())
+
+    browser.until(lambda: "(month = 2026-02)" in browser.text("#found"))
+    assert browser.column(3) == shown
+    assert "where=\"month = '2026-02'\"" in browser.text("#commands")
+    assert browser.complaints() == []
+    assert browser.strangers() == []

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import numpy as np
+
+import sketchshift as ss
+from sketchshift.objective import CorrelationFunction
+from sketchshift.report.document import document, to_json, view
+from sketchshift.report.page import policy, render
+from sketchshift.report.report import report_on
+from sketchshift.report.subject import Subject
+from sketchshift.report.trends import trends
+
+
+def floats(packed: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed), dtype="<f4").astype(float)
+
+
+def embedded(text: str) -> dict:
+    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def test_the_page_is_given_what_it_needs_for_the_correlation_function(subject):
+    """The formula of ``map.js``, with NumPy, against the library's own correlation function."""
+    sketch, spec = subject.whole, subject.whole.spec
+    points = spec.center_vector + np.random.default_rng(0).normal(size=(20, 3))
+
+    facts = document(subject, [])["frequencies"]
+    zeta = floats(view(subject.choices[0], sketch, ss.decode(sketch, 3))["zeta"])
+    m = facts["m"]
+    phases = 2 * np.pi * (points - facts["center"]) @ floats(facts["turns"]).reshape(3, m)
+    found = (np.exp(1j * phases) @ (zeta[:m] - 1j * zeta[m:])).real / m
+
+    expected = CorrelationFunction.of(sketch)((points - spec.center_vector) * spec.per_unit)
+    np.testing.assert_allclose(found, expected, atol=2e-6)  # float32
+
+
+def test_names_from_the_data_cannot_end_the_script_they_travel_in(subject):
+    text, _ = report_on(subject, 3)
+
+    assert embedded(text)["columns"][1] == "<script>alert(1)</script>"
+    assert "<script>alert(1)" not in text
+    assert text.count("<script") == text.count("</script>") == 2
+
+
+def test_a_name_in_the_title_is_escaped():
+    spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0)
+    sketch = ss.sketch(np.arange(5.0)[:, None], spec)
+
+    text = render(document(Subject.of("</title><b>.sketch", 10, sketch), []))
+
+    assert "<title>&lt;/title&gt;&lt;b&gt;.sketch: clusters</title>" in text
+
+
+def test_the_policy_allows_exactly_the_program_and_style_that_are_there(subject):
+    """The digests are those of what stands between the tags."""
+    import hashlib
+
+    text = render(document(subject, []))
+
+    for tag in ("script", "style"):
+        body = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.S)[1]
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy(live=False)
+    assert "default-src 'none'" in policy(live=False)
+    assert policy(live=False) in text
+
+
+def test_a_report_names_no_address_outside_itself(subject):
+    """But for the name of SVG, which is no address, though it looks like one."""
+    text, _ = report_on(subject, 3)
+
+    assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", text)
+
+
+def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject):
+    text, decoding = report_on(subject, 3)
+
+    shown = embedded(text)["view"]
+    assert shown["centroids"] == ss.decode(subject.whole, 3).centroids.tolist()
+    assert shown["shares"] == decoding.weights.tolist()
+    assert embedded(text)["curve"]["chosen"] == ss.decode(subject.whole, "auto").curve.chosen
+
+
+def test_the_same_sketch_gives_the_same_report(table):
+    texts = [report_on(Subject.of("t", 1, table), "auto", seed=3)[0] for _ in range(2)]
+
+    assert texts[0] == texts[1]
+
+
+def test_shares_over_slices_are_those_of_the_library(subject, table):
+    decoding = ss.decode(subject.whole, 3)
+
+    days, shops = trends(subject, decoding, subject.whole)
+
+    assert [days["column"], shops["column"]] == ["day", "shop"]
+    for trend in (days, shops):
+        merged = table.merge_by(trend["column"])
+        for found, sketch in zip(trend["shares"], merged.sketches, strict=True):
+            expected = ss.shares(decoding, sketch, reference=subject.whole)
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+        assert trend["counts"] == merged.counts.tolist()
+
+
+def test_a_single_sketch_has_no_trends(subject):
+    single = Subject.of("all.sketch", 1, subject.whole)
+
+    assert trends(single, ss.decode(single.whole, 2), single.whole) == []
+    assert [choice.label for choice in single.choices] == ["all rows"]
+
+
+def test_what_is_not_a_number_becomes_null():
+    assert to_json({"a": [1.5, float("nan")], "b": float("inf")}) == '{"a":[1.5,null],"b":null}'
+
+
+def test_choices_are_all_rows_and_every_value_of_every_key(subject, table):
+    labels = [choice.label for choice in subject.choices]
+
+    assert len(labels) == 1 + 4 + 3
+    assert labels[:2] == ["all rows", "day = 2026-01-01"]
+    for choice in subject.choices[1:]:
+        assert table.where(choice.where).merge() == subject.sketch_of(choice)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.errors import DataError
+from sketchshift.report import fits as module
+from sketchshift.report.fits import Fits
+from sketchshift.report.latest import Latest, OutdatedError
+from sketchshift.report.subject import Subject
+
+
+def never() -> None:
+    """A check that finds nothing newer."""
+
+
+def test_a_fit_serves_every_number_of_clusters_like_decode_range(subject):
+    fits = Fits(subject, 5)
+    sketch = subject.sketch_of(subject.choices[2])
+
+    for k, expected in zip((5, 2), ss.decode_range(sketch, [5, 2]), strict=True):
+        assert (fits.decoding(2, k, never).centroids == expected.centroids).all()
+
+
+def test_a_slice_is_fitted_once(subject, monkeypatch):
+    fits, made = Fits(subject, 3), []
+    fit = module.fit_sketch
+    monkeypatch.setattr(module, "fit_sketch", lambda *given: made.append(1) or fit(*given))
+
+    for k in (1, 2, 3):
+        fits.decoding(0, k, never)
+
+    assert made == [1]
+
+
+def test_fits_that_need_too_much_memory_are_forgotten(subject, monkeypatch):
+    monkeypatch.setattr(module, "MOST_BYTES", 1)
+    fits = Fits(subject, 2)
+
+    for choice in (0, 1, 2):
+        fits.decoding(choice, 2, never)
+
+    assert len(fits._fits) == len(fits._decodings) == 1
+
+
+def test_an_outdated_fit_ends_at_its_next_round(subject):
+    """Latest.ask() from elsewhere, while the first one computes."""
+    latest = Latest()
+    check = latest.ask()
+    rounds = []
+
+    def count() -> None:
+        rounds.append(1)
+        if len(rounds) == 2:
+            latest.ask()
+        check()
+
+    with pytest.raises(OutdatedError, match="newer request"):
+        Fits(subject, 5).decoding(0, 3, count)
+    assert len(rounds) == 2
+
+
+def test_a_turn_that_waited_too_long_is_not_begun():
+    latest = Latest()
+    first = latest.ask()
+    second = latest.ask()
+
+    with latest.turn(second):
+        pass
+    with pytest.raises(OutdatedError), latest.turn(first):
+        pytest.fail("an outdated turn began")
+
+
+def test_equal_rows_have_one_cluster_and_no_curve():
+    spec = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=1.0)
+    fits = Fits(Subject.of("one", 1, ss.sketch(np.ones((50, 2)), spec)))
+
+    assert fits.decoding(0, 2, never).centroids.tolist() == [[1.0, 1.0]]
+    assert fits.curve(0, never) is None
+
+
+def test_more_clusters_than_rows_are_refused():
+    spec = ss.SketchSpec(n_features=1, sketch_size=200, bandwidth=0.1)
+    days = ss.sketch_by(np.arange(9.0)[:, None], by=np.array([0] * 7 + [1] * 2), spec=spec)
+    fits = Fits(Subject.of("days", 1, days))
+
+    with pytest.raises(DataError, match="2 rows, too few for 3 clusters"):
+        fits.decoding(2, 3, never)

@@ -1,0 +1,145 @@
+"""The explorer talks to its own page and to nobody else: one test for each promise."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from sketchshift.errors import DataError
+from sketchshift.report.serve import listening
+
+
+class Client:
+    """Requests to a running explorer, as any program on this machine can send them."""
+
+    def __init__(self, address) -> None:
+        parts = urlsplit(address.url)
+        self.host, self.port, self.root = parts.hostname, parts.port, parts.path
+
+    def get(self, path: str | None = None, method: str = "GET", body=None, **headers: str):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        target = self.root if path is None else path
+        connection.request(method, target, body=body, headers=named)
+        answer = connection.getresponse()
+        answer.text = answer.read().decode()
+        connection.close()
+        return answer
+
+    def ask(self, what: str, **headers: str):
+        return self.get(self.root + what, **headers)
+
+
+@pytest.fixture
+def client(address) -> Client:
+    return Client(address)
+
+
+def test_the_page_is_served_under_its_own_address(client):
+    for host in (f"127.0.0.1:{client.port}", f"localhost:{client.port}"):
+        assert client.get(Host=host).status == 200
+
+
+def test_the_server_listens_on_the_loopback_interface_alone(address):
+    assert address.socket.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((_own_address(), _port(address)), 5)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost", ""]
+)
+def test_other_host_headers_are_refused(client, host):
+    """A page elsewhere whose name was made to point here (DNS rebinding)."""
+    answer = client.get(Host=host.format(port=client.port))
+
+    assert answer.status in (400, 403)
+    assert "sketches.parquet" not in answer.text
+
+
+def test_without_the_token_of_this_run_nothing_is_answered(client, explorer):
+    for path in ("/", "/decode?k=2", "/x/decode?k=2", client.root[:-1], client.root[:-2] + "A/"):
+        answer = client.get(path)
+        assert answer.status == 403
+        assert "sketches.parquet" not in answer.text
+    with listening(explorer) as other:
+        assert urlsplit(other.url).path != client.root
+        assert len(client.root.strip("/")) >= 32
+
+
+def test_no_other_origin_may_read_an_answer(client):
+    for method in ("GET", "OPTIONS"):
+        answer = client.get(method=method, Origin="http://evil.example")
+        assert not [name for name, _ in answer.getheaders() if "access-control" in name.lower()]
+        assert answer.getheader("cross-origin-resource-policy") == "same-origin"
+    assert client.get(method="OPTIONS", Origin="http://evil.example").status == 405
+
+
+def test_no_path_is_taken_from_a_request(client, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("top secret")
+
+    for path in (str(secret), "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "static/base.js"):
+        answer = client.ask(path.lstrip("/"))
+        assert answer.status == 404
+        assert "secret" not in answer.text
+        assert "root:" not in answer.text
+    for query in ("decode?k=2&file=/etc/passwd", "decode?k=2&where=1%3D1", "decode?k=2&choice=a"):
+        assert client.ask(query).status == 400
+
+
+@pytest.mark.parametrize("k", ["0", "6", "-1", "1e3", "1000000", "1_0", "٣", "9" * 30, ""])
+def test_k_has_a_limit(client, k):
+    answer = client.ask(f"decode?k={quote(k)}")
+
+    assert answer.status == 400
+    assert json.loads(answer.text)["error"] == "k must be a whole number from 1 to 5."
+
+
+def test_choices_have_a_limit(client, explorer):
+    n = len(explorer.subject.choices)
+
+    assert client.ask(f"decode?k=2&choice={n - 1}").status == 200
+    assert client.ask(f"decode?k=2&choice={n}").status == 400
+
+
+def test_long_requests_and_bodies_are_refused(client):
+    assert client.ask("decode?k=" + "1" * 300).status == 414
+    assert client.get(method="POST", body=b"x" * 10).status == 405
+    assert client.get(body=b"x" * 10).status == 413
+    assert client.get(X_Long="x" * 20_000).status == 431
+
+
+def test_every_answer_carries_the_policy(client):
+    for answer in (client.get(), client.ask("decode?k=2"), client.get("/")):
+        policy = answer.getheader("content-security-policy")
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.getheader("referrer-policy") == "no-referrer"
+        assert answer.getheader("x-content-type-options") == "nosniff"
+        assert answer.getheader("cache-control") == "no-store"
+
+
+def test_a_port_that_is_taken_is_named(address, explorer):
+    with (
+        pytest.raises(DataError, match=r"cannot listen on port \d+: Address already in use"),
+        listening(explorer, _port(address)),
+    ):
+        pass
+
+
+def _port(address) -> int:
+    return urlsplit(address.url).port
+
+
+def _own_address() -> str:
+    """Another address of this machine than 127.0.0.1."""
+    try:
+        found = socket.gethostbyname(socket.gethostname())
+    except OSError:
+        found = "127.0.0.1"
+    return "127.0.0.2" if found == "127.0.0.1" else found
