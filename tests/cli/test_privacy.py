@@ -97,10 +97,10 @@ def test_few_rows_are_a_note(folder, run, monkeypatch):
     assert result.stderr.startswith("Note: about ")
 
 
-def test_a_private_sketch_is_not_subtracted_as_a_raw_one(released, run):
+def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
     message = run.error("subtract people.private.sketch people.sketch -o rest.sketch")
 
-    assert "this is a private sketch" in message
+    assert "cannot subtract a raw sketch and a private one" in message
 
 
 @pytest.mark.parametrize(
@@ -122,3 +122,28 @@ def test_a_declared_plan_is_written(folder, run):
 
     spec = ss.SketchSpec.from_json((folder / "p.json").read_text())
     assert (spec.origin.kind, spec.columns, spec.scale) == ("declared", ("x", "y"), 2.0)
+
+
+def test_two_private_sketches_are_compared(released, run):
+    run(f"release people.sketch {PROMISE} -o again.sketch")
+
+    found = run.facts("compare people.private.sketch again.sketch -k 2")
+    text = run("compare people.private.sketch again.sketch -k 2 --plot drift.png").stdout
+
+    assert found["bound"] is None
+    assert 0.0 < found["threshold"] < 2.0
+    assert [cluster["move"] for cluster in found["clusters"]] == [None, None]
+    assert "between about " in text
+
+
+def test_a_raw_and_a_private_sketch_are_not_compared(released, run):
+    message = run.error("compare people.sketch people.private.sketch")
+
+    assert "a raw sketch and a private one" in message
+
+
+@pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
+def test_pages_refuse_a_private_sketch(released, run, command):
+    message = run.error(command.format("people.private.sketch"))
+
+    assert "is a private sketch, which tells no means" in message

@@ -16,7 +16,7 @@ from sketchshift.decoders.reconstruction import Reconstruction
 from sketchshift.drift.noise import SamplingNoise
 from sketchshift.features import SketchSpec
 from sketchshift.mixtures import Mixture
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Clusters", "Population"]
 
@@ -45,7 +45,7 @@ class Population:
     decoding: Decoding | None
 
     @classmethod
-    def of(cls, whole: Sketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
+    def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
         """Fit a sketch, and decode the clusters asked for: no more than one fit."""
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'

@@ -25,7 +25,7 @@ from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST, Budget
 from sketchshift.privacy.noisy_totals import NoisyTotals
 from sketchshift.privacy.private_sketch import PrivateSketch
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]
 
@@ -142,6 +142,13 @@ def _origin_of(sketch: Any) -> Origin:
         msg = (
             "this sketch is a release already, and all that is made of it is free. To spend more, "
             "release the raw sketch once more: the two ledgers add up."
+        )
+        raise PrivacyError(msg)
+    if isinstance(sketch, SketchTable):
+        msg = (
+            "this is a table of sketches, and a release is of one. Release slices of public keys, or "
+            "table.merge(). Releases of slices merge with disjoint=True, if no person has rows in "
+            "two of them."
         )
         raise PrivacyError(msg)
     if not isinstance(sketch, Sketch):

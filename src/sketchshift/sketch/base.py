@@ -59,6 +59,11 @@ class AnySketch(ABC):
         return 0.0
 
     @property
+    def count_std(self) -> float:
+        """Standard deviation of noise in :attr:`count`; 0 if none."""
+        return 0.0
+
+    @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data.
 

@@ -44,6 +44,9 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
 
 def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     """Spec, fingerprint and totals; :class:`SketchFormatError` for anything unsound."""
+    if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
+        msg = "this is a private sketch. Read it with ss.privacy.load; tables hold raw ones."
+        raise SketchFormatError(msg)
     text, payload = unpack(data, MAGIC, VERSION)
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])

@@ -234,12 +234,8 @@ def load(path: str | os.PathLike[str]) -> Sketch:
     sketch : Sketch
         A damaged file is a :class:`SketchFormatError` that names it.
     """
-    data = Path(path).read_bytes()
-    if data.startswith(file_format.PRIVATE_MAGIC):
-        msg = f"{os.fspath(path)}: this is a private sketch. Read it with ss.privacy.load."
-        raise SketchFormatError(msg)
     try:
-        return Sketch.from_bytes(data)
+        return Sketch.from_bytes(Path(path).read_bytes())
     except SketchFormatError as error:
         raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
 
