@@ -146,9 +146,9 @@ def _origin_of(sketch: Any) -> Origin:
         raise PrivacyError(msg)
     if isinstance(sketch, SketchTable):
         msg = (
-            "this is a table of sketches, and a release is of one. Release slices of public keys, or "
-            "table.merge(). Releases of slices merge with disjoint=True, if no person has rows in "
-            "two of them."
+            "this is a table of sketches, and a release is of one. Release slices of public keys, "
+            "or table.merge(). Releases of slices merge with disjoint=True, if no person has rows "
+            "in two of them."
         )
         raise PrivacyError(msg)
     if not isinstance(sketch, Sketch):
