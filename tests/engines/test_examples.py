@@ -23,7 +23,7 @@ def run(name: str, *arguments: object) -> str:
 
 def test_sites_exchange_files_only_and_one_leaves_without_a_trace(tmp_path):
     """Each of three sites misses one of four clusters: shares 2/9 and 1/3, then 1/6 and 1/3."""
-    printed = run("federated.py", tmp_path)
+    printed = run("09_federated.py", tmp_path)
 
     files = {path.name for path in tmp_path.iterdir()}
     shares = [float(share) for share in re.findall(r"(\d\.\d\d) of the rows", printed)]
@@ -35,6 +35,6 @@ def test_sites_exchange_files_only_and_one_leaves_without_a_trace(tmp_path):
 
 def test_stored_sketches_merge_by_sql():
     """The example itself compares each merged sketch with that of the rows."""
-    printed = run("merge_in_sql.py")
+    printed = run("10_merge_in_sql.py")
 
     assert re.findall(r"^(\w+): \d+ rows from five days", printed, re.M) == ["north", "south"]

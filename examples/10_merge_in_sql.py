@@ -3,7 +3,7 @@
 The table has the columns of the key, ``count`` and ``sketch``, as ``SketchTable.to_parquet``
 writes it; other engines of SQL do the same with a function of their own.
 
-Run: python examples/merge_in_sql.py
+Run: python examples/10_merge_in_sql.py
 """
 
 from __future__ import annotations

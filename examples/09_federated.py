@@ -4,7 +4,7 @@ Each site is a process of its own that sees its rows and the plan, and writes on
 coordinator adds the sketches, clusters, and later takes one site out by subtraction: what is left
 is, to the bit, what the others would have made without it.
 
-Run: python examples/federated.py [folder]
+Run: python examples/09_federated.py [folder]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Parquet files arrive in a folder; Structured Streaming reads them in micro-batch
 twice, after a fault, replaces its own file, so that no row counts twice. At the end the tables
 add up to what one pass over all files gives, byte for byte, and clusters are decoded from them.
 
-    python examples/spark_streaming.py [folder for files and sketches]
+    python examples/11_spark_streaming.py [folder for files and sketches]
 
 It needs Java and ``pip install "sketchshift[spark]"``, and stops by itself.
 """
