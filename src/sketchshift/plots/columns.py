@@ -25,6 +25,7 @@ __all__ = [
     "names_of",
     "plain",
     "positions_of",
+    "rows_in_words",
     "separation",
     "spread_of",
     "wrapped",
@@ -118,6 +119,11 @@ def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
 def counted(number: int, noun: str) -> str:
     """A number of things: "1 row", "2,000 rows"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def rows_in_words(sketch: AnySketch) -> str:
+    """How many rows there are, or about how many."""
+    return ("about " if sketch.count_std else "") + counted(sketch.count, "row")
 
 
 def plain(name: str) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
-from sketchshift.plots.columns import in_units, wrapped
+from sketchshift.plots.columns import in_units, rows_in_words, wrapped
 from sketchshift.plots.plane import Plane, column_plane, plane_image
 from sketchshift.sketch import AnySketch
 
@@ -140,7 +140,7 @@ def plot_correlation(
     )
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
     label_axes(ax, column_plane(sketch, columns, "correlation_image"))
-    ax.set_title(f"{sketch.count:,} rows in {sketch.spec.sketch_size:,} frequencies")
+    ax.set_title(f"{rows_in_words(sketch)} in {sketch.spec.sketch_size:,} frequencies")
     ax.figure.colorbar(shown, ax=ax, label=LABEL)
     return ax
 

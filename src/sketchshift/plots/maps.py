@@ -23,6 +23,7 @@ from sketchshift.plots.columns import (
     counted,
     names_of,
     positions_of,
+    rows_in_words,
     separation,
     spread_of,
     wrapped,
@@ -107,7 +108,7 @@ def plot_centroids(
         _mark(decoding, ax, plane)
         label_axes(ax, plane)
         ax.figure.colorbar(shown, ax=ax, label=_label(sketch))
-    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {counted(sketch.count, 'row')}")
+    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {rows_in_words(sketch)}")
     return ax
 
 
