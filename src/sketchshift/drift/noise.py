@@ -182,7 +182,7 @@ def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
     if not trace > 0.0:
         return 1.0
     if tilt is None:
-        squared_norm = problem.norm**2 - problem.noise_floor
+        squared_norm = max(0.0, problem.norm**2 - problem.noise_floor)
         return unbiased * max(0.0, 1.0 - squared_norm) / trace
     assert isinstance(sketch, Sketch)  # private ones have no tilt
     mean, covariance = problem.outline
