@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
 
-.PHONY: setup demo examples test test-slow test-browser lint bench quality reproduce docs clean
+.PHONY: setup demo examples test test-slow test-browser lint bench quality privacy-bench reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -70,6 +70,14 @@ bench: setup  ## ratios against baselines of the same run
 quality: setup  ## an hour: errors on all datasets; goes on where it stopped. QUALITY="--help"
 	PYTHONPATH=benchmarks $(BIN)/python -m quality $(QUALITY)
 
+$(VENV)-diffprivlib/done:  # it clashes with current scikit-learn
+	$(PYTHON) -m venv --clear $(@D)
+	-$(@D)/bin/python -m pip install --quiet diffprivlib==0.6.6 scikit-learn==1.5.2
+	@touch $@
+
+privacy-bench: setup $(VENV)-diffprivlib/done  ## an hour: private clustering against two others
+	PYTHONPATH=benchmarks $(BIN)/python -m privacy --diffprivlib $(VENV)-diffprivlib/bin/python $(PRIVACY)
+
 reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPRODUCE="fig1 --full"
 	$(BIN)/sketchshift reproduce $(or $(REPRODUCE),--all --quick)
 
@@ -77,5 +85,5 @@ docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-diffprivlib docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -115,7 +115,7 @@ def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
     X, tilt, losses = fitted.reconstruction.points, problem.sketch.spec.tilt, []
     shares = fitted.reconstruction.weights * tilt((X**2).sum(axis=1))
     shares /= shares.sum()
-    mean, covariance = problem.tilted_moments
+    mean, covariance = problem.outline
     options = {"mean": mean, "covariance": covariance, "strength": PENALTY, "iterations": 60}
     for centers in nested_centers(fitted.reconstruction, k_max, 0):
         labels = ss.assign(X, centers)

@@ -21,6 +21,7 @@ from sketchshift.decoders.base import Problem
 from sketchshift.decoders.fitted import fit_sketch
 from sketchshift.drift.model import Population
 from sketchshift.drift.noise import SamplingNoise
+from sketchshift.drift.quadratic import quantile
 from sketchshift.kernels import select_kernel
 
 ROWS, LAWS, EACH = 20_000, 5, 100
@@ -109,7 +110,7 @@ def rejections(
         a, b = table.draw(counts[0], each, rng), table.draw(counts[1], each, rng, odds)
         noise = table.noise(a[0] + b[0])
         squared = ((table.z(a) - table.z(b)) ** 2).sum(axis=1)
-        limits = [noise.threshold(level, scale) ** 2 for level in LEVELS]
+        limits = [quantile(level, scale * noise.eigenvalues) for level in LEVELS]
         found.append(squared[:, None] > limits)
     return np.concatenate(found).mean(axis=0)
 

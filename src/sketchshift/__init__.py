@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sketchshift import privacy
 from sketchshift.decoders import (
     ClOmpr,
     Decoding,
@@ -37,13 +38,15 @@ from sketchshift.errors import (
     InvalidRowsError,
     MissingDependencyError,
     PlanWarning,
+    PrivacyError,
+    PrivacyWarning,
     RemovalError,
     ScaleHint,
     SketchFormatError,
     SketchshiftError,
     SpecError,
 )
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import Origin, SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
@@ -70,8 +73,11 @@ __all__ = [
     "KCurve",
     "MissingDependencyError",
     "Moment",
+    "Origin",
     "Outcome",
     "PlanWarning",
+    "PrivacyError",
+    "PrivacyWarning",
     "RemovalError",
     "Round",
     "ScaleHint",
@@ -96,6 +102,7 @@ __all__ = [
     "match_centroids",
     "mse",
     "plan",
+    "privacy",
     "rse",
     "shares",
     "sketch",

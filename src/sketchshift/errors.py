@@ -14,6 +14,8 @@ __all__ = [
     "InvalidRowsError",
     "MissingDependencyError",
     "PlanWarning",
+    "PrivacyError",
+    "PrivacyWarning",
     "RemovalError",
     "ScaleHint",
     "SketchFormatError",
@@ -51,12 +53,20 @@ class SketchFormatError(SketchshiftError, ValueError):
     """Bytes are not an intact sketch of a version this reader knows."""
 
 
+class PrivacyError(SketchshiftError, ValueError):
+    """What was asked for would break the promise of a private release."""
+
+
 class MissingDependencyError(SketchshiftError, ImportError):
     """An optional package is needed; the message says which extra installs it."""
 
 
 class PlanWarning(UserWarning):
     """The rows a plan was made from may not be like the rest of the data."""
+
+
+class PrivacyWarning(UserWarning):
+    """A private release has too few rows for its noise, or promises little."""
 
 
 class ScaleHint(UserWarning):

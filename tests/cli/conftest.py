@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +19,9 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", "y"))
+
+
+PUBLIC = replace(SPEC, origin=ss.Origin("declared", 20.0))
 
 
 def table(seed: int, n: int = 60) -> pa.Table:
@@ -49,7 +53,10 @@ def plain_terminal(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices."""
+    """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices.
+
+    And people.csv with people.sketch, whose spec may be published.
+    """
     pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
     for day in (1, 2):
         pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
@@ -59,6 +66,9 @@ def folder(tmp_path, monkeypatch):
     days[1].save(tmp_path / "day2.sketch")
     sum(days).save(tmp_path / "week.sketch")
     write_slices(tmp_path)
+    people = table(4, n=3000).select(["x", "y"])
+    pyarrow.csv.write_csv(people, tmp_path / "people.csv")
+    ss.sketch(people, PUBLIC).save(tmp_path / "people.sketch")
     (tmp_path / "centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -16,9 +16,11 @@ PROGRAM = Path(sys.executable).with_name("sketchshift")
 COMMANDS = [
     "demo",
     "plan",
+    "private-plan",
     "sketch",
     "merge",
     "subtract",
+    "release",
     "inspect",
     "cluster",
     "report",

@@ -19,6 +19,7 @@ LAYERS = {
     "metrics": 2,
     "sketch": 3,
     "objective": 4,
+    "privacy": 4,
     "decoders": 5,
     "estimators": 6,
     "drift": 6,

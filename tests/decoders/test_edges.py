@@ -184,7 +184,7 @@ def test_wrong_numbers_of_clusters_are_refused(decoder, n_clusters):
 
 
 def test_what_is_not_a_sketch_is_refused(decoder):
-    with pytest.raises(SpecError, match=r"'sketch' parameter of \w+ must be a Sketch. Got \[1, 2"):
+    with pytest.raises(SpecError, match=r"of \w+ must be a Sketch or a PrivateSketch. Got \[1, 2"):
         decoder([1, 2], 3)
 
 

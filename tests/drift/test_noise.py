@@ -9,6 +9,7 @@ from drift_rates import FeatureTable
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterAtoms
 from sketchshift.drift.model import Population
+from sketchshift.drift.quadratic import quantile
 
 PLAIN = ss.SketchSpec(2, 80, 1.0)
 
@@ -24,8 +25,8 @@ def test_the_mean_squared_distance_of_samples_is_the_trace_over_the_counts(blobs
     pairs = [table.z(table.draw(n, 200, rng)) for n in (300, 500)]
 
     squared = ((pairs[0] - pairs[1]) ** 2).sum(axis=1)
-    assert noise.mean * (1 / 300 + 1 / 500) == pytest.approx(squared.mean(), rel=0.16)
-    is_below = squared < noise.threshold(0.5, 1 / 300 + 1 / 500) ** 2
+    assert noise.eigenvalues.sum() * (1 / 300 + 1 / 500) == pytest.approx(squared.mean(), rel=0.16)
+    is_below = squared < quantile(0.5, (1 / 300 + 1 / 500) * noise.eigenvalues)
     assert is_below.mean() == pytest.approx(0.5, abs=0.15)
 
 
@@ -35,7 +36,7 @@ def test_without_a_tilt_the_trace_is_exact(blobs):
     noise = Population.of(whole, None, 0, "compare").noise
 
     expected = (1.0 - np.linalg.norm(whole.z) ** 2) * 50 / 49
-    assert noise.mean == pytest.approx(expected, rel=1e-6)
+    assert noise.eigenvalues.sum() == pytest.approx(expected, rel=1e-6)
 
 
 def test_shares_of_clusters_far_apart_vary_as_binomial_ones(blobs):

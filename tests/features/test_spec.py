@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import Origin, SketchSpec, Tilt
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 
@@ -124,6 +124,7 @@ CHANGES = {
     "no tilt": {"tilt": None},
     "far_share": {"far_share": 0.2},
     "precision": {"precision": "float64"},
+    "origin": {"origin": Origin("declared", 3.0)},
 }
 
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import sketchshift as ss
+from sketchshift.features import Charge, Origin
+from sketchshift.privacy import Ledger
+from sketchshift.privacy.noisy_totals import NoisyTotals
 
 HERE = Path(__file__).parent
 SPECS = {
@@ -51,7 +54,23 @@ def golden_sketch(name: str) -> ss.Sketch:
     return ss.sketch(X, spec, sample_weight=weights if spec.tilt else None)
 
 
+def golden_release() -> ss.privacy.PrivateSketch:
+    """A private sketch whose noise is written down here, since noise has no seed."""
+    charges = [
+        Charge(f"{i:032x}", purpose, 0.125 * i, 1e-8, 1000.0, 2000.0, "add_remove", 1, "by hand")
+        for i, purpose in enumerate(("plan: mean", "release"), start=1)
+    ]
+    origin = Origin("private", 8.0, (charges[0],))
+    spec = ss.SketchSpec(2, 8, (0.1, 2.0), columns=("a", "b"), scale=2.0, origin=origin)
+    raw = ss.sketch(data(2)[0], spec)
+    noise = np.arange(16).reshape(2, 8) * 1001 - 8000
+    totals = NoisyTotals(raw._totals.waves + noise, 20 * 1000 + 37, 1000, 2000.0)
+    return ss.privacy.PrivateSketch(spec, spec.fingerprint, totals, Ledger.of(charges))
+
+
 if __name__ == "__main__":
+    with (HERE / "private" / "v1.sketch").open("xb") as file:
+        file.write(golden_release().to_bytes())
     for name in SPECS:
         with (HERE / f"{name}.sketch").open("xb") as file:
             file.write(golden_sketch(name).to_bytes())

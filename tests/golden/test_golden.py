@@ -37,3 +37,12 @@ def test_the_reference_kernel_gives_the_bytes_of_the_golden_file(name):
     s = ss.sketch(X, spec, sample_weight=weights if spec.tilt else None, kernel="reference")
 
     assert s.to_bytes() == (HERE / f"{name}.sketch").read_bytes()
+
+
+def test_a_golden_private_sketch_is_read_and_written_again_alike():
+    data = (HERE / "private" / "v1.sketch").read_bytes()
+    s = ss.privacy.load(HERE / "private" / "v1.sketch")
+
+    assert s.to_bytes() == data == make.golden_release().to_bytes()
+    assert s.statement == "epsilon 5.193 at delta 1e-08; about 20 +- 2 rows"
+    assert s.frequencies.turns.shape == (2, 8)

@@ -109,6 +109,19 @@ def test_a_descent_never_goes_up_and_is_the_same_each_time():
     assert values[-1] == values[-2]
 
 
+@pytest.mark.parametrize("kernel", ["cpu", "reference"])
+def test_a_descent_stops_as_soon_as_it_is_at_the_floor(kernel):
+    """It ends below the floor, and a step before it was still above."""
+    matcher, start, moments = two_clouds(kernel)
+    whole = [matcher.descend(*start, **moments, iterations=n)[0] for n in range(1, 30)]
+    floor = 0.5 * (whole[9] + whole[10])
+
+    value, *_ = matcher.descend(*start, **moments, iterations=300, floor=floor)
+
+    assert value <= floor
+    assert value == pytest.approx(next(v for v in whole if v <= floor), rel=1e-6)
+
+
 def test_the_penalty_has_the_gradient_of_finite_differences():
     rng = np.random.default_rng(1)
     alpha, C, S = rng.dirichlet(np.ones(4)) * 1.1, rng.normal(size=(4, 3)), rng.uniform(size=(4, 3))

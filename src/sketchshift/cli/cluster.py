@@ -23,13 +23,14 @@ from sketchshift.cli.facts import (
     counted,
     next_step,
     report,
+    rows_in_words,
     sketch_facts,
 )
 from sketchshift.cli.inputs import Inputs, input_options
 from sketchshift.cli.spec_options import NAMES
 from sketchshift.cli.targets import Targets
 from sketchshift.decoders import Decoding, KCurve, Outcome
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["cluster"]
 
@@ -125,8 +126,8 @@ def cluster(
         click.echo(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
 
 
-def _story(sketch: Sketch, decoding: Decoding, seconds: float) -> list[str]:
-    rows, columns = counted(sketch.count, "row"), counted(sketch.spec.n_features, "column")
+def _story(sketch: AnySketch, decoding: Decoding, seconds: float) -> list[str]:
+    rows, columns = rows_in_words(sketch), counted(sketch.spec.n_features, "column")
     return [
         f"{_found(decoding)} in {rows} x {columns}, decoded from {sketch.nbytes:,} bytes in "
         f"{seconds:.2f} s.",

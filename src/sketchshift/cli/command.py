@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sketchshift.errors import PlanWarning, ScaleHint, SketchshiftError
+from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
 
@@ -72,12 +72,12 @@ def _warnings_as_notes() -> Iterator[None]:
         show = warnings.showwarning
 
         def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
-            if issubclass(category, PlanWarning | ScaleHint):
+            if issubclass(category, PlanWarning | PrivacyWarning | ScaleHint):
                 click.echo(f"Note: {message}", err=True)
             else:
                 show(message, category, *place, **options)
 
-        for category in (PlanWarning, ScaleHint):
+        for category in (PlanWarning, PrivacyWarning, ScaleHint):
             warnings.simplefilter("always", category)
         warnings.showwarning = note
         yield

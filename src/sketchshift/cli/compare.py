@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,15 @@ import click
 from sketchshift.cli.centroids import CLUSTERS_SHOWN
 from sketchshift.cli.command import command
 from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.facts import aligned, column_names, counted, next_step, number, report
+from sketchshift.cli.facts import (
+    aligned,
+    column_names,
+    counted,
+    next_step,
+    number,
+    report,
+    rows_in_words,
+)
 from sketchshift.cli.files import sketch_files
 from sketchshift.cli.tables import load_sum
 from sketchshift.drift import ClusterChange, Comparison
@@ -46,7 +55,7 @@ def compare(
     The distance between them (MMD) is set beside the threshold that samples of one population
     exceed at the false-alarm rate; then the clusters that grew, shrank or moved. FIRST and
     SECOND are sketches of one plan, or tables of them, of different rows. The data is not
-    needed.
+    needed. Of two private sketches the noise is part of the threshold, and moves are not told.
 
     Examples
     --------
@@ -71,7 +80,7 @@ def compare(
         "clusters": [_cluster_facts(i, cluster) for i, cluster in enumerate(found.clusters)],
     }
     lines = [
-        *_story(found, a.count, b.count),
+        *_story(found, rows_in_words(a), rows_in_words(b)),
         "",
         *_table(found, column_names(a.spec)),
         "",
@@ -83,11 +92,11 @@ def compare(
         ctx.exit(1)
 
 
-def _story(found: Comparison, n_a: int, n_b: int) -> list[str]:
+def _story(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
     verdict = "Drift" if found.drifted else "No drift"
     return [
-        f"{verdict} between {counted(n_a, 'row')} and {counted(n_b, 'row')}: distance "
-        f"{number(found.distance)}, threshold {number(found.threshold)}.",
+        f"{verdict} between {rows_a} and {rows_b}: distance {number(found.distance)}, threshold "
+        f"{number(found.threshold)}.",
         f"Without drift a distance this large has probability {found.p_value:.2g}; the threshold "
         f"is exceeded in {100 * found.false_alarm:g} % of cases.",
     ]
@@ -99,7 +108,8 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     for i, cluster in enumerate(found.clusters[:CLUSTERS_SHOWN]):
         shares = [percent(cluster.share_a), percent(cluster.share_b)]
         change = [f"{100 * cluster.change:+.1f} %", percent(cluster.standard_error)]
-        move = [f"{cluster.move:.3g}", f"{cluster.relative_move:.2g}"]
+        is_told = not math.isnan(cluster.move)
+        move = [f"{cluster.move:.3g}", f"{cluster.relative_move:.2g}"] if is_told else ["-", "-"]
         centroid = [number(value) for value in cluster.centroid[:COLUMNS_SHOWN]]
         rows.append([str(i), *shares, *change, *move, cluster.verdict, *centroid])
     hidden = (len(found.clusters) - CLUSTERS_SHOWN, len(names) - COLUMNS_SHOWN)

@@ -14,12 +14,12 @@ from sketchshift.decoders.base import MAX_CLUSTERS
 from sketchshift.decoders.decoding import Progress
 from sketchshift.errors import SpecError
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["CLUSTERS", "DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-Decode = Callable[[Sketch, Box | None, int, Progress | None], Decoding]
+Decode = Callable[[AnySketch, Box | None, int, Progress | None], Decoding]
 
 _OPTIONS = (
     click.option(
@@ -135,7 +135,7 @@ def _paper_decoder(n_clusters: int, flags: dict[str, Any]) -> SketchAndShift | C
 
 
 def domain_of(
-    sketch: Sketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
+    sketch: AnySketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
 ) -> Box | None:
     """Where to look, in the units of the data; None where it was not said."""
     if lower is None and upper is None:

@@ -171,7 +171,7 @@ def _write_pixels(path: Path) -> None:
     import pyarrow.parquet as pq
 
     from sketchshift.data.real import china_pixels
-    from sketchshift.sketch.format import write_atomically
+    from sketchshift.sketch.container import write_atomically
 
     pixels = china_pixels()
     thirds = [len(part) for part in np.array_split(pixels, 3)]

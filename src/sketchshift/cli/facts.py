@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch
+from sketchshift.features import Origin, SketchSpec
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
     "aligned",
@@ -22,6 +23,7 @@ __all__ = [
     "next_step",
     "number",
     "report",
+    "rows_in_words",
     "sketch_facts",
     "spec_facts",
     "wrote",
@@ -63,7 +65,13 @@ def spec_facts(spec: SketchSpec) -> dict[str, Any]:
         "center": spec.center,
         "scale": spec.scale,
         "tilt": tilt,
+        "origin": None if spec.origin is None else _origin_facts(spec.origin),
     }
+
+
+def _origin_facts(origin: Origin) -> dict[str, Any]:
+    """Where a plan that may be published comes from; the ledger has its charges."""
+    return {"kind": origin.kind, "radius": origin.radius}
 
 
 def column_names(spec: SketchSpec) -> Sequence[str]:
@@ -71,20 +79,43 @@ def column_names(spec: SketchSpec) -> Sequence[str]:
     return spec.columns or [f"column {i}" for i in range(spec.n_features)]
 
 
-def sketch_facts(sketch: Sketch, n_bytes: int) -> dict[str, Any]:
+def sketch_facts(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
     """What a sketch holds, beside its numbers."""
-    counts = {
-        "rows": sketch.count,
-        "left_out": sketch.n_invalid,
-        "total_weight": sketch.total_weight,
-        "bytes": n_bytes,
-        "fingerprint": sketch.fingerprint,
+    facts: dict[str, Any] = {"rows": sketch.count, "total_weight": sketch.total_weight}
+    if isinstance(sketch, Sketch):
+        facts["left_out"] = sketch.n_invalid
+    if isinstance(sketch, PrivateSketch):
+        facts |= _privacy_facts(sketch)
+    facts |= {"bytes": n_bytes, "fingerprint": sketch.fingerprint}
+    return facts | spec_facts(sketch.spec)
+
+
+def _privacy_facts(sketch: PrivateSketch) -> dict[str, Any]:
+    ledger = sketch.ledger
+    return {
+        "rows_std": sketch.count_std,
+        "epsilon": ledger.epsilon(),
+        "delta": ledger.delta,
+        "rho": ledger.rho,
+        "adjacency": ledger.charges[0].adjacency,
+        "rows_per_person": ledger.charges[0].rows_per_person,
+        "noise_std": sketch.noise_std,
+        "ledger": ledger.to_dict(),
     }
-    return counts | spec_facts(sketch.spec)
 
 
-def wrote(output: str, sketch: Sketch, n_bytes: int) -> str:
+def rows_in_words(sketch: AnySketch) -> str:
+    """How many rows there are, or about how many."""
+    about = "about " if isinstance(sketch, PrivateSketch) else ""
+    return about + counted(sketch.count, "row")
+
+
+def wrote(output: str, sketch: AnySketch, n_bytes: int) -> str:
     """The sentence that says what was written."""
+    if not isinstance(sketch, Sketch):
+        columns = counted(sketch.spec.n_features, "column")
+        promise = f": {sketch.statement}" if isinstance(sketch, PrivateSketch) else ""
+        return f"Wrote {output}{promise} x {columns}, in {n_bytes:,} bytes."
     weight = sketch.total_weight
     weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
     left_out = f", {counted(sketch.n_invalid, 'row')} left out" if sketch.n_invalid else ""

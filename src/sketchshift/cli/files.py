@@ -14,8 +14,12 @@ import click
 
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.privacy import PrivateSketch
+from sketchshift.privacy import load as load_private
+from sketchshift.sketch import Sketch, load
+from sketchshift.sketch.format import PRIVATE_MAGIC
 
-__all__ = ["check_output", "data_files", "read_spec", "sketch_files"]
+__all__ = ["check_output", "data_files", "load_any", "read_spec", "sketch_files"]
 
 
 def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
@@ -81,6 +85,13 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
             raise click.UsageError(msg)
         seen.add(file.resolve())
     return files
+
+
+def load_any(path: Path) -> Sketch | PrivateSketch:
+    """A sketch, raw or private as its first bytes say."""
+    with path.open("rb") as file:
+        is_private = file.read(len(PRIVATE_MAGIC)) == PRIVATE_MAGIC
+    return load_private(path) if is_private else load(path)
 
 
 def read_spec(path: str | Path) -> SketchSpec:

@@ -14,11 +14,12 @@ from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.tables import is_table, load_sum, where_option
 from sketchshift.cli.turnkey_options import on_invalid_option
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Inputs", "input_options", "is_sketch", "with_enough_rows"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=AnySketch)
 
 AUTO = 20  # clusters that data is planned for with -k auto
 _OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
@@ -79,7 +80,7 @@ class Inputs:
         saved = self._params["save_sketch"]
         self._target = None if saved is None else check_output(saved, self.files)
 
-    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> Sketch:
+    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
             return with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
@@ -106,7 +107,7 @@ class Inputs:
         return result
 
 
-def with_enough_rows(sketch: Sketch, n_clusters: int | Literal["auto"]) -> Sketch:
+def with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
     """The sketch; one of fewer rows than clusters is an error."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
@@ -137,8 +138,8 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
 def is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC
+    from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
     with file.open("rb") as opened:
-        has_magic = opened.read(len(MAGIC)) == MAGIC
+        has_magic = opened.read(len(MAGIC)) in (MAGIC, PRIVATE_MAGIC)
     return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES) or is_table(file)

@@ -13,16 +13,18 @@ from sketchshift.cli.command import command
 from sketchshift.cli.facts import (
     aligned,
     column_names,
+    counted,
     next_step,
     number,
     report,
     sketch_facts,
     spec_facts,
 )
-from sketchshift.cli.files import read_spec
+from sketchshift.cli.files import load_any, read_spec
 from sketchshift.cli.tables import is_table, load_table
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch, load
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import Sketch
 
 __all__ = ["inspect"]
 
@@ -37,7 +39,7 @@ def inspect(file: str, as_json: bool) -> None:
 
     Rows, columns with their mean and standard deviation in the units of the data, and the
     spec; of a table also its slices. Two sketches merge if and only if their fingerprints are
-    equal.
+    equal. Of a private sketch: what is promised, about how many rows, and what it was spent on.
 
     Examples
     --------
@@ -59,7 +61,8 @@ def inspect(file: str, as_json: bool) -> None:
         return
     facts = _inspect_table(file, path) if is_table(path) else _inspect_sketch(file, path)
     step = next_step("cluster", file, "-k", "10")
-    lines = [*_table(facts), "", *_columns(facts["statistics"]), *_slices(facts), "", step]
+    columns = ["", *_columns(facts["statistics"])] if "statistics" in facts else []
+    lines = [*_table(facts), *columns, *_slices(facts), "", step]
     report(facts, lines, as_json=as_json)
 
 
@@ -69,12 +72,14 @@ def _is_plan(path: Path) -> bool:
 
 
 def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
-    sketch, head = load(path), path.read_bytes()[8:10]
-    facts: dict[str, Any] = {"file": file, "kind": "sketch"}
+    sketch, head = load_any(path), path.read_bytes()[8:10]
+    is_private = isinstance(sketch, PrivateSketch)
+    facts: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
     facts |= sketch_facts(sketch, path.stat().st_size)
     facts["format_version"] = int.from_bytes(head, "little")
-    facts["statistics"] = _statistics(sketch)
-    return facts
+    if isinstance(sketch, PrivateSketch):
+        return facts | {"statement": sketch.statement}
+    return facts | {"statistics": _statistics(sketch)}
 
 
 def _inspect_table(file: str, path: Path) -> dict[str, Any]:
@@ -106,13 +111,16 @@ def _table(facts: Mapping[str, Any]) -> list[str]:
     rows = [(facts["kind"], facts["file"])]
     if "n_slices" in facts:
         rows += [("slices", f"{facts['n_slices']:,} by {', '.join(facts['by'])}")]
-    if "rows" in facts:
+    if "left_out" in facts:
         rows += [
             ("rows", f"{facts['rows']:,}"),
             ("left out", f"{facts['left_out']:,}"),
             ("total weight", f"{facts['total_weight']:,.10g}"),
-            ("file size", f"{facts['bytes']:,} bytes"),
         ]
+    if facts["kind"] == "private sketch":
+        rows += _promise(facts)
+    if "bytes" in facts:
+        rows += [("file size", f"{facts['bytes']:,} bytes")]
     if "format_version" in facts:
         rows += [("format version", str(facts["format_version"]))]
     bandwidth = facts["bandwidth"]
@@ -128,9 +136,29 @@ def _table(facts: Mapping[str, Any]) -> list[str]:
         ("center", _shortened(facts["center"], "0")),
         ("scale", _shortened(facts["scale"], "1")),
         ("tilt", _tilt(facts["tilt"])),
+        ("origin", _origin(facts["origin"])),
         ("fingerprint", facts["fingerprint"]),
     ]
     return aligned(rows)
+
+
+def _promise(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is promised, and what it was spent on."""
+    charges = facts["ledger"]["charges"]
+    spent = ", ".join(f"{charge['purpose']} {number(charge['rho'])}" for charge in charges)
+    neighbours = f"{facts['adjacency']}, {counted(facts['rows_per_person'], 'row')} a person"
+    return [
+        ("promise", facts["statement"]),
+        ("neighbours", neighbours),
+        ("ledger (rho)", f"{number(facts['rho'])}: {spent}"),
+        ("noise in z", f"{number(facts['noise_std'])} in each part of sqrt(m) z"),
+    ]
+
+
+def _origin(origin: Mapping[str, Any] | None) -> str:
+    if origin is None:
+        return "not said: not for private releases"
+    return f"{origin['kind']}, rows clipped at {number(origin['radius'])} x scale"
 
 
 def _tilt(tilt: Mapping[str, float] | None) -> str:

@@ -16,6 +16,8 @@ from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
 from sketchshift.cli.plan import plan
+from sketchshift.cli.private_plan import private_plan
+from sketchshift.cli.release import release
 from sketchshift.cli.report import report
 from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
@@ -58,9 +60,11 @@ def main() -> None:
 for _command in (
     demo,
     plan,
+    private_plan,
     sketch,
     merge,
     subtract,
+    release,
     inspect,
     cluster,
     report,

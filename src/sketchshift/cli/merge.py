@@ -17,13 +17,17 @@ __all__ = ["merge"]
 @command
 @click.argument("sketches", nargs=-1, required=True, metavar="SKETCH...")
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
+@click.option("--disjoint", is_flag=True, help="Private sketches: no person is in two of them.")
 @where_option
-def merge(sketches: tuple[str, ...], output: str, where: str | None, as_json: bool) -> None:
+def merge(
+    sketches: tuple[str, ...], output: str, disjoint: bool, where: str | None, as_json: bool
+) -> None:
     """Add sketches of parts of a dataset.
 
     The result is the sketch of all their rows together, bit for bit as if they had been
     read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob,
-    or a table that `sketchshift sketch --by` wrote, of which --where selects slices.
+    or a table that `sketchshift sketch --by` wrote, of which --where selects slices. Private
+    sketches merge as well: their costs add up, or with --disjoint the dearest counts.
 
     Examples
     --------
@@ -35,7 +39,7 @@ def merge(sketches: tuple[str, ...], output: str, where: str | None, as_json: bo
     """
     files = sketch_files(sketches)
     target = check_output(output, files)
-    total = load_sum(files, where)
+    total = load_sum(files, where, disjoint=disjoint)
     total.save(target)
     size = target.stat().st_size
     facts: dict[str, Any] = {

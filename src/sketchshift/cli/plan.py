@@ -21,7 +21,7 @@ from sketchshift.cli.turnkey_options import (
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import plan as make_plan
 
-__all__ = ["plan"]
+__all__ = ["plan", "write_spec", "wrote_spec"]
 
 
 @command
@@ -76,10 +76,10 @@ def plan(
             "on_invalid": on_invalid,
         }
         spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
-    _write(spec, target)
+    write_spec(spec, target)
     facts = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     step = next_step("sketch", data or "DATA", "--plan", output, "-o", "day1.sketch")
-    report(facts | spec_facts(spec), [_wrote(output, spec), step], as_json=as_json)
+    report(facts | spec_facts(spec), [wrote_spec(output, spec), step], as_json=as_json)
 
 
 def _shape(
@@ -110,13 +110,15 @@ def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
         raise click.UsageError("-k plans from rows: give DATA, all of it or a sample across it.")
 
 
-def _write(spec: SketchSpec, target: Path) -> None:
-    from sketchshift.sketch.format import write_atomically
+def write_spec(spec: SketchSpec, target: Path) -> None:
+    """Write a plan file, all of it or nothing."""
+    from sketchshift.sketch.container import write_atomically
 
     write_atomically(target, spec.to_json().encode() + b"\n")
 
 
-def _wrote(output: str, spec: SketchSpec) -> str:
+def wrote_spec(output: str, spec: SketchSpec) -> str:
+    """The sentence that says what was written."""
     shown = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     bandwidth = " to ".join(map(number, shown))
     return (

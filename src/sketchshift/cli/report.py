@@ -68,7 +68,7 @@ def report(
     """
     from sketchshift.cli.progress import decoding_progress
     from sketchshift.report import report_on
-    from sketchshift.sketch.format import write_atomically
+    from sketchshift.sketch.container import write_atomically
 
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))

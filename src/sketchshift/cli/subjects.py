@@ -9,6 +9,8 @@ import click
 from sketchshift.cli.files import sketch_files
 from sketchshift.cli.inputs import is_sketch
 from sketchshift.cli.tables import is_table, load_sum, load_table
+from sketchshift.errors import DataError
+from sketchshift.privacy import PrivateSketch
 
 if TYPE_CHECKING:
     from sketchshift.report import Subject
@@ -45,4 +47,10 @@ def load_subject(file: str, where: str | None = None) -> Subject:
         )
         raise click.UsageError(msg)
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
+    if isinstance(given, PrivateSketch):
+        msg = (
+            f"{file!r} is a private sketch, which tells no means and deviations to draw by. Look "
+            f"at it with: sketchshift cluster {file} -k 10 --plot clusters.png"
+        )
+        raise DataError(msg)
     return Subject.of(file, path.stat().st_size, given)

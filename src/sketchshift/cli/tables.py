@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from sketchshift.cli.files import load_any
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch, SketchTable, load
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["is_table", "load_sum", "load_table", "where_option"]
 
@@ -50,29 +53,39 @@ def load_table(file: Path, where: str | None) -> SketchTable:
     return table
 
 
-def load_sum(files: Sequence[Path], where: str | None = None) -> Sketch:
+def load_sum(
+    files: Sequence[Path], where: str | None = None, *, disjoint: bool = False
+) -> Sketch | PrivateSketch:
     """The sketch of all rows of sketches and tables, with one more of them in memory at a time.
 
     Parameters
     ----------
     files : sequence of Path
-        At least one.
+        At least one; all raw or all private.
     where : str or None
         Which slices of tables count; without tables it is misuse.
+    disjoint : bool
+        Whether no person has rows in two of them; only private sketches have to know.
 
     Returns
     -------
-    sketch : Sketch
-        The sum.
+    sketch : Sketch or PrivateSketch
+        The sum, of the kind of the files.
     """
     tables = [file for file in files if is_table(file)]
     if where is not None and len(tables) < len(files):
         other = next(file for file in files if file not in tables)
         msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
         raise click.UsageError(msg)
-    total: Sketch | None = None
-    for file in files:
-        part = load_table(file, where).merge() if file in tables else load(file)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    parts = (
+        load_table(file, where).merge() if file in tables else load_any(file) for file in files
+    )
+    return reduce(partial(_added, disjoint=disjoint), parts)
+
+
+def _added(
+    total: Sketch | PrivateSketch, part: Sketch | PrivateSketch, *, disjoint: bool
+) -> Sketch | PrivateSketch:
+    if isinstance(total, PrivateSketch) and isinstance(part, PrivateSketch):
+        return total.merge(part, disjoint=disjoint)
+    return total + part

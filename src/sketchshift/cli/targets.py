@@ -13,7 +13,7 @@ from sketchshift.cli.centroids import check_suffix, encode_clusters
 from sketchshift.cli.facts import column_names
 from sketchshift.cli.files import check_output
 from sketchshift.decoders import Decoding
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Targets"]
 
@@ -63,7 +63,7 @@ class Targets:
         )
         return cls(output, plot, plot_columns, table, picture)
 
-    def check_columns(self, sketch: Sketch) -> None:
+    def check_columns(self, sketch: AnySketch) -> None:
         """Refuse columns that are not there, and a table with two columns of one name."""
         self._pair(sketch)
         twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
@@ -74,9 +74,9 @@ class Targets:
             )
             raise click.UsageError(msg)
 
-    def write(self, sketch: Sketch, decoding: Decoding) -> None:
+    def write(self, sketch: AnySketch, decoding: Decoding) -> None:
         """Write what was asked for, each file at once."""
-        from sketchshift.sketch.format import write_atomically
+        from sketchshift.sketch.container import write_atomically
 
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)
@@ -95,7 +95,7 @@ class Targets:
         """What was written, for people."""
         return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
 
-    def _pair(self, sketch: Sketch) -> list[int] | None:
+    def _pair(self, sketch: AnySketch) -> list[int] | None:
         """Positions of the columns to draw over."""
         if self.plot_columns is None:
             return None

@@ -20,7 +20,7 @@ from sketchshift.decoders.decoding import Decoding, Outcome, Round, Step
 from sketchshift.errors import DataError
 from sketchshift.mixtures import Mixture
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["MAX_CLUSTERS", "Problem", "one_blas_thread"]
 
@@ -50,7 +50,7 @@ class Problem:
 
     Attributes
     ----------
-    sketch : Sketch
+    sketch : AnySketch
         As given.
     turns : float32 array of shape (d, m)
         Frequencies divided by 2 pi.
@@ -62,7 +62,7 @@ class Problem:
         The bandwidth; of a range, its geometric mean.
     """
 
-    sketch: Sketch
+    sketch: AnySketch
     turns: Float32Array
     z: ComplexArray
     box: Box
@@ -70,11 +70,11 @@ class Problem:
 
     @classmethod
     def of(
-        cls, sketch: Sketch, n_clusters: int, domain: Box | None, seed: int, caller: str
+        cls, sketch: AnySketch, n_clusters: int, domain: Box | None, seed: int, caller: str
     ) -> Problem:
         """Check what a decoder was given; ``domain`` is in the units of the data."""
-        if not isinstance(sketch, Sketch):
-            raise parameter_error(caller, "sketch", "a Sketch", sketch)
+        if not isinstance(sketch, AnySketch):
+            raise parameter_error(caller, "sketch", "a Sketch or a PrivateSketch", sketch)
         check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
         check_integer(caller, "seed", seed, 0, 2**64 - 1)
         if sketch.total_weight <= 0:
@@ -89,14 +89,24 @@ class Problem:
         return cls(sketch, sketch.frequencies.turns, sketch.z, box, math.sqrt(low * high))
 
     @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean (d,) and covariance (d, d) of the rows; NaN off the diagonal beyond 64 columns."""
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean (d,) and covariance (d, d) of the rows; NaN off the diagonal beyond 64 columns.
+
+        None where they are not known: a private sketch does not tell them.
+        """
+        if not isinstance(self.sketch, Sketch):
+            return None
         return self._normalised_moments(self.sketch.mean, self.sketch.covariance)
 
     @cached_property
-    def tilted_moments(self) -> tuple[FloatArray, FloatArray]:
-        """The same of the rows weighted by their tilt: those of the measure behind z."""
-        return self._normalised_moments(self.sketch.tilted_mean, self.sketch.tilted_covariance)
+    def outline(self) -> tuple[FloatArray, FloatArray]:
+        """The same of the measure behind z: weighted by the tilt, or as the plan expects them."""
+        return self._normalised_moments(*self.sketch.outline)
+
+    @property
+    def noise_floor(self) -> float:
+        """Mean of |error of sqrt(m) z_j|^2 by noise: the misfit that the truth itself has."""
+        return 2.0 * self.sketch.noise_std**2
 
     def _normalised_moments(
         self, mean: FloatArray, covariance: FloatArray
@@ -160,7 +170,7 @@ class Problem:
         )
 
 
-def _normalised(domain: Box, sketch: Sketch, caller: str) -> Box:
+def _normalised(domain: Box, sketch: AnySketch, caller: str) -> Box:
     spec = sketch.spec
     if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
         raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)

@@ -118,13 +118,14 @@ class _Misfit:
         weights = GaussianFitter(problem).weights[:FREQUENCIES]
         self.weights = weights / (weights @ np.abs(self.zeta) ** 2 or 1.0)
         self.tilt, self.count = problem.sketch.spec.tilt, problem.sketch.count
+        self.floor = problem.noise_floor
 
     def noise(self, points: Reconstruction) -> float:
         """Expected square of the difference between sketches of the rows and of their law."""
         ones = np.ones(len(points.points))
         tilts = ones if self.tilt is None else self.tilt((points.points**2).sum(axis=1))
         squares = (points.weights @ tilts**2) / (points.weights @ tilts) ** 2
-        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count
+        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count + self.floor
         return float(self.weights @ variances)
 
     def of_cells(self, points: Reconstruction, labels: IntArray, k: int) -> tuple[float, float]:

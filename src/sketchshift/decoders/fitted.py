@@ -111,7 +111,8 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
 
     fits = (large.search_large if is_large else search)(GaussianFitter(problem), k, seed, report)
     lowest = min(fits, key=lambda fit: fit.loss)
-    points = None if is_large else _few_points(problem, lowest, k)
+    is_noisy = problem.noise_floor > 0.0  # then nothing is explained up to rounding
+    points = None if is_large or is_noisy else _few_points(problem, lowest, k)
     if points is not None:
         weights = problem.untilted(points.means, points.weights)
         exact = Reconstruction(points.means, weights)
@@ -125,7 +126,7 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
 def _few_points(problem: Problem, fit: GaussianFit, k: int) -> Mixture | None:
     """The distinct rows, when they are fewer than k: atoms have then shrunk to points."""
     within = float((fit.weights @ fit.deviations**2).sum())
-    if within > SHRUNK * float(np.trace(problem.tilted_moments[1])):
+    if within > SHRUNK * float(np.trace(problem.outline[1])):
         return None
     return fewest_points(problem, Mixture(fit.weights, fit.means), k)
 

@@ -107,15 +107,16 @@ class GaussianFitter:
 
     def fit(self, start: GaussianFit, iterations: int, cut: float = math.inf) -> GaussianFit:
         """Descend from a start: O(T m d) an iteration."""
-        mean, covariance = self.problem.tilted_moments
+        mean, covariance = self.problem.outline
         loss, weights, means, deviations = self._matcher(cut).descend(
             start.weights,
             start.means,
             start.deviations,
             mean=mean,
             covariance=covariance,
-            strength=PENALTY,
+            strength=PENALTY if self.problem.moments is not None else 0.0,
             iterations=iterations,
+            floor=self.problem.noise_floor,
         )
         return GaussianFit(weights, means, deviations, loss)
 
@@ -131,7 +132,7 @@ class GaussianFitter:
         first : int
             How many places of the seed's stream to leave out: other starts than the first.
         """
-        mean, covariance = self.problem.tilted_moments
+        mean, covariance = self.problem.outline
         d = len(mean)
         j = np.arange(first, first + n_atoms)
         normals = normal_quantile(uniforms(seed, Purpose.START, j, d))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from sketchshift.decoders.base import Problem, one_blas_thread
 from sketchshift.decoders.decoding import Decoding, Progress
 from sketchshift.objective import Box
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["GreedyDecoder"]
 
@@ -18,7 +18,7 @@ class GreedyDecoder(ABC):
     @one_blas_thread
     def __call__(
         self,
-        sketch: Sketch,
+        sketch: AnySketch,
         n_clusters: int,
         *,
         domain: Box | None = None,
@@ -29,7 +29,7 @@ class GreedyDecoder(ABC):
 
         Parameters
         ----------
-        sketch : Sketch
+        sketch : Sketch or PrivateSketch
             Best taken with one bandwidth; of several, their geometric mean sets the steps.
         n_clusters : int
             k.

@@ -70,7 +70,7 @@ def search_large(fitter: GaussianFitter, k: int, seed: int, report: Report) -> l
         Those with a loss within 4 times the least; the loss is the misfit, averaged over the
         last blocks. O(k d) a step, 3000 steps in all.
     """
-    covariance, n_atoms = fitter.problem.tilted_moments[1], ATOMS * k
+    covariance, n_atoms = fitter.problem.outline[1], ATOMS * k
     d = len(covariance)
     apart = k ** (-1.0 / d)  # distance between clusters, as a share of the deviation of all
     length = apart * math.sqrt(float(np.trace(covariance)) / d)
@@ -106,8 +106,9 @@ def _descend(fitter: GaussianFitter, start: GaussianFit, length: float) -> Gauss
     """Adam over the blocks in turn, with steps that shrink along a cosine."""
     weights, means, deviations = start.weights, start.means, start.deviations
     of_weights, of_means, of_shared, of_each = (_Direction() for _ in range(4))
-    blocks = _blocks(len(fitter.norms))
-    values = []
+    blocks, floor = _blocks(len(fitter.norms)), fitter.problem.noise_floor
+    recent = min(len(blocks), STEPS // 10)
+    values: list[float] = []
     for step in range(STEPS):
         rate = LEAST + (1.0 - LEAST) * (1.0 + math.cos(math.pi * step / STEPS)) / 2.0
         matcher = _matcher(fitter, blocks[step % len(blocks)])
@@ -121,7 +122,9 @@ def _descend(fitter: GaussianFitter, start: GaussianFit, length: float) -> Gauss
         means = means - rate * MEANS * length * of_means.after(by_mean)
         deviations = deviations * np.exp(-rate * SPREADS * turn)
         values.append(value)
-    loss = float(np.mean(values[-min(len(blocks), STEPS // 10) :]))
+        if len(values) >= recent and np.mean(values[-recent:]) <= floor:
+            break
+    loss = float(np.mean(values[-recent:]))
     return GaussianFit(weights, means, deviations, loss)
 
 

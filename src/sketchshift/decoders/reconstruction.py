@@ -59,7 +59,7 @@ def _rounded(shares: FloatArray, n: float) -> IntArray:
 
 
 def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) -> Reconstruction:
-    """Points like the rows themselves: un-tilted, with the sketch's own mean and covariance.
+    """Points like the rows themselves: un-tilted, with the exact moments if they are known.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) ->
     """
     points = draw_points(fits, n, seed)
     weights = problem.untilted(points, np.ones(len(points)))
-    return Reconstruction(_with_moments(points, weights, *problem.moments), weights)
+    if problem.moments is not None:
+        points = _with_moments(points, weights, *problem.moments)
+    return Reconstruction(points, weights)
 
 
 def _with_moments(

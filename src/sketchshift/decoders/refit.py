@@ -15,14 +15,14 @@ from sketchshift.decoders.gaussians import GaussianFitter
 from sketchshift.decoders.reconstruction import Reconstruction, reconstruct
 from sketchshift.decoders.weights import nonnegative_weights
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["refit"]
 
 ITERATIONS = 100
 
 
-def refit(fitted: Fitted, sketch: Sketch) -> Reconstruction:
+def refit(fitted: Fitted, sketch: AnySketch) -> Reconstruction:
     """Points that stand for the rows of another sketch, from the fits of a first one.
 
     Parameters
@@ -43,8 +43,8 @@ def refit(fitted: Fitted, sketch: Sketch) -> Reconstruction:
         atoms = select_kernel().features(places, problem.turns)
         weights = nonnegative_weights(atoms, problem.z)
         return Reconstruction(places, problem.untilted(places, weights))
-    if not np.trace(problem.tilted_moments[1]) > 0.0:
-        return Reconstruction(problem.moments[0][None, :], np.ones(1))
+    if not np.trace(problem.outline[1]) > 0.0:
+        return Reconstruction(problem.outline[0][None, :], np.ones(1))
     fitter = GaussianFitter(problem)
     fits = [fitter.fit(fit, ITERATIONS) for fit in fitted.fits]
     return reconstruct(problem, fits, len(fitted.reconstruction.points), fitted.seed)

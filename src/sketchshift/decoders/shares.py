@@ -25,13 +25,15 @@ from sketchshift.decoders.weights import nonnegative_weights
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["ClusterAtoms", "shares"]
 
 
 @one_blas_thread
-def shares(decoding: Decoding, sketch: Sketch, *, reference: Sketch | None = None) -> FloatArray:
+def shares(
+    decoding: Decoding, sketch: AnySketch, *, reference: AnySketch | None = None
+) -> FloatArray:
     r"""Shares of the rows of a sketch that belong to the clusters of a decoding.
 
     .. math:: \hat\beta = \arg\min_{\beta \ge 0} \Big\| z - \sum_i \beta_i a_i \Big\|, \qquad
@@ -89,7 +91,7 @@ def shares(decoding: Decoding, sketch: Sketch, *, reference: Sketch | None = Non
     return atoms.shares(z)
 
 
-def difference(a: Sketch, b: Sketch) -> ComplexArray:
+def difference(a: AnySketch, b: AnySketch) -> ComplexArray:
     """The z of a minus that of b; sketches of different specs are refused, as in a merge."""
     if a.fingerprint != b.fingerprint:
         a + b  # raises, with both specs in words

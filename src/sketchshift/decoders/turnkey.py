@@ -18,14 +18,14 @@ from sketchshift.decoders.base import MAX_CLUSTERS, Problem, one_blas_thread
 from sketchshift.decoders.choose_k import curve_of_one_point, most_clusters
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress
 from sketchshift.decoders.fitted import fit_sketch
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["decode", "decode_range"]
 
 
 @one_blas_thread
 def decode(
-    sketch: Sketch,
+    sketch: AnySketch,
     n_clusters: int | Literal["auto"],
     *,
     max_clusters: int | None = None,
@@ -38,8 +38,8 @@ def decode(
 
     Parameters
     ----------
-    sketch : Sketch
-        Of at least one row.
+    sketch : Sketch or PrivateSketch
+        Of at least one row. Fits of a private sketch stop at its noise.
     n_clusters : int or "auto"
         Number k of clusters; not more than the plan was made for gives the best quality.
         "auto" chooses it, and tells how in ``decoding.curve``.
@@ -82,19 +82,19 @@ def decode(
 
 
 def _decode_auto(
-    sketch: Sketch, max_clusters: int | None, seed: int, progress: Progress | None
+    sketch: AnySketch, max_clusters: int | None, seed: int, progress: Progress | None
 ) -> Decoding:
     """Clusters whose number is chosen from the same fit that they are cut from."""
     problem = Problem.of(sketch, 1, None, seed, "decode")
     k = most_clusters(sketch.spec, max_clusters)
-    if not np.trace(problem.tilted_moments[1]) > 0.0:
+    if not np.trace(problem.outline[1]) > 0.0:
         return replace(_one_point(problem, 1), curve=curve_of_one_point())
     return fit_sketch(problem, k, seed, progress).decode_auto(k)
 
 
 @one_blas_thread
 def decode_range(
-    sketch: Sketch,
+    sketch: AnySketch,
     n_clusters: Sequence[int],
     *,
     seed: int = 0,
@@ -104,7 +104,7 @@ def decode_range(
 
     Parameters
     ----------
-    sketch : Sketch
+    sketch : Sketch or PrivateSketch
         Of at least one row.
     n_clusters : sequence of int
         The numbers k, in any order; the fit is made for the largest.
@@ -124,7 +124,7 @@ def decode_range(
         raise parameter_error("decode_range", "n_clusters", "at least one integer", n_clusters)
     for k in numbers:
         problem = Problem.of(sketch, k, None, seed, "decode")
-    if not np.trace(problem.tilted_moments[1]) > 0.0:
+    if not np.trace(problem.outline[1]) > 0.0:
         return tuple(_one_point(problem, k) for k in numbers)
     fitted = fit_sketch(problem, max(numbers), seed, progress)
     return tuple(fitted.decode(k) for k in numbers)
@@ -133,5 +133,5 @@ def decode_range(
 def _one_point(problem: Problem, k: int) -> Decoding:
     """What there is to say of rows that are all equal."""
     outcome = Outcome.COMPLETE if k == 1 else Outcome.EMPTY_RESIDUAL
-    centroid = problem.in_units(problem.moments[0])[None, :]
+    centroid = problem.in_units(problem.outline[0])[None, :]
     return Decoding(centroid, np.ones(1), None, 0.0, outcome, ())

@@ -22,9 +22,10 @@ from sketchshift.decoders.fitted import Fitted
 from sketchshift.decoders.refit import refit
 from sketchshift.decoders.shares import ClusterAtoms, shares
 from sketchshift.drift.model import Population
+from sketchshift.drift.noise import AddedNoise
 from sketchshift.drift.quadratic import tail
 from sketchshift.metrics import assign
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["ClusterChange", "cluster_changes"]
 
@@ -43,11 +44,11 @@ class ClusterChange:
     share_a, share_b : float
         Shares of the rows of either sketch.
     standard_error : float
-        Of ``share_b - share_a``, from sampling.
+        Of ``share_b - share_a``, from sampling and from the noise of releases.
     share_p_value : float
         The probability of a change of the share at least as large without drift.
     centroid_a, centroid_b : array of shape (d,)
-        Means of the cluster on either side; NaN where it has no rows.
+        Means of the cluster on either side; NaN where it has no rows, and of private sketches.
     width : float
         Root of the trace of its covariance.
     move_p_value : float
@@ -93,7 +94,7 @@ class ClusterChange:
 
 
 def cluster_changes(
-    sides: tuple[Sketch, Sketch],
+    sides: tuple[AnySketch, AnySketch],
     counts: tuple[float, float],
     population: Population,
     false_alarm: float,
@@ -121,7 +122,8 @@ def cluster_changes(
     whole = fitted.problem.sketch
     atoms = ClusterAtoms.of(decoding, whole.spec)
     scale = sum(1.0 / n for n in counts)
-    errors = np.sqrt(scale * population.noise.share_variances(atoms))
+    added = AddedNoise.of(*sides).share_variances(atoms)
+    errors = np.sqrt(scale * population.noise.share_variances(atoms) + added)
     parts = np.array([shares(decoding, side, reference=whole) for side in sides])
     share_p = _normal_tails(parts[1] - parts[0], errors)
     means = [_means(fitted, side, decoding) for side in sides]
@@ -153,8 +155,10 @@ def _normal_tails(changes: FloatArray, errors: FloatArray) -> FloatArray:
     return np.asarray(2.0 * ndtr(-ratios))
 
 
-def _means(fitted: Fitted, side: Sketch, decoding: Decoding) -> FloatArray:
+def _means(fitted: Fitted, side: AnySketch, decoding: Decoding) -> FloatArray:
     """Means of the points of one side in the cells of the centroids, shape (k, d)."""
+    if not isinstance(side, Sketch):  # what its noise does to a mean has no law here
+        return np.full_like(decoding.centroids, np.nan)
     found, spec = refit(fitted, side), side.spec
     points = spec.center_vector + found.points * spec.scale_vector
     k = len(decoding.weights)

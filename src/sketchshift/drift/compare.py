@@ -17,9 +17,10 @@ from sketchshift.decoders import Decoding
 from sketchshift.decoders.base import one_blas_thread
 from sketchshift.drift.clusters import ClusterChange, cluster_changes
 from sketchshift.drift.model import Clusters, Population
-from sketchshift.drift.noise import SamplingNoise
+from sketchshift.drift.noise import AddedNoise, SamplingNoise
+from sketchshift.drift.quadratic import quantile, tail
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["Comparison", "Distance", "check_false_alarm", "compare", "distance_between"]
 
@@ -47,8 +48,8 @@ class Distance:
     p_value : float
         The probability, without drift, of a distance at least as large.
     bound : float or None
-        A larger threshold, which holds for every distribution and any count; None with a tilt
-        or with sample weights, where there is none.
+        A larger threshold, which holds for every distribution and any count; None with a tilt,
+        with sample weights or with the noise of a release, where there is none.
     """
 
     distance: float
@@ -81,7 +82,8 @@ class Comparison(Distance):
     p_value : float
         The probability, without drift, of a distance at least as large.
     bound : float or None
-        A larger threshold, which holds for every distribution; None with a tilt or weights.
+        A larger threshold, which holds for every distribution; None with a tilt, weights or
+        added noise.
     counts : pair of float
         Numbers of independent rows that were reckoned with.
     clusters : tuple of ClusterChange
@@ -104,8 +106,8 @@ class Comparison(Distance):
 
 @one_blas_thread
 def compare(
-    a: Sketch,
-    b: Sketch,
+    a: AnySketch,
+    b: AnySketch,
     *,
     n_clusters: Clusters = "auto",
     false_alarm: float = 0.01,
@@ -122,9 +124,10 @@ def compare(
 
     Parameters
     ----------
-    a, b : Sketch
-        Before and after, of one spec. Their rows must be independent draws: a sketch and a part
-        of it are not, so compare ``whole - part`` with ``part``.
+    a, b : Sketch or PrivateSketch
+        Before and after, of one spec, both raw or both private. Their rows must be independent
+        draws: a sketch and a part of it are not, so compare ``whole - part`` with ``part``. Of
+        private ones the noise is part of the threshold, and moves are not told.
     n_clusters : int, "auto" or None
         Clusters of both together to report on; None leaves them out.
     false_alarm : float, default=0.01
@@ -164,8 +167,8 @@ def compare(
     """
     false_alarm = check_false_alarm("compare", false_alarm)
     for name, sketch in (("a", a), ("b", b)):
-        if not isinstance(sketch, Sketch):
-            raise parameter_error("compare", name, "a Sketch", sketch)
+        if not isinstance(sketch, AnySketch):
+            raise parameter_error("compare", name, "a Sketch or a PrivateSketch", sketch)
     whole = a + b  # refuses other specs
     counts = _counts((a, b), effective_counts)
     population = Population.of(whole, n_clusters, seed, "compare")
@@ -184,7 +187,11 @@ def check_false_alarm(caller: str, value: float) -> float:
 
 
 def distance_between(
-    a: Sketch, b: Sketch, counts: tuple[float, float], noise: SamplingNoise, false_alarm: float
+    a: AnySketch,
+    b: AnySketch,
+    counts: tuple[float, float],
+    noise: SamplingNoise,
+    false_alarm: float,
 ) -> Distance:
     """The distance of two sketches beside that of samples of one population.
 
@@ -202,25 +209,28 @@ def distance_between(
     Returns
     -------
     distance : Distance
-        O(m), and some dozens of sums of 1000 terms.
+        O(m), and some dozens of sums of 1000 terms; for private sketches also O(1000^2 m).
     """
     scale = 1.0 / counts[0] + 1.0 / counts[1]
+    weights = noise.law(scale, AddedNoise.of(a, b))
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
-    is_plain = a.spec.tilt is None and all(s.total_weight == s.count for s in (a, b))
+    is_plain = a.spec.tilt is None and all(
+        isinstance(s, Sketch) and s.total_weight == s.count for s in (a, b)
+    )
     factor = 1.0 + math.sqrt(2.0 * math.log(1.0 / false_alarm))
     return Distance(
         distance=distance,
-        excess=squared - scale * noise.mean,
-        threshold=max(ROUNDING, noise.threshold(false_alarm, scale)),
+        excess=squared - float(weights.sum()),
+        threshold=max(ROUNDING, math.sqrt(quantile(false_alarm, weights))),
         false_alarm=false_alarm,
-        p_value=noise.p_value(squared, scale) if distance > ROUNDING else 1.0,
+        p_value=tail(squared, weights) if distance > ROUNDING else 1.0,
         bound=factor * math.sqrt(scale) if is_plain else None,
     )
 
 
 def _counts(
-    sides: tuple[Sketch, Sketch], effective: tuple[float, float] | None
+    sides: tuple[AnySketch, AnySketch], effective: tuple[float, float] | None
 ) -> tuple[float, float]:
     for word, sketch in zip(("first", "second"), sides, strict=True):
         if sketch.total_weight <= 0:

@@ -16,7 +16,7 @@ from sketchshift.decoders.reconstruction import Reconstruction
 from sketchshift.drift.noise import SamplingNoise
 from sketchshift.features import SketchSpec
 from sketchshift.mixtures import Mixture
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Clusters", "Population"]
 
@@ -45,14 +45,14 @@ class Population:
     decoding: Decoding | None
 
     @classmethod
-    def of(cls, whole: Sketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
+    def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
         """Fit a sketch, and decode the clusters asked for: no more than one fit."""
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error(caller, "n_clusters", must, n_clusters)
         k = _fitted_for(n_clusters, whole.spec)
         problem = Problem.of(whole, k, None, seed, caller)
-        if not np.trace(problem.tilted_moments[1]) > 0.0:
+        if not np.trace(problem.outline[1]) > 0.0:
             fitted = _one_point(problem, seed)
             decoding = None if n_clusters is None else decode(whole, 1, seed=seed)
         else:
@@ -76,5 +76,5 @@ def _decoded(fitted: Fitted, n_clusters: Clusters, k: int) -> Decoding | None:
 
 def _one_point(problem: Problem, seed: int) -> Fitted:
     """Rows that are all equal, where there is nothing to fit."""
-    place, whole = problem.moments[0][None, :], np.ones(1)
+    place, whole = problem.outline[0][None, :], np.ones(1)
     return Fitted(problem, Reconstruction(place, whole), (), seed, Mixture(whole, place))

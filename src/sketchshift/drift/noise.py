@@ -4,7 +4,7 @@ With few assumptions, z of n independent rows is nearly Gaussian around its limi
 covariance of :math:`h(x) = \frac{t(x)}{E t} (\phi(x) - z)` divided by n, t being the tilt or 1.
 The squared distance of two sketches is then a weighted sum of chi-squares. The weights are the
 eigenvalues of that covariance, taken over points that the turnkey decoder draws; its trace is
-corrected by what the sketch knows exactly.
+corrected by what the sketch knows exactly. Private sketches add the noise of their release.
 
 Symbols
 -------
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,10 +24,10 @@ from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift.decoders.base import Problem
 from sketchshift.decoders.reconstruction import Reconstruction
 from sketchshift.decoders.shares import ClusterAtoms
-from sketchshift.drift.quadratic import quantile, tail
 from sketchshift.kernels import select_kernel
+from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["SamplingNoise"]
+__all__ = ["AddedNoise", "SamplingNoise"]
 
 POINTS = 1_000
 FREQUENCIES = 2_048  # whose features are in memory at once
@@ -40,14 +41,14 @@ class SamplingNoise:
     ----------
     rows : _Rows
         Points of the population.
-    eigenvalues : array of shape (n,)
-        Of the covariance of the noise of one row, corrected.
+    gram : array of shape (n, n)
+        Inner products of the noise of the points, weighted by their shares.
     correction : float
-        What they, and all variances, were multiplied by.
+        What these, and all variances, are to be multiplied by.
     """
 
     rows: _Rows
-    eigenvalues: FloatArray
+    gram: FloatArray
     correction: float
 
     @classmethod
@@ -55,33 +56,86 @@ class SamplingNoise:
         """Of the rows behind a sketch, for which these points stand: O(n m d + n^2 m + n^3)."""
         rows = _Rows.of(problem, points)
         gram = np.zeros((len(rows.points),) * 2)
-        for _, features in rows.noise():
+        for _, features, _ in rows.noise():
             gram += features.real @ features.real.T + features.imag @ features.imag.T
-        trace = float(np.trace(gram))
-        correction = _correction(problem, rows, trace)
-        values = np.maximum(np.linalg.eigvalsh(gram), 0.0)
-        return cls(rows, correction * values, correction)
+        return cls(rows, gram, _correction(problem, rows, float(np.trace(gram))))
 
-    @property
-    def mean(self) -> float:
-        """Mean squared norm of the noise of one row."""
-        return float(self.eigenvalues.sum())
+    @cached_property
+    def eigenvalues(self) -> FloatArray:
+        """Of the covariance of the noise of one row, shape (n,): O(n^3)."""
+        return np.asarray(self.correction * np.maximum(np.linalg.eigvalsh(self.gram), 0.0))
 
-    def p_value(self, squared_distance: float, scale: float) -> float:
-        """The probability of a larger squared distance; ``scale`` is the sum of 1 / n."""
-        return tail(squared_distance / scale, self.eigenvalues)
+    def law(self, scale: float, added: AddedNoise) -> FloatArray:
+        r"""Weights of the chi-squares that the squared distance of two samples is a sum of.
 
-    def threshold(self, false_alarm: float, scale: float) -> float:
-        """The distance that is exceeded with this probability."""
-        return math.sqrt(scale * quantile(false_alarm, self.eigenvalues))
+        The eigenvalues of :math:`s \Sigma + c^2 z z^* + \frac{\sigma^2}{m} I`.
+
+        Parameters
+        ----------
+        scale : float
+            The sum s of the 1 / n.
+        added : AddedNoise
+            That of releases, with c its part in the counts and :math:`\sigma` that in the waves.
+
+        Returns
+        -------
+        weights : array of shape (n,), or (2 m,) with added noise
+            O(1) without added noise, O(n m d + n^3) with it.
+        """
+        if not added.waves:
+            return scale * self.eigenvalues
+        n, m = len(self.gram), self.rows.turns.shape[1]
+        gram = np.zeros((n + 1, n + 1))  # of the points' noise, and of that in the counts
+        gram[:n, :n] = scale * self.correction * self.gram
+        size = math.sqrt(scale * self.correction) * added.counts
+        for _, features, z in self.rows.noise():
+            gram[:n, n] += size * (features @ z.conj()).real
+            gram[n, n] += added.counts**2 * float(np.vdot(z, z).real)
+        gram[n, :n] = gram[:n, n]
+        found = np.linalg.eigvalsh(gram)[::-1][: 2 * m]
+        weights = np.full(2 * m, added.waves**2 / m)
+        weights[: len(found)] += np.maximum(found, 0.0)
+        return weights
 
     def share_variances(self, atoms: ClusterAtoms) -> FloatArray:
         """Variances, of one row, of the shares that are fitted to a sketch, shape (k,)."""
         correlations = np.zeros((len(self.rows.points), len(atoms.weights)))
-        for part, features in self.rows.noise():
+        for part, features, _ in self.rows.noise():
             correlations += (features @ atoms.atoms[:, part].conj().T).real
         changes = atoms.response(correlations)
         return np.asarray(self.correction * (changes**2).sum(axis=0))
+
+
+@dataclass(frozen=True)
+class AddedNoise:
+    r"""What the releases of two private sketches add to the difference of their z.
+
+    Attributes
+    ----------
+    waves : float
+        Standard deviation in the real, and imaginary, parts of :math:`\sqrt m z`.
+    counts : float
+        That of the factor that noise in the numbers of rows multiplies z by.
+    """
+
+    waves: float
+    counts: float
+
+    @classmethod
+    def of(cls, a: AnySketch, b: AnySketch) -> AddedNoise:
+        """Of two sketches with rows; that of plain ones is 0."""
+        relative = (side.count_std / max(side.total_weight, 1.0) for side in (a, b))
+        return cls(math.hypot(a.noise_std, b.noise_std), math.hypot(*relative))
+
+    def share_variances(self, atoms: ClusterAtoms) -> FloatArray:
+        """Variances that it adds to differences of fitted shares, shape (k,)."""
+        if not self.waves:
+            return np.zeros(len(atoms.weights))
+        gram = (atoms.atoms.conj() @ atoms.atoms.T).real
+        values, vectors = np.linalg.eigh(gram)
+        roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # whose squares add up to it
+        changes = atoms.response(self.waves / math.sqrt(atoms.atoms.shape[1]) * roots)
+        return np.asarray((changes**2).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +155,8 @@ class _Rows:
         tilts = np.ones(len(points)) if tilt is None else tilt((points**2).sum(axis=1))
         return cls(points, shares / shares.sum(), tilts, problem.turns)
 
-    def noise(self) -> Iterator[tuple[slice, ComplexArray]]:
-        """The h(x) times the roots of the shares, at some of the frequencies at a time."""
+    def noise(self) -> Iterator[tuple[slice, ComplexArray, ComplexArray]]:
+        """Some of the frequencies at a time, with h(x) times the roots of the shares, and z."""
         weights = self.shares * self.tilts
         mean_tilt = weights.sum()
         factors = (np.sqrt(self.shares) * self.tilts / mean_tilt)[:, None]
@@ -112,7 +166,8 @@ class _Rows:
             turns = np.ascontiguousarray(self.turns[:, part])
             features = select_kernel().features(self.points, turns)
             features *= math.sqrt((part.stop - first) / m)
-            yield part, factors * (features - weights @ features / mean_tilt)
+            z = weights @ features / mean_tilt
+            yield part, factors * (features - z), z
 
 
 def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
@@ -127,8 +182,10 @@ def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
     if not trace > 0.0:
         return 1.0
     if tilt is None:
-        return unbiased * max(0.0, 1.0 - problem.norm**2) / trace
-    mean, covariance = problem.tilted_moments
+        squared_norm = max(0.0, problem.norm**2 - problem.noise_floor)
+        return unbiased * max(0.0, 1.0 - squared_norm) / trace
+    assert isinstance(sketch, Sketch)  # private ones have no tilt
+    mean, covariance = problem.outline
     known = 0.5 + (float(np.trace(covariance)) + float(mean @ mean)) / (2.0 * tilt.radius**2)
     drawn = float(rows.shares @ rows.tilts**2) / float(rows.shares @ rows.tilts) ** 2
     return unbiased * known / sketch.mean_tilt / drawn

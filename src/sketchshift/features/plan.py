@@ -28,7 +28,15 @@ from sketchshift.features.spec import SketchSpec
 from sketchshift.features.tilt import Tilt
 from sketchshift.kernels import MOMENT_BITS
 
-__all__ = ["MAX_CLUSTERS", "plan_rows"]
+__all__ = [
+    "FAR_SHARE",
+    "HIGH",
+    "MAX_CLUSTERS",
+    "RANGE",
+    "plan_rows",
+    "rounded",
+    "rounded_center",
+]
 
 CAP = 64.0  # of the tilt
 LOW = 0.3  # lowest bandwidth, in rw sqrt(rq)
@@ -102,7 +110,7 @@ def plan_rows(
     scale = _scale(center, deviations, n, standardize=standardize)
     if not standardize and n >= FEWEST_FOR_HINT:
         _hint_at_units(deviations, columns)
-    center = _rounded_center(center, scale)
+    center = rounded_center(center, scale)
     normalised = (rows - center) / scale
     return SketchSpec(
         n_features=d,
@@ -153,11 +161,11 @@ def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: b
             )
             warn(msg, PlanWarning)
         size = float(np.abs(center).max())
-        return np.full(len(center), _rounded(size) if size > 1.0 / LIMIT else 1.0)
+        return np.full(len(center), rounded(size) if size > 1.0 / LIMIT else 1.0)
     if standardize:
         widths = np.where(varies, deviations, 1.0) * math.sqrt(varies.sum())
-        return np.array([_rounded(width) for width in widths])
-    return np.full(len(center), _rounded(math.sqrt(np.square(deviations).sum())))
+        return np.array([rounded(width) for width in widths])
+    return np.full(len(center), rounded(math.sqrt(np.square(deviations).sum())))
 
 
 def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> None:
@@ -187,7 +195,7 @@ def _bandwidths(
     if low < high / RANGE:  # not below what far rows need: the integers reach so far
         reaching = 2.0 * farthest * CAP * math.sqrt(d) / 2.0 ** (40 - MOMENT_BITS)
         low = min(max(low, reaching), high / RANGE)
-    return _rounded(low), _rounded(max(high, RANGE * low))
+    return rounded(low), rounded(max(high, RANGE * low))
 
 
 def _farthest(
@@ -211,11 +219,12 @@ def _mean(rows: FloatArray, shares: FloatArray) -> FloatArray:
     return mean
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
+    """The number with six digits."""
     return float(f"{number:.{DIGITS}g}")
 
 
-def _rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
+def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
     """The center on a grid of 1e-6 of the scale."""
     digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
     return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])

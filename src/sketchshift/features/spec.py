@@ -29,6 +29,7 @@ from sketchshift._validation import (
 from sketchshift.errors import SpecError
 from sketchshift.features.checks import CALLER, check_bandwidth, check_scale, check_vector
 from sketchshift.features.frequencies import LAWS, Frequencies, draw_frequencies
+from sketchshift.features.origin import Origin
 from sketchshift.features.structured import MIN_FEATURES
 from sketchshift.features.tilt import Tilt
 from sketchshift.kernels import BITS, MOMENT_BITS, PHASE_LIMIT
@@ -86,6 +87,9 @@ class SketchSpec:
     precision : {"float32", "float64"}
         Of the phases. float32 has an error of about 4e-8 :math:`|\langle\omega, x'\rangle|`
         radians a row; take float64 for data far from the center.
+    origin : Origin or None
+        That these numbers may be published, for private releases: see
+        :mod:`sketchshift.privacy`. Rows are then clipped to a ball, and NaN dropped in silence.
 
     Examples
     --------
@@ -107,6 +111,7 @@ class SketchSpec:
     tilt: Tilt | None = None
     far_share: float = 0.0
     precision: str = "float32"
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
@@ -127,6 +132,8 @@ class SketchSpec:
             checked["columns"] = check_names(CALLER, "columns", self.columns, d)
         if self.tilt is not None and not isinstance(self.tilt, Tilt):
             raise parameter_error(CALLER, "tilt", "a Tilt or None", self.tilt)
+        if self.origin is not None and not isinstance(self.origin, Origin):
+            raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_together()
@@ -236,6 +243,7 @@ class SketchSpec:
             "tilt",
             "far_share",
             "precision",
+            "origin",
         )
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in shown:
@@ -251,7 +259,8 @@ class SketchSpec:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                content[field.name] = dataclasses.asdict(value) if field.name == "tilt" else value
+                is_noun = isinstance(value, Tilt | Origin)
+                content[field.name] = dataclasses.asdict(value) if is_noun else value
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -310,6 +319,8 @@ class SketchSpec:
             if not isinstance(tilt, dict) or set(tilt) != {"radius", "cap"}:
                 raise parameter_error(CALLER, "tilt", "an object with radius and cap", tilt)
             content["tilt"] = Tilt(**tilt)
+        if content.get("origin") is not None:
+            content["origin"] = Origin.from_dict(content["origin"])
         return cls(**content)
 
 

@@ -150,6 +150,7 @@ class Matcher(Protocol):
         covariance: FloatArray,
         strength: float,
         iterations: int,
+        floor: float = 0.0,
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """Lower the value, plus ``strength`` times the penalty of wrong moments.
 
@@ -163,6 +164,8 @@ class Matcher(Protocol):
             IN. Of the penalty that :func:`~sketchshift.kernels.descent.moment_penalty` defines.
         iterations : int
             IN. At most.
+        floor : float
+            IN. Stop as soon as the value is not above it: what is left is noise.
 
         Returns
         -------

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,7 @@ def descend(
     covariance: FloatArray,
     strength: float,
     iterations: int,
+    floor: float,
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """See ``Matcher.descend``; ``misfit`` is the matcher's call."""
     from scipy.optimize import minimize
@@ -83,6 +85,10 @@ def descend(
         gradient = np.concatenate([by_alpha / T, unit * by_C.ravel(), unit * by_S.ravel()])
         return value + strength * penalty, gradient
 
+    def stop_at_floor(intermediate_result: Any) -> None:
+        if intermediate_result.fun <= floor:
+            raise StopIteration
+
     result = minimize(
         f,
         np.concatenate([alpha * T, C.ravel() / unit, S.ravel() / unit]),
@@ -90,6 +96,7 @@ def descend(
         method="L-BFGS-B",
         bounds=[(0.0, None)] * T + [(None, None)] * (2 * T * d),
         options={"maxiter": iterations},
+        callback=stop_at_floor,
     )
     alpha, C, S = unpack(result.x)
     return float(result.fun), alpha, C, np.abs(S)

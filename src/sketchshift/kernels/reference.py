@@ -222,9 +222,10 @@ class ReferenceMatcher:
         covariance: FloatArray,
         strength: float,
         iterations: int,
+        floor: float = 0.0,
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """See :class:`~sketchshift.kernels.contract.Matcher`."""
-        return descend(self, alpha, C, S, mean, covariance, strength, iterations)
+        return descend(self, alpha, C, S, mean, covariance, strength, iterations, floor)
 
 
 def _add_waves(t: RealArray, weights: Float32Array, totals: IntArray) -> None:

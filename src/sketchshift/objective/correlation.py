@@ -21,7 +21,7 @@ import numpy as np
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift.errors import DataError, SpecError
 from sketchshift.kernels import Kernel, select_kernel
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["CorrelationFunction"]
 
@@ -74,7 +74,7 @@ class CorrelationFunction:
         object.__setattr__(self, "kernel", self.kernel or select_kernel())
 
     @classmethod
-    def of(cls, sketch: Sketch) -> CorrelationFunction:
+    def of(cls, sketch: AnySketch) -> CorrelationFunction:
         """The correlation function of a sketch itself: r = z.
 
         Parameters

@@ -22,7 +22,7 @@ from sketchshift._validation import check_choice, check_integer, check_number
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Box", "draw_starts"]
 
@@ -65,12 +65,12 @@ class Box:
         object.__setattr__(self, "upper", upper)
 
     @classmethod
-    def of(cls, sketch: Sketch, width: float = 3.0) -> Box:
+    def of(cls, sketch: AnySketch, width: float = 3.0) -> Box:
         """Mean +- ``width`` standard deviations of what was sketched, on each axis.
 
         Parameters
         ----------
-        sketch : Sketch
+        sketch : Sketch or PrivateSketch
             Its mean and variances, those weighted by the tilt where there is one.
         width : float, default=3
             In standard deviations. The box is at least one bandwidth wide on every axis.
@@ -143,13 +143,13 @@ class Box:
 
 
 def draw_starts(
-    sketch: Sketch, n: int, seed: int, *, box: Box, kind: str = "normal", first: int = 0
+    sketch: AnySketch, n: int, seed: int, *, box: Box, kind: str = "normal", first: int = 0
 ) -> FloatArray:
     """Points from which a decoder climbs, the same for a seed.
 
     Parameters
     ----------
-    sketch : Sketch
+    sketch : Sketch or PrivateSketch
         Whose mean and covariance "normal" starts have, those weighted by the tilt where there
         is one; beyond 64 columns the variances alone.
     n : int
@@ -196,21 +196,20 @@ def _draw_uniforms(n: Any, d: int, seed: Any, start: int = 0) -> FloatArray:
     return result
 
 
-def _normalised_mean(sketch: Sketch) -> FloatArray:
+def _normalised_mean(sketch: AnySketch) -> FloatArray:
     spec = sketch.spec
     if sketch.total_weight == 0:
         raise DataError(f"this sketch has {sketch.count} rows of weight 0, hence no mean.")
-    return (sketch.tilted_mean - spec.center_vector) * spec.per_unit
+    return (sketch.outline[0] - spec.center_vector) * spec.per_unit
 
 
-def _normalised_covariance(sketch: Sketch) -> FloatArray:
+def _normalised_covariance(sketch: AnySketch) -> FloatArray:
     per_unit = sketch.spec.per_unit
-    return sketch.tilted_covariance * per_unit * per_unit[:, None]
+    return sketch.outline[1] * per_unit * per_unit[:, None]
 
 
-def _normalised_variance(sketch: Sketch) -> FloatArray:
-    has_tilt = sketch.spec.tilt is not None
-    variance = np.diagonal(sketch.tilted_covariance) if has_tilt else sketch.variance
+def _normalised_variance(sketch: AnySketch) -> FloatArray:
+    variance = np.diagonal(sketch.outline[1])
     return np.maximum(variance, 0.0) * sketch.spec.per_unit**2
 
 

@@ -15,16 +15,19 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
     "check_decoding",
     "counted",
     "in_units",
+    "moments_of",
     "names_of",
     "plain",
     "positions_of",
+    "rows_in_words",
     "separation",
+    "spread_of",
     "wrapped",
 ]
 
@@ -32,13 +35,13 @@ SHORT = 6
 """Characters up to which a number is written without a power of ten."""
 
 
-def names_of(sketch: Sketch) -> Sequence[str]:
+def names_of(sketch: AnySketch) -> Sequence[str]:
     """Names of the columns, or their positions in words."""
     return sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
 
 
 def positions_of(
-    sketch: Sketch, columns: Sequence[int | str], caller: str, counts: tuple[int, int] = (2, 2)
+    sketch: AnySketch, columns: Sequence[int | str], caller: str, counts: tuple[int, int] = (2, 2)
 ) -> list[int]:
     """Positions of different columns, given by position, or by name where the spec has names.
 
@@ -65,7 +68,7 @@ def positions_of(
     return [int(c) for c in found]
 
 
-def check_decoding(sketch: Sketch, decoding: Decoding, caller: str) -> None:
+def check_decoding(sketch: AnySketch, decoding: Decoding, caller: str) -> None:
     """Refuse a decoding of another number of columns."""
     d = sketch.spec.n_features
     if decoding.centroids.shape[1] != d:
@@ -73,21 +76,54 @@ def check_decoding(sketch: Sketch, decoding: Decoding, caller: str) -> None:
         raise parameter_error(caller, "decoding", must, decoding)
 
 
-def separation(sketch: Sketch, decoding: Decoding) -> FloatArray:
+def moments_of(
+    sketch: AnySketch, decoding: Decoding | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (d,) and covariance (d, d) of the rows.
+
+    A private sketch does not tell them: those of the clusters are taken, or, without clusters,
+    those its plan expects.
+    """
+    if isinstance(sketch, Sketch):
+        return sketch.mean, sketch.covariance
+    if decoding is None or not len(decoding.weights):
+        return sketch.outline
+    mean = decoding.weights @ decoding.centroids
+    rests = decoding.centroids - mean
+    covariance = (rests.T * decoding.weights) @ rests
+    if decoding.covariances is not None:
+        covariance += np.einsum("i,ijk->jk", decoding.weights, decoding.covariances)
+    return mean, covariance
+
+
+def spread_of(sketch: AnySketch, decoding: Decoding | None = None) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of each column, as :func:`moments_of` has them: shapes (d,)."""
+    if isinstance(sketch, Sketch):
+        return sketch.mean, sketch.variance
+    mean, covariance = moments_of(sketch, decoding)
+    return mean, np.diagonal(covariance)
+
+
+def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
     r"""Share of each column's variance that lies between the clusters, shape (d,).
 
     .. math:: \eta^2_a = \frac{\sum_i w_i (c_{ia} - \mu_a)^2}{\mathrm{Var}(x_a)}
 
     The larger, the better the column tells the clusters apart; 0 where it is constant.
     """
-    between = decoding.weights @ (decoding.centroids - sketch.mean) ** 2
-    variance = sketch.variance
+    mean, variance = spread_of(sketch, decoding)
+    between = decoding.weights @ (decoding.centroids - mean) ** 2
     return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
 
 
 def counted(number: int, noun: str) -> str:
     """A number of things: "1 row", "2,000 rows"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def rows_in_words(sketch: AnySketch) -> str:
+    """How many rows there are, or about how many."""
+    return ("about " if sketch.count_std else "") + counted(sketch.count, "row")
 
 
 def plain(name: str) -> str:

@@ -21,9 +21,9 @@ import numpy as np
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import MissingDependencyError
-from sketchshift.plots.columns import in_units, wrapped
+from sketchshift.plots.columns import in_units, rows_in_words, wrapped
 from sketchshift.plots.plane import Plane, column_plane, plane_image
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\ra
 
 
 def correlation_image(
-    sketch: Sketch,
+    sketch: AnySketch,
     *,
     columns: Sequence[int | str] = (0, 1),
     resolution: int = 200,
@@ -109,7 +109,7 @@ def correlation_image(
 
 
 def plot_correlation(
-    sketch: Sketch,
+    sketch: AnySketch,
     ax: Axes | None = None,
     *,
     columns: Sequence[int | str] = (0, 1),
@@ -140,7 +140,7 @@ def plot_correlation(
     )
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
     label_axes(ax, column_plane(sketch, columns, "correlation_image"))
-    ax.set_title(f"{sketch.count:,} rows in {sketch.spec.sketch_size:,} frequencies")
+    ax.set_title(f"{rows_in_words(sketch)} in {sketch.spec.sketch_size:,} frequencies")
     ax.figure.colorbar(shown, ax=ax, label=LABEL)
     return ax
 

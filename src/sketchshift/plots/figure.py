@@ -13,7 +13,7 @@ from sketchshift.plots.correlation import require_matplotlib
 from sketchshift.plots.decoding import plot_trace, plot_weights
 from sketchshift.plots.maps import plot_centroids
 from sketchshift.plots.parallel import FULL, plot_parallel
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ __all__ = ["decoding_figure"]
 
 
 def decoding_figure(
-    sketch: Sketch, decoding: Decoding, *, columns: Sequence[int | str] | None = None
+    sketch: AnySketch, decoding: Decoding, *, columns: Sequence[int | str] | None = None
 ) -> Figure:
     """Panels of a decoding: its centroids, their weights, and how they were found.
 
@@ -66,7 +66,7 @@ class _Panel:
 
 
 def _rows(
-    sketch: Sketch, decoding: Decoding, columns: Sequence[int | str] | None
+    sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None
 ) -> list[list[_Panel]]:
     """One line of panels where that is enough, else two."""
     centroids = _Panel(lambda ax: plot_centroids(sketch, decoding, ax, columns=columns), 1.4)

@@ -23,7 +23,9 @@ from sketchshift.plots.columns import (
     counted,
     names_of,
     positions_of,
+    rows_in_words,
     separation,
+    spread_of,
     wrapped,
 )
 from sketchshift.plots.correlation import (
@@ -34,7 +36,7 @@ from sketchshift.plots.correlation import (
     require_matplotlib,
 )
 from sketchshift.plots.plane import Extent, Plane, column_plane, main_plane, plane_image
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +53,7 @@ PAIRED = 5
 
 
 def plot_centroids(
-    sketch: Sketch,
+    sketch: AnySketch,
     decoding: Decoding,
     ax: Axes | None = None,
     *,
@@ -100,18 +102,18 @@ def plot_centroids(
     if d == 1 and columns is None:
         _draw_curve(sketch, decoding, ax, n)
     else:
-        plane = _plane(sketch, columns)
+        plane = _plane(sketch, decoding, columns)
         image, extent = _image(sketch, decoding, plane, n)
         shown = ax.imshow(image, extent=extent, **_scale(sketch, decoding, [image]))
         _mark(decoding, ax, plane)
         label_axes(ax, plane)
         ax.figure.colorbar(shown, ax=ax, label=_label(sketch))
-    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {counted(sketch.count, 'row')}")
+    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {rows_in_words(sketch)}")
     return ax
 
 
 def plot_pairs(
-    sketch: Sketch,
+    sketch: AnySketch,
     decoding: Decoding,
     figure: Figure | None = None,
     *,
@@ -151,7 +153,7 @@ def plot_pairs(
     side = len(chosen) - 1
     axes = _grid(figure, side)
     pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
-    planes = {at: column_plane(sketch, pair, "plot_pairs") for at, pair in pairs.items()}
+    planes = {at: column_plane(sketch, pair, "plot_pairs", decoding) for at, pair in pairs.items()}
     images = {at: _image(sketch, decoding, plane, n) for at, plane in planes.items()}
     scale = _scale(sketch, decoding, [image for image, _ in images.values()])
     for at, (image, extent) in images.items():
@@ -165,10 +167,11 @@ def plot_pairs(
     return axes
 
 
-def _plane(sketch: Sketch, columns: Sequence[int | str] | None) -> Plane:
+def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
     if columns is None and sketch.spec.n_features > 2:
-        return main_plane(sketch)
-    return column_plane(sketch, (0, 1) if columns is None else columns, "plot_centroids")
+        return main_plane(sketch, decoding)
+    pair = (0, 1) if columns is None else columns
+    return column_plane(sketch, pair, "plot_centroids", decoding)
 
 
 def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
@@ -181,13 +184,15 @@ def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
     return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
 
 
-def _image(sketch: Sketch, decoding: Decoding, plane: Plane, n: int) -> tuple[FloatArray, Extent]:
+def _image(
+    sketch: AnySketch, decoding: Decoding, plane: Plane, n: int
+) -> tuple[FloatArray, Extent]:
     lower, upper = plane.box_around(decoding.centroids)
     through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
     return plane_image(sketch, plane, n, lower, upper, through)
 
 
-def _scale(sketch: Sketch, decoding: Decoding, images: Sequence[FloatArray]) -> dict[str, Any]:
+def _scale(sketch: AnySketch, decoding: Decoding, images: Sequence[FloatArray]) -> dict[str, Any]:
     """One scale for all: noise is not bright even on planes that pass far from all rows."""
     at_centroids = _values(sketch, decoding.centroids).max(initial=0.0)
     top = max(float(at_centroids), *(float(image.max()) for image in images))
@@ -195,7 +200,7 @@ def _scale(sketch: Sketch, decoding: Decoding, images: Sequence[FloatArray]) -> 
     return {"vmin": low, "vmax": top, "cmap": "viridis", "origin": "lower", "aspect": "auto"}
 
 
-def _label(sketch: Sketch) -> str:
+def _label(sketch: AnySketch) -> str:
     return LABEL if sketch.spec.n_features == 2 else r"largest $f_z(c)$ on planes through centroids"
 
 
@@ -206,13 +211,14 @@ def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None
     mark_centroids(ax, places, decoding.weights, size=size)
 
 
-def _values(sketch: Sketch, points: FloatArray) -> FloatArray:
+def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
     normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
     return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
 
 
-def _draw_curve(sketch: Sketch, decoding: Decoding, ax: Axes, n: int) -> None:
-    spread, mean = 3.0 * float(np.sqrt(sketch.variance[0])), float(sketch.mean[0])
+def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
+    means, variances = spread_of(sketch, decoding)
+    spread, mean = 3.0 * float(np.sqrt(variances[0])), float(means[0])
     bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
     reach = spread if spread > 0 else 3.0 * bandwidth
     low = min(mean - reach, decoding.centroids.min(initial=np.inf))

@@ -21,12 +21,13 @@ from sketchshift.plots.columns import (
     names_of,
     positions_of,
     separation,
+    spread_of,
     wrapped,
 )
 from sketchshift.plots.correlation import new_axes
 from sketchshift.plots.looks import line_look
 from sketchshift.plots.placement import spread
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ CHARACTERS = 36
 
 
 def plot_parallel(
-    sketch: Sketch,
+    sketch: AnySketch,
     decoding: Decoding,
     ax: Axes | None = None,
     *,
@@ -87,15 +88,16 @@ def plot_parallel(
         best = np.argsort(-separation(sketch, decoding), kind="stable")[:FULL]
         columns = sorted(best.tolist())
     chosen = positions_of(sketch, columns, "plot_parallel", (1, d))
-    mean, deviation = sketch.mean[chosen], np.sqrt(sketch.variance[chosen])
+    mean, variance = (moment[chosen] for moment in spread_of(sketch, decoding))
+    deviation = np.sqrt(variance)
     deviation = np.where(deviation > 0, deviation, 1.0)  # a constant column: any unit will do
     places = (decoding.centroids[:, chosen] - mean) / deviation
     low, high = places.min(initial=-1.5), places.max(initial=1.5)
     ax = new_axes(ax)
     ax.set(xlim=(1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low))
     ax.set(ylim=(len(chosen) - 0.4, -1.1))
-    for row, column in enumerate(chosen):
-        _draw_axis(ax, row, mean[row], deviation[row], is_point=sketch.variance[column] <= 0)
+    for row in range(len(chosen)):
+        _draw_axis(ax, row, mean[row], deviation[row], is_point=variance[row] <= 0)
     _draw_lines(ax, places, decoding.weights)
     ax.set_yticks(range(len(chosen)), [wrapped(names_of(sketch)[c], 36) for c in chosen])
     ax.tick_params(axis="y", length=0, labelsize=9 if len(chosen) <= 12 else 8)

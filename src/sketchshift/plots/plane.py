@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray
-from sketchshift.plots.columns import names_of, positions_of
-from sketchshift.sketch import Sketch
+from sketchshift.decoders import Decoding
+from sketchshift.plots.columns import moments_of, names_of, positions_of, spread_of
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Extent", "Plane", "column_plane", "main_plane", "plane_image"]
 
@@ -71,7 +72,12 @@ class Plane:
         return shown_low, shown_high
 
 
-def column_plane(sketch: Sketch, columns: Sequence[int | str], caller: str) -> Plane:
+def column_plane(
+    sketch: AnySketch,
+    columns: Sequence[int | str],
+    caller: str,
+    decoding: Decoding | None = None,
+) -> Plane:
     """The plane of two columns through the mean.
 
     Parameters
@@ -82,6 +88,8 @@ def column_plane(sketch: Sketch, columns: Sequence[int | str], caller: str) -> P
         By position, or by name where the spec has names.
     caller : str
         Named in the error.
+    decoding : Decoding or None
+        Where the mean of a private sketch is taken from.
 
     Returns
     -------
@@ -90,22 +98,24 @@ def column_plane(sketch: Sketch, columns: Sequence[int | str], caller: str) -> P
     """
     chosen = positions_of(sketch, columns, caller)
     unit = np.eye(sketch.spec.n_features)[chosen]
-    mean, names = sketch.mean, names_of(sketch)
+    (mean, variance), names = spread_of(sketch, decoding), names_of(sketch)
     origin, middle = mean.copy(), mean[chosen]
     origin[chosen] = 0.0
-    reach = 3.0 * np.sqrt(sketch.variance[chosen])
+    reach = 3.0 * np.sqrt(variance[chosen])
     around = 3.0 * _bandwidth(sketch) * sketch.spec.scale_vector[chosen]
     reach = np.where(reach > 0, reach, around)  # equal rows: show the kernel around them
     return Plane(origin, unit, unit, middle, reach, (names[chosen[0]], names[chosen[1]]))
 
 
-def main_plane(sketch: Sketch) -> Plane:
+def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     """The plane through the mean in which the rows vary most.
 
     Parameters
     ----------
     sketch : Sketch
         Of at least two columns and one row.
+    decoding : Decoding or None
+        Where the moments of a private sketch are taken from.
 
     Returns
     -------
@@ -117,9 +127,11 @@ def main_plane(sketch: Sketch) -> Plane:
     """
     spec = sketch.spec
     unit = float(spec.scale_vector[0]) if np.ptp(spec.scale_vector) == 0 else 1.0
-    variances = sketch.variance * spec.per_unit**2
+    mean, variances = spread_of(sketch, decoding)
+    variances = variances * spec.per_unit**2
     if spec.has_full_covariance:
-        values, vectors = np.linalg.eigh(sketch.covariance * np.outer(spec.per_unit, spec.per_unit))
+        covariance = moments_of(sketch, decoding)[1]
+        values, vectors = np.linalg.eigh(covariance * np.outer(spec.per_unit, spec.per_unit))
         values, axes = np.maximum(values[:-3:-1], 0.0), vectors.T[:-3:-1]
         labels = [f"main axis {i + 1}" for i in range(2)]
     else:
@@ -134,11 +146,11 @@ def main_plane(sketch: Sketch) -> Plane:
     reach = unit * 3.0 * np.where(values > 0, np.sqrt(values), _bandwidth(sketch))
     texts = [f"{text} ({s:.0%} of the variance)" for text, s in zip(labels, shares, strict=True)]
     directions, duals = axes * spec.scale_vector / unit, axes * spec.per_unit * unit
-    return Plane(sketch.mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
+    return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
 
 
 def plane_image(
-    sketch: Sketch,
+    sketch: AnySketch,
     plane: Plane,
     resolution: int,
     lower: FloatArray,
@@ -207,6 +219,6 @@ def _waves(phases: FloatArray) -> NDArray[np.complex64]:
     return waves
 
 
-def _bandwidth(sketch: Sketch) -> float:
+def _bandwidth(sketch: AnySketch) -> float:
     bandwidth = sketch.spec.bandwidth
     return bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth

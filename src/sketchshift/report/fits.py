@@ -96,7 +96,7 @@ class Fits:
     def _fit(self, choice: int, check: Check) -> tuple[Fitted | None, int]:
         """None for rows that are all equal."""
         problem = Problem.of(self._sketch(choice), self.max_clusters, None, self.seed, "decode")
-        if not np.trace(problem.tilted_moments[1]) > 0.0:
+        if not np.trace(problem.outline[1]) > 0.0:
             return None, 0
         fitted = fit_sketch(problem, self.max_clusters, self.seed, lambda _: check())
         return fitted, fitted.reconstruction.points.nbytes

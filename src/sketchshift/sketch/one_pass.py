@@ -129,7 +129,7 @@ def open_planned(
 
 def check_result(result: Sketch, *, is_weighted: bool) -> None:
     """Refuse the sketch of no rows, and of rows whose weights vanish in the integers."""
-    if result.count == 0:
+    if result.count == 0 and result.spec.origin is None:  # of private rows an error would tell
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
     if is_weighted and result.total_weight < result.count * LEAST_WEIGHT:

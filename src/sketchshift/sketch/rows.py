@@ -27,7 +27,7 @@ from sketchshift.sketch.totals import (
     fine_weight,
 )
 
-__all__ = ["RowAdder", "make_accumulator"]
+__all__ = ["RowAdder", "clip_rows", "make_accumulator"]
 
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
 _CHUNK = 1 << 16  # numbers of rows that go through the kernels at a time: they stay in cache
@@ -100,6 +100,12 @@ class RowAdder:
                 f"n_features={d}. Select the columns, or make a spec for this data."
             )
             raise DataError(msg)
+        if self._spec.origin is not None and block.weights is not None:
+            msg = (
+                f"{block.source} comes with weights, and the spec is for private releases, where "
+                "every row counts 1. Leave the weights out."
+            )
+            raise DataError(msg)
         step = len(self._norms)
         dtype = np.float32 if block.values.dtype == np.float32 else np.float64
         for first in range(0, len(block.values), step):
@@ -113,6 +119,9 @@ class RowAdder:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
         self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+        if spec.origin is not None:
+            self._add_private(rows, squared_norms, spec.origin.radius)
+            return
         is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
         if not is_valid.all():
             keep = split_invalid(
@@ -133,6 +142,12 @@ class RowAdder:
         check_capacity(totals.measures[0, 0] + int(weights.sum() * 2**BITS))
         for chosen, shares, digit in _digits(weights):
             self._add(rows[chosen], None if tilts is None else tilts[chosen], shares, digit)
+
+    def _add_private(self, rows: FloatArray, squared_norms: FloatArray, radius: float) -> None:
+        """Add rows, each judged alone: no error and no number tells of one of them."""
+        clipped = clip_rows(rows, squared_norms, radius)
+        self._totals.count += len(clipped)
+        self._add(clipped, None, None, 0)
 
     def _add(
         self, rows: FloatArray, tilts: FloatArray | None, shares: FloatArray | None, digit: int
@@ -177,6 +192,18 @@ class RowAdder:
             sums.add_times(limbs, measure, 2**digit)
         else:
             sums.add(limbs, len(rows), measure)
+
+
+def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:
+    """Rows moved to the nearest point of a ball around 0; those that are not finite are dropped."""
+    is_finite = np.isfinite(squared_norms)
+    if not is_finite.all():
+        rows, squared_norms = rows[is_finite], squared_norms[is_finite]
+    outside = squared_norms > radius * radius
+    if outside.any():
+        rows = rows.copy()
+        rows[outside] *= (radius / np.sqrt(squared_norms[outside]))[:, None]
+    return rows
 
 
 def check_weights(weights: FloatArray, rows: IntArray, source: str, first_row: int) -> None:

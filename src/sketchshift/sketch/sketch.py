@@ -21,8 +21,9 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
-from sketchshift.features import Frequencies, SketchSpec
+from sketchshift.features import SketchSpec
 from sketchshift.sketch import format as file_format
+from sketchshift.sketch.base import AnySketch
 from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
@@ -30,7 +31,7 @@ __all__ = ["Sketch", "check_removal", "load", "merged"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Sketch(AnySketch):
     """A dataset in a few kilobytes, as exact integers.
 
     Made by :func:`sketchshift.sketch` or a :class:`~sketchshift.Sketcher`, not by hand.
@@ -136,21 +137,9 @@ class Sketch:
         return float(tilted / plain) if plain else float("nan")
 
     @property
-    def frequencies(self) -> Frequencies:
-        """The frequencies that were summed, drawn from the spec and checked: O(m d)."""
-        if self.spec.fingerprint != self.fingerprint:
-            msg = (
-                f"this sketch was taken with frequencies {self.fingerprint[:8]}, and its spec "
-                f"draws {self.spec.fingerprint[:8]} here. The file was not written by a faithful "
-                "implementation of the format: sketch the data again."
-            )
-            raise SketchFormatError(msg)
-        return self.spec.frequencies
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the sketch as a file."""
-        return len(self.to_bytes())
+    def outline(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance behind z: those of the rows, weighted by their tilt if any."""
+        return self.tilted_mean, self.tilted_covariance
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
@@ -230,16 +219,6 @@ class Sketch:
             ``len(data)``, whatever the bytes say.
         """
         return cls(*file_format.decode(data))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sketch to a file: either all of it is there afterwards, or nothing changed.
-
-        Parameters
-        ----------
-        path : path
-            Usually ``*.sketch``. An existing file is replaced.
-        """
-        file_format.write_atomically(Path(path), self.to_bytes())
 
 
 def load(path: str | os.PathLike[str]) -> Sketch:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Block, Source, open_source
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch.rows import RowAdder, make_accumulator
@@ -21,6 +21,8 @@ from sketchshift.sketch.threads import add_blocks, processors
 from sketchshift.sketch.totals import Totals
 
 __all__ = ["Progress", "Sketcher", "open_for", "reporting"]
+
+REACHED = 0.999999  # of a reach: clipping leaves rounding errors
 
 Progress = Callable[[int, float | None], None]
 """Called with the rows of a block just read and the share of the input read so far."""
@@ -61,7 +63,7 @@ class Sketcher:
     ) -> None:
         if not isinstance(spec, SketchSpec):
             raise parameter_error("Sketcher", "spec", "a SketchSpec", spec)
-        self.spec = spec
+        self.spec = _checked(spec)
         self._skip = check_choice("Sketcher", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
         self.n_threads = processors() if n_threads is None else n_threads
         check_integer("Sketcher", "n_threads", self.n_threads, 1, 4096)
@@ -165,6 +167,25 @@ class Sketcher:
             columns=source.columns,
             skip_invalid=self._skip,
         )
+
+
+def _checked(spec: SketchSpec) -> SketchSpec:
+    """The spec, if all rows of its public ball are within its reach."""
+    if spec.origin is None:
+        return spec
+    if spec.tilt is not None:
+        msg = (
+            "a spec for private releases has no tilt, which multiplies the noise by its cap. Make "
+            "one with ss.privacy.plan, plan_declared or plan_public."
+        )
+        raise SpecError(msg)
+    if not spec.origin.radius < REACHED * spec.reach:
+        msg = (
+            f"rows are clipped to a ball of radius {spec.origin.radius:.4g}, and the spec reaches "
+            f"{spec.reach:.4g}, in normalised units. Declare a smaller radius."
+        )
+        raise SpecError(msg)
+    return spec
 
 
 def open_for(

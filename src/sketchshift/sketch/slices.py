@@ -141,7 +141,8 @@ def slices_of(
     table : SketchTable
         A slice may have no rows but invalid ones.
     """
-    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices)
+    is_private = sketcher.spec.origin is not None
+    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices, is_private)
     adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
     parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
     spec, fingerprint = sketcher.spec, sketcher.spec.fingerprint
@@ -155,9 +156,14 @@ class _SliceAdder:
     """Adds the rows of a block to the totals of their keys; one for each thread."""
 
     def __init__(
-        self, new_adder: Callable[[], RowAdder], keys: Sequence[Key], max_slices: int
+        self,
+        new_adder: Callable[[], RowAdder],
+        keys: Sequence[Key],
+        max_slices: int,
+        is_private: bool,
     ) -> None:
         self._adder, self._keys, self._max_slices = new_adder(), keys, max_slices
+        self._is_private = is_private
         self.totals: dict[Value, Totals] = {}
         self.names: tuple[str, ...] = ()
 
@@ -178,8 +184,9 @@ class _SliceAdder:
 
     def _refuse_many(self, value: Value) -> None:
         names, example = ", ".join(self.names), ", ".join(str(part) for part in value)
+        such_as = "" if self._is_private else f" (such as {example})"
         msg = (
-            f"there are more than {self._max_slices:,} slices by {names} (such as {example}), and "
+            f"there are more than {self._max_slices:,} slices by {names}{such_as}, and "
             "each is a sketch. Take a coarser key, such as day(time), or allow more with "
             "max_slices."
         )

@@ -19,7 +19,7 @@ from sketchshift._typing import IntArray
 from sketchshift.data.request import listed
 from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.format import write_atomically
+from sketchshift.sketch.container import write_atomically
 from sketchshift.sketch.sketch import Sketch, merged
 
 __all__ = ["SketchTable"]

@@ -197,10 +197,10 @@ def descend(
     problem: tuple[Float32Array, Float32Array, Float32Array],
     scratch: tuple[Float32Array, Float32Array, Float32Array, Float32Array],
     iterations: int,
-    tolerance: float,
+    ends: tuple[float, float],  # share of the value to gain at least; value that is enough
 ) -> tuple[float, int]:
     """Lower misfit and penalty; gives the value reached and the number of evaluations."""
-    n, (T, d) = x.size, shape
+    n, (T, d), (tolerance, floor) = x.size, shape, ends
     size = -(-T // ROWS) * ROWS
     padded = (
         np.zeros((size, d), dtype=np.float32),
@@ -214,6 +214,8 @@ def descend(
     value = _evaluate(x, g, shape, unit, moments, problem, scratch, padded)
     n_pairs, n_evaluations = 0, 1
     for _ in range(iterations):
+        if value <= floor:
+            break
         for i in range(n):  # weights at 0 that want below it stay there
             free[i] = 0.0 if i < T and x[i] <= 0.0 and g[i] > 0.0 else g[i]
         norm = np.sqrt(_dot(free, free))

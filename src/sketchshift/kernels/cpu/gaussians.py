@@ -72,6 +72,7 @@ class GaussianMatcher:
         covariance: FloatArray,
         strength: float,
         iterations: int,
+        floor: float = 0.0,
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """See :class:`~sketchshift.kernels.contract.Matcher`."""
         T, d = C.shape
@@ -86,7 +87,7 @@ class GaussianMatcher:
             (self._panels, self._z, self._weights),
             self._buffers(-(-T // ROWS) * ROWS, d),
             iterations,
-            TOLERANCE,
+            (TOLERANCE, floor),
         )
         weights, centers, spreads = np.split(x, [T, T + T * d])
         C, S = unit * centers.reshape(T, d), unit * np.abs(spreads).reshape(T, d)

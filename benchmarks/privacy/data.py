@@ -1,0 +1,41 @@
+"""Six datasets at a given number of rows, and what k-means without privacy gets on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from quality.baselines import kmeans
+from quality.datasets import load
+
+import sketchshift as ss
+from sketchshift.data import synthetic
+
+NAMES = ("spectral_mnist", "covertype", "cytof", "uber", "skin", "gmm")
+K = 10
+STARTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to be clustered, what is public of them, and the error to compare with."""
+
+    X: np.ndarray
+    center: np.ndarray
+    spread: float
+    least: float
+
+
+@lru_cache(maxsize=1)
+def rows(name: str, n: int) -> Rows:
+    """So many rows of a dataset, drawn without putting back if there are enough of them."""
+    rng = np.random.default_rng(0)
+    if name == "gmm":
+        X = synthetic.gaussian_mixture(n, 10, K, cluster_std=0.15, seed=3)[0]
+    else:
+        X = load(name).X
+        X = X[rng.choice(len(X), n, replace=n > len(X))]
+    centroids = kmeans(X, K, 0, starts=STARTS)
+    spread = float(np.sqrt(X.var(axis=0).sum()))
+    return Rows(X, X.mean(axis=0), spread, ss.mse(X, centroids))

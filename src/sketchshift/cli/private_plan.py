@@ -1,0 +1,94 @@
+"""``sketchshift private-plan``: a plan that may be published with every release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sketchshift.cli.command import command
+from sketchshift.cli.facts import next_step, report, spec_facts
+from sketchshift.cli.files import check_output, data_files
+from sketchshift.cli.plan import write_spec, wrote_spec
+from sketchshift.cli.privacy_options import promise_options
+from sketchshift.cli.spec_options import NUMBERS, columns_option
+from sketchshift.features import SketchSpec
+
+__all__ = ["private_plan"]
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+@command
+@click.argument("data", required=False)
+@click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
+@click.option("-k", "--n-clusters", type=click.IntRange(1, 100_000), required=True)
+@click.option("--center", type=NUMBERS, help="Middle of the data as you know it: 0,0.5,-2.")
+@click.option("--radius", type=_POSITIVE, help="Of a ball around it that holds the data.")
+@click.option("--spread", type=_POSITIVE, help="Without DATA: about the root of its variance.")
+@click.option("--public", is_flag=True, help="DATA is a public sample that looks like the rows.")
+@promise_options(required=False)
+@columns_option
+@click.option("-m", "--sketch-size", type=click.IntRange(min=1), help="Default: 10·k·d.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.pass_context
+def private_plan(
+    ctx: click.Context, /, data: str | None, output: str, as_json: bool, **flags: Any
+) -> None:
+    """Write a plan whose numbers tell nothing of private rows.
+
+    A plan is published with every release, so its center, scale and bandwidths must not come
+    from private rows as they are. They come from private DATA with noise, at the cost of
+    --epsilon and --delta, in a ball of --center and --radius that may be 100 times too large;
+    from a sample that is --public; or, without DATA, from --center and --spread that you
+    declare.
+
+    Examples
+    --------
+      sketchshift private-plan points.csv --public -k 3 -o plan.json
+      sketchshift private-plan -k 3 --center 0,0 --spread 2 --columns x,y -o plan.json --json
+
+    Then: `sketchshift sketch people.csv --plan plan.json -o people.sketch`, and
+    `sketchshift release people.sketch --epsilon 1 --delta 1e-8 -o week.private.sketch`.
+    """
+    inputs = [] if data is None else data_files([data])
+    target = check_output(output, inputs)
+    spec = _plan(inputs, flags)
+    write_spec(spec, target)
+    facts = {"command": "private-plan", "output": output, "fingerprint": spec.fingerprint}
+    step = next_step("sketch", data or "DATA", "--plan", output, "-o", "people.sketch")
+    report(facts | spec_facts(spec), [wrote_spec(output, spec), step], as_json=as_json)
+
+
+def _plan(inputs: Any, flags: dict[str, Any]) -> SketchSpec:
+    from sketchshift import privacy
+
+    shared = {name: flags[name] for name in ("n_clusters", "sketch_size", "seed", "columns")}
+    if not inputs:
+        _need(flags, "declared", ("center", "spread"), ("public", "epsilon", "delta"))
+        return privacy.plan_declared(
+            flags["center"], flags["spread"], radius=flags["radius"], **shared
+        )
+    if flags["public"]:
+        _need(flags, "public", (), ("center", "spread", "epsilon", "delta"))
+        return privacy.plan_public(inputs, radius=flags["radius"], **shared)
+    _need(flags, "private", ("center", "radius", "epsilon", "delta"), ("spread",))
+    names = ("center", "radius", "epsilon", "delta", "adjacency", "rows_per_person")
+    return privacy.plan(inputs, **{name: flags[name] for name in names}, **shared)
+
+
+def _need(
+    flags: dict[str, Any], kind: str, needed: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """Refuse a plan of one kind with the flags of another."""
+    what = {
+        "declared": "a plan without DATA",
+        "public": "a plan from a --public sample",
+        "private": "a plan from private DATA",
+    }[kind]
+    missing = [f"--{name}" for name in needed if flags[name] is None]
+    if missing:
+        raise click.UsageError(f"{what} needs {', '.join(missing)}.")
+    given = [f"--{name}" for name in others if flags[name]]
+    if given:
+        raise click.UsageError(f"{what} takes no {', '.join(given)}.")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from privacy.__main__ import Store
+from privacy.data import Rows
+from privacy.methods import METHODS, dp_lloyd
+from privacy.other_environment import is_usable
+from privacy.report import summary, write_report
+
+import sketchshift as ss
+from sketchshift.data import synthetic
+
+
+@pytest.fixture
+def data() -> Rows:
+    X, _ = synthetic.gaussian_mixture(20_000, 2, 10, cluster_std=0.03, seed=1)
+    spread = math.sqrt(X.var(axis=0).sum())
+    return Rows(X, X.mean(axis=0), spread, ss.mse(X, ss.lloyd(X, 10)))
+
+
+def test_dp_lloyd_with_hardly_any_noise_is_lloyd_from_the_same_start(data):
+    """One start in a sample: local minima of its own, but far better than the sample's rows."""
+    found = [dp_lloyd(10, 4.0)(data, 100.0, seed) for seed in range(3)]
+
+    assert min(ss.mse(data.X, c) for c in found) < 3.0 * data.least
+
+
+def test_dp_lloyd_gets_worse_with_noise(data):
+    errors = [
+        np.mean([ss.mse(data.X, dp_lloyd(5, 4.0)(data, epsilon, s)) for s in range(3)])
+        for epsilon in (0.02, 10.0)
+    ]
+
+    assert errors[0] > 1.5 * errors[1]
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name.startswith("sketch")])
+def test_sketches_are_judged_like_the_others(data, name):
+    assert ss.mse(data.X, METHODS[name](data, 10.0, 0)) < 1.2 * data.least
+
+
+def lines() -> list[dict]:
+    methods = {name: 2.0 + i for i, name in enumerate(METHODS)} | {"diffprivlib": 9.0}
+    return [
+        {"dataset": d, "n": 100, "method": m, "epsilon": e, "seed": 0, "rse": rse / e}
+        for d in ("a", "b")
+        for m, rse in methods.items()
+        for e in (1.0, 2.0)
+    ]
+
+
+def test_the_baseline_is_shown_at_its_best_setting():
+    import pandas as pd
+
+    means = summary(pd.DataFrame(lines())).set_index(["method", "epsilon"])["mean"]
+
+    assert means["DP-Lloyd", 1.0] == 4.0
+    assert means["sketch, public plan", 2.0] == 1.0
+
+
+def test_the_report_is_written(tmp_path):
+    write_report(lines(), tmp_path)
+
+    assert "| DP-Lloyd | 4.000 / 4.00 | 2.000 / 2.00 |" in (tmp_path / "privacy.md").read_text()
+    assert (tmp_path / "privacy.png").stat().st_size > 10_000
+
+
+def test_finished_runs_are_kept(data, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    Store(path).add("a", 5, "m", 1.0, 0, data, data.X[:3])
+
+    assert ("a", 5, "m", 1.0, 0) in Store(path)
+    assert ("a", 5, "m", 2.0, 0) not in Store(path)
+
+
+def test_an_interpreter_without_the_package_is_not_usable():
+    assert not is_usable(None)
+    assert not is_usable(sys.executable)

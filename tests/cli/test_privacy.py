@@ -1,0 +1,149 @@
+"""From private rows to published clusters, on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+import sketchshift as ss
+from sketchshift.privacy import mechanism
+
+PROMISE = "--epsilon 1 --delta 1e-8"
+
+
+@pytest.fixture
+def released(folder, run):
+    run(f"release people.sketch {PROMISE} -o people.private.sketch")
+    return folder / "people.private.sketch"
+
+
+def test_from_private_rows_to_clusters(folder, run):
+    """Plan with noise, sketch, release, cluster: the ledger has all of it."""
+    plan = "private-plan people.csv -k 2 --center 0,0 --radius 50 --epsilon 1 --delta 1e-8"
+    assert run.facts(f"{plan} -o private.json")["origin"]["kind"] == "private"
+    run("sketch people.csv --plan private.json -o raw.sketch")
+    released = run.facts(f"release raw.sketch {PROMISE} -o out.sketch")
+    found = run.facts("cluster out.sketch -k 2")
+
+    assert [c["purpose"].split(":")[0] for c in released["ledger"]["charges"]].count("plan") == 3
+    assert released["epsilon"] == pytest.approx(1.4405, abs=2e-3)
+    assert len(found["clusters"]) == 2
+    assert found["epsilon"] == released["epsilon"]
+
+
+def test_a_release_says_what_it_promises(folder, run):
+    text = run(f"release people.sketch {PROMISE} -o people.private.sketch").stdout
+
+    assert "epsilon 1.0 at delta 1e-08; about " in text
+    assert text.endswith("Next: sketchshift inspect people.private.sketch\n")
+
+
+def test_inspect_shows_the_promise_and_nothing_of_the_rows(released, run):
+    text = run("inspect people.private.sketch").stdout
+    facts = run.facts("inspect people.private.sketch")
+
+    assert "epsilon 1.0 at delta 1e-08" in text
+    assert "add_remove, 1 row a person" in text
+    assert "declared, rows clipped at 20 x scale" in text
+    assert facts["kind"] == "private sketch"
+    assert facts["statement"] in text
+    assert not {"statistics", "left_out"} & set(facts)
+
+
+def test_inspect_says_of_other_specs_that_they_are_not_for_releases(folder, run):
+    assert "not said: not for private releases" in run("inspect week.sketch").stdout
+
+
+def test_cluster_draws_a_private_sketch(released, run, folder):
+    text = run("cluster people.private.sketch -k 2 -o c.csv --plot c.png").stdout
+
+    assert "2 clusters in about 2," in text or "2 clusters in about 3," in text
+    assert (folder / "c.png").stat().st_size > 10_000
+
+
+def test_private_sketches_are_merged_with_their_ledgers(released, run, folder):
+    run(f"release people.sketch {PROMISE} -o again.private.sketch")
+    both = "merge people.private.sketch again.private.sketch -o both.sketch"
+
+    assert run.facts(both)["epsilon"] == pytest.approx(1.4405, abs=1e-3)
+    assert run.facts(f"{both} --disjoint")["epsilon"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_raw_and_private_sketches_are_not_merged(released, run):
+    message = run.error("merge people.private.sketch people.sketch -o both.sketch")
+
+    assert "raw rows under a private ledger" in message
+
+
+def test_an_account_refuses_what_its_budget_does_not_cover(folder, run):
+    line = f"release people.sketch {PROMISE} --account people.json"
+
+    text = run(f"{line} --budget 1.2 -o one.sketch").stdout
+    message = run.error(f"{line} -o two.sketch")
+
+    assert "Spent epsilon 1 of 1.2 at delta 1e-08 of people.json." in text
+    assert "the budget does not last" in message
+    assert not (folder / "two.sketch").exists()
+
+
+def test_a_spec_that_may_not_be_published_is_refused(folder, run):
+    assert "does not say where" in run.error(f"release week.sketch {PROMISE} -o out.sketch")
+
+
+def test_few_rows_are_a_note(folder, run, monkeypatch):
+    monkeypatch.setattr(mechanism, "_draw", lambda measurement, vector: vector.copy())
+
+    result = run("release people.sketch --epsilon 0.05 --delta 1e-8 -o out.sketch --force")
+
+    assert result.stderr.startswith("Note: about ")
+
+
+def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
+    message = run.error("subtract people.private.sketch people.sketch -o rest.sketch")
+
+    assert "cannot subtract a raw sketch and a private one" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("private-plan -k 2 --center 0,0 -o p.json", "needs --spread"),
+        ("private-plan people.csv -k 2 --center 0,0 -o p.json", "needs --radius, --epsilon"),
+        ("private-plan people.csv --public -k 2 --epsilon 1 -o p.json", "takes no --epsilon"),
+        (f"release people.sketch {PROMISE} -o o.sketch --budget 3", "--budget is that of an"),
+        ("release people.sketch --epsilon 1 -o o.sketch", "--delta"),
+    ],
+)
+def test_misuse_is_said(folder, run, line, words):
+    assert words in run.error(line, status=2)
+
+
+def test_a_declared_plan_is_written(folder, run):
+    run("private-plan -k 2 --center 0,0 --spread 2 --columns x,y -o p.json")
+
+    spec = ss.SketchSpec.from_json((folder / "p.json").read_text())
+    assert (spec.origin.kind, spec.columns, spec.scale) == ("declared", ("x", "y"), 2.0)
+
+
+def test_two_private_sketches_are_compared(released, run):
+    run(f"release people.sketch {PROMISE} -o again.sketch")
+
+    found = run.facts("compare people.private.sketch again.sketch -k 2")
+    text = run("compare people.private.sketch again.sketch -k 2 --plot drift.png").stdout
+
+    assert found["bound"] is None
+    assert 0.0 < found["threshold"] < 2.0
+    assert [cluster["move"] for cluster in found["clusters"]] == [None, None]
+    assert "between about " in text
+
+
+def test_a_raw_and_a_private_sketch_are_not_compared(released, run):
+    message = run.error("compare people.sketch people.private.sketch")
+
+    assert "a raw sketch and a private one" in message
+
+
+@pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
+def test_pages_refuse_a_private_sketch(released, run, command):
+    message = run.error(command.format("people.private.sketch"))
+
+    assert "is a private sketch, which tells no means" in message

@@ -1,0 +1,55 @@
+"""A public spec, raw sketches of it, and releases without noise."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.features import Origin
+from sketchshift.privacy import mechanism
+
+SPEC = ss.SketchSpec(
+    n_features=3,
+    sketch_size=50,
+    bandwidth=(0.2, 2.0),
+    center=(5.0, -1.0, 0.3),
+    scale=2.0,
+    origin=Origin("declared", 10.0),
+)
+
+
+@pytest.fixture
+def public_spec() -> ss.SketchSpec:
+    return SPEC
+
+
+@pytest.fixture
+def raw(X, public_spec) -> ss.Sketch:
+    return ss.sketch(X, public_spec)
+
+
+@pytest.fixture
+def release():
+    """Releases of a thousand rows, whose noise is large beside them."""
+
+    def release(sketch, epsilon=1.0, delta=1e-8, **options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ss.PrivacyWarning)
+            return ss.privacy.release(sketch, epsilon, delta, force=True, **options)
+
+    return release
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Every draw gives the vector itself, and every charge the same id."""
+    monkeypatch.setattr(mechanism, "_draw", lambda measurement, vector: vector.copy())
+    monkeypatch.setattr(mechanism.secrets, "token_hex", lambda n: "0" * (2 * n))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

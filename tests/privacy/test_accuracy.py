@@ -1,0 +1,83 @@
+"""Clusters from noisy sketches, against k-means on all of the data."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.data import real, synthetic
+
+DELTA = 1e-8
+BEST_OF = 5
+
+needs_data = pytest.mark.skipif(
+    "SKETCHSHIFT_DATA" not in os.environ, reason="needs the folder SKETCHSHIFT_DATA"
+)
+
+
+@lru_cache(maxsize=1)
+def data(name: str) -> tuple[np.ndarray, float]:
+    """Rows, and the least error of five runs of k-means on them."""
+    if name == "gaussian_mixture":
+        X = synthetic.gaussian_mixture(100_000, 10, 10, seed=3)[0]
+    else:
+        X = real.load(name).astype(np.float64)
+    return X, min(ss.mse(X, ss.lloyd(X, 10, seed=i)) for i in range(BEST_OF))
+
+
+def error(name: str, epsilon: float, seed: int) -> float:
+    """RSE of one release at m = 10 k d, planned on a public sample of a thousand rows."""
+    X, least = data(name)
+    sample = X[np.random.default_rng(seed).choice(len(X), 1000, replace=False)]
+    spec = ss.privacy.plan_public(sample, 10, seed=seed)
+    released = ss.privacy.release(ss.sketch(X, spec), epsilon, DELTA)
+    return ss.mse(X, ss.decode(released, 10, seed=seed).centroids) / least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "limit"), [(1.0, 1.05), (0.1, 1.10)])
+@pytest.mark.parametrize(
+    "name", ["gaussian_mixture", pytest.param("spectral_mnist", marks=needs_data)]
+)
+def test_clusters_are_nearly_those_of_kmeans(name, epsilon, limit):
+    """Mean of five seeds; 1e5 and 7e4 rows."""
+    assert np.mean([error(name, epsilon, seed) for seed in range(5)]) <= limit
+
+
+def test_clusters_of_a_small_mixture_survive_the_noise():
+    X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
+    spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
+    released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
+
+    assert ss.rse(X, ss.decode(released, 5).centroids, ss.lloyd(X, 5)) < 1.05
+    assert len(ss.decode(released, "auto").weights) == 5
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_descent_stops_at_the_noise_floor(is_large, monkeypatch):
+    """With ten times its noise claimed, a sketch is fitted no better than that: 2 std^2."""
+    from sketchshift.decoders import large
+
+    X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
+    spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
+    released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
+    claimed = 10.0 * released.noise_std
+    monkeypatch.setattr(ss.privacy.PrivateSketch, "noise_std", claimed)
+    monkeypatch.setattr(large, "LARGE", 0 if is_large else 10**9)
+
+    misfits = [step.residual_norm**2 for step in ss.decode(released, 5).trace]
+
+    assert all(0.1 < misfit / (2.0 * claimed**2) <= 1.0 for misfit in misfits)
+
+
+@pytest.mark.parametrize("decoder", [ss.SketchAndShift(), ss.ClOmpr(n_initializations=100)])
+def test_the_decoders_of_the_paper_take_private_sketches(decoder):
+    X, _ = synthetic.gaussian_mixture(50_000, 2, 3, seed=2)
+    spec = ss.SketchSpec(2, 200, 0.2, origin=ss.Origin("declared", 10.0))
+    released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
+
+    assert ss.rse(X, decoder(released, 3).centroids, ss.lloyd(X, 3)) < 1.2

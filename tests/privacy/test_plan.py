@@ -1,0 +1,131 @@
+"""Plans that may be published."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.data import synthetic
+from sketchshift.privacy import private_plan
+from sketchshift.privacy.zcdp import rho_of
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return synthetic.gaussian_mixture(100_000, 3, 4, seed=1)[0] * 7.0 + 30.0
+
+
+def spread(X: np.ndarray) -> float:
+    return math.sqrt(X.var(axis=0).sum())
+
+
+@pytest.mark.parametrize("times", [3.0, 100.0])
+def test_a_private_plan_finds_center_and_spread_in_a_ball_far_too_large(X, times):
+    """At epsilon 0.1 the noise in the last mean is a few hundredths of the spread."""
+    r0 = spread(X)
+    spec = ss.privacy.plan(X, X.mean(axis=0) + r0, times * r0, 4, 0.1, 1e-8)
+
+    assert np.linalg.norm(np.array(spec.center) - X.mean(axis=0)) < 0.3 * r0
+    assert 0.75 < spec.scale / r0 < 1.35
+
+
+def test_without_noise_the_numbers_are_those_of_the_rows(X, rng, no_noise):
+    """Bins are a quarter of an octave wide: spread and tail are right to a few per cent."""
+    rows = X * np.exp(0.5 * rng.normal(size=(len(X), 1)))  # with a tail
+    center, r0 = rows.mean(axis=0), spread(rows)
+    ratios = np.linalg.norm(rows - center, axis=1) / r0
+    spec = ss.privacy.plan(rows, center, 100 * r0, 4, 1.0, 1e-8)
+
+    np.testing.assert_allclose(spec.center, center, atol=0.1 * r0)  # far rows are clipped
+    assert spec.scale == pytest.approx(r0, rel=0.05)
+    tail = math.sqrt(0.5 + 0.5 * np.mean(ratios**4))
+    assert spec.bandwidth[1] == pytest.approx(0.8 * 4 ** (-1 / 3) * tail, rel=0.1)
+
+
+def test_a_private_plan_costs_what_was_asked_for(X):
+    spec = ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.5, 1e-8)
+
+    assert spec.origin.kind == "private"
+    assert [c.purpose for c in spec.origin.charges] == ["plan: mean", "plan: radii", "plan: mean"]
+    assert sum(c.rho for c in spec.origin.charges) <= rho_of(0.5, 1e-8)
+    assert sum(c.rho for c in spec.origin.charges) > 0.999 * rho_of(0.5, 1e-8)
+
+
+def test_the_ledger_of_a_release_contains_that_of_its_plan(X):
+    spec = ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.5, 1e-8)
+    released = ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8)
+
+    rho = rho_of(0.5, 1e-8) + rho_of(1.0, 1e-8)
+    assert released.ledger.rho == pytest.approx(rho, rel=1e-3)
+
+
+@pytest.mark.parametrize("row", [[1e9, 0, 0], [30, 30, 30], [np.nan, 1, 2], [1e308, -1e308, 0]])
+def test_one_row_moves_the_sums_of_a_plan_by_no_more_than_their_sensitivity(X, row, monkeypatch):
+    """Exact integers of both looks, with and without the row; the same first mean for both."""
+    seen = []
+
+    def spend(self, vector, row_sensitivity, purpose, share=1.0):
+        seen.append((purpose, vector.astype(object), row_sensitivity))
+        return real(self, vector, row_sensitivity, purpose, share)
+
+    real = private_plan.Budget.spend
+    monkeypatch.setattr(private_plan.Budget, "spend", spend)
+    monkeypatch.setattr(
+        "sketchshift.privacy.mechanism._draw", lambda _, v: np.zeros_like(v) + 10**9
+    )
+    for rows in (X[:1000], np.vstack([X[:500], [row], X[500:1000]])):
+        ss.privacy.plan(rows, [30.0] * 3, 20.0, 4, 1.0, 1e-8)
+
+    for (_, a, sensitivity), (_, b, _) in zip(seen[:3], seen[3:], strict=True):
+        assert sum((b - a) ** 2) <= sensitivity**2
+
+
+def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
+    with pytest.warns(ss.PrivacyWarning, match="too few to plan on: the ball is used"):
+        spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
+
+    assert spec.center == (0.0, 0.0, 0.0)
+
+
+def test_a_stream_is_refused_since_it_is_read_three_times(X):
+    with pytest.raises(ss.DataError, match="reads the data three times"):
+        ss.privacy.plan(iter([X]), [0.0] * 3, 50.0, 4, 1.0, 1e-8)
+
+
+def test_a_center_of_another_dimension_is_refused(X):
+    with pytest.raises(ss.DataError, match="has 3 columns, and center has 2 numbers"):
+        ss.privacy.plan(X, [0.0, 0.0], 50.0, 4, 1.0, 1e-8)
+
+
+@pytest.mark.parametrize("center", [3.0, [], [math.nan, 0.0], [[0.0]]])
+def test_a_center_that_is_none_is_refused(center):
+    with pytest.raises(ss.SpecError, match="'center' parameter of plan_declared"):
+        ss.privacy.plan_declared(center, 1.0, 3)
+
+
+def test_a_declared_plan_says_what_was_declared():
+    spec = ss.privacy.plan_declared([1.0, 2.0], 3.0, 5, radius=60.0, columns=["a", "b"])
+
+    assert (spec.center, spec.scale, spec.columns) == ((1.0, 2.0), 3.0, ("a", "b"))
+    assert (spec.origin.kind, spec.origin.radius, spec.tilt) == ("declared", 20.0, None)
+
+
+def test_a_public_plan_is_the_turnkey_plan_without_its_tilt(X):
+    spec, turnkey = ss.privacy.plan_public(X[:1000], 8), ss.plan(X[:1000], 8)
+
+    assert (spec.center, spec.scale, spec.bandwidth) == (
+        turnkey.center,
+        turnkey.scale,
+        turnkey.bandwidth,
+    )
+    assert (spec.origin.kind, spec.tilt, spec.sketch_size) == ("public", None, 240)
+
+
+def test_a_ball_larger_than_the_reach_is_made_smaller():
+    spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5, radius=1e12)
+
+    assert spec.origin.radius < spec.reach
+    ss.Sketcher(spec)

@@ -1,0 +1,168 @@
+"""The private sketch as an object: it adds, travels and decodes, and keeps apart from raw ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import re
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch.container import pack, unpack
+from sketchshift.sketch.format import PRIVATE_MAGIC
+
+
+@pytest.fixture
+def private(raw, release) -> PrivateSketch:
+    return release(raw)
+
+
+def altered(data: bytes, **changes) -> bytes:
+    """The file with other fields in its header, and a right digest."""
+    header, payload = unpack(data, PRIVATE_MAGIC, 1)
+    return pack(PRIVATE_MAGIC, 1, json.loads(header) | changes, bytes(payload))
+
+
+def test_it_says_what_is_promised(private):
+    pattern = r"epsilon 1\.0 at delta 1e-08; about [\d,]+ \+- 54 rows"
+
+    assert re.fullmatch(pattern, private.statement)
+    assert private.statement in repr(private)
+
+
+def test_it_is_written_and_read(private, tmp_path):
+    private.save(tmp_path / "p.sketch")
+    read = ss.privacy.load(tmp_path / "p.sketch")
+
+    assert read.to_bytes() == private.to_bytes()
+    assert read.ledger == private.ledger
+    assert pickle.loads(pickle.dumps(private)).to_bytes() == private.to_bytes()
+    assert copy.deepcopy(private).to_bytes() == private.to_bytes()
+
+
+def test_each_reader_names_the_other(private, raw, tmp_path):
+    private.save(tmp_path / "private.sketch")
+    raw.save(tmp_path / "raw.sketch")
+
+    with pytest.raises(ss.SketchFormatError, match=r"private sketch\. Read it with ss\.privacy"):
+        ss.load(tmp_path / "private.sketch")
+    with pytest.raises(ss.SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
+        ss.privacy.load(tmp_path / "raw.sketch")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scale": 0.0}, "must be positive"),
+        ({"scale": 1}, "must hold exactly"),
+        ({"count_factor": 0}, "must be positive"),
+        ({"ledger": {}}, "no usable ledger"),
+        ({"spec": {}}, "no usable spec"),
+        ({"fingerprint": "x"}, "32 hexadecimal digits"),
+        ({"rows": 3}, "must hold exactly"),
+    ],
+)
+def test_an_unsound_header_is_refused(private, changes, words):
+    with pytest.raises(ss.SketchFormatError, match=words):
+        PrivateSketch.from_bytes(altered(private.to_bytes(), **changes))
+
+
+def test_a_damaged_or_newer_file_is_refused(private):
+    data = bytearray(private.to_bytes())
+    data[-40] ^= 1
+    with pytest.raises(ss.SketchFormatError, match="digest does not match"):
+        PrivateSketch.from_bytes(bytes(data))
+    newer = data[:8] + struct.pack("<H", 2) + data[10:]
+    with pytest.raises(ss.SketchFormatError, match="format version 2"):
+        PrivateSketch.from_bytes(bytes(newer))
+    header, payload = unpack(private.to_bytes(), PRIVATE_MAGIC, 1)
+    short = pack(PRIVATE_MAGIC, 1, json.loads(header), bytes(payload[:-8]))
+    with pytest.raises(ss.SketchFormatError, match="bytes of integers"):
+        PrivateSketch.from_bytes(short)
+
+
+def test_sums_have_the_rows_noise_and_cost_of_both(X, public_spec, release):
+    a, b = (release(ss.sketch(rows, public_spec)) for rows in (X[:400], X[400:]))
+
+    both = sum([a, b])
+
+    assert both.total_weight == pytest.approx(a.total_weight + b.total_weight)
+    assert both.count_std == pytest.approx(math.sqrt(2) * a.count_std)
+    assert both.ledger.rho == pytest.approx(a.ledger.rho + b.ledger.rho)
+    assert a.merge(b, disjoint=True).ledger.rho == max(a.ledger.rho, b.ledger.rho)
+    rest = both.total_weight - b.total_weight
+    np.testing.assert_array_equal(
+        a._totals.waves + b._totals.waves, a.merge(b)._totals.waves, strict=True
+    )
+    assert rest == pytest.approx(a.total_weight)
+
+
+def test_a_difference_has_the_noise_and_cost_of_both(X, public_spec, release):
+    a, b = (release(ss.sketch(rows, public_spec)) for rows in (X, X[400:]))
+
+    rest = a - b
+
+    assert rest.total_weight == pytest.approx(a.total_weight - b.total_weight)
+    assert rest.count_std == pytest.approx(math.sqrt(2) * a.count_std)
+    assert rest.ledger.rho == pytest.approx(a.ledger.rho + b.ledger.rho)
+
+
+def test_a_prefix_is_free(private):
+    part = private.prefix(20)
+
+    assert part.ledger == private.ledger
+    assert part.fingerprint == private.spec.prefix(20).fingerprint
+    np.testing.assert_allclose(part.z * math.sqrt(20), private.z[:20] * math.sqrt(50))
+    assert part.noise_std == private.noise_std
+
+
+def test_raw_and_private_sketches_do_not_mix(private, raw):
+    for mix in (
+        lambda: private + raw,
+        lambda: raw + private,
+        lambda: private - raw,
+        lambda: raw - private,
+        lambda: private.merge(raw),
+    ):
+        with pytest.raises(ss.IncompatibleSketchesError, match=r"raw rows under a private ledger"):
+            mix()
+
+
+def test_other_specs_do_not_merge(private, X, public_spec, release):
+    other = release(ss.sketch(X, replace(public_spec, seed=1)))
+
+    with pytest.raises(ss.IncompatibleSketchesError, match=r"different specs[\s\S]*one plan, then"):
+        private + other
+
+
+def test_a_release_is_not_counted_twice(private):
+    with pytest.raises(ss.IncompatibleSketchesError, match=r"rows would count twice\. Take every"):
+        private + private
+
+
+@pytest.mark.parametrize("name", ["mean", "covariance", "variance", "n_invalid", "update"])
+def test_what_was_not_released_is_not_there(private, name):
+    with pytest.raises(AttributeError, match=f"a private sketch has no '{name}': .* Decode it"):
+        getattr(private, name)
+
+
+def test_equal_bytes_are_not_equal_sketches(private):
+    """A release is one event; whoever compares raw bits compares noise."""
+    assert private != PrivateSketch.from_bytes(private.to_bytes())
+
+
+def test_noise_can_leave_no_rows(public_spec, release, no_noise):
+    empty = release(ss.sketch(np.full((3, 3), np.nan), public_spec))
+
+    assert empty.count == 0
+    with pytest.raises(ss.PrivacyError, match="z is a mean over rows"):
+        _ = empty.z
+    with pytest.raises(ss.DataError, match="nothing to decode"):
+        ss.decode(empty, 2)

@@ -1,0 +1,63 @@
+"""What one row can do to a release, whatever the row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.features import Origin
+from sketchshift.privacy.release import release_vector, sensitivity
+
+SPECS = [
+    ss.SketchSpec(2, 40, 0.3, origin=Origin("declared", 100.0), precision=precision)
+    for precision in ("float32", "float64")
+]
+NUMBERS = st.one_of(
+    st.floats(-2, 2),
+    st.floats(-1e300, 1e300),
+    st.floats(-1e-30, 1e-30),
+    st.integers(-4000, 4000).map(lambda k: k / 4),
+    st.sampled_from([math.nan, math.inf, -math.inf, 1.7e308]),
+)
+
+
+def norm_of(rows: np.ndarray, spec: ss.SketchSpec) -> int:
+    """Squared norm of what rows add to an empty release, exactly."""
+    return sum(int(v) ** 2 for v in release_vector(ss.sketch(rows, spec)))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.precision)
+@settings(deadline=None, max_examples=100)
+@given(st.tuples(NUMBERS, NUMBERS))
+def test_no_row_adds_more_than_the_sensitivity(spec, row):
+    """Huge, tiny, on the quarter turns, not finite: exact integers, no tolerance."""
+    assert norm_of(np.array([row]), spec) <= sensitivity(spec.sketch_size) ** 2
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.precision)
+def test_random_rows_reach_the_sensitivity(spec, rng):
+    """So that a wrong factor of two would be seen."""
+    for row in rng.normal(size=(20, 1, 2)):
+        share = math.sqrt(norm_of(row, spec)) / sensitivity(spec.sketch_size)
+        assert 0.999999 < share <= 1.0
+
+
+def test_two_rows_may_reach_twice_the_sensitivity_so_replacing_costs_twice(rng):
+    """Of many pairs, one is nearly opposite at the one frequency that is there."""
+    spec = ss.SketchSpec(1, 1, 0.3, origin=Origin("declared", 100.0))
+    vectors = [release_vector(ss.sketch(row, spec)) for row in rng.uniform(-3, 3, (300, 1, 1))]
+
+    widest = max(np.linalg.norm((a - vectors[0])[:2]) for a in vectors)
+
+    assert 1.98 < widest / sensitivity(1) <= 2.0
+
+
+def test_the_count_has_a_hundredth_of_the_squared_sensitivity():
+    from sketchshift.privacy.release import count_factor
+
+    assert sensitivity(1000) / count_factor(1000) == pytest.approx(10.0, rel=1e-6)

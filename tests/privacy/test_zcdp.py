@@ -1,0 +1,54 @@
+"""Rho and epsilon, against OpenDP and against the plain bound."""
+
+from __future__ import annotations
+
+import math
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sketchshift.privacy.zcdp import epsilon_of, rho_of
+
+RHOS = st.floats(1e-8, 50.0)
+DELTAS = st.floats(1e-12, 1e-3)
+
+
+def opendp_epsilon(rho: float, delta: float) -> float:
+    """That of a Gaussian of sensitivity 1 whose rho it is."""
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    gaussian = dp.m.make_gaussian(*space, math.sqrt(0.5 / rho))
+    return dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(delta)
+
+
+@settings(deadline=None, max_examples=50)
+@given(RHOS, DELTAS)
+def test_epsilon_is_that_of_opendp(rho, delta):
+    assert epsilon_of(rho, delta) == pytest.approx(opendp_epsilon(rho, delta), rel=1e-6, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=100)
+@given(RHOS, DELTAS)
+def test_epsilon_is_below_the_plain_bound(rho, delta):
+    """Bun and Steinke 2016: rho + 2 sqrt(rho log(1/delta))."""
+    assert 0.0 <= epsilon_of(rho, delta) <= rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(1e-3, 50.0), DELTAS)
+def test_rho_is_the_largest_that_epsilon_allows(epsilon, delta):
+    rho = rho_of(epsilon, delta)
+
+    assert epsilon_of(rho, delta) <= epsilon
+    assert epsilon_of(rho * (1.0 + 1e-6), delta) > epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "kappa"), [(0.1, 48.93), (1.0, 5.391), (10.0, 0.6433)])
+def test_the_noise_for_a_unit_of_sensitivity_is_that_of_our_trials(epsilon, kappa):
+    assert 1.0 / math.sqrt(2.0 * rho_of(epsilon, 1e-8)) == pytest.approx(kappa, rel=1e-3)
+
+
+def test_nothing_spent_is_epsilon_zero():
+    assert epsilon_of(0.0, 1e-8) == 0.0
