@@ -84,7 +84,7 @@ def honest() -> Pair:
 
 
 def test_an_honest_release_raises_no_alarm_and_the_audit_comes_close(honest):
-    """Claimed is a mu of 0.61 at epsilon 3, delta 1e-6; 30 000 draws show 0.45 of it for certain."""
+    """The claim is a mu of 0.61; 30 000 draws show more than 0.45 for certain."""
     assert not honest.alarms(CLAIM)
     assert honest.mu(slice(None)) > 0.45
 
