@@ -18,7 +18,7 @@ from privacy.report import write_report
 
 RESULTS = Path(__file__).parents[1] / "results"
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-SIZES = (20_000, 100_000, 500_000)
+SIZES = (20_000, 100_000)
 SEEDS = (0, 1, 2)
 
 

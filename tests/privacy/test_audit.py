@@ -21,7 +21,7 @@ from sketchshift.privacy.mechanism import Budget
 from sketchshift.privacy.release import release_vector, sensitivity
 
 SPEC = ss.SketchSpec(1, 1, 0.3, origin=Origin("declared", 100.0))
-N = 50_000
+N = 30_000
 CLAIM = Budget(3.0, 1e-6)
 
 
@@ -84,9 +84,9 @@ def honest() -> Pair:
 
 
 def test_an_honest_release_raises_no_alarm_and_the_audit_comes_close(honest):
-    """Claimed is a mu of 0.61 at epsilon 3, delta 1e-6; 50 000 draws show 0.5 of it for certain."""
+    """The claim is a mu of 0.61; 30 000 draws show more than 0.45 for certain."""
     assert not honest.alarms(CLAIM)
-    assert honest.mu(slice(None)) > 0.48
+    assert honest.mu(slice(None)) > 0.45
 
 
 def test_half_the_noise_raises_the_alarm():
