@@ -72,3 +72,25 @@ def test_the_command_reports_progress_when_forced(folder, run, at_once):
 
     assert "Reading" in result.stderr
     assert result.stdout.startswith("{")
+
+
+def test_the_time_left_is_right_soon_after_a_stall_at_the_start(monkeypatch):
+    """Three blocks at once, four seconds of compilation, then a steady pace of five a second."""
+    now = 0.0
+    made = []
+
+    class Watched(progress.Progress):
+        def __init__(self, *columns, **options):
+            super().__init__(*columns, get_time=lambda: now, **options)
+            made.append(self)
+
+    monkeypatch.setattr(progress, "Progress", Watched)
+    n_blocks, start, pace = 103, 4.0, 0.2
+    with reading_progress("Reading", show=True) as advance:
+        for block in range(1, n_blocks + 1):
+            now = start + (block - 3) * pace if block > 3 else 0.0
+            advance(65_536, block / n_blocks)
+            left = (n_blocks - block) * pace
+            if 0.1 <= block / n_blocks <= 0.9:
+                shown = made[0].tasks[0].time_remaining
+                assert abs(shown - left) <= max(1.0, 0.25 * left)  # shown in whole seconds

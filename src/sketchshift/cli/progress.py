@@ -33,6 +33,9 @@ __all__ = ["counting_progress", "decoding_progress", "reading_progress"]
 DELAY = 0.5
 """Seconds before anything is shown."""
 
+WINDOW = 5.0
+"""Seconds back that the time left is judged by: a kernel that compiles stalls the first block."""
+
 Advance = Callable[[int, float | None], None]
 Count = Callable[[int, int, str], None]
 
@@ -172,7 +175,7 @@ def _shown(
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, _TimeLeft())
-    progress = Progress(*columns, console=console, transient=True)
+    progress = Progress(*columns, console=console, transient=True, speed_estimate_period=WINDOW)
     task = progress.add_task(label, total=None, rows=0)
     timer = threading.Timer(DELAY, progress.start)
     timer.daemon = True
