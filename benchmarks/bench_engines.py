@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,17 @@ def bytes_sent(client: Client) -> int:
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
+def processor_seconds(client: Client, run: Callable[[], object]) -> float:
+    """What a run costs in the driver and the workers: other load on the machine does not count."""
+
+    def so_far() -> float:
+        return time.process_time() + sum(client.run(time.process_time).values())
+
+    start = so_far()
+    run()
+    return so_far() - start
+
+
 def overhead(folder: Path, client: Client, repeats: int) -> dict[str, float]:
     """Dask with two workers against two threads, on the same files."""
     spec = ss.plan(folder, n_clusters=K)
@@ -92,13 +103,15 @@ def overhead(folder: Path, client: Client, repeats: int) -> dict[str, float]:
     assert by_dask() == by_threads()
     sent = bytes_sent(client)
     seconds = best_of({"dask": by_dask, "threads": by_threads}, repeats)
-    n_runs, n_rows = repeats + 1, by_threads().count
+    costs = [processor_seconds(client, run) for run in (by_dask, by_threads)]
+    n_runs, n_rows = repeats + 2, by_threads().count
     return {
         "million rows": n_rows / 1e6,
         "partitions": frame.npartitions,
         "two threads, seconds": seconds["threads"],
         "Dask, seconds": seconds["dask"],
         "Dask / two threads": seconds["dask"] / seconds["threads"],
+        "Dask / two threads, processor seconds": costs[0] / costs[1],
         "kilobytes sent a run": (bytes_sent(client) - sent) / n_runs / 1e3,
         "kilobytes of a sketch": by_threads().nbytes / 1e3,
     }
