@@ -85,3 +85,15 @@ def test_examples_in_docstrings_run(module):
     results = doctest.testmod(module)
 
     assert results.failed == 0
+
+
+def test_the_reference_links_every_word_of_the_glossary_and_no_other():
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+    body = re.search(r":::\{glossary\}\n(.*?):::", glossary, flags=re.DOTALL)[1]
+    terms = re.findall(r"^(\S.*)$", body, flags=re.MULTILINE)
+    linked = re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", reference)
+
+    assert terms == sorted(terms, key=str.lower)
+    assert set(linked) == set(terms)

@@ -19,7 +19,7 @@ from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.reconstruction import Reconstruction, reconstruct
 from sketchshift.decoders.search import n_rounds, search
-from sketchshift.decoders.weighted_kmeans import Cells, weighted_kmeans
+from sketchshift.decoders.weighted_kmeans import Cells, weighted_kmeans, with_means
 from sketchshift.mixtures import Mixture
 
 __all__ = ["Fitted", "fit_sketch"]
@@ -76,10 +76,13 @@ class Fitted:
     def cells(self, k: int) -> Cells:
         """The points cut into k cells: O(n k d) an iteration."""
         starts = min(max(STARTED_CELLS // k, FEWEST_STARTS), STARTS)
+        all_points, seed = self.reconstruction, self.seed
+        points, weights = all_points.points, all_points.weights
         if self.atoms is not None:
-            return large.cells_from_atoms(self.atoms, self.reconstruction, k, self.seed, starts)
-        points, weights = self.reconstruction.points, self.reconstruction.weights
-        return weighted_kmeans(points, weights, k, self.seed, n_init=starts, swaps=k > FEW)
+            cells = large.cells_from_atoms(self.atoms, all_points, k, seed, starts)
+        else:
+            cells = weighted_kmeans(points, weights, k, seed, n_init=starts, swaps=k > FEW)
+        return with_means(cells, points, weights)
 
     def decoding(self, cells: Cells) -> Decoding:
         """Cells as clusters in the units of the data, heaviest first."""

@@ -74,7 +74,7 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     final = max(decoding.residual_norm, float(np.finfo(float).tiny))
     right = ax.twinx()
     lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label="residual norm")
-    lines += [ax.axhline(final, linestyle=":", color="black", label=f"last: {final:.3g}")]
+    lines += [ax.axhline(final, linestyle=":", color="black", label=f"kept: {final:.3g}")]
     values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
     are_fits = any(isinstance(step, Round) for step in decoding.trace)
     lines += right.plot(

@@ -1,0 +1,74 @@
+"""What the README and the tutorial show is what happens: their code runs, and prints that."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
+NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e-?\d+)?")
+
+
+def load_pages():
+    place = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+pages = load_pages()
+
+
+def words(line: str) -> list[str]:
+    """The words of a line, without the seconds that differ from run to run."""
+    return SECONDS.sub("", line).split()
+
+
+def is_like(shown: str, printed: str) -> bool:
+    """Whether two words are equal, or numbers that differ by what another processor may change."""
+    if shown == printed:
+        return True
+    numbers = NUMBER.findall(shown), NUMBER.findall(printed)
+    if NUMBER.sub("", shown) != NUMBER.sub("", printed) or not all(numbers):
+        return False
+    pairs = [[float(n.replace(",", "")) for n in pair] for pair in zip(*numbers, strict=True)]
+    return all(math.isclose(a, b, rel_tol=0.02, abs_tol=0.2) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
+def test_a_page_shows_what_its_code_prints(name, tmp_path):
+    text = (ROOT / name).read_text(encoding="utf-8")
+
+    fresh = pages.run_page(text, tmp_path)
+
+    for shown, printed in zip_longest(text.splitlines(), fresh.splitlines(), fillvalue=""):
+        pairs = zip_longest(words(shown), words(printed), fillvalue="")
+        assert all(is_like(*pair) for pair in pairs), f"shown: {shown}\nprinted: {printed}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
+def test_a_page_has_no_block_that_does_not_run(name):
+    """But for what installs: Make's targets exist, and all else is a command or Python."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+
+    languages = re.findall(r"^```(\S+)\n", text, flags=re.MULTILINE)
+    assert set(languages) <= {"console", "python", "sh", "text"}
+    for block in re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            program, *arguments = line.split()
+            assert program in {"sketchshift", "make", "pip", "python3"}, line
+            assert program != "make" or arguments[0] in targets
+
+
+def test_a_changed_number_is_noticed():
+    assert is_like("13.2189", "13.2190")
+    assert not is_like("13.2189", "14.2")
+    assert not is_like("clusters", "cluster")
+    assert not is_like("5", "")
