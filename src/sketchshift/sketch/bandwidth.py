@@ -33,8 +33,8 @@ def bandwidth(
     r"""A bandwidth for ``SketchSpec``, from at most 10 000 rows of the data.
 
     - "sketchshift": :math:`0.9\, k^{-1/d}\, r_q`, with :math:`r_q^2` the total variance of the
-      rows weighted by :math:`t(x) = \min(64, 1/2 + |x - \mu|^2 / 2 r_0^2)`, and :math:`r_0^2` that of
-      the rows as they are. Best in our trials.
+      rows weighted by :math:`t(x) = \min(64, 1/2 + |x - \mu|^2 / 2 r_0^2)`, and :math:`r_0^2`
+      that of the rows as they are. Best in our trials.
     - "regression": :math:`s \sqrt{d / 2.3}`, with s the width of a cluster, from the decay of
       small sketches with frequency (Keriven et al. 2018).
     - "entropy": where the moduli of a small sketch are spread most evenly over [0, 1] (Giffon
