@@ -33,6 +33,7 @@ from sketchshift.engines import dask as engine
 
 D, K = 10, 10
 FILE_ROWS = 500_000
+SEEDS = (0, 1, 2)
 COLUMNS = [f"x{j}" for j in range(D)]
 
 
@@ -143,74 +144,76 @@ def _peak_kilobytes() -> float:
 
 
 def comparison(folder: Path, client: Client) -> dict[str, dict[str, float]]:
-    """Plan, sketch and decode against Spark's k-means with its default settings."""
+    """Plan, sketch and decode against Spark's k-means with its default settings, by seed."""
     rows = np.concatenate([rows_in(path) for path in sorted(folder.iterdir())])
     reference = ss.lloyd(rows[:: max(1, len(rows) // 500_000)], K)
     frame = dd.read_parquet(folder)
-    spec = engine.plan(frame, n_clusters=K, client=client)
-    engine.sketch(frame.partitions[:2], spec, client=client)  # kernels are loaded
-    ss.decode(ss.sketch(rows[:1000], spec), n_clusters=K)
+    sketch_kmeans(frame.partitions[:2], client, seed=0)  # kernels are loaded
+    results: dict[str, dict[str, float]] = {}
+    for seed in SEEDS:
+        centroids, facts = sketch_kmeans(frame, client, seed)
+        facts["RSE"] = ss.rse(rows, centroids, reference)
+        results[f"plan + sketch + decode on Dask, seed {seed}"] = facts
+    for (centroids, facts), seed in zip(spark_kmeans(folder), SEEDS, strict=False):
+        facts["RSE"] = ss.rse(rows, centroids, reference)
+        results[f"Spark MLlib KMeans, defaults, seed {seed}"] = facts
+    return results
 
+
+def sketch_kmeans(
+    frame: dd.DataFrame, client: Client, seed: int
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Centroids and costs of one pass."""
     sent, start = bytes_sent(client), time.perf_counter()
-    spec = engine.plan(frame, n_clusters=K, client=client)
+    spec = engine.plan(frame, n_clusters=K, seed=seed, client=client)
     planned = time.perf_counter()
     sketch = engine.sketch(frame, spec, client=client)
     sketched = time.perf_counter()
-    found = ss.decode(sketch, n_clusters=K, seed=0)
+    found = ss.decode(sketch, n_clusters=K, seed=seed)
     done = time.perf_counter()
-    results = {
-        "plan + sketch + decode on Dask": {
-            "seconds": done - start,
-            "of these for the plan": planned - start,
-            "of these for the sketch": sketched - planned,
-            "of these to decode": done - sketched,
-            "passes over the data, most (the plan's 64 partitions count)": 1
-            + min(1.0, 64 / frame.npartitions),
-            "megabytes sent": (bytes_sent(client) - sent) / 1e6,
-            "RSE": ss.rse(rows, found.centroids, reference),
-        }
+    return found.centroids, {
+        "seconds": done - start,
+        "of these for the plan": planned - start,
+        "of these for the sketch": sketched - planned,
+        "of these to decode": done - sketched,
+        "passes over the data, most (a plan reads 64 partitions)": 1
+        + min(1.0, 64 / frame.npartitions),
+        "megabytes sent": (bytes_sent(client) - sent) / 1e6,
     }
-    by_spark = spark_kmeans(folder)
-    if by_spark is not None:
-        centroids, facts = by_spark
-        results["Spark MLlib KMeans, defaults"] = {
-            **facts,
-            "RSE": ss.rse(rows, centroids, reference),
-        }
-    return results
 
 
 def rows_in(path: Path) -> np.ndarray:
     return np.stack([c.to_numpy() for c in pq.read_table(path).columns], axis=1)
 
 
-def spark_kmeans(folder: Path) -> tuple[np.ndarray, dict[str, float]] | None:
-    """Centroids and costs of Spark's k-means on two cores; None without Spark."""
+def spark_kmeans(folder: Path) -> Iterator[tuple[np.ndarray, dict[str, float]]]:
+    """Centroids and costs of Spark's k-means on two cores for each seed; none without Spark."""
     try:
         from pyspark.ml.clustering import KMeans
         from pyspark.ml.feature import VectorAssembler
         from pyspark.sql import SparkSession
     except ImportError:
-        return None
+        return
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     assembler = VectorAssembler(inputCols=COLUMNS, outputCol="features")
     frame = assembler.transform(session.read.parquet(str(folder))).select("features")
     KMeans(k=K, maxIter=1, seed=0).fit(frame.limit(10_000))  # classes are loaded
-
-    before, start = _stages(session), time.perf_counter()
-    model = KMeans(k=K, seed=0).fit(frame)
-    seconds = time.perf_counter() - start
-    stages = [stage for stage in _stages(session) if stage[0] not in {s[0] for s in before}]
-    facts = {
-        "seconds": seconds,
-        "iterations": model.summary.numIter,
-        "passes over the data (stages that read rows)": sum(reads > 0 for _, reads, _ in stages),
-        "megabytes shuffled": sum(shuffled for _, _, shuffled in stages) / 1e6,
-    }
-    centroids = np.array(model.clusterCenters())
+    for seed in SEEDS:
+        before, start = {number for number, _, _ in _stages(session)}, time.perf_counter()
+        model = KMeans(k=K, seed=seed).fit(frame)
+        seconds = time.perf_counter() - start
+        stages = [stage for stage in _stages(session) if stage[0] not in before]
+        yield (
+            np.array(model.clusterCenters()),
+            {
+                "seconds": seconds,
+                "iterations": model.summary.numIter,
+                "passes over the data (stages that read rows)": sum(r > 0 for _, r, _ in stages),
+                "megabytes shuffled": sum(shuffled for _, _, shuffled in stages) / 1e6,
+            },
+        )
     session.stop()
-    return centroids, facts
 
 
 def _stages(session: Any) -> list[tuple[int, int, int]]:

@@ -11,8 +11,9 @@ T, d, m   atoms, dimension, frequencies
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class GaussianFitter:
     """
 
     problem: Problem
+    _lock: Lock = field(default_factory=Lock, init=False)  # fits run in threads
 
     @cached_property
     def norms(self) -> FloatArray:
@@ -97,13 +99,14 @@ class GaussianFitter:
 
     def _matcher(self, cut: float) -> Matcher:
         """The misfit at the frequencies up to ``cut``; made once for all fits."""
-        if cut not in self._matchers:
-            below = self.norms <= cut
-            z = self.problem.z[below] * math.sqrt(len(self.norms))
-            weights = self.weights[below] / self.weights[below].sum()
-            turns = np.ascontiguousarray(self.problem.turns[:, below])
-            self._matchers[cut] = select_kernel().matcher(turns, z, weights)
-        return self._matchers[cut]
+        with self._lock:
+            if cut not in self._matchers:
+                below = self.norms <= cut
+                z = self.problem.z[below] * math.sqrt(len(self.norms))
+                weights = self.weights[below] / self.weights[below].sum()
+                turns = np.ascontiguousarray(self.problem.turns[:, below])
+                self._matchers[cut] = select_kernel().matcher(turns, z, weights)
+            return self._matchers[cut]
 
     def fit(self, start: GaussianFit, iterations: int, cut: float = math.inf) -> GaussianFit:
         """Descend from a start: O(T m d) an iteration."""

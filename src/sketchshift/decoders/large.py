@@ -22,7 +22,7 @@ from sketchshift._typing import FloatArray
 from sketchshift.decoders.base import Problem
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.reconstruction import Reconstruction
-from sketchshift.decoders.search import Report, best
+from sketchshift.decoders.search import Report, best, in_threads
 from sketchshift.decoders.weighted_kmeans import Cells, lloyd_from, weighted_kmeans
 from sketchshift.kernels import Matcher, select_kernel
 
@@ -74,12 +74,16 @@ def search_large(fitter: GaussianFitter, k: int, seed: int, report: Report) -> l
     d = len(covariance)
     apart = k ** (-1.0 / d)  # distance between clusters, as a share of the deviation of all
     length = apart * math.sqrt(float(np.trace(covariance)) / d)
-    fits = []
-    for i in range(FITS):
+
+    def descent(i: int) -> GaussianFit:
         start = fitter.start(n_atoms, seed, i * n_atoms)
         narrow = math.sqrt(2.0) * apart * start.deviations
-        fits.append(_descend(fitter, GaussianFit(start.weights, start.means, narrow), length))
-        report(fits[-1])
+        return _descend(fitter, GaussianFit(start.weights, start.means, narrow), length)
+
+    fits = []
+    for fit in in_threads(descent, FITS):
+        fits.append(fit)
+        report(fit)
     return best(fits)
 
 

@@ -8,7 +8,8 @@ where one wide atom does the work of two; and new starts made of what the fits a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from sketchshift._typing import FloatArray
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.reconstruction import draw_points
 from sketchshift.decoders.weighted_kmeans import weighted_kmeans
+from sketchshift.sketch.threads import processors
 
-__all__ = ["n_rounds", "search"]
+__all__ = ["best", "in_threads", "n_rounds", "search"]
 
 ATOMS = 4  # for each cluster
 STEP = 2.5  # ratio of the cuts of the frequencies
@@ -54,12 +56,20 @@ def search(fitter: GaussianFitter, k: int, seed: int, report: Report) -> list[Ga
         fits.append(fit)
         report(fit)
 
-    n_atoms = ATOMS * k
-    for i in range(_n_first(k)):
-        add(_coarse_to_fine(fitter, fitter.start(n_atoms, seed, i * n_atoms)))
+    def first(i: int) -> GaussianFit:
+        return _coarse_to_fine(fitter, fitter.start(ATOMS * k, seed, i * ATOMS * k))
+
+    for fit in in_threads(first, _n_first(k)):
+        add(fit)
     for share in _shares(k):
         add(fitter.fit(_regroup(best(fits), share * k, seed), AT_LAST))
     return best(fits)
+
+
+def in_threads(fit: Callable[[int], GaussianFit], n: int) -> Iterator[GaussianFit]:
+    """Fits number 0 to n - 1, in this order and with the same bytes on any number of threads."""
+    with ThreadPoolExecutor(min(n, processors())) as pool:
+        yield from pool.map(fit, range(n))
 
 
 def n_rounds(k: int) -> int:

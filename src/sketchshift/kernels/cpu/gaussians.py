@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from threading import local
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class GaussianMatcher:
             padded[:m] = source
             target[:] = padded.reshape(n, PANEL)
         self._weights.ravel()[:m] = weights
-        self._scratch: _Scratch | None = None
+        self._own = local()  # scratch of each thread
 
     def __call__(
         self, alpha: FloatArray, C: FloatArray, variances: FloatArray | None
@@ -53,14 +54,15 @@ class GaussianMatcher:
 
     def _buffers(self, size: int, d: int) -> _Scratch:
         """Scratch arrays; a descent asks for the same ones hundreds of times."""
-        if self._scratch is None or self._scratch[0].shape[1] != size:
-            self._scratch = (
+        scratch: _Scratch | None = getattr(self._own, "scratch", None)
+        if scratch is None or scratch[0].shape[1] != size:
+            scratch = self._own.scratch = (
                 simd.aligned_zeros((TOGETHER, size, 2, PANEL), np.float32),
                 simd.aligned_zeros((TOGETHER, 2, PANEL), np.float32),
                 simd.aligned_zeros((ROWS, 1 + 2 * d, LANES), np.float32),
                 simd.aligned_zeros((ROWS, 1 + 2 * d), np.float32),
             )
-        return self._scratch
+        return scratch
 
     def descend(
         self,
