@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export SKETCHSHIFT_DATA
+GALLERY ?= 1
 
 .PHONY: setup demo examples test test-slow test-browser lint bench quality privacy-bench reproduce docs clean
 
@@ -81,9 +82,9 @@ privacy-bench: setup $(VENV)-diffprivlib/done  ## an hour: private clustering ag
 reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPRODUCE="fig1 --full"
 	$(BIN)/sketchshift reproduce $(or $(REPRODUCE),--all --quick)
 
-docs: $(VENV)/docs.done
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+docs: $(VENV)/docs.done  ## runs the examples that changed; GALLERY=0 runs none
+	$(BIN)/python -m sphinx -W --keep-going -D plot_gallery=$(GALLERY) -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-diffprivlib docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-diffprivlib docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -1,15 +1,28 @@
-"""Forgetting a customer exactly: the model is then, to the bit, one that never saw them.
+"""Forgetting a customer
+=====================
+
+A customer is forgotten to the bit, from their rows or from a slice of their own.
 
 One customer of 200 buys like nobody else and is a cluster of their own. After ``forget`` the
 sketch has the bytes of one made without these rows; a sum in floating point keeps a residue.
+Saves a picture of before and after.
 
-    python examples/03_forget_a_customer.py
+Run it::
+
+    python examples/03_forget_a_customer.py [folder]
 """
 
+import sys
+import tempfile
+from pathlib import Path
+
 import numpy as np
+from matplotlib.figure import Figure
 
 import sketchshift as ss
+from sketchshift import plots
 
+folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_CUSTOMERS, ROWS, K, GONE = 200, 300, 6, 17
 rng = np.random.default_rng(0)
 habits = rng.normal(scale=4.0, size=(K - 1, 4))
@@ -37,7 +50,7 @@ def nearest(model: ss.CompressiveKMeans) -> float:
 
 
 model = ss.CompressiveKMeans(n_clusters=K, spec=spec, random_state=0).fit(X)
-before = model.sketch_
+before, found_before = model.sketch_, model.decoding_
 print(f"{before.count:,} purchases in {before.nbytes:,} bytes, {ROWS} of them by customer {GONE}")
 print(f"before: the nearest centroid is {nearest(model):6.2f} from what they bought")
 
@@ -70,3 +83,14 @@ try:
     model.forget(theirs)
 except ss.RemovalError as error:
     print(f"\nforgetting them once more is refused: {error}")
+
+figure = Figure(figsize=(11, 4.5), layout="constrained")
+moments = {"before": (before, found_before), "after": (model.sketch_, model.decoding_)}
+for ax, (title, (sketch, found)) in zip(figure.subplots(1, 2), moments.items(), strict=True):
+    box = {"lower": (-12, -24), "upper": (30, 12), "through": found.centroids}
+    plots.plot_correlation(sketch, ax, **box).set_title(f"{title}: {sketch.count:,} purchases")
+    ax.plot(*found.centroids[:, :2].T, "o", color="white", markeredgecolor="black")
+    arrow = {"arrowstyle": "->", "color": "white"}
+    ax.annotate(f"customer {GONE}", place[:2], (10, -20.4), color="white", arrowprops=arrow)
+figure.savefig(folder / "forget_a_customer.png", dpi=120)
+print(f"\nthe picture: {folder / 'forget_a_customer.png'}")

@@ -1,10 +1,15 @@
-"""One sketch for each day and city: any slices of the data are then a sum of a few kilobytes.
+"""Day by day, city by city
+========================
+
+One sketch a day and city; weeks, weekends and cities are sums of them.
 
 Trips of four weeks in two cities are read once into a table of 56 sketches, kept as Parquet.
 Weeks, weekends and cities are added up from it, to the same bytes as reading their rows alone,
 and the shares of the clusters are followed from day to day. Saves a picture of these.
 
-    python examples/04_day_by_day.py [folder for the table and the picture]
+Run it::
+
+    python examples/04_day_by_day.py [folder]
 """
 
 import sys

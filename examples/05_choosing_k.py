@@ -1,10 +1,15 @@
-"""Choosing the number of clusters from one sketch, without another look at the data.
+"""Choosing the number of clusters
+===============================
+
+The number of clusters comes from one sketch, and so do centroids for any other number.
 
 Rows around 12 means in 5 columns are sketched once, with a plan for up to 24 clusters. The decoder
 chooses k by itself; then the same bytes give centroids for other k, each compared with k-means on
 the rows (RSE). Saves the curve that the choice was made by.
 
-    python examples/05_choosing_k.py [folder for the picture]
+Run it::
+
+    python examples/05_choosing_k.py [folder]
 """
 
 import sys

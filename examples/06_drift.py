@@ -1,10 +1,15 @@
-"""Drift: whether, when and where a stream changed, from one small sketch a day.
+"""Drift
+=====
+
+Whether, when and where a stream changed, from one sketch a day.
 
 Sensors report three numbers for 21 days. On day 8 one kind of reading gives way to another, on
 day 15 a new kind appears. The days of alarm come out, with thresholds that keep the rate of false
 alarms, and the share of every cluster in the first week and the last. Saves a picture of it.
 
-    python examples/06_drift.py [folder for the picture]
+Run it::
+
+    python examples/06_drift.py [folder]
 """
 
 import sys

@@ -1,4 +1,9 @@
-"""Coming from pycle: the same frequencies, the same sketch, and what is new.
+"""Coming from pycle
+=================
+
+pycle's calls beside ours, on the same frequencies, and what is new.
+
+The words of one for those of the other::
 
     pycle                                        sketchshift
     drawFrequencies("gaussian", d, m, Sigma)     SketchSpec(d, m, bandwidth=sqrt(Sigma), seed=0)
@@ -11,14 +16,21 @@
     -                                            SketchAndShift(), and decode: nothing to tune
 
 Printed are the difference of the two sketches and the errors of the centroids (RSE against
-k-means); then what floating point costs when a part is taken out again.
+k-means); then what floating point costs when a part is taken out again. Saves a picture of the
+centroids.
 
-    python examples/07_from_pycle.py
+Run it::
+
+    python examples/07_from_pycle.py [folder]
 """
 
+import sys
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import sketchshift as ss
 
@@ -27,6 +39,7 @@ with warnings.catch_warnings():
     from pycle.compressive_learning import CLOMP_CKM
     from pycle.sketching import SimpleFeatureMap, computeSketch
 
+folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 D, K, M = 4, 6, 300
 rng = np.random.default_rng(0)
 means = rng.uniform(-5, 5, size=(K, D))
@@ -46,7 +59,8 @@ print(f"largest difference between the sketches, relative: {difference:.0e}\n")
 # The decoders.
 np.random.seed(0)  # noqa: NPY002 - pycle draws from the global generator
 solver = CLOMP_CKM(feature_map, K, np.array([lower, upper]), z)
-solver.fit_several_times(3)
+with np.errstate(invalid="ignore"):  # pycle multiplies memory before it fills it
+    solver.fit_several_times(3)
 box = ss.Box(lower, upper)
 planned = ss.sketch(X, ss.plan(X, n_clusters=K, sketch_size=M))
 found = {
@@ -67,3 +81,13 @@ difference = np.abs(z_rest - computeSketch(rest, feature_map)).max()
 print("\nthe whole minus a part has the bytes of the rest")
 print(f"  pycle        {difference == 0}, off by {difference:.0e}")
 print(f"  sketchshift  {ours}")
+
+figure = Figure(figsize=(8, 5), layout="constrained")
+ax = figure.subplots()
+ax.scatter(*X[::5, :2].T, s=2, color="0.8")
+for (name, centroids), marker in zip(found.items(), "os^x", strict=True):
+    ax.plot(*centroids[:, :2].T, marker, markersize=12, fillstyle="none", label=name)
+ax.set(xlabel="column 0", ylabel="column 1")
+ax.legend()
+figure.savefig(folder / "from_pycle.png", dpi=120)
+print(f"\nthe picture: {folder / 'from_pycle.png'}")

@@ -1,10 +1,16 @@
-"""The algorithms of "Sketch and shift" (Belhadji & Gribonval, TMLR 2024), one by one.
+"""The paper, one algorithm after the other
+========================================
 
-On three clusters in the plane: the sketch and the correlation function checked against their
-formulas; GetLocalMaximum and EstimateSigma; then CL-OMPR and the paper's decoder over a range of
-bandwidths, as errors relative to k-means (RSE). Saves what either finds at the smallest one.
+The paper's algorithms one by one, and where each of them fails.
 
-    python examples/08_the_paper.py [folder for the picture]
+They are those of "Sketch and shift" (Belhadji & Gribonval, TMLR 2024). On three clusters in the
+plane: the sketch and the correlation function checked against their formulas; GetLocalMaximum and
+EstimateSigma; then CL-OMPR and the paper's decoder over a range of bandwidths, as errors relative
+to k-means (RSE). Saves what either finds at the smallest one.
+
+Run it::
+
+    python examples/08_the_paper.py [folder]
 """
 
 import sys

@@ -1,13 +1,16 @@
-"""Three sites sketch their own rows with one plan; only files travel, and one site leaves.
+"""Sites that share no rows
+========================
+
+Three sites exchange files only, and one leaves without a trace.
 
 Each site is a process of its own that sees its rows and the plan, and writes one sketch. The
 coordinator adds the sketches, clusters, and later takes one site out by subtraction: what is left
-is, to the bit, what the others would have made without it.
+is, to the bit, what the others would have made without it. Saves a picture of all sketches.
 
-Run: python examples/09_federated.py [folder]
+Run it::
+
+    python examples/09_federated.py [folder]
 """
-
-from __future__ import annotations
 
 import subprocess
 import sys
@@ -15,8 +18,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import sketchshift as ss
+from sketchshift import plots
 
 SITES = ("amsterdam", "bergen", "cadiz")
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]])
@@ -45,8 +50,7 @@ def run_site(site: str, folder: Path) -> None:
 def coordinate(folder: Path) -> None:
     """Start the sites, add up what they wrote, and let one of them leave."""
     agree_on_a_plan(folder)
-    command = [sys.executable, __file__]
-    sites = [subprocess.Popen([*command, str(folder), site]) for site in SITES]
+    sites = [subprocess.Popen([sys.executable, sys.argv[0], folder, site]) for site in SITES]
     if any(site.wait() for site in sites):
         raise SystemExit("a site failed")
 
@@ -55,8 +59,11 @@ def coordinate(folder: Path) -> None:
     report("all three sites", everybody)
 
     without = everybody - parts["bergen"]
-    assert without == parts["amsterdam"] + parts["cadiz"]  # bit for bit
+    others = parts["amsterdam"] + parts["cadiz"]
+    assert without == others  # bit for bit
     report("after bergen left", without)
+    sums = {"all three": everybody, "all three - bergen": without, "amsterdam + cadiz": others}
+    draw(parts | sums, folder)
 
 
 def report(title: str, sketch: ss.Sketch) -> None:
@@ -64,13 +71,24 @@ def report(title: str, sketch: ss.Sketch) -> None:
     print(f"{title}: {sketch.count} rows in {sketch.nbytes} bytes")
     found = ss.decode(sketch, n_clusters=4, seed=0)
     for i in np.lexsort(found.centroids.round().T):
-        x, y = found.centroids[i] + 0.0
+        x, y = found.centroids[i].round(1) + 0.0
         print(f"  {found.weights[i]:.2f} of the rows near ({x:.1f}, {y:.1f})")
+
+
+def draw(sketches: dict[str, ss.Sketch], folder: Path) -> None:
+    """Save what each sketch shows of the rows it was made from."""
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    for ax, (title, sketch) in zip(figure.subplots(2, 3).flat, sketches.items(), strict=True):
+        image, extent = plots.correlation_image(sketch, lower=(-1, -1), upper=(5, 5))
+        ax.imshow(image, extent=extent, origin="lower")
+        ax.set_title(title)
+    figure.savefig(folder / "federated.png", dpi=120)
+    print(f"the picture: {folder / 'federated.png'}")
 
 
 def main() -> None:
     """The coordinator, or with the name of a site that site."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
+    folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
     if len(sys.argv) > 2:
         run_site(sys.argv[2], folder)
     else:

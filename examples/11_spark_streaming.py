@@ -1,15 +1,20 @@
-"""Sketches of a Spark stream: one file of a few kilobytes for each micro-batch.
+"""A stream of Spark
+=================
+
+A stream of Spark becomes a table of sketches for each micro-batch.
 
 Parquet files arrive in a folder; Structured Streaming reads them in micro-batches, and
 ``foreachBatch`` writes one table of sketches by sensor for each. A batch that Spark hands over
 twice, after a fault, replaces its own file, so that no row counts twice. At the end the tables
-add up to what one pass over all files gives, byte for byte, and clusters are decoded from them.
+add up to what one pass over all files gives, byte for byte; clusters are decoded from them, and
+a picture is saved. It needs Java and ``pip install "sketchshift[spark]"``, and stops by itself.
 
-    python examples/11_spark_streaming.py [folder for files and sketches]
+Run it::
 
-It needs Java and ``pip install "sketchshift[spark]"``, and stops by itself.
+    python examples/11_spark_streaming.py [folder]
 """
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,11 +22,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 
 import sketchshift as ss
+from sketchshift import plots
 from sketchshift.engines import spark
 
+folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_FILES, ROWS, K = 6, 5_000, 3
 MEANS = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])
 SCHEMA = "sensor string, x double, y double"
@@ -58,12 +66,13 @@ def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchS
     query.awaitTermination()
 
 
-with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as folder:
-    arriving, stored = Path(folder) / "arriving", Path(folder) / "stored"
+with tempfile.TemporaryDirectory(dir=folder) as temporary:
+    arriving, stored = Path(temporary) / "arriving", Path(temporary) / "stored"
     stored.mkdir()
     write_files(arriving)
     spec = ss.plan(arriving / "0.parquet", n_clusters=K, columns=["x", "y"])
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not the first python3 on the PATH
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
     session = builder.config(map=settings).getOrCreate()
@@ -75,3 +84,8 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as f
     print(f"{len(tables)} tables add up to one pass: {whole == ss.sketch(arriving, spec)}")
     decoding = ss.decode(whole, n_clusters=K)
     print("centroids:", np.round(decoding.centroids[np.argsort(decoding.centroids[:, 0])], 2))
+
+figure = Figure(figsize=(7, 4.5), layout="constrained")
+plots.plot_centroids(whole, decoding, figure.subplots())
+figure.savefig(folder / "spark_streaming.png", dpi=120)
+print(f"\nthe picture: {folder / 'spark_streaming.png'}")

@@ -27,14 +27,15 @@ def test_sites_exchange_files_only_and_one_leaves_without_a_trace(tmp_path):
 
     files = {path.name for path in tmp_path.iterdir()}
     shares = [float(share) for share in re.findall(r"(\d\.\d\d) of the rows", printed)]
-    assert files == {"plan.json", "amsterdam.sketch", "bergen.sketch", "cadiz.sketch"}
+    sketches = {"amsterdam.sketch", "bergen.sketch", "cadiz.sketch"}
+    assert files == {"plan.json", "federated.png"} | sketches
     assert sorted(shares[:4]) == pytest.approx([2 / 9] * 3 + [1 / 3], abs=0.02)
     assert sorted(shares[4:]) == pytest.approx([1 / 6] * 2 + [1 / 3] * 2, abs=0.02)
     assert sum(ss.load(path).count for path in tmp_path.glob("*.sketch")) == 60_000
 
 
-def test_stored_sketches_merge_by_sql():
+def test_stored_sketches_merge_by_sql(tmp_path):
     """The example itself compares each merged sketch with that of the rows."""
-    printed = run("10_merge_in_sql.py")
+    printed = run("10_merge_in_sql.py", tmp_path)
 
     assert re.findall(r"^(\w+): \d+ rows from five days", printed, re.M) == ["north", "south"]

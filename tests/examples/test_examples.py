@@ -71,7 +71,19 @@ def test_a_script_is_short_and_says_what_it_shows(script):
     assert len(text.splitlines()) < 100
     assert docstring is not None
     assert f"python examples/{script.name}" in docstring
-    assert f"[{script.name}]({script.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert re.search(r'print\(f"(\\n)?the picture: \{folder', text)
+
+
+@every_script
+def test_a_script_starts_with_a_title_and_with_what_one_learns(script):
+    """As sphinx-gallery reads it; the list in README.md says the same of each."""
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
+    heading, lesson, *_ = docstring.split("\n\n")
+    title, underline = heading.splitlines()
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+    assert underline == "=" * len(title)
+    assert f"| [{script.name}]({script.name}) | {lesson} |" in readme
 
 
 @pytest.mark.parametrize(
