@@ -35,9 +35,21 @@ def run(script):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_a_kernel_is_found_by_its_name(name):
     assert select_kernel(name).name == name
+
+
+def test_without_a_gpu_its_kernel_is_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
+
+    with pytest.raises(ss.MissingDependencyError) as caught:
+        select_kernel("cuda")
+
+    assert str(caught.value) == (
+        'no kernel can run here (cuda: it needs CuPy: pip install "sketchshift[gpu]"). '
+        "Take kernel='auto'."
+    )
 
 
 def test_the_fastest_kernel_is_taken_by_default():
@@ -47,7 +59,7 @@ def test_the_fastest_kernel_is_taken_by_default():
 
 @pytest.mark.parametrize("name", ["gpu", "", "CPU"])
 def test_an_unknown_kernel_is_refused_with_the_names_there_are(name):
-    text = f"there is no kernel named '{name}'. Use 'auto' or one of cpu, reference."
+    text = f"there is no kernel named '{name}'. Use 'auto' or one of cpu, cuda, reference."
 
     with pytest.raises(ss.SpecError, match=f"^{text}$"):
         select_kernel(name)

@@ -59,10 +59,10 @@ __all__ = ["sketch"]
 )
 @click.option(
     "--kernel",
-    type=click.Choice(["auto", "cpu", "reference"]),
+    type=click.Choice(["auto", "cpu", "cuda", "reference"]),
     default="auto",
     show_default=True,
-    help="Where the features are summed. The bytes do not depend on it.",
+    help="Where to sum; cuda is an NVIDIA GPU. The bytes do not depend on it.",
 )
 @on_invalid_option
 @click.option(

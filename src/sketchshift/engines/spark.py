@@ -124,7 +124,7 @@ def sketch(
         Name of the column that holds the weights.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity.
-    kernel : {"auto", "cpu", "reference"}
+    kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
 
     Returns

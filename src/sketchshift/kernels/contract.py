@@ -181,6 +181,8 @@ class Kernel(Protocol):
     """The few functions in which all time is spent."""
 
     name: str
+    chunk: int
+    """Numbers of rows to hand over at a time: enough to fill the hardware, and to stay in cache."""
 
     def normalise(
         self,

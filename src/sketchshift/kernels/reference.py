@@ -109,6 +109,7 @@ class ReferenceKernel(Correlations):
     """The contract in NumPy."""
 
     name = "reference"
+    chunk = 1 << 16
 
     def normalise(
         self,

@@ -12,9 +12,13 @@ __all__ = ["KERNELS", "select_kernel"]
 
 KERNELS = {
     "cpu": "sketchshift.kernels.cpu",
+    "cuda": "sketchshift.kernels.cuda.kernel",
     "reference": "sketchshift.kernels.reference",
 }
-"""Names in order of preference, each with the module whose ``KERNEL`` it is."""
+"""Names, each with the module whose ``KERNEL`` it is."""
+
+AUTO = ("cpu", "reference")
+"""In order of preference. A GPU is taken when asked for: it may be another's."""
 
 
 @cache
@@ -28,8 +32,9 @@ def select_kernel(name: str = "auto") -> Kernel:
 
     Parameters
     ----------
-    name : {"auto", "cpu", "reference"}
-        ``"auto"`` takes the first that can be imported. All give the same integers.
+    name : {"auto", "cpu", "cuda", "reference"}
+        ``"auto"`` takes the first of cpu and reference that can be imported. All give the same
+        integers.
 
     Returns
     -------
@@ -40,10 +45,10 @@ def select_kernel(name: str = "auto") -> Kernel:
         msg = f"there is no kernel named {name!r}. Use 'auto' or one of {', '.join(KERNELS)}."
         raise SpecError(msg)
     reasons = []
-    for candidate in KERNELS if name == "auto" else (name,):
+    for candidate in AUTO if name == "auto" else (name,):
         try:
             return _load(candidate)
         except ImportError as error:
             reasons.append(f"{candidate}: {error}")
-    msg = f"no kernel can run here ({'; '.join(reasons)}). Reinstall sketchshift with numba."
-    raise MissingDependencyError(msg)
+    remedy = "Take kernel='auto'." if name == "cuda" else "Reinstall sketchshift with numba."
+    raise MissingDependencyError(f"no kernel can run here ({'; '.join(reasons)}). {remedy}")

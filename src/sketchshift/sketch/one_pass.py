@@ -58,7 +58,7 @@ def sketch(
         None takes the processors this process may use. The bytes do not depend on it.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity.
-    kernel : {"auto", "cpu", "reference"}
+    kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
     progress : callable or None
         Called as ``progress(n_rows, share_read)`` after each block.

@@ -30,7 +30,6 @@ from sketchshift.sketch.totals import (
 __all__ = ["RowAdder", "clip_rows", "make_accumulator"]
 
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
-_CHUNK = 1 << 16  # numbers of rows that go through the kernels at a time: they stay in cache
 
 
 def make_accumulator(spec: SketchSpec, kernel: Kernel) -> Accumulator:
@@ -70,8 +69,8 @@ class RowAdder:
         self._spec, self._kernel, self._accumulate = spec, kernel, accumulate
         self._columns, self._skip_invalid = columns, skip_invalid
         self._totals = Totals.zero(spec)
-        step = max(1, _CHUNK // spec.n_features // _TILE) * _TILE
-        step = step if spec.n_features <= _CHUNK else 16  # very wide rows: a few at a time
+        step = max(1, kernel.chunk // spec.n_features // _TILE) * _TILE
+        step = step if spec.n_features <= kernel.chunk else 16  # very wide rows: a few at a time
         self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)
         self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
         self._moments = {

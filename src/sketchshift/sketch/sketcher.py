@@ -40,7 +40,7 @@ class Sketcher:
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: refuse them by number, or leave them
         out and count them in ``n_invalid``.
-    kernel : {"auto", "cpu", "reference"}
+    kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed; the integers are the same.
 
     Examples

@@ -19,6 +19,7 @@ class CpuKernel(Correlations):
     """The contract in compiled vector code; every method releases the interpreter's lock."""
 
     name = "cpu"
+    chunk = 1 << 16
 
     def normalise(
         self,

@@ -1,0 +1,211 @@
+// What a row adds, on a GPU: the operations of docs/format.md, one by one.
+//
+// REAL is float or double, the precision of the phases; COSINE and SINE are the polynomials of
+// contract.py, lowest degree first. Sums are int32 in registers for at most 256 rows, then int64:
+// integers add up to the same in any order, so that nothing here depends on the launch.
+//
+// A test compiles the first half for the processor (HOST).
+
+typedef long long int64;
+typedef unsigned long long uint64;
+
+__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
+
+__device__ __forceinline__ float horner(const float *c, int degree, float u) {
+    float value = c[degree];
+#pragma unroll
+    for (int i = degree - 1; i >= 0; --i) value = __fmaf_rn(value, u, c[i]);
+    return value;
+}
+
+// A phase of t turns less its half turns, |r| <= 1/4, and whether their number is odd.
+__device__ __forceinline__ float residue(float t, unsigned &odd) {
+    const float magic = 6291456.0f;  // 1.5 * 2^22: beside it the last bit is half a turn
+    const float shifted = __fadd_rn(t, magic);
+    odd = __float_as_uint(shifted) & 1u;
+    return __fsub_rn(t, __fsub_rn(shifted, magic));
+}
+
+__device__ __forceinline__ float residue(double t, unsigned &odd) {
+    const double magic = 3377699720527872.0;  // 1.5 * 2^51, likewise
+    const double shifted = __dadd_rn(t, magic);
+    odd = (unsigned)(__double_as_longlong(shifted) & 1);
+    return __double2float_rn(__dsub_rn(t, __dsub_rn(shifted, magic)));
+}
+
+// Add the integers of a phase, each with MAGIC_BITS on top, modulo 2^32.
+const unsigned MAGIC_BITS = 0x4B400000u;  // 1.5 * 2^23 as float: beside it the last bit is one
+
+template <typename Real>
+__device__ __forceinline__ void add_waves(Real t, float weight, unsigned &cosine, unsigned &sine) {
+    const float c[] = COSINE, s[] = SINE;
+    unsigned odd;
+    const float r = residue(t, odd);
+    const float u = __fmul_rn(r, r);
+    const float w = __uint_as_float(__float_as_uint(weight) ^ (odd << 31));
+    const float magic = __uint_as_float(MAGIC_BITS);
+    cosine += __float_as_uint(__fmaf_rn(horner(c, 5, u), w, magic));
+    sine += __float_as_uint(__fmaf_rn(__fmul_rn(horner(s, 4, u), r), w, magic));
+}
+
+// The sum of n integers, without what was on top of them.
+__device__ __forceinline__ int64 widened(unsigned sum, int n) {
+    return (int64)(int)(sum - (unsigned)n * MAGIC_BITS);
+}
+
+#ifndef HOST
+
+const int THREADS = 256, MOST_ROWS = 256;  // rows of an int32 sum
+
+// Dense frequencies. A block has BF of them and takes the rows BR at a time. A thread has a tile of TR
+// rows by TF frequencies, with its phases in registers while the columns go by, KC at a time.
+const int TR = 16, TF = 4, ACROSS = 32, DOWN = THREADS / ACROSS, KC = 16;
+const int BF = ACROSS * TF, BR = DOWN * TR;
+
+__device__ void load_turns(
+    float (*omega)[BF], const float *turns, int column, int first, int d, int m) {
+    for (int i = threadIdx.x; i < KC * BF; i += THREADS) {
+        const int k = column + i / BF, j = first + i % BF;
+        omega[i / BF][i % BF] = k < d && j < m ? turns[(int64)k * m + j] : 0.0f;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) add_dense(
+    const REAL *rows,      // IN  (n, d)
+    const float *weights,  // IN  (n,)
+    const float *turns,    // IN  (d, m)
+    int64 n, int d, int m,
+    uint64 *totals         // IN/OUT  (2, m)
+) {
+    __shared__ __align__(16) REAL x[KC][BR + 4];  // 4: fewer threads write to one bank
+    __shared__ __align__(16) float omega[KC][BF];
+    __shared__ float w[BR];
+    const int across = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS, from = blockIdx.x * BF;
+    unsigned narrow[2][TF] = {};
+    int64 wide[2][TF] = {};
+    int n_rows = 0;
+    if (d <= KC) load_turns(omega, turns, 0, from, d, m);
+    for (int64 first = (int64)blockIdx.y * BR; first < n; first += (int64)gridDim.y * BR) {
+        REAL t[TR][TF] = {};
+        for (int column = 0; column < d; column += KC) {
+            __syncthreads();
+            if (d > KC) load_turns(omega, turns, column, from, d, m);
+            for (int i = threadIdx.x; i < BR * KC; i += THREADS) {
+                const int row = i / KC, k = i % KC;
+                const bool is_inside = first + row < n && column + k < d;
+                x[k][row] = is_inside ? rows[(first + row) * d + column + k] : (REAL)0;
+            }
+            if (threadIdx.x < BR)
+                w[threadIdx.x] = first + threadIdx.x < n ? weights[first + threadIdx.x] : 0.0f;
+            __syncthreads();
+            const int stop = min(KC, d - column);
+#pragma unroll 2
+            for (int k = 0; k < stop; ++k)
+#pragma unroll
+                for (int r = 0; r < TR; ++r)
+#pragma unroll
+                    for (int f = 0; f < TF; ++f)
+                        t[r][f] = fused(
+                            x[k][down * TR + r], (REAL)omega[k][across * TF + f], t[r][f]);
+        }
+#pragma unroll
+        for (int r = 0; r < TR; ++r)
+#pragma unroll
+            for (int f = 0; f < TF; ++f)
+                add_waves(t[r][f], w[down * TR + r], narrow[0][f], narrow[1][f]);
+        n_rows += TR;
+        if (n_rows == MOST_ROWS) {
+#pragma unroll
+            for (int f = 0; f < 2 * TF; ++f) {
+                wide[f / TF][f % TF] += widened(narrow[f / TF][f % TF], n_rows);
+                narrow[f / TF][f % TF] = 0;
+            }
+            n_rows = 0;
+        }
+    }
+#pragma unroll
+    for (int f = 0; f < 2 * TF; ++f) {
+        const int j = from + across * TF + f % TF;
+        const int64 sum = wide[f / TF][f % TF] + widened(narrow[f / TF][f % TF], n_rows);
+        if (j < m) atomicAdd(&totals[(int64)(f / TF) * m + j], (uint64)sum);
+    }
+}
+
+// Structured frequencies: a block has one block of SIZE of them, and takes the rows TOGETHER at a time
+// through three Hadamard transforms in shared memory.
+#ifdef SIZE
+
+const int NUMBERS = SIZE * TOGETHER, SLOTS = SIZE > THREADS ? SIZE / THREADS : 1;
+const int EACH = NUMBERS / THREADS / SLOTS;  // rows that a thread sees of a frequency at a time
+
+__device__ void transform(REAL *y, const float *signs, bool is_up) {
+    for (int i = threadIdx.x; i < NUMBERS; i += THREADS) y[i] = times(y[i], (REAL)signs[i % SIZE]);
+    for (int level = 1; level < SIZE; level *= 2) {
+        const int stride = is_up ? level : SIZE / 2 / level;
+        __syncthreads();
+        for (int i = threadIdx.x; i < NUMBERS / 2; i += THREADS) {
+            const int low = i / stride * 2 * stride + i % stride;
+            const REAL a = y[low], b = y[low + stride];
+            y[low] = a + b;
+            y[low + stride] = a - b;
+        }
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
+    const REAL *rows,      // IN  (n, d)
+    const float *weights,  // IN  (n,)
+    const float *signs,    // IN  (blocks, 3, SIZE)
+    const float *radii,    // IN  (m,)
+    int64 n, int d, int m,
+    uint64 *totals         // IN/OUT  (2, m)
+) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    REAL *y = (REAL *)memory;
+    unsigned narrow[2][SLOTS] = {};
+    int64 wide[2][SLOTS] = {};
+    int n_rows = 0;
+    signs += (int64)blockIdx.x * 3 * SIZE;
+    for (int64 first = (int64)blockIdx.y * TOGETHER; first < n; first += (int64)gridDim.y * TOGETHER) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < NUMBERS; i += THREADS) {
+            const int64 row = first + i / SIZE;
+            y[i] = row < n && i % SIZE < d ? rows[row * d + i % SIZE] : (REAL)0;
+        }
+        __syncthreads();
+        transform(y, signs, true);
+        transform(y, signs + SIZE, false);
+        transform(y, signs + 2 * SIZE, true);
+#pragma unroll
+        for (int s = 0; s < SLOTS; ++s)
+            for (int e = 0; e < EACH; ++e) {
+                const int i = threadIdx.x + THREADS * (s + SLOTS * e);
+                const int64 row = first + i / SIZE;
+                const int j = blockIdx.x * SIZE + i % SIZE;
+                const REAL t = times(y[i], (REAL)(j < m ? radii[j] : 0.0f));
+                add_waves(t, row < n ? weights[row] : 0.0f, narrow[0][s], narrow[1][s]);
+            }
+        n_rows += EACH;
+        if (n_rows + EACH > MOST_ROWS) {
+#pragma unroll
+            for (int s = 0; s < 2 * SLOTS; ++s) {
+                wide[s / SLOTS][s % SLOTS] += widened(narrow[s / SLOTS][s % SLOTS], n_rows);
+                narrow[s / SLOTS][s % SLOTS] = 0;
+            }
+            n_rows = 0;
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < 2 * SLOTS; ++s) {
+        const int j = blockIdx.x * SIZE + (threadIdx.x + THREADS * (s % SLOTS)) % SIZE;
+        const int64 sum = wide[s / SLOTS][s % SLOTS] + widened(narrow[s / SLOTS][s % SLOTS], n_rows);
+        if (j < m) atomicAdd(&totals[(int64)(s / SLOTS) * m + j], (uint64)sum);
+    }
+}
+
+#endif
+#endif

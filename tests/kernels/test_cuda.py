@@ -1,0 +1,64 @@
+"""The kernel for GPUs against the definition, bit for bit, where there is a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sketchshift.kernels.reference import KERNEL as REFERENCE
+
+cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
+if not cupy.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+from sketchshift.kernels.cuda.accumulators import CudaDense, CudaStructured  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def rows_and_weights(n: int, d: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    weights = RNG.uniform(size=n).astype(np.float32)
+    weights[: n // 3], weights[n // 2 :][:5] = 1.0, 0.0
+    return RNG.normal(size=(n, d)).astype(dtype), weights
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 16, 17, 40, 100])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (63, 127), (64, 128), (65, 129), (5000, 300)])
+def test_dense_sums_are_those_of_the_definition(n, d, m, dtype):
+    rows, weights = rows_and_weights(n, d, dtype)
+    turns = (RNG.normal(size=(d, m)) * 10.0 ** RNG.uniform(-2, 3, size=m)).astype(np.float32)
+    expected, found = np.full((2, 2, m), 7)
+
+    REFERENCE.dense(turns)(rows, weights, expected)
+    CudaDense(turns)(rows, weights, found)
+
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("size", "d"), [(64, 64), (128, 70), (256, 256), (1024, 784), (4096, 4096)]
+)
+def test_structured_sums_are_those_of_the_definition(size, d, dtype):
+    rows, weights = rows_and_weights(300, d, dtype)
+    signs = RNG.choice(np.array([-1, 1], dtype=np.float32), size=(3, 3, size))
+    radii = RNG.uniform(size=2 * size + 5).astype(np.float32) / size
+    expected, found = np.zeros((2, 2, len(radii)), dtype=np.int64)
+
+    REFERENCE.structured(signs, radii)(rows, weights, expected)
+    CudaStructured(signs, radii)(rows, weights, found)
+
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_many_rows_of_weight_one_do_not_overflow():
+    """The largest integers there are, for more rows than an int32 holds of them."""
+    n = 1_000_000
+    found = np.zeros((2, 3), dtype=np.int64)
+
+    CudaDense(np.zeros((2, 3), dtype=np.float32))(
+        np.ones((n, 2), dtype=np.float32), np.ones(n, dtype=np.float32), found
+    )
+
+    np.testing.assert_array_equal(found, [[n << 22] * 3, [0] * 3])
