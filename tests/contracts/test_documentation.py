@@ -17,7 +17,12 @@ import pytest
 import sketchshift as ss
 
 ROOT = Path(__file__).parents[2]
-ON_GPUS = ("cuda.accumulators", "cuda.kernel")  # can be imported where CuPy is
+ON_GPUS = (
+    "cuda.accumulators",
+    "cuda.kernel",
+    "cuda.launch",
+    "cuda.moments",
+)  # can be imported where CuPy is
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(ss.__path__, "sketchshift.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+import sketchshift as ss
 from sketchshift.kernels.reference import KERNEL as REFERENCE
 
 cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
@@ -12,6 +15,7 @@ if not cupy.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 from sketchshift.kernels.cuda.accumulators import CudaDense, CudaStructured  # noqa: E402
+from sketchshift.kernels.cuda.moments import moments  # noqa: E402
 
 RNG = np.random.default_rng(0)
 
@@ -62,3 +66,26 @@ def test_many_rows_of_weight_one_do_not_overflow():
     )
 
     np.testing.assert_array_equal(found, [[n << 22] * 3, [0] * 3])
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (1000, 2), (5000, 10), (333, 64), (50, 2048)])
+def test_moments_are_those_of_the_definition(n, d, full):
+    rows, weights = rows_and_weights(n, d, np.float64)
+    rows *= 10.0 ** RNG.uniform(-6, 6, size=(n, 1))
+    full = full and d <= 64
+    for factors in (None, weights.astype(np.float64), 64.0 * weights.astype(np.float64)):
+        expected = REFERENCE.moments(rows, factors, 2.0**8, full=full)
+
+        np.testing.assert_array_equal(moments(rows, factors, 2.0**8, full=full), expected)
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_sketch_has_the_same_bytes_with_and_without_a_gpu(structured):
+    X = RNG.normal(size=(200_000, 64)) * 3 + 1
+    spec = dataclasses.replace(ss.plan(X[:5000], n_clusters=3), structured=structured)
+    weights = RNG.uniform(0, 3, size=len(X))
+
+    for options in ({}, {"sample_weight": weights}, {"n_threads": 3}):
+        on_gpu = ss.sketch(X, spec, kernel="cuda", **options)
+        assert on_gpu == ss.sketch(X, spec, kernel="cpu", **options)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from threading import local
 from typing import Any
 
 import cupy
 import numpy as np
 
 from sketchshift._typing import Float32Array, IntArray, RealArray
+from sketchshift.kernels.cuda.launch import THREADS, blocks_down, stream
 from sketchshift.kernels.cuda.source import kernel_of
 
 __all__ = ["LARGEST_BLOCK", "CudaDense", "CudaStructured"]
 
-THREADS, ROWS, FREQUENCIES = 256, 128, 128  # of a block of the source's add_dense
-BLOCKS = 16  # of threads for each multiprocessor: enough to keep it busy
+ROWS, FREQUENCIES = 128, 128  # of a block of the source's add_dense
 NUMBERS = 2048  # of rows that a block of structured frequencies holds at a time, at least a row
 LARGEST_BLOCK = 4096  # structured frequencies whose rows fit into shared memory
-
-_own = local()
-
-
-def _stream() -> Any:
-    """Of this thread: threads need not wait for each other."""
-    if not hasattr(_own, "stream"):
-        _own.stream = cupy.cuda.Stream(non_blocking=True)
-    return _own.stream
-
-
-def _blocks_down(across: int, n_rows: int, at_a_time: int) -> int:
-    """How many blocks share the rows, so that with those across they fill the GPU."""
-    processors: int = cupy.cuda.Device().attributes["MultiProcessorCount"]
-    return max(1, min(-(-n_rows // at_a_time), -(-BLOCKS * processors // across), 65535))
 
 
 def _real(rows: Any) -> str:
@@ -45,7 +29,7 @@ class _OnGpu:
 
     def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""
-        with _stream():
+        with stream():
             sums = cupy.zeros((2, self.n_frequencies), dtype=np.int64)
             self.add(cupy.asarray(rows), cupy.asarray(weights), sums)
             totals += sums.get()
@@ -66,7 +50,7 @@ class CudaDense(_OnGpu):
         """Add the integers of rows on the GPU to sums there."""
         (n, d), m = rows.shape, self.n_frequencies
         across = -(-m // FREQUENCIES)
-        grid = (across, _blocks_down(across, n, ROWS))
+        grid = (across, blocks_down(across, n, ROWS))
         sizes = np.int64(n), np.int32(d), np.int32(m)
         kernel = kernel_of("add_dense", _real(rows))
         kernel(grid, (THREADS,), (rows, weights, self._turns, *sizes, sums))
@@ -86,7 +70,7 @@ class CudaStructured(_OnGpu):
         sizes = np.int64(n), np.int32(d), np.int32(self.n_frequencies)
         kernel = kernel_of("add_structured", _real(rows), (("SIZE", size), ("TOGETHER", together)))
         kernel(
-            (across, _blocks_down(across, n, together)),
+            (across, blocks_down(across, n, together)),
             (THREADS,),
             (rows, weights, self._signs, self._radii, *sizes, sums),
             shared_mem=together * size * rows.dtype.itemsize,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift._typing import Float32Array
+from sketchshift._typing import Float32Array, FloatArray, IntArray
 from sketchshift.kernels.contract import Accumulator
 from sketchshift.kernels.cpu import CpuKernel
 
@@ -15,6 +15,7 @@ if not cupy.is_available():
     raise ImportError("CuPy finds no GPU; nvidia-smi tells whether the driver does")
 
 from sketchshift.kernels.cuda.accumulators import LARGEST_BLOCK, CudaDense, CudaStructured
+from sketchshift.kernels.cuda.moments import MOST_COLUMNS, moments
 
 __all__ = ["KERNEL", "CudaKernel"]
 
@@ -22,12 +23,12 @@ __all__ = ["KERNEL", "CudaKernel"]
 class CudaKernel(CpuKernel):
     """The processor's kernel, but for the sums that take nearly all of its time.
 
-    Rows are normalised and their moments taken by the processor's threads; each hands its rows
-    to the GPU on a stream of its own, and waits for 2 m integers.
+    Rows are normalised by the processor's threads; each hands its rows to the GPU on a stream of
+    its own, and waits for the integers of waves and moments.
     """
 
     name = "cuda"
-    chunk = 1 << 22
+    chunk = 1 << 18
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
@@ -38,6 +39,14 @@ class CudaKernel(CpuKernel):
         if signs.shape[-1] > LARGEST_BLOCK:
             return super().structured(signs, radii)
         return CudaStructured(signs, radii)
+
+    def moments(
+        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+    ) -> IntArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`; of very wide rows, here."""
+        if rows.shape[1] > MOST_COLUMNS:
+            return super().moments(rows, factors, unit, full=full)
+        return moments(rows, factors, unit, full=full)
 
 
 KERNEL = CudaKernel()

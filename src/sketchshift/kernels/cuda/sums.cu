@@ -208,4 +208,54 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
 }
 
 #endif
+
+// First and second moments, as in kernels/contract.py. A block has LANES of the sums and takes the rows
+// TILE at a time; sums 0 to d - 1 are of the rounded coordinates, d to 2 d - 1 of their rests, the
+// others of products of the columns first[s] and second[s].
+#ifdef TILE
+
+extern "C" __global__ void __launch_bounds__(THREADS) add_moments(
+    const double *rows,     // IN  (n, d)
+    const double *factors,  // IN  (n,), or null: 1
+    const int *first, const int *second,  // IN  (n_sums,)
+    double per_unit, int64 n, int d, int n_sums,
+    uint64 *limbs           // IN/OUT  (3, n_sums)
+) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    double *v = (double *)memory;          // (TILE, d)
+    int *low = (int *)(v + TILE * d), *high = low + TILE * d;
+    const int s = blockIdx.x * LANES + threadIdx.x % LANES, group = threadIdx.x / LANES;
+    int64 sums[3] = {};
+    for (int64 from = (int64)blockIdx.y * TILE; from < n; from += (int64)gridDim.y * TILE) {
+        const int n_rows = (int)min((int64)TILE, n - from);
+        __syncthreads();
+        for (int i = threadIdx.x; i < n_rows * d; i += THREADS) {
+            const double x = rows[from * d + i], f = factors ? factors[from + i / d] : 1.0;
+            v[i] = __dmul_rn(__dmul_rn(f, x), per_unit);
+            const int64 w = __double2ll_rn(__dmul_rn(__dmul_rn(__dsqrt_rn(f), x), per_unit));
+            low[i] = (int)(w & ((1 << LIMB_BITS) - 1));
+            high[i] = (int)(w >> LIMB_BITS);
+        }
+        __syncthreads();
+        if (s >= n_sums) continue;
+        const int a = first[s], b = second[s];
+        for (int r = group; r < n_rows; r += THREADS / LANES) {
+            const int p = r * d + a, q = r * d + b;
+            if (s < d) {
+                sums[0] += __double2ll_rn(v[p]);
+            } else if (s < 2 * d) {
+                const double rest = __dsub_rn(v[p], rint(v[p]));
+                sums[0] += __double2ll_rn(__dmul_rn(rest, (double)(1 << LIMB_BITS)));
+            } else {
+                sums[0] += (int64)low[p] * low[q];
+                sums[1] += (int64)low[p] * high[q] + (int64)high[p] * low[q];
+                sums[2] += (int64)high[p] * high[q];
+            }
+        }
+    }
+    for (int limb = 0; limb < 3 && s < n_sums; ++limb)
+        if (sums[limb]) atomicAdd(&limbs[(int64)limb * n_sums + s], (uint64)sums[limb]);
+}
+
+#endif
 #endif
