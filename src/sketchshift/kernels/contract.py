@@ -14,7 +14,7 @@ turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -183,6 +183,14 @@ class Kernel(Protocol):
     name: str
     chunk: int
     """Numbers of rows to hand over at a time: enough to fill the hardware, and to stay in cache."""
+
+    def empty(self, shape: tuple[int, ...]) -> FloatArray:
+        """A float64 array for normalised rows or their norms, where this kernel computes."""
+        ...
+
+    def on_host(self, array: Any) -> Any:
+        """The same numbers as a NumPy array."""
+        ...
 
     def normalise(
         self,

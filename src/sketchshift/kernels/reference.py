@@ -25,6 +25,7 @@ from sketchshift.kernels.contract import (
 )
 from sketchshift.kernels.correlation import Correlations
 from sketchshift.kernels.descent import descend
+from sketchshift.kernels.host import OnHost
 
 __all__ = ["KERNEL", "ReferenceKernel", "fused_multiply_add", "integer_waves"]
 
@@ -105,11 +106,10 @@ def _hadamard(y: Float32Array, *, up: bool) -> Float32Array:
     return y
 
 
-class ReferenceKernel(Correlations):
+class ReferenceKernel(OnHost, Correlations):
     """The contract in NumPy."""
 
     name = "reference"
-    chunk = 1 << 16
 
     def normalise(
         self,

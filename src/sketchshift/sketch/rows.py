@@ -71,7 +71,7 @@ class RowAdder:
         self._totals = Totals.zero(spec)
         step = max(1, kernel.chunk // spec.n_features // _TILE) * _TILE
         step = step if spec.n_features <= kernel.chunk else 16  # very wide rows: a few at a time
-        self._rows, self._norms = np.empty((step, spec.n_features)), np.empty(step)
+        self._rows, self._norms = kernel.empty((step, spec.n_features)), kernel.empty((step,))
         self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
         self._moments = {
             (i, is_partial): MomentSums(spec, is_partial=is_partial)
@@ -118,10 +118,14 @@ class RowAdder:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
         self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+        is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
+        if spec.origin is not None or weights is not None or not is_valid.all():
+            rows, squared_norms, is_valid = map(
+                self._kernel.on_host, (rows, squared_norms, is_valid)
+            )
         if spec.origin is not None:
             self._add_private(rows, squared_norms, spec.origin.radius)
             return
-        is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
         if not is_valid.all():
             keep = split_invalid(
                 X, rows, is_valid, spec, block, first, self._columns, skip=self._skip_invalid
@@ -159,17 +163,24 @@ class RowAdder:
         for i, f in enumerate(factors):
             self._add_moments(rows, f, i, digit)
         last, exponent = factors[-1], self._spec.tilt_exponent
-        weights = np.ones(len(rows), dtype=np.float32)
+        weights = np.ones_like(rows[:, 0], dtype=np.float32)
         if last is not None:
             weights = (last * 2.0**-exponent).astype(np.float32)
         narrow: RealArray = rows
         if self._spec.precision == "float32":
-            narrow = self._narrow[: len(rows)]
-            narrow[:] = rows
+            narrow = self._narrowed(rows)
         waves = self._totals.waves if digit == 0 else np.zeros_like(self._totals.waves)
         self._accumulate(narrow, weights, waves)
         if digit:
             self._totals.waves += waves << digit
+
+    def _narrowed(self, rows: FloatArray) -> RealArray:
+        """Rows as float32; on the processor in a buffer that is in cache already."""
+        if not isinstance(rows, np.ndarray):
+            return rows.astype(np.float32)
+        narrow = self._narrow[: len(rows)]
+        narrow[:] = rows
+        return narrow
 
     def _add_moments(
         self, rows: FloatArray, factors: FloatArray | None, i: int, digit: int

@@ -11,15 +11,15 @@ from sketchshift.kernels.cpu.gaussians import GaussianMatcher
 from sketchshift.kernels.cpu.moment_sums import moments
 from sketchshift.kernels.cpu.rows import normalise
 from sketchshift.kernels.cpu.structured import StructuredAccumulator
+from sketchshift.kernels.host import OnHost
 
 __all__ = ["KERNEL", "CpuKernel"]
 
 
-class CpuKernel(Correlations):
+class CpuKernel(OnHost, Correlations):
     """The contract in compiled vector code; every method releases the interpreter's lock."""
 
     name = "cpu"
-    chunk = 1 << 16
 
     def normalise(
         self,

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from sketchshift._typing import Float32Array, IntArray, RealArray
-from sketchshift.kernels.cuda.launch import THREADS, blocks_down, stream
+from sketchshift.kernels.cuda.launch import THREADS, blocks_down, own_stream
 from sketchshift.kernels.cuda.source import kernel_of
 
 __all__ = ["LARGEST_BLOCK", "CudaDense", "CudaStructured"]
@@ -29,7 +29,7 @@ class _OnGpu:
 
     def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""
-        with stream():
+        with own_stream():
             sums = cupy.zeros((2, self.n_frequencies), dtype=np.int64)
             self.add(cupy.asarray(rows), cupy.asarray(weights), sums)
             totals += sums.get()

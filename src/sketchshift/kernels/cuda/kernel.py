@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sketchshift._typing import Float32Array, FloatArray, IntArray
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
 from sketchshift.kernels.cpu import CpuKernel
 
@@ -16,6 +20,7 @@ if not cupy.is_available():
 
 from sketchshift.kernels.cuda.accumulators import LARGEST_BLOCK, CudaDense, CudaStructured
 from sketchshift.kernels.cuda.moments import MOST_COLUMNS, moments
+from sketchshift.kernels.cuda.normalise import normalise
 
 __all__ = ["KERNEL", "CudaKernel"]
 
@@ -23,12 +28,30 @@ __all__ = ["KERNEL", "CudaKernel"]
 class CudaKernel(CpuKernel):
     """The processor's kernel, but for the sums that take nearly all of its time.
 
-    Rows are normalised by the processor's threads; each hands its rows to the GPU on a stream of
-    its own, and waits for the integers of waves and moments.
+    Rows go to the GPU as they are, and integers come back; every thread has a stream of its own.
     """
 
     name = "cuda"
-    chunk = 1 << 18
+    chunk = 1 << 20
+
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return cupy.empty(shape)
+
+    def on_host(self, array: Any) -> FloatArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return np.asarray(cupy.asnumpy(array))
+
+    def normalise(
+        self,
+        X: RealArray,
+        center: FloatArray,
+        per_unit: FloatArray,
+        rows: FloatArray,
+        squared_norms: FloatArray,
+    ) -> None:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        normalise(X, center, per_unit, rows, squared_norms)
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
@@ -45,7 +68,8 @@ class CudaKernel(CpuKernel):
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`; of very wide rows, here."""
         if rows.shape[1] > MOST_COLUMNS:
-            return super().moments(rows, factors, unit, full=full)
+            factors = None if factors is None else self.on_host(factors)
+            return super().moments(self.on_host(rows), factors, unit, full=full)
         return moments(rows, factors, unit, full=full)
 
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from threading import local
 from typing import Any
 
 import cupy
 
-__all__ = ["THREADS", "blocks_down", "stream"]
+__all__ = ["THREADS", "blocks_down", "own_stream"]
 
 THREADS = 256
 """Of every block, here and in the source."""
 
 BLOCKS = 16  # for each multiprocessor: enough to keep it busy
 
-_own = local()
 
-
-def stream() -> Any:
-    """Of this thread: threads need not wait for each other."""
-    if not hasattr(_own, "stream"):
-        _own.stream = cupy.cuda.Stream(non_blocking=True)
-    return _own.stream
+def own_stream() -> Any:
+    """The stream of this thread: threads need not wait for each other."""
+    return cupy.cuda.Stream.ptds
 
 
 def blocks_down(across: int, n_rows: int, at_a_time: int) -> int:

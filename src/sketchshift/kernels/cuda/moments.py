@@ -10,7 +10,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.kernels.contract import LIMB_BITS, MOMENT_BITS
-from sketchshift.kernels.cuda.launch import THREADS, blocks_down, stream
+from sketchshift.kernels.cuda.launch import THREADS, blocks_down, own_stream
 from sketchshift.kernels.cuda.source import kernel_of
 
 __all__ = ["MOST_COLUMNS", "moments"]
@@ -38,7 +38,7 @@ def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: 
     across = -(-n_sums // lanes)
     sizes = (("TILE", tile), ("LANES", lanes), ("LIMB_BITS", LIMB_BITS))
     add = kernel_of("add_moments", "double", sizes)
-    with stream():
+    with own_stream():
         limbs = cupy.zeros((3, n_sums), dtype=np.int64)
         weights = np.uintp(0) if factors is None else cupy.asarray(factors)
         numbers = np.float64(2.0**MOMENT_BITS / unit), np.int64(n), np.int32(d), np.int32(n_sums)

@@ -60,6 +60,25 @@ __device__ __forceinline__ int64 widened(unsigned sum, int n) {
 
 const int THREADS = 256, MOST_ROWS = 256;  // rows of an int32 sum
 
+// Rows x' = (x - center) per_unit and their squared norms, a thread for each.
+extern "C" __global__ void __launch_bounds__(THREADS) normalise(
+    const REAL *X,           // IN  (n, d)
+    const double *center, const double *per_unit,  // IN  (d,)
+    int64 n, int d,
+    double *rows,            // OUT  (n, d)
+    double *squared_norms    // OUT  (n,)
+) {
+    const int64 row = (int64)blockIdx.x * THREADS + threadIdx.x;
+    if (row >= n) return;
+    double sum = 0.0;
+    for (int k = 0; k < d; ++k) {
+        const double x = __dmul_rn(__dsub_rn((double)X[row * d + k], center[k]), per_unit[k]);
+        rows[row * d + k] = x;
+        sum = __dadd_rn(sum, __dmul_rn(x, x));
+    }
+    squared_norms[row] = sum;
+}
+
 // Dense frequencies. A block has BF of them and takes the rows BR at a time. A thread has a tile of TR
 // rows by TF frequencies, with its phases in registers while the columns go by, KC at a time.
 const int TR = 16, TF = 4, ACROSS = 32, DOWN = THREADS / ACROSS, KC = 16;
