@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchshift.data import Block, open_source
-from sketchshift.data.blocks import once, spans
+from sketchshift.data.blocks import joined, once, spans
 from sketchshift.errors import DataError
 
 
@@ -57,3 +57,20 @@ def test_importing_the_room_loads_no_table_library():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 10, 1000])
+def test_blocks_that_follow_each_other_are_joined_and_no_others(n_rows):
+    X = np.arange(60.0).reshape(30, 2)
+    one = [Block(X[i : i + 5], None, "one", i, i / 30) for i in range(0, 30, 5)]
+    weighted = [Block(X[:5], np.ones(5), "one", 30)]
+    other = [Block(X[:5], None, "other", 35), Block(X[5:10], None, "other", 50)]
+
+    found = list(joined([*one, *weighted, *other], n_rows))
+
+    rows = np.concatenate([block.values for block in found])
+    np.testing.assert_array_equal(rows, np.concatenate([X, X[:5], X[:10]]))
+    assert [block.first_row for block in found][-3:] == [30, 35, 50]
+    assert all(len(block.values) >= min(n_rows, 30) for block in found[:1])
+    for block in found[:-3]:  # rows keep their numbers
+        np.testing.assert_array_equal(block.values[0], X[block.first_row])

@@ -10,16 +10,29 @@ n, d      rows of a block, columns delivered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.errors import DataError
 
-__all__ = ["Access", "Across", "Block", "Source", "Take", "once", "reading", "sliced", "spans"]
+__all__ = [
+    "Access",
+    "Across",
+    "Block",
+    "Source",
+    "Take",
+    "joined",
+    "once",
+    "reading",
+    "sliced",
+    "spans",
+]
 
 Take: TypeAlias = Callable[[slice], RealArray]
 
@@ -141,6 +154,38 @@ def sliced(
         w = weights(span) if weights else None
         key = keys(span) if keys else None
         yield Block(take(span), w, source, span.start, span.stop / n, key)
+
+
+def joined(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
+    """Blocks that follow each other in one source, joined until they have ``n_rows``."""
+    held: list[Block] = []
+    for block in blocks:
+        if held and not (sum(len(b.values) for b in held) < n_rows and _follows(block, held[-1])):
+            yield _join(held)
+            held = []
+        held.append(block)
+    if held:
+        yield _join(held)
+
+
+def _follows(block: Block, before: Block) -> bool:
+    return (
+        block.source == before.source
+        and block.first_row == before.first_row + len(before.values)
+        and block.values.dtype == before.values.dtype
+        and (block.weights is None) == (before.weights is None)
+        and block.keys is before.keys is None
+    )
+
+
+def _join(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    first, weights = blocks[0], None
+    if first.weights is not None:
+        weights = np.concatenate([block.weights for block in blocks])
+    values = np.concatenate([block.values for block in blocks])
+    return Block(values, weights, first.source, first.first_row, blocks[-1].done)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, Accumulator, Kernel
+from sketchshift.kernels import BITS, MOMENT_ROWS, Accumulator, Kernel
 from sketchshift.sketch.invalid import split_invalid
 from sketchshift.sketch.totals import (
     CAPACITY_BITS,
@@ -71,6 +71,7 @@ class RowAdder:
         self._totals = Totals.zero(spec)
         step = max(1, kernel.chunk // spec.n_features // _TILE) * _TILE
         step = step if spec.n_features <= kernel.chunk else 16  # very wide rows: a few at a time
+        step = min(step, MOMENT_ROWS)
         self._rows, self._norms = kernel.empty((step, spec.n_features)), kernel.empty((step,))
         self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
         self._moments = {

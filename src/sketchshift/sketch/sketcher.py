@@ -12,6 +12,8 @@ from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Block, Source, open_source
+from sketchshift.data.blocks import joined
+from sketchshift.data.request import BLOCK_BYTES
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
@@ -22,6 +24,7 @@ from sketchshift.sketch.totals import Totals
 
 __all__ = ["Progress", "Sketcher", "open_for", "reporting"]
 
+BLOCK_NUMBERS = BLOCK_BYTES // 8  # what sources give at a time is enough for most kernels
 REACHED = 0.999999  # of a reach: clipping leaves rounding errors
 
 Progress = Callable[[int, float | None], None]
@@ -152,7 +155,10 @@ class Sketcher:
         progress: Progress | None,
     ) -> Totals:
         source = open_for(self.spec, data, columns, weights=sample_weight, names=self._names)
-        adders = add_blocks(reporting(source, progress), self.adders(source), self.n_threads)
+        blocks = reporting(source, progress)
+        if self._kernel.chunk > BLOCK_NUMBERS:
+            blocks = joined(blocks, self._kernel.chunk // self.spec.n_features)
+        adders = add_blocks(blocks, self.adders(source), self.n_threads)
         totals = sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
         self._names = self._names or source.columns  # later frames are read by the same names
         return totals

@@ -32,7 +32,7 @@ class CudaKernel(CpuKernel):
     """
 
     name = "cuda"
-    chunk = 1 << 20
+    chunk = 1 << 21
 
     def empty(self, shape: tuple[int, ...]) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
