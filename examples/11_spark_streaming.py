@@ -10,6 +10,7 @@ add up to what one pass over all files gives, byte for byte, and clusters are de
 It needs Java and ``pip install "sketchshift[spark]"``, and stops by itself.
 """
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -43,7 +44,7 @@ def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchS
 
     def keep(batch: DataFrame, number: int) -> None:
         if not batch.isEmpty():
-            table = spark.sketch_by(batch, spec, "sensor")
+            table = spark.sketch_by(batch, "sensor", spec)
             table.to_parquet(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
             print(f"batch {number}: {int(table.counts.sum()):,} rows of {len(table)} sensors")
 
@@ -64,6 +65,7 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1] if sys.argv[1:] else None) as f
     write_files(arriving)
     spec = ss.plan(arriving / "0.parquet", n_clusters=K, columns=["x", "y"])
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need this package, too
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
     session = builder.config(map=settings).getOrCreate()
