@@ -105,7 +105,7 @@ def restored(batches: Batches, names: Sequence[str]) -> Batches:
 
 
 def _in_utc(column: Any) -> Any:
-    """The same instants, in the zone that files have them in, not in that of the session."""
+    """The same instants in UTC, as files have them: workers get them in the session's zone."""
     kind = column.type
     has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
     return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
@@ -131,10 +131,9 @@ def fold(
 
 
 def collect(df: DataFrame) -> pa.Table:
-    """All rows, brought to the driver, times in UTC."""
+    """All rows, brought to the driver, where Spark gives times in UTC."""
     with own_errors(PySparkException):
-        table = df.toArrow()
-    return pa.table([_in_utc(column) for column in table.columns], names=table.column_names)
+        return df.toArrow()
 
 
 def aggregate_of(merge: Merge) -> Any:
