@@ -51,7 +51,7 @@ def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchS
 
     def keep(batch: DataFrame, number: int) -> None:
         if not batch.isEmpty():
-            table = spark.sketch_by(batch, spec, "sensor")
+            table = spark.sketch_by(batch, "sensor", spec)
             table.to_parquet(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
             print(f"batch {number}: {int(table.counts.sum()):,} rows of {len(table)} sensors")
 
@@ -72,7 +72,7 @@ with tempfile.TemporaryDirectory(dir=folder) as temporary:
     write_files(arriving)
     spec = ss.plan(arriving / "0.parquet", n_clusters=K, columns=["x", "y"])
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not the first python3 on the PATH
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need this package, too
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
     session = builder.config(map=settings).getOrCreate()

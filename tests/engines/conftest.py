@@ -1,4 +1,4 @@
-"""One small Dask cluster for all tests, and Parquet files of several sizes.
+"""One small Dask cluster for all tests, and Parquet files of several sizes and types.
 
 Workers are processes of their own: whatever travels is pickled.
 """
@@ -13,6 +13,25 @@ import pytest
 import sketchshift as ss
 
 COLUMNS = ("height", "weight", "age")
+TIME_KEYS = {
+    "times as they are": ["at", "local", "date"],
+    "all units": [
+        "year(date)",
+        "quarter(at)",
+        "month(local)",
+        "week(at)",
+        "day(at)",
+        "hour(at)",
+        "minute(local)",
+    ],
+    "a unit and a text": ["month(date)", "shop"],
+}
+
+
+def pytest_generate_tests(metafunc):
+    """Tests that take ``time_key`` run for each of the keys above."""
+    if "time_key" in metafunc.fixturenames:
+        metafunc.parametrize("time_key", TIME_KEYS.values(), ids=TIME_KEYS)
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +102,34 @@ def shops(tmp_path_factory):
             }
         )
         pq.write_table(table, folder / f"{i}.parquet", row_group_size=2000)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def times(tmp_path_factory):
+    """Two files: instants, times without a zone, dates, all of them around New Year; a shop.
+
+    Forty values of each, some missing, some so near midnight that a zone moves them to another
+    day, month and year.
+    """
+    folder = tmp_path_factory.mktemp("times") / "files"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    minutes = np.datetime64("2025-12-30T20:10", "us") + 97 * np.arange(40) * np.timedelta64(1, "m")
+    days = np.datetime64("2025-12-29", "D") + np.arange(40)
+    for i, n in enumerate([900, 300]):
+        numbers = rng.integers(0, 40, n)
+        table = pa.table(
+            {
+                "at": pa.array(minutes[numbers], pa.timestamp("us", "UTC"), mask=numbers == 0),
+                "local": pa.array(minutes[7 * numbers % 40], mask=numbers == 1),
+                "date": pa.array(days[3 * numbers % 40], mask=numbers == 2),
+                "shop": rng.choice(["a", "b"], n),
+                "x": rng.normal(size=n).astype(np.float32),
+                "y": rng.normal(size=n).astype(np.float32),
+            }
+        )
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=250)
     return folder
 
 

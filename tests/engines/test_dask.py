@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +21,9 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.engines import dask as engine
-from sketchshift.engines.dask_tasks import Reading, map_partitions, tree
+from sketchshift.engines.dask_tasks import map_partitions, tree
 from sketchshift.engines.partitions import merge_sketches, sketch_partition
+from sketchshift.engines.reading import Reading
 
 pytestmark = [
     pytest.mark.engines,
@@ -135,18 +134,25 @@ def test_sketches_by_key_are_those_of_one_thread(by, folder, spec, client):
     assert table == ss.sketch_by(folder, by, spec, n_threads=1)
 
 
-def test_too_many_keys_and_keys_of_arrays_are_refused(folder, spec):
-    """Too many in one partition, or in several that have few each."""
-    sorted_by_key = pd.DataFrame(np.ones((60, 3)), columns=spec.columns).assign(
-        key=np.arange(60) // 10
-    )
+def test_times_are_keys_as_without_dask(times, shops_spec, time_key, client):
+    frame = dd.read_parquet(times, split_row_groups=True)
 
-    with pytest.raises(ss.DataError, match=r"partition \d: .*more than 3 slices by w"):
-        engine.sketch_by(dd.read_parquet(folder), "w", spec, max_slices=3)
-    with pytest.raises(ss.DataError, match=r"^there are more than 5 slices by key"):
-        engine.sketch_by(dd.from_pandas(sorted_by_key, npartitions=3), "key", spec, max_slices=5)
-    with pytest.raises(ss.DataError, match="to_dask_dataframe"):
-        engine.sketch_by(da.zeros((9, 3)), "w", spec)
+    table = engine.sketch_by(frame, time_key, shops_spec, client=client)
+
+    assert table == ss.sketch_by(times, time_key, shops_spec, n_threads=1)
+
+
+def test_partitions_without_rows_have_no_keys(folder, spec):
+    """A filter leaves one row in one of three files, and then none."""
+    frame = dd.read_parquet(folder)
+    rows = pq.read_table(folder).to_pandas()
+    threshold = np.sort(rows["age"])[-1]
+
+    table = engine.sketch_by(frame[frame["age"] >= threshold], "w", spec)
+
+    assert table == ss.sketch_by(rows[rows["age"] >= threshold], "w", spec)
+    with pytest.raises(ss.DataError, match="no rows to sketch"):
+        engine.sketch_by(frame[frame["age"] > threshold], "w", spec)
 
 
 def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expected, client):
@@ -240,65 +246,13 @@ def test_equal_work_has_equal_keys(folder, spec):
     """Else Dask would compute again what it holds already. The key covers all that is below."""
 
     def key(path, spec):
-        read = partial(sketch_partition, spec=spec)
-        tasks = map_partitions(read, dd.read_parquet(path), Reading(default_columns=spec.columns))
+        tasks = map_partitions(sketch_partition, dd.read_parquet(path), Reading(spec))
         return tree(tasks, merge_sketches, 2).key
 
     again = ss.SketchSpec.from_json(spec.to_json())
     assert key(folder, spec) == key(folder, again)
     assert key(folder, spec) != key(folder, spec.prefix(30))
     assert key(folder, spec) != key(folder / "part-0.parquet", spec)
-
-
-def test_invalid_rows_are_refused_by_partition_row_and_column_or_counted(client):
-    X = np.random.default_rng(0).normal(size=(1000, 2))
-    X[650, 1] = np.nan
-    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=4)
-    spec = ss.SketchSpec(2, 10, bandwidth=1.0)
-
-    with pytest.raises(ss.InvalidRowsError, match=r"partition 2: .*row.* 150 .*'b'"):
-        engine.sketch(frame, spec, client=client)
-    with pytest.raises(ss.InvalidRowsError, match=r"partition 2: .*row.* 150 .*'b'"):
-        engine.plan(frame, n_clusters=2)
-
-    skipped = engine.sketch(frame, spec, on_invalid="skip", client=client)
-    assert (skipped.count, skipped.n_invalid) == (999, 1)
-    assert engine.plan(frame, n_clusters=2, on_invalid="skip").n_features == 2
-
-
-def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, folder, spec):
-    frame = from_files(folder, reader(tmp_path))
-    numbers = da.zeros((10, 3), chunks=5)
-
-    with pytest.raises(ss.DataError, match=r"no column 'heigth'.*Did you mean 'height'"):
-        engine.sketch(frame, spec, columns=["heigth", "weight", "age"], sample_weight=None)
-    with pytest.raises(ss.DataError, match=r"column 'name' .*cannot be read as numbers"):
-        engine.plan(frame, n_clusters=3)
-    with pytest.raises(ss.DataError, match=r"Series.*\.to_frame\(\)"):
-        engine.sketch(frame["age"], spec)
-    with pytest.raises(ss.DataError, match=r"name of a column.*assign it to the frame"):
-        engine.sketch(frame, spec, sample_weight=numbers[:, 0])
-    with pytest.raises(ss.DataError, match=r"dask array of shape \(10,\)"):
-        engine.sketch(numbers, spec, sample_weight="w")
-    with pytest.raises(ss.DataError, match="one dimension, not two"):
-        engine.sketch(numbers[:, 0], spec)
-    with pytest.raises(ss.SpecError, match="'n_clusters' parameter of plan"):
-        engine.plan(frame, n_clusters=0)
-    with pytest.raises(ss.SpecError, match="'split_every' parameter"):
-        engine.sketch(numbers, spec, split_every=1)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_collection_without_rows_is_refused(spec):
-    frame = dd.from_pandas(pd.DataFrame(np.ones((9, 3)), columns=spec.columns), npartitions=3)
-    nothing = frame[frame["age"] > 1]
-
-    with pytest.raises(ss.DataError, match="no rows to sketch"):
-        engine.sketch(nothing, spec)
-    with pytest.raises(ss.DataError, match="no rows to plan on"):
-        engine.plan(nothing, n_clusters=2)
-    with pytest.raises(ss.DataError, match="no rows to plan on"):
-        engine.plan(db.from_sequence([1, 2]).filter(lambda n: n > 2), n_clusters=2)
 
 
 def test_estimators_fit_collections_where_they_lie(folder, spec, expected, client):
@@ -334,17 +288,3 @@ def test_estimators_add_and_forget_collections(folder, spec, expected):
     assert km.sketch_ == ss.sketch(files[1:], spec)
     with pytest.raises(ss.DataError, match="cannot be read here"):
         km.predict(dd.read_parquet(files[1])[list(spec.columns)])
-
-
-def test_here_a_collection_is_refused_by_the_name_of_a_function_that_takes_it(folder, spec):
-    with pytest.raises(ss.DataError, match=r"Use sketchshift\.engines\.dask\.sketch"):
-        ss.sketch(dd.read_parquet(folder), spec)
-
-
-def test_without_dask_the_extra_is_named():
-    code = "import sys; sys.modules['dask'] = None; import sketchshift.engines.dask"
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-
-    assert 'pip install "sketchshift[dask]"' in done.stderr
-    assert "MissingDependencyError" in done.stderr

@@ -16,8 +16,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.engines
 
 
+OF_SPARK = "ignore:PySpark does not yet fully support pandas:FutureWarning"
+
+
 def run(name: str, *arguments: object) -> str:
-    command = [sys.executable, "-W", "error", EXAMPLES / name, *map(str, arguments)]
+    command = [sys.executable, "-W", "error", "-W", OF_SPARK, EXAMPLES / name, *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -39,3 +42,17 @@ def test_stored_sketches_merge_by_sql(tmp_path):
     printed = run("10_merge_in_sql.py", tmp_path)
 
     assert re.findall(r"^(\w+): \d+ rows from five days", printed, re.M) == ["north", "south"]
+
+
+def test_micro_batches_of_a_stream_add_up_to_one_pass(tmp_path):
+    """Six files of 5000 rows, two at a time; the centroids are the means of the clusters."""
+    pytest.importorskip("pyspark")
+
+    printed = run("11_spark_streaming.py", tmp_path)
+
+    batches = re.findall(r"^batch (\d): ([\d,]+) rows of 2 sensors", printed, re.M)
+    centroids = [float(number) for number in re.findall(r"-?\d+\.\d*", printed)]
+    assert batches == [("0", "10,000"), ("1", "10,000"), ("2", "10,000")]
+    assert "3 tables add up to one pass: True" in printed
+    assert centroids == pytest.approx([0, 0, 1, 5, 4, 1], abs=0.05)  # 12 standard errors
+    assert not list(tmp_path.iterdir())

@@ -213,6 +213,12 @@ def test_times_are_cut_down_to_a_unit_as_pandas_does(unit: str) -> None:
     assert starts == [start.start_time for start in expected.index]
 
 
+@pytest.mark.parametrize("kind", [pa.Table.to_batches, pa.Table.to_pandas, lambda table: table])
+def test_data_without_rows_is_refused(events: pa.Table, kind: Any) -> None:
+    with pytest.raises(DataError, match="no rows"):
+        ss.sketch_by(kind(events.slice(0, 0)), by="day", spec=SPEC)
+
+
 def test_a_unit_of_what_is_no_time_is_refused(events: pa.Table) -> None:
     with pytest.raises(DataError, match="'origin' holds string"):
         ss.sketch_by(events, by="day(origin)", spec=SPEC)

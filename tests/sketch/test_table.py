@@ -109,6 +109,23 @@ def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
         empty.spec  # noqa: B018
 
 
+def test_tables_add_up_where_all_keys_of_one_are_missing() -> None:
+    """A column without a value has no type; which of the two is first makes no difference."""
+    known = pa.table({"day": DAYS[:1], "x": [0.0], "y": [1.0]})
+    missing = pa.table({"day": pa.nulls(2), "x": [1.0, 2.0], "y": [1.0, 2.0]})
+    tables = [ss.sketch_by(part, "day", SPEC) for part in (known, missing)]
+
+    assert sum(tables) == sum(tables[::-1])
+    assert sum(tables)[None] == ss.sketch(missing.select(["x", "y"]), SPEC)
+
+
+def test_tables_whose_keys_differ_in_type_do_not_add_up() -> None:
+    parts = [pa.table({"key": [key], "x": [0.0], "y": [1.0]}) for key in (1, "a")]
+
+    with pytest.raises(IncompatibleSketchesError, match=r"int64.*string.*by \['key'\]"):
+        sum(ss.sketch_by(part, "key", SPEC) for part in parts)
+
+
 def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
     with pytest.raises(IncompatibleSketchesError, match="merge_by"):
         table + table.merge_by("shop")

@@ -10,25 +10,28 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sketchshift._validation import check_integer
 from sketchshift.engines.partitions import (
-    merge_plan_rows,
+    check_slices,
+    checked_sketch,
+    checked_table,
     merge_sketches,
-    partitions_to_sample,
-    plan_rows_of_partition,
-    plan_spec,
     sketch_partition,
     sketch_partition_by,
 )
-from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.engines.plan_rows import (
+    Planning,
+    merge_plan_rows,
+    partitions_to_sample,
+    plan_rows_of_partition,
+    plan_spec,
+)
+from sketchshift.engines.reading import Reading, check_spec, keys_of
+from sketchshift.errors import MissingDependencyError
 from sketchshift.features import SketchSpec
-from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.sketch import Sketch
-from sketchshift.sketch.one_pass import check_result
-from sketchshift.sketch.table import SketchTable
+from sketchshift.sketch import Sketch, SketchTable
 
 try:
-    from sketchshift.engines.dask_tasks import Reading, compute, map_partitions, tree
+    from sketchshift.engines.dask_tasks import compute, map_partitions, tree
 except ImportError as cause:
     msg = 'sketchshift.engines.dask needs Dask. Install it: pip install "sketchshift[dask]".'
     raise MissingDependencyError(msg) from cause
@@ -71,21 +74,13 @@ def plan(
         :func:`sketchshift.plan` if there are no more rows than a plan looks at. max(2000, 20 k)
         rows travel for each partition looked into.
     """
-    check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
-    check_integer("plan", "seed", seed, 0, 2**64 - 1)
-    draw = partial(
-        plan_rows_of_partition,
-        n_clusters=n_clusters,
-        seed=seed,
-        columns=columns,
-        on_invalid=on_invalid,
-    )
-    tasks = map_partitions(draw, collection, Reading(columns, weights=sample_weight))
+    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    draw = partial(plan_rows_of_partition, planning=planning)
+    tasks = map_partitions(draw, collection, reading)
     chosen = [tasks[i] for i in partitions_to_sample(len(tasks), seed)]
-    rows = compute(
-        tree(chosen, partial(merge_plan_rows, n_clusters=n_clusters), split_every), client
-    )
-    return plan_spec(rows, n_clusters, sketch_size=sketch_size, seed=seed, standardize=standardize)
+    merge = partial(merge_plan_rows, planning=planning)
+    return plan_spec(compute(tree(chosen, merge, split_every), client), planning)
 
 
 def sketch(
@@ -136,13 +131,9 @@ def sketch(
     >>> dask.sketch(X, spec) == ss.sketch(X.compute(), spec)
     True
     """
-    read = partial(
-        sketch_partition, spec=spec, columns=columns, on_invalid=on_invalid, kernel=kernel
-    )
-    tasks = map_partitions(read, collection, Reading(columns, spec.columns, sample_weight))
-    result: Sketch = compute(tree(tasks, merge_sketches, split_every), client)
-    check_result(result, is_weighted=sample_weight is not None)
-    return result
+    reading = Reading(check_spec(spec), columns, sample_weight, on_invalid, kernel)
+    tasks = map_partitions(sketch_partition, collection, reading)
+    return checked_sketch(compute(tree(tasks, merge_sketches, split_every), client), reading)
 
 
 def sketch_by(
@@ -165,7 +156,7 @@ def sketch_by(
     collection : dask DataFrame or Bag of frames or tables
         As in :func:`sketch`. Nothing is shuffled: rows of a key may lie in all partitions.
     by : str or sequence of str
-        Columns of the key, of any type.
+        Columns of the key, or times cut down to a unit, as in :func:`sketchshift.sketch_by`.
     spec, columns, sample_weight, on_invalid, kernel, split_every, client
         As in :func:`sketch`.
     max_slices : int, default=10_000
@@ -177,35 +168,19 @@ def sketch_by(
         The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
         one sketch for each key that it has.
     """
-    read = partial(
-        sketch_partition_by,
-        by=by,
-        spec=spec,
-        columns=columns,
-        max_slices=max_slices,
-        on_invalid=on_invalid,
-        kernel=kernel,
+    reading = Reading(
+        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
     )
-    reading = Reading(columns, spec.columns, sample_weight, by)
-    tasks = map_partitions(read, collection, reading)
-    merge = partial(_merge_tables, max_slices=max_slices)
-    table: SketchTable | None = compute(tree(tasks, merge, split_every), client)
-    if table is None:
-        raise DataError("there are no rows to sketch. Check the path or the filter.")
-    check_result(table.merge(), is_weighted=sample_weight is not None)
-    return table
+    tasks = map_partitions(sketch_partition_by, collection, reading)
+    merge = partial(_merge_tables, reading=reading)
+    return checked_table(compute(tree(tasks, merge, split_every), client), reading)
 
 
-def _merge_tables(tables: Sequence[SketchTable | None], max_slices: int) -> SketchTable | None:
+def _merge_tables(tables: Sequence[SketchTable | None], reading: Reading) -> SketchTable | None:
     """The sketches by key of several partitions together."""
     present = [table for table in tables if table is not None]
     if not present:
         return None
-    merged: SketchTable = sum(present[1:], present[0])
-    if len(merged) > max_slices:
-        msg = (
-            f"there are more than {max_slices} slices by {', '.join(merged.by)}, and each is a "
-            "sketch. Take a coarser key, a day rather than a second, or raise max_slices."
-        )
-        raise DataError(msg)
+    merged = sum(present[1:], present[0])
+    check_slices(len(merged), reading)
     return merged

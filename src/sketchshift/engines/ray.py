@@ -13,27 +13,30 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sketchshift.engines.partitions import (
-    PlanRows,
-    plan_rows_of_partition,
-    plan_spec,
+    check_slices,
+    checked_sketch,
+    checked_table,
     sketch_partition,
     sketch_partition_by,
+)
+from sketchshift.engines.plan_rows import (
+    Planning,
+    merge_plan_rows,
+    plan_rows_of_partition,
+    plan_spec,
 )
 from sketchshift.engines.ray_aggregates import WHERE, MergeBytes, MergeSketches, SketchRows
 from sketchshift.engines.ray_stages import (
     aggregated,
     collected,
-    mapped,
+    merged_by_key,
     one_row,
     select,
     spread_blocks,
-    with_counts,
 )
-from sketchshift.engines.travel import merge_plan_bytes
-from sketchshift.errors import DataError
+from sketchshift.engines.reading import Reading, check_spec, keys_of
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
-from sketchshift.sketch.one_pass import check_result
 
 if TYPE_CHECKING:
     import ray.data
@@ -60,9 +63,7 @@ def plan(
         Of a materialized one, at most 64 blocks are looked into, spread over all of them. Any
         other is read once, the chosen columns only: Ray cannot leave a reading task early. To
         read less, pass a dataset of some of the files.
-    n_clusters : int
-        Number k of clusters, or the largest one that will be asked for.
-    sketch_size, seed, columns, standardize, on_invalid
+    n_clusters, sketch_size, seed, columns, standardize, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
         Name of the column that holds the weights.
@@ -73,24 +74,15 @@ def plan(
         Depends on the rows of each block, not on their order. Every row is equally likely to be
         among the max(2000, 20 k) that the plan looks at, as many travel for each block.
     """
-    options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(spread_blocks(dataset, seed), default_columns=None, **options)
+    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    chosen = select(spread_blocks(dataset, seed), reading)
 
     def draw(block: pa.Table) -> pa.Table:
-        rows = plan_rows_of_partition(
-            block, n_clusters, seed=seed, where=WHERE, on_invalid=on_invalid, **options
-        )
-        return one_row("rows", None if rows is None else rows.to_bytes())
+        return one_row("rows", plan_rows_of_partition(block, reading, planning, where=WHERE))
 
-    merge = MergeBytes(partial(merge_plan_bytes, n_clusters=n_clusters), on="rows", name="rows")
-    rows = aggregated(chosen, draw, merge)
-    return plan_spec(
-        None if rows is None else PlanRows.from_bytes(rows),
-        n_clusters,
-        sketch_size=sketch_size,
-        seed=seed,
-        standardize=standardize,
-    )
+    merge = MergeBytes(partial(merge_plan_rows, planning=planning), on="rows", name="rows")
+    return plan_spec(aggregated(chosen, draw, merge), planning)
 
 
 def sketch(
@@ -112,14 +104,10 @@ def sketch(
         The workers need this package.
     spec : SketchSpec
         What is summed. If it names columns, only those are read.
-    columns : sequence of str or None
-        Columns to read, by name; None takes the spec's, or all.
+    columns, on_invalid, kernel
+        As in :func:`sketchshift.sketch`.
     sample_weight : str or None
         Name of the column that holds the weights.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity.
-    kernel : str, default="auto"
-        Where the sums are computed, as in :func:`sketchshift.sketch`.
     num_gpus : float or None
         GPUs that each sketching task takes. Such tasks run apart from the reading ones, on
         workers with a GPU, and blocks travel to them through the object store.
@@ -131,51 +119,60 @@ def sketch(
     -------
     sketch : Sketch
         The bytes of :func:`sketchshift.sketch` of the same rows, however they are cut and
-        whichever worker died on the way.
+        whichever worker died on the way. Each block sends one sketch of 16 m + O(d^2) bytes.
     """
-    options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(dataset, default_columns=spec.columns, **options)
+    reading = Reading(check_spec(spec), columns, sample_weight, on_invalid, kernel)
+    chosen = select(dataset, reading)
 
     def read(block: pa.Table) -> pa.Table:
-        part = sketch_partition(
-            block, spec, where=WHERE, on_invalid=on_invalid, kernel=kernel, **options
-        )
-        return one_row("sketch", part.to_bytes())
+        return one_row("sketch", sketch_partition(block, reading, where=WHERE).to_bytes())
 
     whole = aggregated(chosen, read, MergeSketches(), num_gpus=num_gpus, **remote)
     result = Sketcher(spec).sketch() if whole is None else Sketch.from_bytes(whole)
-    check_result(result, is_weighted=sample_weight is not None)
-    return result
+    return checked_sketch(result, reading)
 
 
 def sketch_by(
     dataset: ray.data.Dataset,
     by: str | Sequence[str],
     spec: SketchSpec,
-    **options: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    sample_weight: str | None = None,
+    max_slices: int = 10_000,
+    on_invalid: str = "raise",
+    kernel: str = "auto",
+    num_gpus: float | None = None,
+    num_partitions: int | None = None,
+    **remote: Any,
 ) -> SketchTable:
     """Read a Ray dataset once and give a sketch for each value of a key.
 
     Parameters
     ----------
-    dataset, by, spec
-        As in :func:`sketch_dataset`.
-    **options
-        As in :func:`sketch_dataset`.
+    dataset, spec, columns, sample_weight, on_invalid, kernel, num_gpus, **remote
+        As in :func:`sketch`.
+    by : str or sequence of str
+        Columns of the key, or times cut down to a unit, as in :func:`sketchshift.sketch_by`.
+    max_slices : int, default=10_000
+        More values than that are an error; for more, there is :func:`sketch_dataset`.
+    num_partitions : int or None
+        Tasks that merge; None takes 16. One holds the sketches that all blocks send for its keys.
 
     Returns
     -------
     table : SketchTable
-        The table that :func:`sketchshift.sketch_by` gives for the same rows. One sketch for each
-        key reaches the driver.
+        The table that :func:`sketchshift.sketch_by` gives for the same rows. Each block sends one
+        sketch for each key that it has, and one for each key reaches the driver.
     """
-    merged = sketch_dataset(dataset, by, spec, **options)
+    reading = Reading(
+        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
+    )
+    merged = _merged_by_key(dataset, reading, num_partitions, num_gpus=num_gpus, **remote)
     rows = collected(merged)
-    if rows is None:
-        raise DataError("there are no rows to sketch. Check the path or the filter.")
-    table = SketchTable.from_arrow(rows)
-    check_result(table.merge(), is_weighted=options.get("sample_weight") is not None)
-    return table
+    instead = ", or leave them in Ray with sketch_dataset"
+    check_slices(0 if rows is None else rows.num_rows, reading, instead=instead)
+    return checked_table(None if rows is None else SketchTable.from_arrow(rows), reading)
 
 
 def sketch_dataset(
@@ -196,40 +193,31 @@ def sketch_dataset(
 
     Parameters
     ----------
-    dataset, spec, columns, sample_weight, on_invalid, kernel, num_gpus, **remote
-        As in :func:`sketch`.
-    by : str or sequence of str
-        Columns of the key.
+    dataset, by, spec, columns, sample_weight, on_invalid, kernel
+        As in :func:`sketch_by`.
+    num_gpus, num_partitions, **remote
+        As in :func:`sketch_by`.
     max_slices : int, default=10_000
         Most values of the key in one block: its worker holds a sketch for each.
-    num_partitions : int or None
-        Tasks that merge; None takes Ray's default, which is many.
 
     Returns
     -------
     sketches : ray.data.Dataset
         Columns of the key, ``count`` and ``sketch``, as
-        :meth:`sketchshift.SketchTable.from_parquet` reads them.
+        :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    names = [by] if isinstance(by, str) else list(by)
-    options: dict[str, Any] = {"columns": columns, "sample_weight": sample_weight}
-    chosen = select(dataset, default_columns=spec.columns, by=names, **options)
+    reading = Reading(
+        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
+    )
+    return _merged_by_key(dataset, reading, num_partitions, num_gpus=num_gpus, **remote)
 
-    def read(block: pa.Table) -> pa.Table:
-        table = sketch_partition_by(
-            block,
-            names,
-            spec,
-            where=WHERE,
-            max_slices=max_slices,
-            on_invalid=on_invalid,
-            kernel=kernel,
-            **options,
-        )
-        if table is not None:
-            return table.to_arrow()
-        return block.slice(0, 0).select(names).append_column("sketch", pa.array([], pa.binary()))
 
-    parts = mapped(chosen, read, num_gpus=num_gpus, **remote)
-    merged = parts.groupby(names, num_partitions=num_partitions).aggregate(MergeSketches())
-    return merged.map_batches(with_counts, batch_size=None, batch_format="pyarrow")
+def _merged_by_key(
+    dataset: ray.data.Dataset, reading: Reading, num_partitions: int | None, **remote: Any
+) -> ray.data.Dataset:
+    """One sketch for each key, of the sketches by key that blocks give."""
+
+    def read(block: pa.Table) -> SketchTable | None:
+        return sketch_partition_by(block, reading, where=WHERE)
+
+    return merged_by_key(select(dataset, reading), read, num_partitions, **remote)

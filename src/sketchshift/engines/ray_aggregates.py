@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pyarrow as pa
+
 from sketchshift.engines.partitions import sketch_partition
+from sketchshift.engines.reading import Reading, check_spec
 from sketchshift.engines.travel import merge_sketch_bytes
-from sketchshift.errors import MissingDependencyError
+from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 
 try:
@@ -22,6 +25,7 @@ except ImportError as cause:
 __all__ = ["WHERE", "MaterializedDataset", "MergeBytes", "MergeSketches", "SketchRows", "ray"]
 
 Merge = Callable[[Iterable[bytes]], bytes | None]
+BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_null)
 WHERE = "a block"
 """Name for messages: Ray does not number blocks."""
 
@@ -35,7 +39,11 @@ class MergeBytes(AggregateFnV2[bytes, bytes]):  # type: ignore[misc]
 
     def aggregate_block(self, block: Any) -> bytes | None:
         """What the rows of one block add up to; None if there are none."""
-        column = BlockAccessor.for_block(block).to_arrow().column(self.get_target_column())
+        name = self.get_target_column()
+        column = BlockAccessor.for_block(block).to_arrow().column(name)
+        if not any(is_kind(column.type) for is_kind in BYTES):
+            msg = f"column {name!r} holds {column.type}, not sketches as bytes. Name one that does."
+            raise DataError(msg)
         return self._merge(part for part in column.to_pylist() if part)
 
     def combine(self, current_accumulator: bytes, new: bytes) -> bytes | None:
@@ -76,9 +84,11 @@ class SketchRows(AggregateFn):  # type: ignore[misc]
     """
 
     def __init__(self, spec: SketchSpec, *, name: str = "sketch", **options: Any) -> None:
+        reading = Reading(check_spec(spec), **options)
+
         def add(total: bytes, block: Any) -> bytes | None:
             table = BlockAccessor.for_block(block).to_arrow()
-            return merge(total, sketch_partition(table, spec, where=WHERE, **options).to_bytes())
+            return merge(total, sketch_partition(table, reading, where=WHERE).to_bytes())
 
         def merge(left: bytes, right: bytes) -> bytes | None:
             return merge_sketch_bytes(part for part in (left, right) if part)

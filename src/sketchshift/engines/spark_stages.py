@@ -10,17 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from sketchshift.data import open_source
-from sketchshift.engines.partitions import partitions_to_sample
+from sketchshift.engines.plan_rows import partitions_to_sample
+from sketchshift.engines.reading import Reading, cannot_read
 from sketchshift.engines.travel import own_errors
 from sketchshift.errors import DataError, MissingDependencyError
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.sketch.keys import Key, taken
 
 try:
     from pyspark import TaskContext
-    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.errors import AnalysisException, PySparkException, PySparkTypeError
     from pyspark.sql import DataFrame, types
     from pyspark.sql import functions as sql
+    from pyspark.sql.pandas.types import from_arrow_schema
 except ImportError as cause:
     msg = 'sketchshift.engines.spark needs Spark. Install it: pip install "sketchshift[spark]".'
     raise MissingDependencyError(msg) from cause
@@ -34,7 +36,7 @@ __all__ = [
     "in_larger_batches",
     "parts_schema",
     "quoted",
-    "renamed",
+    "restored",
     "select",
     "task_name",
 ]
@@ -47,43 +49,39 @@ Merge = Callable[[Iterator[bytes]], bytes | None]
 
 
 def select(
-    df: DataFrame,
-    *,
-    columns: Sequence[str] | None,
-    default_columns: Sequence[str] | None,
-    sample_weight: str | None,
-    by: Sequence[str] = (),
-    files_seed: int | None = None,
-) -> tuple[DataFrame, list[str]]:
-    """The columns to read, numbered, and their names.
+    df: DataFrame, reading: Reading, *, files_seed: int | None = None
+) -> tuple[DataFrame, pa.Table]:
+    """The columns to read, numbered; and a table of no rows with their names and types.
 
     What is wrong with them is found before any partition is read. Numbered, since Spark passes
     no names with dots or backticks to Python. With a seed, of some of the files only.
     """
     if not isinstance(df, DataFrame):
+        raise cannot_read(df, "Spark", "Spark DataFrame")
+    if df.isStreaming:
         msg = (
-            f"cannot read a {type(df).__name__} with Spark. Pass a Spark DataFrame; for other "
-            "data there is sketchshift.sketch."
+            "a stream has no end to wait for. Sketch its micro-batches: "
+            "df.writeStream.foreachBatch(lambda batch, number: ...)."
         )
         raise DataError(msg)
-    if sample_weight is not None and not isinstance(sample_weight, str):
-        msg = (
-            "sample_weight must be the name of a column for a Spark frame. Got "
-            f"{type(sample_weight).__name__} instead: add it as a column."
-        )
-        raise DataError(msg)
-    checked = open_source(
-        df.limit(0).toArrow(),
-        columns=columns,
-        default_columns=default_columns,
-        weights=sample_weight,
-        keys=by or None,
-    )
-    assert checked.columns is not None
-    weights = [] if sample_weight is None else [sample_weight]
-    names = list(dict.fromkeys([*by, *checked.columns, *weights]))
+    reading.check_weight_name("Spark frame")
+    empty = _without_rows(df)
+    names = reading.names(empty)
+    assert names is not None
     numbered = (sql.col(quoted(name)).alias(str(i)) for i, name in enumerate(names))
-    return (df if files_seed is None else _of_some_files(df, files_seed)).select(*numbered), names
+    frame = df if files_seed is None else _of_some_files(df, files_seed)
+    return frame.select(*numbered), empty.select(names)
+
+
+def _without_rows(df: DataFrame) -> pa.Table:
+    try:
+        return collect(df.limit(0))
+    except PySparkTypeError as cause:
+        msg = (
+            f"Spark cannot hand all columns of this frame to Python ({cause}). Leave such columns "
+            "out with df.select(...), or cast them."
+        )
+        raise DataError(msg) from cause
 
 
 def _of_some_files(df: DataFrame, seed: int) -> DataFrame:
@@ -100,9 +98,17 @@ def _of_some_files(df: DataFrame, seed: int) -> DataFrame:
         return df
 
 
-def renamed(batches: Batches, names: Sequence[str]) -> Batches:
-    """Batches of numbered columns, with their names again."""
-    return (pa.RecordBatch.from_arrays(batch.columns, names=list(names)) for batch in batches)
+def restored(batches: Batches, names: Sequence[str]) -> Batches:
+    """Batches of numbered columns, with their names again and times in UTC."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([_in_utc(c) for c in batch.columns], names=list(names))
+
+
+def _in_utc(column: Any) -> Any:
+    """The same instants in UTC, as files have them: workers get them in the session's zone."""
+    kind = column.type
+    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+    return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
 
 
 def fold(
@@ -114,7 +120,7 @@ def fold(
     """What ``read`` makes of the partitions of a selected frame, merged into a few."""
 
     def rows(batches: Batches) -> Batches:
-        part = read(renamed(batches, names))
+        part = read(restored(batches, names))
         yield pa.record_batch({"part": pa.array([part], pa.binary())})
 
     parts = df.mapInArrow(rows, "part binary")
@@ -125,7 +131,7 @@ def fold(
 
 
 def collect(df: DataFrame) -> pa.Table:
-    """All rows, brought to the driver."""
+    """All rows, brought to the driver, where Spark gives times in UTC."""
     with own_errors(PySparkException):
         return df.toArrow()
 
@@ -164,17 +170,10 @@ def in_larger_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(joined)
 
 
-def parts_schema(schema: types.StructType, names: Sequence[str]) -> types.StructType:
-    """Keys as they leave a worker, which widens numbers, and sketches beside them."""
-    fields = types.StructType()
-    for name, field in zip(names, schema, strict=False):  # keys come first
-        kind = field.dataType
-        if isinstance(kind, types.IntegralType):
-            kind = types.LongType()
-        elif isinstance(kind, types.FractionalType) and not isinstance(kind, types.DecimalType):
-            kind = types.DoubleType()
-        fields = fields.add(name, kind)
-    return fields.add("sketch", types.BinaryType())
+def parts_schema(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
+    """Columns of the sketches by key that a worker gives for a partition."""
+    no_slices = SketchTable(pa.table(taken(empty, keys)), ()).to_arrow()
+    return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
 
 
 def task_name() -> str:

@@ -1,4 +1,4 @@
-"""What travels as bytes or text, for engines that move no objects: results, and errors."""
+"""What travels as bytes or text, for engines that move no objects: sketches, tables, errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import sketchshift.errors
-from sketchshift.engines.partitions import PlanRows, merge_plan_rows
-from sketchshift.sketch import Sketch
+import pyarrow as pa
 
-__all__ = ["merge_plan_bytes", "merge_sketch_bytes", "own_errors"]
+import sketchshift.errors
+from sketchshift.errors import MissingDependencyError
+from sketchshift.sketch import Sketch, SketchTable
+
+__all__ = [
+    "merge_sketch_bytes",
+    "merge_table_bytes",
+    "own_errors",
+    "table_from_bytes",
+    "table_to_bytes",
+]
+
+RAISED = re.compile(r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)", re.DOTALL)
+MISSING = re.compile(r"No module named '(sketchshift|numpy|scipy|numba|pyarrow|narwhals)\b")
 
 
 def merge_sketch_bytes(parts: Iterable[bytes]) -> bytes | None:
@@ -27,20 +38,32 @@ def merge_sketch_bytes(parts: Iterable[bytes]) -> bytes | None:
     return None if merged is None else merged.to_bytes()
 
 
-def merge_plan_bytes(parts: Iterable[bytes], *, n_clusters: int) -> bytes | None:
-    """Rows for a plan from several parts together; None if there are no parts.
+def merge_table_bytes(parts: Iterable[bytes]) -> bytes | None:
+    """The table of several parts together; None if there are no parts.
 
     Parameters
     ----------
     parts : iterable of bytes
-        Of :class:`~sketchshift.engines.partitions.PlanRows`, taken one at a time.
-    n_clusters : int
-        As in :func:`sketchshift.plan`.
+        Of :func:`table_to_bytes`, taken one at a time.
     """
-    merged: PlanRows | None = None
-    for part in map(PlanRows.from_bytes, parts):
-        merged = merge_plan_rows([merged, part], n_clusters)
-    return None if merged is None else merged.to_bytes()
+    merged: SketchTable | None = None
+    for part in map(table_from_bytes, parts):
+        merged = part if merged is None else merged + part
+    return None if merged is None else table_to_bytes(merged)
+
+
+def table_to_bytes(table: SketchTable) -> bytes:
+    """A table as a stream of Arrow, with the types of its keys."""
+    rows, sink = table.to_arrow(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def table_from_bytes(data: bytes) -> SketchTable:
+    """What :func:`table_to_bytes` wrote."""
+    with pa.ipc.open_stream(data) as stream:
+        return SketchTable.from_arrow(stream.read_all())
 
 
 @contextmanager
@@ -55,8 +78,15 @@ def own_errors(report: type[Exception]) -> Iterator[None]:
     try:
         yield
     except report as error:
-        pattern = r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)"
-        found = re.search(pattern, str(error), re.DOTALL)
-        if found is None:
+        text = str(error)
+        missing, raised = MISSING.search(text), RAISED.search(text)
+        if missing is not None:
+            msg = (
+                f"the workers have no {missing[1]}. Install sketchshift where they run, in the "
+                "version of this process."
+            )
+            raise MissingDependencyError(msg) from error
+        kind = None if raised is None else getattr(sketchshift.errors, raised[1], None)
+        if raised is None or kind is None:
             raise
-        raise getattr(sketchshift.errors, found[1])(found[2].strip()) from error
+        raise kind(raised[2].strip()) from error

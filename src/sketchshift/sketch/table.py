@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,8 +112,7 @@ class SketchTable:
                 "columns that they share, with merge_by."
             )
             raise IncompatibleSketchesError(msg)
-        keys = [table.keys.cast(self.keys.schema) for table in (self, other)]
-        return from_parts(_concatenated(keys), [*self.sketches, *other.sketches])
+        return from_parts(_stacked(self.keys, other.keys), [*self.sketches, *other.sketches])
 
     __radd__ = __add__
 
@@ -273,6 +272,8 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
         if sketch.fingerprint != sketches[0].fingerprint:
             sketches[0] + sketch  # raises, with both specs in words
     keys = pa.table({name: plain(keys.column(name)) for name in keys.column_names})
+    if not sketches:
+        return SketchTable(keys, ())
     order = "__order__"
     numbered = keys.append_column(order, pa.array(range(len(sketches)), pa.int64()))
     groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([(order, "list")])
@@ -290,10 +291,20 @@ def _rows_where(table: Any, condition: str) -> IntArray:
     return matching(table, condition)
 
 
-def _concatenated(tables: Iterable[Any]) -> Any:
+def _stacked(above: Any, below: Any) -> Any:
+    """Keys of two tables with the same names; a column of missing keys takes any type."""
     import pyarrow as pa
 
-    return pa.concat_tables(tables)
+    fields = zip(above.schema, below.schema, strict=True)
+    schema = pa.schema([low if pa.types.is_null(top.type) else top for top, low in fields])
+    try:
+        return pa.concat_tables([above.cast(schema), below.cast(schema)])
+    except pa.ArrowException as cause:
+        msg = (
+            f"cannot add tables whose keys have different types: {above.schema.types} and "
+            f"{below.schema.types} by {above.column_names}. Convert the columns before sketching."
+        )
+        raise IncompatibleSketchesError(msg) from cause
 
 
 def _check_schema(schema: Any) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.errors import DataError, InvalidRowsError, SketchshiftError
 
 engine = pytest.importorskip("sketchshift.engines.ray")
 col = pytest.importorskip("ray.data.expressions").col
@@ -68,6 +68,24 @@ def test_a_table_by_key_is_that_of_one_thread(dataset, files, spec):
     assert table == ss.sketch_by(files, ["day", "shop"], spec, n_threads=1)
 
 
+def test_times_are_keys_as_without_ray(ray_cluster, times, spec, time_key):
+    dataset = ray_cluster.data.read_parquet(str(times), override_num_blocks=3)
+
+    table = engine.sketch_by(dataset, time_key, spec, num_partitions=2)
+
+    assert table == ss.sketch_by(times, time_key, spec, n_threads=1)
+
+
+def test_sketches_left_in_ray_are_stored_as_a_table(ray_cluster, times, spec, tmp_path):
+    dataset = ray_cluster.data.read_parquet(str(times), override_num_blocks=3)
+
+    engine.sketch_dataset(dataset, "hour(at)", spec, num_partitions=2).write_parquet(str(tmp_path))
+
+    parts = sorted(tmp_path.glob("*.parquet"))
+    stored = sum(ss.SketchTable.from_parquet(part) for part in parts)
+    assert stored == ss.sketch_by(times, "hour(at)", spec, n_threads=1)
+
+
 def test_rows_and_stored_sketches_are_aggregates_of_ray(dataset, files, spec, expected):
     by_day = ss.sketch_by(files, "day", spec)
 
@@ -88,19 +106,64 @@ def test_bad_rows_are_named_as_without_ray(ray_cluster, spec):
     assert engine.sketch(dataset, spec, on_invalid="skip").n_invalid == 1
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda ds, spec: engine.sketch(ds, spec, columns=["x", "z"]), "no column 'z'"),
-        (lambda ds, spec: engine.sketch(ds.filter(expr=col("x") > 1e9), spec), "no rows to sketch"),
-        (lambda ds, spec: engine.sketch(ds, spec, sample_weight=[1.0]), "the name of a column"),
-        (lambda ds, spec: engine.sketch("ds", spec), "cannot read a str with Ray"),
-        (lambda ds, spec: engine.sketch_by(ds, "hour", spec), "no column 'hour'"),
-    ],
-)
+NAMELESS = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0)
+WRONG = [
+    (lambda ds, spec: engine.sketch("ds", spec), "cannot read a str with Ray"),
+    (lambda ds, spec: engine.sketch(ds, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda ds, spec: engine.sketch(ds, spec, columns=["x", "z"]), "not those of the spec"),
+    (lambda ds, spec: engine.sketch(ds, NAMELESS, columns=["x", "z"]), "no column 'z'"),
+    (lambda ds, spec: engine.sketch(ds, NAMELESS), "column 'shop' .*cannot be read as numbers"),
+    (lambda ds, spec: engine.sketch(ds, spec, sample_weight=[1.0]), "the name of a column"),
+    (lambda ds, spec: engine.sketch(ds, spec, on_invalid="drop"), "'on_invalid' parameter"),
+    (lambda ds, spec: engine.sketch(ds, spec, num_gpus="all"), "'num_gpus' parameter"),
+    (lambda ds, spec: engine.sketch(ds, spec, batch_size=0), "'batch_size' parameter"),
+    (lambda ds, spec: engine.sketch(ds.select_columns("x"), NAMELESS), "a block: .*n_features=2"),
+    (lambda ds, spec: engine.sketch(ds.filter(expr=col("x") > 1e9), spec), "no rows to sketch"),
+    (
+        lambda ds, spec: engine.sketch_by(ds.filter(expr=col("x") > 1e9), "day", spec),
+        "no rows to sketch",
+    ),
+    (lambda ds, spec: engine.plan(ds, 0), "'n_clusters' parameter of plan"),
+    (lambda ds, spec: engine.plan(ds, 2, standardize="no"), "'standardize' parameter of plan"),
+    (lambda ds, spec: engine.sketch_by(ds, spec, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda ds, spec: engine.sketch_by(ds, "hour", spec), "no column 'hour'"),
+    (lambda ds, spec: engine.sketch_by(ds, "month(shop)", spec), "needs a column of dates"),
+    (lambda ds, spec: engine.sketch_by(ds, [1, 2], spec), "by must be the name of a column"),
+    (lambda ds, spec: engine.sketch_by(ds, ["day", "day"], spec), "each once"),
+    (lambda ds, spec: engine.sketch_by(ds, "day", spec, max_slices=0), "'max_slices' parameter"),
+    (lambda ds, spec: engine.sketch_by(ds, "day", spec, num_partitions=0), "'num_partitions'"),
+    (lambda ds, spec: engine.SketchRows("day"), "must be a SketchSpec. Got 'day'"),
+    (lambda ds, spec: ds.aggregate(engine.MergeSketches("shop")), "not sketches as bytes"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_wrong_uses_end_in_a_sentence(dataset, spec, call, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SketchshiftError, match=message):
         call(dataset, spec)
+
+
+def test_an_array_is_refused_by_how_to_make_columns_of_it(ray_cluster):
+    """And that is how."""
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    dataset = ray_cluster.data.from_numpy(X)
+    columns = dataset.map_batches(lambda block: dict(zip("ab", block["data"].T, strict=True)))
+
+    with pytest.raises(
+        DataError, match=r"'data' holds tensors of shape \(2,\).*block\['data'\]\.T"
+    ):
+        engine.sketch(dataset, NAMELESS)
+    assert engine.sketch(columns, NAMELESS) == ss.sketch(X, NAMELESS)
+
+
+def test_too_many_keys_are_refused_in_one_block_or_in_all(ray_cluster, dataset, spec):
+    blocks = [pa.table({"day": [i], "x": [0.0], "y": [0.0]}) for i in range(4)]
+    few_in_each = ray_cluster.data.from_arrow(blocks)
+
+    with pytest.raises(DataError, match="a block: there are more than 3 slices by day"):
+        engine.sketch_by(dataset, "day", spec, max_slices=3, num_partitions=2)
+    with pytest.raises(DataError, match=r"^there are more than 3 slices .*sketch_dataset"):
+        engine.sketch_by(few_in_each, "day", spec, max_slices=3, num_partitions=2)
 
 
 def test_a_plan_of_few_rows_is_that_of_one_process(ray_cluster):

@@ -58,6 +58,14 @@ def session(connect_port):
     session.stop()
 
 
+@pytest.fixture
+def far_from_utc(session):
+    """A session in a zone that is 5:45 ahead: its days and its hours begin at other instants."""
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    yield "Asia/Kathmandu"
+    session.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
+
+
 @pytest.fixture(scope="session")
 def frame(session, files):
     return session.read.parquet(str(files))

@@ -11,16 +11,19 @@ import sketchshift as ss
 from sketchshift.engines import spark
 
 
-def main(url: str, files: str, text: str) -> None:
+def main(url: str, files: str, times: str, by_time: str, text: str) -> None:
     session = SparkSession.builder.remote(url).getOrCreate()
     frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
-    table = spark.sketch_by(frame, spec, "day")
+    table = spark.sketch_by(frame, "day", spec)
     spark.register(session)
-    spark.sketch_frame(frame, spec, ["day", "shop"]).createOrReplaceTempView("stored")
+    spark.sketch_frame(frame, ["day", "shop"], spec).createOrReplaceTempView("stored")
     session.sql(
         "SELECT day, sketch_merge_agg(sketch) AS s FROM stored GROUP BY day"
     ).createOrReplaceTempView("by_day")
     counts = session.sql("SELECT day, sketch_count(s) AS n FROM by_day").collect()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
+    spark.sketch_by(session.read.parquet(times), key, spec).to_parquet(by_time)
     try:
         spark.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
     except ss.DataError as error:

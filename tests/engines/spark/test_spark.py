@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.engines.partitions import partitions_to_sample
-from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.engines.plan_rows import partitions_to_sample
+from sketchshift.errors import DataError, InvalidRowsError, SketchshiftError
 
 spark = pytest.importorskip("sketchshift.engines.spark")
 
@@ -64,21 +64,53 @@ def test_a_task_that_fails_once_is_tried_again_and_nothing_counts_twice(frame, s
 
 def test_a_table_by_key_is_that_of_one_thread(frame, files, spec):
     """Keys of two columns, one of them with missing values, over several partitions."""
-    table = spark.sketch_by(frame.repartition(5), spec, ["day", "shop"])
+    table = spark.sketch_by(frame.repartition(5), ["day", "shop"], spec)
 
     assert table == ss.sketch_by(files, ["day", "shop"], spec, n_threads=1)
     assert table.by == ("day", "shop")
 
 
+def test_times_are_keys_as_without_spark(session, times, spec, time_key, far_from_utc):
+    table = spark.sketch_by(session.read.parquet(str(times)), time_key, spec)
+
+    assert table == ss.sketch_by(times, time_key, spec, n_threads=1)
+
+
+def test_days_are_those_of_utc_and_by_a_cast_those_of_the_session(
+    session, times, spec, far_from_utc
+):
+    """The oracle is pandas."""
+    frame = session.read.parquet(str(times))
+    at = pq.read_table(times)["at"].to_pandas().dropna()
+
+    def rows_of(days):
+        return {day.date(): n for day, n in days.value_counts().items()}
+
+    def counted(frame):
+        table = spark.sketch_by(frame.where("at IS NOT NULL"), "day(at)", spec)
+        return dict(zip(table.keys["day"].to_pylist(), table.counts, strict=True))
+
+    in_utc = rows_of(at.dt.floor("D"))
+    in_session = rows_of(at.dt.tz_convert(far_from_utc).dt.floor("D"))
+    assert counted(frame) == in_utc
+    assert counted(frame.withColumn("at", frame["at"].cast("timestamp_ntz"))) == in_session
+    assert in_utc != in_session
+
+
 def test_too_many_keys_are_refused_before_they_are_collected(frame, spec):
+    """In one partition, or in several that have few each."""
+    sorted_by_key = frame.repartitionByRange(4, "day")
+
+    with pytest.raises(DataError, match=r"^there are more than 3 slices .*sketch_frame"):
+        spark.sketch_by(sorted_by_key, "day", spec, max_slices=3)
     with pytest.raises(DataError, match="more than 3 slices by day"):
-        spark.sketch_by(frame, spec, "day", max_slices=3)
+        spark.sketch_by(frame, "day", spec, max_slices=3)
 
 
 def test_stored_sketches_merge_in_sql(session, frame, files, spec, tmp_path):
     """The table is written by the executors, and read by Spark and without it."""
     stored = str(tmp_path / "stored")
-    spark.sketch_frame(frame, spec, ["day", "shop"]).write.parquet(stored)
+    spark.sketch_frame(frame, ["day", "shop"], spec).write.parquet(stored)
     by_day = ss.sketch_by(files, "day", spec)
     parts = sorted(Path(stored).glob("*.parquet"))
     assert sum(ss.SketchTable.from_parquet(part) for part in parts).merge_by("day") == by_day
@@ -108,19 +140,50 @@ def test_bad_rows_are_named_as_without_spark(session, spec):
     assert spark.sketch(frame, spec, on_invalid="skip").n_invalid == 1
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda df, spec: spark.sketch(df, spec, ["x", "z"]), "no column 'z'"),
-        (lambda df, spec: spark.sketch(df.where("x > 1e9"), spec), "no rows to sketch"),
-        (lambda df, spec: spark.plan(df.where("x > 1e9"), 2, columns=["x"]), "no rows to plan on"),
-        (lambda df, spec: spark.sketch(df, spec, sample_weight=[1.0]), "the name of a column"),
-        (lambda df, spec: spark.sketch("df", spec), "cannot read a str with Spark"),
-        (lambda df, spec: spark.sketch_by(df, spec, "hour"), "no column 'hour'"),
-    ],
-)
+NAMELESS = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0)
+WRONG = [
+    (lambda df, spec: spark.sketch("df", spec), "cannot read a str with Spark"),
+    (lambda df, spec: spark.sketch(df, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda df, spec: spark.sketch(df, spec, ["x", "z"]), "not those of the spec"),
+    (lambda df, spec: spark.sketch(df, NAMELESS, ["x", "z"]), "no column 'z'"),
+    (lambda df, spec: spark.sketch(df, NAMELESS), "column 'shop' .*cannot be read as numbers"),
+    (lambda df, spec: spark.sketch(df, spec, sample_weight=[1.0]), "the name of a column"),
+    (lambda df, spec: spark.sketch(df, spec, on_invalid="drop"), "'on_invalid' parameter"),
+    (lambda df, spec: spark.sketch(df.select("x"), NAMELESS), "partition .*n_features=2"),
+    (lambda df, spec: spark.sketch(df, spec, kernel="abacus"), "no kernel named 'abacus'"),
+    (lambda df, spec: spark.sketch(df.where("x > 1e9"), spec), "no rows to sketch"),
+    (lambda df, spec: spark.sketch(stream(df), spec), "micro-batches"),
+    (
+        lambda df, spec: spark.sketch(df.selectExpr("x", "y", "interval 2 months AS i"), spec),
+        r"YearMonthInterval.*Leave such columns out with df\.select",
+    ),
+    (lambda df, spec: spark.plan(df.where("x > 1e9"), 2, columns=["x"]), "no rows to plan on"),
+    (lambda df, spec: spark.plan(df, 0), "'n_clusters' parameter of plan"),
+    (lambda df, spec: spark.plan(df, 2, seed="a"), "'seed' parameter of plan"),
+    (lambda df, spec: spark.plan(df, 2, sketch_size=0), "'sketch_size' parameter of plan"),
+    (lambda df, spec: spark.plan(df, 2, standardize="no"), "'standardize' parameter of plan"),
+    (lambda df, spec: spark.sketch_by(df, spec, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda df, spec: spark.sketch_by(df, "hour", spec), "no column 'hour'"),
+    (lambda df, spec: spark.sketch_by(df, "month(shop)", spec), "needs a column of dates"),
+    (lambda df, spec: spark.sketch_by(df, None, spec), "by must be the name of a column"),
+    (lambda df, spec: spark.sketch_by(df, ["day", "day"], spec), "each once"),
+    (lambda df, spec: spark.sketch_by(df, "day", spec, max_slices=0), "'max_slices' parameter"),
+    (lambda df, spec: spark.sketch_by(df.where("x > 1e9"), "day", spec), "no rows to sketch"),
+    (
+        lambda df, spec: spark.sketch_by(df.withColumnRenamed("day", "sketch"), "sketch", spec),
+        "column 'sketch', which the table needs. Rename it",
+    ),
+    (lambda df, spec: spark.register("session"), "must be a SparkSession. Got 'session'"),
+]
+
+
+def stream(frame):
+    return frame.sparkSession.readStream.format("rate").load()
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_wrong_uses_end_in_a_sentence(frame, spec, call, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SketchshiftError, match=message):
         call(frame, spec)
 
 
@@ -162,12 +225,17 @@ def test_a_frame_can_be_given_to_an_estimator(frame, files):
     assert model.cluster_centers_.shape == (2, 2)
 
 
-def test_connect_gives_the_same_bytes(session, connect_port, files, spec, expected):
+def test_connect_gives_the_same_bytes(
+    session, connect_port, files, times, spec, expected, tmp_path
+):
     """A process has frames of one kind, classic or Connect: so in one of its own."""
     script, url = Path(__file__).parent / "connect_client.py", f"sc://127.0.0.1:{connect_port}"
-    command = [sys.executable, str(script), url, str(files), spec.to_json()]
+    by_time = tmp_path / "by_time.parquet"
+    command = [sys.executable, script, url, files, times, by_time, spec.to_json()]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=300
+    )
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
@@ -176,6 +244,8 @@ def test_connect_gives_the_same_bytes(session, connect_port, files, spec, expect
     assert found["by_day"] == {str(day): s.to_bytes().hex() for day, s in by_day}
     assert found["sql"] == {str(day): s.count for day, s in by_day}
     assert found["error"].startswith("InvalidRowsError: partition ")
+    key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
+    assert ss.SketchTable.from_parquet(by_time) == ss.sketch_by(times, key, spec)
     assert ss.SketchSpec.from_json(found["plan"]) == spark.plan(
         session.read.parquet(str(files)), 3, columns=["x", "y"]
     )
