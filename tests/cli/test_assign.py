@@ -42,6 +42,21 @@ def test_what_cluster_wrote_can_be_assigned_to(run, folder, suffix):
     assert read(folder / "labels.csv").tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_labels_of_standardised_clusters_are_theirs(run, folder, suffix):
+    """A column of large numbers must not decide alone: the file of centroids holds the scales."""
+    rng = np.random.default_rng(0)
+    halves = np.repeat([0, 1], 500)
+    X = rng.normal(size=(1000, 2)) * [0.1, 1000.0] + np.outer(halves, [3.0, 0.0])
+    np.savetxt(folder / "units.csv", X, delimiter=",", header="a,b", comments="")
+    run(f"cluster units.csv -k 2 --standardize -o found.{suffix}")
+
+    run(f"assign units.csv --centroids found.{suffix} -o labels.csv")
+
+    labels = read(folder / "labels.csv")
+    assert (labels == labels[0]).tolist() == (halves == 0).tolist()
+
+
 def test_arrays_without_names_are_taken_in_order(run, folder):
     X = np.random.default_rng(0).normal(size=(200, 3))
     np.save(folder / "x.npy", X)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +78,30 @@ def test_the_same_bytes_with_any_number_of_threads(monkeypatch):
         monkeypatch.setattr(search, "processors", lambda n=n_threads: n)
         with threadpool_limits(n_threads):
             found.append(ss.decode(sketch, 4, seed=3).centroids.tobytes())
+
+    assert found[0] == found[1]
+
+
+DECODE = """
+import sys, sketchshift as ss
+print(ss.decode(ss.load(sys.argv[1]), 5).centroids.tobytes().hex())
+"""
+
+
+def test_a_fresh_process_gives_the_same_bytes_whatever_openmp_is_told(tmp_path):
+    """Libraries that are loaded on the way are limited to one thread as well."""
+    X = np.random.default_rng(0).normal(size=(30_000, 4)) ** 3
+    ss.sketch(X, n_clusters=8).save(tmp_path / "rows.sketch")
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", DECODE, tmp_path / "rows.sketch"],
+            env=os.environ | {"OMP_NUM_THREADS": n_threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for n_threads in ("1", "2")
+    ]
 
     assert found[0] == found[1]
 

@@ -195,3 +195,20 @@ def test_nothing_is_there_before_a_fit(name):
     assert not hasattr(km, name)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(km, name)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_labels_and_distances_are_those_that_clusters_were_found_by(as_rows):
+    """With scales of their own, a column of large numbers does not decide alone."""
+    rng = np.random.default_rng(0)
+    halves = np.repeat([0, 1], 500)
+    X = rng.normal(size=(1000, 2)) * [0.1, 1000.0] + np.outer(halves, [3.0, 0.0])
+    km = ss.CompressiveKMeans(2, standardize=True, random_state=0).fit(as_rows(X))
+    scale = km.sketch_.spec.scale_vector
+
+    assert (km.labels_ == km.labels_[0]).tolist() == (halves == 0).tolist()
+    np.testing.assert_array_equal(km.predict(as_rows(X)), km.labels_)
+    expected = cdist(X / scale, km.cluster_centers_ / scale)
+    np.testing.assert_allclose(km.transform(as_rows(X)), expected, rtol=1e-6)
+    assert km.inertia_ == pytest.approx((expected.min(axis=1) ** 2).sum())
+    assert km.score(as_rows(X)) == pytest.approx(-km.inertia_)

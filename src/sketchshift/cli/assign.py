@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift.cli.centroids import check_suffix
+from sketchshift.cli.centroids import check_suffix, scale_name
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import counted, next_step, report
 from sketchshift.cli.files import check_output, data_files
@@ -47,8 +47,9 @@ def assign(
     """Write the number of the nearest centroid for every row of DATA.
 
     DATA is read block by block, in order: memory does not grow with the number of rows. The
-    columns are those that the centroids have names for. The output has one column,
-    "cluster", and a row for each row of DATA, -1 where a value is missing or infinite.
+    columns are those that the centroids have names for, and distances are those that the
+    clusters were found by, standardised if they were. The output has one column, "cluster",
+    and a row for each row of DATA, -1 where a value is missing or infinite.
 
     Examples
     --------
@@ -64,12 +65,12 @@ def assign(
 
     files = data_files(data)
     kind = check_suffix("-o", output, LABELS)
-    names, C = read_centroids(centroids)
+    names, C, scale = read_centroids(centroids)
     target = check_output(output, [*files, Path(centroids)])
     source = open_source(files, columns=names)
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
     with reading_progress("Assigning", show=progress) as advance, _writer(target, kind) as write:
-        for labels, done in _labels(source, C):
+        for labels, done in _labels(source, C, scale):
             write(labels)
             counts += np.bincount(labels + 1, minlength=len(counts))
             if advance is not None:
@@ -96,13 +97,13 @@ def _story(facts: dict[str, Any]) -> list[str]:
     return [*lines, "Shares  " + ", ".join(shares)]
 
 
-def _labels(source: Source, C: FloatArray) -> Iterator[tuple[Any, float | None]]:
+def _labels(source: Source, C: FloatArray, scale: FloatArray) -> Iterator[tuple[Any, float | None]]:
     for block in source:
-        values = np.asarray(block.values, dtype=np.float64)
+        values = np.asarray(block.values, dtype=np.float64) / scale
         labels = np.full(len(values), -1, dtype=np.int64)
         is_finite = np.isfinite(values).all(axis=1)
         if is_finite.any():
-            labels[is_finite] = nearest(values[is_finite], C)
+            labels[is_finite] = nearest(values[is_finite], C / scale)
         yield labels, block.done
 
 
@@ -129,13 +130,14 @@ def _writer(target: Path, kind: str) -> Iterator[Any]:
         temporary.unlink(missing_ok=True)
 
 
-def read_centroids(path: str) -> tuple[list[str] | None, FloatArray]:
-    """Names of the columns and centroids, from a file that ``sketchshift cluster`` wrote.
+def read_centroids(path: str) -> tuple[list[str] | None, FloatArray, FloatArray]:
+    """Names of the columns, centroids and scales, from what ``sketchshift cluster`` wrote.
 
     Parameters
     ----------
     path : str
-        With the columns "cluster" and "share", then those of the data; or JSON.
+        With the columns "cluster" and "share", then those of the data, then their scales if
+        they have any; or JSON.
 
     Returns
     -------
@@ -143,26 +145,34 @@ def read_centroids(path: str) -> tuple[list[str] | None, FloatArray]:
         None when the data had no names: columns are then taken in order.
     centroids : array of shape (k, d)
         In the units of the data.
+    scale : array of shape (d,)
+        What distances are measured in; ones where all columns are alike.
     """
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
         names, rows = _read(Path(path).expanduser(), kind)
         C = np.array(rows, dtype=np.float64)
+        scale = np.ones(C.shape[1:])
+        d = len(names) // 2
+        if names[d:] == [scale_name(name) for name in names[:d]] and d:
+            names, C, scale = names[:d], C[:, :d], C[0, d:]
     except OSError as error:
         raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         msg = f"{path!r} does not hold centroids: `sketchshift cluster -o` writes such files."
         raise DataError(msg) from error
-    if C.ndim != 2 or not C.size or not np.isfinite(C).all():
+    if C.ndim != 2 or not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
         raise InvalidRowsError(f"{path!r} holds no centroids, or some that are not finite.")
     unnamed = names == [f"column {j}" for j in range(len(names))]
-    return None if unnamed else names, C
+    return None if unnamed else names, C, scale
 
 
 def _read(path: Path, kind: str) -> tuple[list[str], Any]:
     if kind == "json":
         content = json.loads(path.read_text(encoding="utf-8"))
-        return list(content["columns"]), [row["centroid"] for row in content["clusters"]]
+        names, scale = list(content["columns"]), list(content.get("scale", []))
+        names += [scale_name(name) for name in names if scale]
+        return names, [row["centroid"] + scale for row in content["clusters"]]
     if kind == "parquet":
         import pyarrow.parquet
 

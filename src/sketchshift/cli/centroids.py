@@ -20,7 +20,7 @@ import click
 from sketchshift.cli.facts import aligned, counted, number
 from sketchshift.decoders import Decoding
 
-__all__ = ["check_suffix", "cluster_facts", "cluster_table", "encode_clusters"]
+__all__ = ["check_suffix", "cluster_facts", "cluster_table", "encode_clusters", "scale_name"]
 
 COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
 """What a table for people holds; files and ``--json`` hold all."""
@@ -74,7 +74,9 @@ def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
     return aligned(rows, right=True) + [f"{more}: -o centroids.csv writes all."] * bool(more)
 
 
-def encode_clusters(decoding: Decoding, names: Sequence[str], kind: str) -> bytes:
+def encode_clusters(
+    decoding: Decoding, names: Sequence[str], kind: str, scale: Sequence[float] = ()
+) -> bytes:
     """The clusters as a file.
 
     Parameters
@@ -84,26 +86,35 @@ def encode_clusters(decoding: Decoding, names: Sequence[str], kind: str) -> byte
     names : sequence of str
         Of the columns.
     kind : {"csv", "json", "parquet"}
-        Of the file. The first two have the columns "cluster", "share", then those of the
-        data; JSON also holds covariances, where there are any.
+        Of the file. Tables have the columns "cluster", "share", then those of the data; JSON
+        also holds covariances, where there are any.
+    scale : sequence of float
+        Of each column, if they have scales of their own: what distances are measured in. In
+        tables, more columns: "x scale" for the column "x".
 
     Returns
     -------
     data : bytes
         Reading it gives the same floats.
     """
-    head = ["cluster", "share", *names]
     if kind == "json":
         clusters = {"columns": list(names), "clusters": cluster_facts(decoding)}
+        clusters |= {"scale": list(scale)} if scale else {}
         return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
+    head = ["cluster", "share", *names, *(scale_name(name) for name in names if scale)]
     if kind == "parquet":
-        return _parquet(decoding, head)
+        return _parquet(decoding, head, scale)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     for fact in cluster_facts(decoding):
-        writer.writerow([fact["cluster"], fact["share"], *fact["centroid"]])
+        writer.writerow([fact["cluster"], fact["share"], *fact["centroid"], *scale])
     return text.getvalue().encode()
+
+
+def scale_name(name: str) -> str:
+    """The column that holds the scale of a column."""
+    return f"{name} scale"
 
 
 def _numbers(values: Sequence[float]) -> list[str]:
@@ -115,12 +126,13 @@ def _numbers(values: Sequence[float]) -> list[str]:
     return [f"{value:.{decimals}f}" for value in values]
 
 
-def _parquet(decoding: Decoding, head: Sequence[str]) -> bytes:
+def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
     arrays = [pa.array(range(len(decoding.weights)), type=pa.int64())]
     arrays += [pa.array(column) for column in (decoding.weights, *decoding.centroids.T)]
+    arrays += [pa.array([width] * len(decoding.weights)) for width in scale]
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.Table.from_arrays(arrays, names=list(head)), sink)
     return bytes(sink.getvalue().to_pybytes())

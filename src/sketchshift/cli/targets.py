@@ -80,7 +80,8 @@ class Targets:
 
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)
-            data = encode_clusters(decoding, column_names(sketch.spec), kind)
+            scale = sketch.spec.scale if isinstance(sketch.spec.scale, tuple) else ()
+            data = encode_clusters(decoding, column_names(sketch.spec), kind, scale)
             write_atomically(self.table, data)
         if self.plot is not None and self.picture is not None:
             from sketchshift.plots import decoding_figure

@@ -32,10 +32,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def one_blas_thread(function: F) -> F:
-    """Let BLAS use one thread inside: faster for small products, and the same bits everywhere."""
+    """Let BLAS and OpenMP use one thread inside: faster for small products, and always the same.
+
+    scikit-learn brings OpenMP, and only what is loaded already can be limited: its k-means adds up
+    in another order on more threads.
+    """
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
+        import sklearn.cluster  # noqa: F401
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):

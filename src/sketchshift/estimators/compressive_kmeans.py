@@ -132,7 +132,7 @@ class CompressiveKMeans(
             From 0 to k - 1. O(n k d).
         """
         check_is_fitted(self)
-        return _nearest(rows_in_memory(self, X), self.cluster_centers_)
+        return _nearest(*self._scaled(rows_in_memory(self, X)))
 
     def transform(self, X: Any) -> RealArray:
         """Distances of each row to all centroids.
@@ -145,7 +145,8 @@ class CompressiveKMeans(
         Returns
         -------
         distances : array of shape (n, k)
-            In the dtype of X, float32 or float64.
+            In the dtype of X, float32 or float64; in units of the spec's scales where columns
+            have scales of their own.
         """
         from scipy.spatial.distance import cdist
         from sklearn.metrics.pairwise import euclidean_distances
@@ -153,7 +154,7 @@ class CompressiveKMeans(
         check_is_fitted(self)
         rows = rows_in_memory(self, X)
         between = euclidean_distances if issparse(rows) else cdist
-        distances: RealArray = between(rows, self.cluster_centers_).astype(rows.dtype)
+        distances: RealArray = between(*self._scaled(rows)).astype(rows.dtype)
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -171,10 +172,10 @@ class CompressiveKMeans(
         Returns
         -------
         score : float
-            The larger, the better.
+            The larger, the better; distances are those of :meth:`transform`.
         """
         check_is_fitted(self)
-        return -_inertia(rows_in_memory(self, X), self.cluster_centers_, sample_weight)
+        return -_inertia(*self._scaled(rows_in_memory(self, X)), sample_weight)
 
     @property
     def decoding_(self) -> Decoding:
@@ -210,7 +211,7 @@ class CompressiveKMeans(
 
     @property
     def inertia_(self) -> float:
-        """Sum of squared distances of the rows given to ``fit``."""
+        """Sum of squared distances, as of ``transform``, of the rows given to ``fit``."""
         return float(self._seen("inertia_")[1])
 
     def __sklearn_tags__(self) -> Any:
@@ -235,9 +236,17 @@ class CompressiveKMeans(
 
     def _look_at(self, rows: Rows | Collection) -> None:
         if isinstance(rows, Rows) and rows.array is not None:
-            centroids = self.cluster_centers_
-            labels = _nearest(rows.array, centroids)
-            self._labels = labels, _inertia(rows.array, centroids, rows.weights)
+            scaled = self._scaled(rows.array)
+            self._labels = _nearest(*scaled), _inertia(*scaled, rows.weights)
+
+    def _scaled(self, rows: Any) -> tuple[Any, FloatArray]:
+        """Rows and centroids where distances are those that clusters were found by."""
+        spec, centroids = self.sketch_.spec, self.cluster_centers_
+        if not isinstance(spec.scale, tuple):  # one for all columns changes no order
+            return rows, centroids
+        if issparse(rows):
+            return rows.multiply(1.0 / spec.scale_vector).tocsr(), centroids / spec.scale_vector
+        return rows / spec.scale_vector, centroids / spec.scale_vector
 
     def _set_sketch(self, sketch: Sketch) -> None:
         super()._set_sketch(sketch)

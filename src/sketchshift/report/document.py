@@ -48,9 +48,11 @@ def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
     facts : dict
         Names, summary, frequencies, versions.
     """
+    scale = subject.whole.spec.scale
     return {
         "name": subject.name,
         "columns": list(subject.columns),
+        "scale": list(scale) if isinstance(scale, tuple) else [],
         "summary": _summary(subject),
         "plan": _plan(subject.whole),
         "frequencies": _frequencies(subject.whole),
