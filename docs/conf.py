@@ -46,7 +46,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "reset_argv": "gallery_hooks.arguments",
     "image_scrapers": ("gallery_hooks.pictures",),
-    "default_thumb_file": str(DOCS / "images" / "plot_centroids.png"),
     "thumbnail_size": (640, 400),
     "notebook_extensions": set(),  # the scripts read their command line
     "download_all_examples": False,
