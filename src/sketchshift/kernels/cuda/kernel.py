@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator
 from sketchshift.kernels.cpu import CpuKernel
@@ -38,9 +36,9 @@ class CudaKernel(CpuKernel):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return cupy.empty(shape)
 
-    def on_host(self, array: Any) -> FloatArray:
+    def on_host(self, array: Any) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return np.asarray(cupy.asnumpy(array))
+        return cupy.asnumpy(array)
 
     def normalise(
         self,
@@ -58,15 +56,20 @@ class CudaKernel(CpuKernel):
         return CudaDense(turns)
 
     def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
-        """See :class:`~sketchshift.kernels.contract.Kernel`; very wide rows stay here."""
-        if signs.shape[-1] > LARGEST_BLOCK:
-            return super().structured(signs, radii)
-        return CudaStructured(signs, radii)
+        """See :class:`~sketchshift.kernels.contract.Kernel`; very wide rows come back for it."""
+        if signs.shape[-1] <= LARGEST_BLOCK:
+            return CudaStructured(signs, radii)
+        here = super().structured(signs, radii)
+
+        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+            here(self.on_host(rows), self.on_host(weights), totals)
+
+        return accumulate
 
     def moments(
         self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
     ) -> IntArray:
-        """See :class:`~sketchshift.kernels.contract.Kernel`; of very wide rows, here."""
+        """See :class:`~sketchshift.kernels.contract.Kernel`; very wide rows come back for it."""
         if rows.shape[1] > MOST_COLUMNS:
             factors = None if factors is None else self.on_host(factors)
             return super().moments(self.on_host(rows), factors, unit, full=full)
