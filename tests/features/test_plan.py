@@ -247,3 +247,10 @@ def test_one_absurd_bound_does_not_spoil_the_plan():
 def test_parameters_are_checked(X, parameters, words):
     with pytest.raises(ss.SpecError, match=words):
         plan_rows(X, **parameters)
+
+
+@pytest.mark.parametrize("d", [63, 64, 100])
+def test_frequencies_are_structured_from_64_columns_on(d):
+    X = np.random.default_rng(0).normal(size=(300, d))
+
+    assert plan_rows(X, 2).structured == (d >= 64)
