@@ -20,6 +20,7 @@ __all__ = [
     "between_commas",
     "column_names",
     "counted",
+    "left_out",
     "next_step",
     "number",
     "report",
@@ -118,10 +119,15 @@ def wrote(output: str, sketch: AnySketch, n_bytes: int) -> str:
         return f"Wrote {output}{promise} x {columns}, in {n_bytes:,} bytes."
     weight = sketch.total_weight
     weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
-    left_out = f", {counted(sketch.n_invalid, 'row')} left out" if sketch.n_invalid else ""
     columns = counted(sketch.spec.n_features, "column")
     rows = counted(sketch.count, "row")
-    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out}."
+    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out(sketch)}."
+
+
+def left_out(sketch: AnySketch) -> str:
+    """How many rows were left out, to go on with a sentence; nothing if there are none."""
+    n = sketch.n_invalid if isinstance(sketch, Sketch) else 0
+    return f", {counted(n, 'row')} left out" if n else ""
 
 
 def counted(n: int, noun: str) -> str:

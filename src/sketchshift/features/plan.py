@@ -34,6 +34,7 @@ __all__ = [
     "MAX_CLUSTERS",
     "RANGE",
     "plan_rows",
+    "planned_clusters",
     "rounded",
     "rounded_center",
 ]
@@ -123,6 +124,25 @@ def plan_rows(
         tilt=Tilt(radius=1.0, cap=CAP),
         far_share=FAR_SHARE,
     )
+
+
+def planned_clusters(spec: SketchSpec) -> int | None:
+    """The largest number of clusters that a turnkey plan was made for, as m tells it.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        Of any origin.
+
+    Returns
+    -------
+    n_clusters : int or None
+        None for a spec made by hand, or with an m of its own: who chose it knows why.
+    """
+    is_turnkey = spec.tilt == Tilt(radius=1.0, cap=CAP) and spec.far_share == FAR_SHARE
+    k, rest = divmod(spec.sketch_size, FREQUENCIES * spec.n_features)
+    is_usual = rest == 0 or spec.sketch_size == FEWEST_FREQUENCIES
+    return k if is_turnkey and is_usual and k > 0 else None
 
 
 def _moments(
