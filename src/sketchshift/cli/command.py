@@ -98,7 +98,12 @@ def sentence(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."
-    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, str(error))
+    said = re.sub(r"Read it with ss\.load\('([^']*)'\)\.", _cluster_it, str(error))
+    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, said)
+
+
+def _cluster_it(file: re.Match[str]) -> str:
+    return f"Cluster it: sketchshift cluster {shlex.quote(file[1])} -k auto"
 
 
 def _columns_flag(argument: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "left_out",
     "next_step",
     "number",
+    "quoted",
     "report",
     "rows_in_words",
     "sketch_facts",
@@ -138,10 +139,10 @@ def counted(n: int, noun: str) -> str:
 
 def next_step(*arguments: str | Path) -> str:
     """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + " ".join(_quoted(str(argument)) for argument in arguments)
+    return "Next: sketchshift " + " ".join(quoted(str(argument)) for argument in arguments)
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     """Double quotes around a condition with single ones: easier to read than what shlex does."""
     is_plain = "'" in word and not any(sign in word for sign in '"$`\\!')
     return f'"{word}"' if is_plain else shlex.quote(word)

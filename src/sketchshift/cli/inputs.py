@@ -10,15 +10,15 @@ import click
 from click.core import ParameterSource
 
 from sketchshift.cli.facts import counted
-from sketchshift.cli.files import check_output, data_files, sketch_files
+from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
 from sketchshift.cli.spec_options import columns_option
-from sketchshift.cli.tables import is_table, load_sum, where_option
+from sketchshift.cli.tables import load_sum, where_option
 from sketchshift.cli.turnkey_options import on_invalid_option
 from sketchshift.errors import DataError
 from sketchshift.features.plan import planned_clusters
 from sketchshift.sketch import AnySketch
 
-__all__ = ["OF_DATA", "Inputs", "for_clusters", "input_options", "is_sketch"]
+__all__ = ["OF_DATA", "Inputs", "for_clusters", "input_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=AnySketch)
@@ -137,7 +137,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
     folders = [path for path in paths if Path(path).expanduser().is_dir()]
     others = sketch_files([path for path in paths if path not in folders])
-    sketches = [file for file in others if is_sketch(file)]
+    sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):
         if sketches:
             first = folders[0] if folders else next(f for f in others if f not in sketches)
@@ -150,11 +150,9 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     return False, others
 
 
-def is_sketch(file: Path) -> bool:
+def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
-    with file.open("rb") as opened:
-        has_magic = opened.read(len(MAGIC)) in (MAGIC, PRIVATE_MAGIC)
-    return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES) or is_table(file)
+    is_known = file.name.lower().endswith(KNOWN_SUFFIXES)
+    return not is_known or has_magic(file) or is_table(file)

@@ -20,8 +20,8 @@ from sketchshift.cli.facts import (
     sketch_facts,
     spec_facts,
 )
-from sketchshift.cli.files import load_any, read_spec
-from sketchshift.cli.tables import is_table, load_table
+from sketchshift.cli.files import is_table, load_any, read_spec
+from sketchshift.cli.tables import load_table
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch

@@ -9,8 +9,8 @@ import click
 from sketchshift.cli.command import command
 from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
 from sketchshift.cli.facts import aligned, counted, next_step, report
-from sketchshift.cli.files import sketch_files
-from sketchshift.cli.tables import is_table, load_table, where_option
+from sketchshift.cli.files import is_table, sketch_files
+from sketchshift.cli.tables import load_table, where_option
 from sketchshift.drift import Distance, Moment, Watch
 from sketchshift.drift import watch as watch_table
 from sketchshift.errors import DataError
