@@ -83,7 +83,7 @@ FAILURES = {
     "subtract week.sketch damaged.sketch -o a.sketch": "damaged.sketch: the digest does not match",
     "subtract 'day*.sketch' week.sketch -o a.sketch": "WHOLE must be one sketch",
     "inspect damaged.sketch": "damaged.sketch: the digest does not match",
-    "cluster notes.txt -k 3": "a sketch file, and data is read from files that end in .parquet, .cs",
+    "cluster notes.txt -k 3": "a sketch file, and data is read from files that end in .parq",
     "merge notes.txt -o a.sketch": "notes.txt: the first bytes are not those of a sketch file, and",
     "sketch notes.txt -k 3 -o a.sketch": "'notes.txt': its name does not end in .parquet, .csv,",
     "sketch week.sketch -k 3 -o a.sketch": "'week.sketch' is a sketch, not data. Cluster it: "

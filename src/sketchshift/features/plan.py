@@ -51,6 +51,7 @@ FEWEST_FREQUENCIES = 50
 MAX_CLUSTERS = 100_000
 
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
+FOREIGN = 1e6  # one that looks like a number which only names the row
 FEWEST_FOR_HINT = 10  # of fewer rows, such a ratio may be chance
 CONSTANT = 1e-13  # a standard deviation below this share of the largest value is rounding
 LIMIT = 1e140  # a spec reaches 1e150
@@ -191,7 +192,15 @@ def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: b
 def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> None:
     wide = int(np.argmax(deviations))
     narrow = int(np.argmin(np.where(deviations > 0.0, deviations, np.inf)))
-    if deviations[wide] >= UNEVEN * deviations[narrow] > 0.0:
+    times = float(deviations[wide]) / (float(deviations[narrow]) or math.inf)
+    if times >= FOREIGN:
+        msg = (
+            f"{_name(wide, columns)} spreads {times:.1g} times as widely as "
+            f"{_name(narrow, columns)}: if it is an identifier, leave it out; otherwise pass "
+            "standardize=True (--standardize)."
+        )
+        warn(msg, ScaleHint)
+    elif times >= UNEVEN:
         msg = (
             f"{_name(wide, columns)} varies by {deviations[wide]:.3g} and {_name(narrow, columns)} "
             f"by {deviations[narrow]:.3g}: distances hardly see the latter. If their units differ, "
