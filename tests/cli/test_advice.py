@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -128,3 +131,33 @@ def test_few_distinct_rows_are_no_edge(folder, run):
 
     assert "Chose k = 3 of 1 to 3 clusters, by the distinct points. Scores" in text
     assert "at the edge" not in text
+
+
+def test_a_rate_is_told_of_many_rows_only(folder, run, monkeypatch):
+    line = "sketch points.csv --plan plan.json -o s.sketch"
+
+    assert "rows/s" not in run(line).stdout
+    assert run.facts(line)["rows_per_second"] > 0
+    monkeypatch.setattr(sys.modules["sketchshift.cli.sketch"], "FEWEST_FOR_RATE", 60)
+    assert " rows/s." in run(line).stdout
+
+
+@pytest.mark.parametrize("decoder", ["turnkey", "sketch-and-shift", "cl-ompr"])
+def test_nothing_is_left_to_load_when_the_clock_of_a_decoding_starts(decoder, folder):
+    """In a new process: warming up imports all that the decoding needs."""
+    program = f"""
+import sys
+import sketchshift as ss
+from sketchshift.cli.decoder_options import warm_up
+sketch = ss.load("week.sketch")
+warm_up({decoder!r})
+before = set(sys.modules)
+decoders = {{"sketch-and-shift": ss.SketchAndShift(refine=True), "cl-ompr": ss.ClOmpr()}}
+decoders.get({decoder!r}, ss.decode)(sketch, 3)
+print(sorted(set(sys.modules) - before))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout == "[]\n"

@@ -18,6 +18,7 @@ from sketchshift.cli.decoder_options import (
     decoder_of,
     decoder_options,
     domain_of,
+    warm_up,
 )
 from sketchshift.cli.facts import (
     between_commas,
@@ -104,10 +105,11 @@ def cluster(
     sketch = given.sketch(n_clusters, progress)
     targets.check_columns(sketch)
     domain = domain_of(sketch, flags["lower"], flags["upper"])
-    start = time.perf_counter()
     with decoding_progress("Decoding", show=progress) as advance:
+        warm_up(flags["decoder"])
+        start = time.perf_counter()
         decoding = decode(sketch, domain, flags["seed"], advance)
-    seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
     targets.write(sketch, decoding)
     facts = {
         "command": "cluster",
