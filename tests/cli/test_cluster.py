@@ -327,7 +327,7 @@ def test_k_is_chosen_and_the_curve_is_shown(run, folder):
     [
         ("-k auto --decoder cl-ompr", "-k auto needs --decoder turnkey"),
         ("-k 3 --max-clusters 5", "--max-clusters goes with -k auto"),
-        ("-k many", "'many' is not a valid integer"),
+        ("-k many", "'many' must be a whole number or auto"),
     ],
 )
 def test_k_auto_belongs_to_the_turnkey_decoder(run, folder, week, flags, sentence):

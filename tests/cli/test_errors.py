@@ -46,7 +46,12 @@ MISUSE = {
     "data. Cluster it: sketchshift cluster sketches.parquet -k auto",
     "subtract week.sketch -o a.sketch": "Missing argument 'PART...'",
     "cluster -k 3": "Missing argument 'INPUT...'",
-    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'",
+    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'. Give the number of "
+    "clusters, or -k auto.",
+    "cluster week.sketch -k four -o a.csv": "'four' must be a whole number or auto.",
+    "compare day1.sketch day2.sketch -k 2.5": "'2.5' must be a whole number or auto.",
+    "sketch points.csv -k four -o a.sketch": "'four' must be a whole number.",
+    "plan points.csv -k auto -o a.json": "a plan needs a number: the most clusters there may be",
     "cluster week.sketch -k 0 -o a.csv": "0 is not in the range 1<=x<=100000",
     "cluster week.sketch -k 3 --decoder magic -o a.csv": "'magic' is not one of",
     "cluster week.sketch points.csv -k 3": "is a sketch and 'points.csv' is data. Give one kind",

@@ -90,8 +90,15 @@ class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from clic
     def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["auto"]:
         if value == "auto":
             return "auto"
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a whole number or auto.", param, ctx)
         number: int = click.IntRange(1, MAX_CLUSTERS).convert(value, param, ctx)
         return number
+
+    def get_missing_message(self, param: Any, ctx: Any) -> str:
+        return "Give the number of clusters, or -k auto."
 
 
 CLUSTERS = _Clusters()
