@@ -6,6 +6,8 @@ import json
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from datetime import time as time_of_day
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ __all__ = [
     "between_commas",
     "column_names",
     "counted",
+    "keys_in_words",
     "left_out",
     "next_step",
     "number",
@@ -30,6 +33,9 @@ __all__ = [
     "spec_facts",
     "wrote",
 ]
+
+
+MIDNIGHT = time_of_day()
 
 
 def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -129,6 +135,14 @@ def left_out(sketch: AnySketch) -> str:
     """How many rows were left out, to go on with a sentence; nothing if there are none."""
     n = sketch.n_invalid if isinstance(sketch, Sketch) else 0
     return f", {counted(n, 'row')} left out" if n else ""
+
+
+def keys_in_words(keys: Sequence[Any]) -> list[str | None]:
+    """Keys of the slices, of one column; times as dates, where all of them are midnights."""
+    times = [key for key in keys if isinstance(key, datetime)]
+    are_dates = all(time.timetz() == MIDNIGHT for time in times)
+    shown = (key.date() if are_dates and isinstance(key, datetime) else key for key in keys)
+    return [None if key is None else str(key) for key in shown]
 
 
 def counted(n: int, noun: str) -> str:

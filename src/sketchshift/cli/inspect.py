@@ -14,6 +14,7 @@ from sketchshift.cli.facts import (
     aligned,
     column_names,
     counted,
+    keys_in_words,
     next_step,
     number,
     report,
@@ -90,16 +91,13 @@ def _inspect_table(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     whole = table.merge()
     facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
     facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
-    keys = [[_text(key) for key in row.values()] for row in table.keys.to_pylist()]
+    keys = zip(*(keys_in_words(column.to_pylist()) for column in table.keys.columns), strict=True)
     facts |= {"by": list(table.by), "n_slices": len(table)}
     facts["slices"] = [
-        {"key": key, "rows": rows} for key, rows in zip(keys, table.counts.tolist(), strict=True)
+        {"key": list(key), "rows": rows}
+        for key, rows in zip(keys, table.counts.tolist(), strict=True)
     ]
     return whole, facts
-
-
-def _text(key: Any) -> str | None:
-    return None if key is None else str(key)
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
