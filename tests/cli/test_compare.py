@@ -62,7 +62,12 @@ def test_tables_of_sketches_are_compared_as_their_sums(folder, run):
 
 
 def test_misuse_and_failures_are_one_sentence(folder, shifted, run):
-    assert "taken with different specs" in run.error("compare day1.sketch after.sketch")
+    error = run.error("compare day1.sketch after.sketch")
+    assert error.startswith("Error: cannot compare sketches taken with different specs:\n")
+    assert error.endswith(
+        "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch with "
+        "it: `sketchshift sketch DATA --plan plan.json -o day1.sketch`.\n"
+    )
     assert "is given twice" in run.error("compare day1.sketch day1.sketch", status=2)
     assert "give two sketches" in run.error("compare 'day*.sketch' week.sketch", status=2)
     assert "must end with .png" in run.error(

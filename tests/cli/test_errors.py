@@ -36,9 +36,22 @@ MISUSE = {
     "plan -o a.json -s 2 --bandwidth-high 1 --n-features 3": "low < high",
     "merge day1.sketch day1.sketch -o a.sketch": "'day1.sketch' is given twice",
     "merge 'day*.sketch' -o day2.sketch": "'day2.sketch' is also an input",
+    "merge day1.sketch points.csv -o a.sketch": "'points.csv' is data. Take its sketch first: "
+    "sketchshift sketch points.csv -k 10 -o day1.sketch",
+    "subtract week.sketch points.csv -o a.sketch": "'points.csv' is data. Take its sketch first",
+    "compare day1.sketch points.csv": "'points.csv' is data. Take its sketch first",
+    "release people.csv --epsilon 1 --delta 1e-8 -o a.sketch": "'people.csv' is data. Take",
+    "inspect points.csv": "'points.csv' is data. Take its sketch first",
+    "sketch sketches.parquet -k 3 -o a.sketch": "'sketches.parquet' is a table of sketches, not "
+    "data. Cluster it: sketchshift cluster sketches.parquet -k auto",
     "subtract week.sketch -o a.sketch": "Missing argument 'PART...'",
     "cluster -k 3": "Missing argument 'INPUT...'",
-    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'",
+    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'. Give the number of "
+    "clusters, or -k auto.",
+    "cluster week.sketch -k four -o a.csv": "'four' must be a whole number or auto.",
+    "compare day1.sketch day2.sketch -k 2.5": "'2.5' must be a whole number or auto.",
+    "sketch points.csv -k four -o a.sketch": "'four' must be a whole number.",
+    "plan points.csv -k auto -o a.json": "a plan needs a number: the most clusters there may be",
     "cluster week.sketch -k 0 -o a.csv": "0 is not in the range 1<=x<=100000",
     "cluster week.sketch -k 3 --decoder magic -o a.csv": "'magic' is not one of",
     "cluster week.sketch points.csv -k 3": "is a sketch and 'points.csv' is data. Give one kind",
@@ -75,7 +88,13 @@ FAILURES = {
     "subtract week.sketch damaged.sketch -o a.sketch": "damaged.sketch: the digest does not match",
     "subtract 'day*.sketch' week.sketch -o a.sketch": "WHOLE must be one sketch",
     "inspect damaged.sketch": "damaged.sketch: the digest does not match",
-    "inspect points.csv": "points.csv: the first bytes are not those of a sketch file",
+    "cluster notes.txt -k 3": "a sketch file, and data is read from files that end in .parq",
+    "merge notes.txt -o a.sketch": "notes.txt: the first bytes are not those of a sketch file, and",
+    "sketch notes.txt -k 3 -o a.sketch": "'notes.txt': its name does not end in .parquet, .csv,",
+    "sketch week.sketch -k 3 -o a.sketch": "'week.sketch' is a sketch, not data. Cluster it: "
+    "sketchshift cluster week.sketch -k auto\n",
+    "plan 'day*.sketch' -k 3 -o a.json": "'day1.sketch' is a sketch, not data. Cluster it: ",
+    "assign day1.sketch --centroids centroids.csv -o a.csv": "'day1.sketch' is a sketch, not data",
     "inspect none.sketch": "'none.sketch' does not exist",
     "inspect .": "'.' is a folder",
     "cluster damaged.sketch -k 3 -o a.csv": "damaged.sketch: the digest does not match",
@@ -92,6 +111,7 @@ FAILURES = {
 def faulty(folder):
     """The folder with files in which something is wrong."""
     (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
+    (folder / "notes.txt").write_text("1 2\n3 4\n")
     (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
     (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")
     data = bytearray((folder / "day1.sketch").read_bytes())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
+from sketchshift.cli.facts import keys_in_words
 
 
 def test_one_pass_writes_a_sketch_for_each_day(folder, run):
@@ -104,3 +107,28 @@ def test_the_next_step_reads_as_a_person_would_type_it(folder, run):
     assert "--where \"shop = 'a'\" -o centroids.csv" in text
     text = run("cluster part-1.parquet -k 2 --columns x,y").stdout
     assert "--columns x,y -o centroids.csv" in text
+
+
+@pytest.mark.parametrize(("hour", "shown"), [(0, "2026-01-02"), (6, "2026-01-02 06:00:00")])
+def test_times_that_are_all_midnights_are_shown_as_dates(folder, run, hour, shown):
+    times = [dt.datetime(2026, 1, 1 + i // 30, hour * (i // 30)) for i in range(60)]
+    rows = pyarrow.csv.read_csv("points.csv").append_column("time", pa.array(times))
+    pq.write_table(rows, "timed.parquet")
+    run("sketch timed.parquet --by time -k 2 -o times.parquet")
+
+    for line in ("inspect times.parquet", "watch times.parquet -k 1"):
+        lines = run(line).stdout.splitlines()
+        assert [row for row in lines if row.startswith(f"{shown}  ")], line
+    keys = [part["key"] for part in run.facts("inspect times.parquet")["slices"]]
+    assert keys == [[f"2026-01-01{' 00:00:00' if hour else ''}"], [shown]]
+    watched = run.facts("watch times.parquet -k 1")["slices"]
+    assert [[part["key"]] for part in watched] == keys
+
+
+def test_a_missing_time_is_a_dash_beside_dates():
+    day = dt.datetime(2026, 1, 1)
+
+    assert keys_in_words([day, None]) == ["2026-01-01", None]
+    assert keys_in_words([day, day.replace(minute=1)])[0] == "2026-01-01 00:00:00"
+    assert keys_in_words([day.replace(tzinfo=dt.UTC)]) == ["2026-01-01 00:00:00+00:00"]
+    assert keys_in_words(["2026-01-01 00:00:00", 3]) == ["2026-01-01 00:00:00", "3"]

@@ -98,7 +98,7 @@ def test_sketches_of_different_plans(attempt: Attempt) -> None:
         ss.sketch(attempt.folder / "points.csv", spec).save(attempt.folder / f"{seed}.sketch")
     said = attempt("merge", "0.sketch", "1.sketch", "-o", "out.sketch")
     assert "cannot merge sketches taken with different specs" in said
-    assert "one plan file" in said
+    assert "Make one plan, `sketchshift plan DATA" in said
 
 
 def test_a_condition_on_an_unknown_column(attempt: Attempt) -> None:

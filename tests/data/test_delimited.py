@@ -167,9 +167,58 @@ def test_numbers_can_be_names_if_asked_for(gather, write):
 def test_the_index_that_pandas_writes_is_not_taken_for_data(write):
     path = write(FRAME.to_csv())
 
-    with pytest.raises(DataError, match=r"column 0 .*has no name.*index=False"):
+    with pytest.raises(
+        DataError, match=r"column 0 .*has no name.*columns=\['a', 'b', 'c'\], or .*index=False"
+    ):
         open_source(path)
     assert open_source(path, columns=["a"]).columns == ("a",)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("id;who;x;y\n7;Kunde 0;1,5;-2\n8;Kunde 1;2;3\n", "';', decimal=','", [[1.5, -2], [2, 3]]),
+        ("x;y\n1,5;2\n3;4,25\n", "';', decimal=','", [[1.5, 2], [3, 4.25]]),
+        ("x;y\n1;2\n3;4\n", "';'", [[1, 2], [3, 4]]),
+        ("x;y\n1.5;2.5\n3;4\n", "';'", [[1.5, 2.5], [3, 4]]),
+        ("x|y\n1|2\n3|4\n", "'|'", [[1, 2], [3, 4]]),
+    ],
+)
+def test_a_file_with_another_separator_comes_with_the_line_that_converts_it(
+    gather, write, text, options, expected, name
+):
+    path = write(text, name)
+
+    with pytest.raises(DataError) as caught:
+        open_source(path)
+
+    said, line = str(caught.value).split(" Convert it: ")
+    assert said == f"{path} seems to be separated by {options[:3]}, not by ','."
+    assert line.startswith(f"pd.read_csv({str(path)!r}, sep={options}).to_parquet(")
+    eval(line.removesuffix("."), {"pd": pd})
+    assert gather(path.parent / "x.parquet", columns=["x", "y"]).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "other"),
+    [
+        ("a\tb\n1\t2\n", "x.csv", "x.tsv"),
+        ("a\tb\n1\t2\n", "x.csv.gz", "x.tsv.gz"),
+        ("a,b\n1,2\n", "x.tsv", "x.csv"),
+    ],
+)
+def test_commas_and_tabs_are_read_under_another_name(gather, write, text, name, other):
+    path = write(text, name)
+
+    with pytest.raises(DataError, match=rf"seems to be separated by .*Rename it to .*{other}'\.$"):
+        open_source(path, columns=["a", "b"])
+
+    assert gather(path.rename(path.with_name(other))).tolist() == [[1, 2]]
+
+
+def test_one_column_of_numbers_may_have_any_name(gather, write):
+    assert gather(write("a;b\n1\n2\n")).tolist() == [[1], [2]]
 
 
 @pytest.mark.parametrize(

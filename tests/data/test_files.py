@@ -201,3 +201,11 @@ def test_a_file_given_twice_is_refused(tmp_path):
     for paths in ([tmp_path / "1.csv", tmp_path / "1.csv"], [tmp_path, str(tmp_path / "*.csv")]):
         with pytest.raises(DataError, match=r"1\.csv' is given twice"):
             open_source(paths)
+
+
+def test_a_sketch_is_not_data(tmp_path):
+    (tmp_path / "day.sketch").write_bytes(b"\x89SKS")
+
+    message = r"day\.sketch' is a sketch, not data\. Read it with ss\.load\('.*day\.sketch'\)\."
+    with pytest.raises(DataError, match=message):
+        open_source([tmp_path / "day.sketch"])

@@ -129,6 +129,17 @@ def test_columns_of_very_different_spread_are_pointed_out():
         plan_rows(X, 2)
 
 
+def test_a_column_that_spreads_a_million_times_as_widely_may_be_an_identifier():
+    X = np.random.default_rng(0).normal(size=(200, 2)) * [9.0, 2e15]
+
+    message = (
+        r"^column 'customer_id' spreads 2e\+14 times as widely as column 'age': if it is an "
+        r"identifier, leave it out; otherwise pass standardize=True \(--standardize\)\.$"
+    )
+    with pytest.warns(ss.ScaleHint, match=message):
+        plan_rows(X, 2, columns=["age", "customer_id"])
+
+
 def test_there_is_no_hint_where_there_is_no_difference():
     """Ninetyfold, a constant column, one column, and columns standardised anyway."""
     X = np.random.default_rng(0).normal(size=(2000, 2))

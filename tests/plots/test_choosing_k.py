@@ -26,10 +26,10 @@ def test_residual_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_p
     assert k_curve(found, ax) is ax
 
     curve, lines = found.curve, {line.get_label(): line for line in ax.lines}
-    for label, values in (("residual norm", curve.residual), ("score: least is best", curve.score)):
+    for label, values in (("residual norm", curve.residual), ("score", curve.score)):
         np.testing.assert_array_equal(lines[label].get_xdata(), curve.n_clusters)
         np.testing.assert_array_equal(lines[label].get_ydata(), values)
-    mark = lines["chosen: 3"]
+    mark = lines["chosen: 3, first within 2.5 % of the best"]
     assert mark.get_xdata() == [3]
     assert mark.get_ydata() == [curve.score[2]]
     assert ax.get_yscale() == "log"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from sketchshift.cli.centroids import cluster_facts, cluster_table
+from sketchshift.cli.chosen import choice_facts, choice_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.decoder_options import (
     CLUSTERS,
@@ -16,20 +18,22 @@ from sketchshift.cli.decoder_options import (
     decoder_of,
     decoder_options,
     domain_of,
+    warm_up,
 )
 from sketchshift.cli.facts import (
     between_commas,
     column_names,
     counted,
+    left_out,
     next_step,
     report,
     rows_in_words,
     sketch_facts,
 )
-from sketchshift.cli.inputs import Inputs, input_options
+from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
 from sketchshift.cli.spec_options import NAMES
 from sketchshift.cli.targets import Targets
-from sketchshift.decoders import Decoding, KCurve, Outcome
+from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import AnySketch
 
 __all__ = ["cluster"]
@@ -101,10 +105,11 @@ def cluster(
     sketch = given.sketch(n_clusters, progress)
     targets.check_columns(sketch)
     domain = domain_of(sketch, flags["lower"], flags["upper"])
-    start = time.perf_counter()
     with decoding_progress("Decoding", show=progress) as advance:
+        warm_up(flags["decoder"])
+        start = time.perf_counter()
         decoding = decode(sketch, domain, flags["seed"], advance)
-    seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
     targets.write(sketch, decoding)
     facts = {
         "command": "cluster",
@@ -117,45 +122,31 @@ def cluster(
         "residual_norm": decoding.residual_norm,
         "outcome": decoding.outcome.name,
         "sentence": str(decoding.outcome),
-        "curve": _curve_facts(decoding.curve),
+        "curve": choice_facts(decoding.curve),
         "clusters": cluster_facts(decoding),
     } | sketch_facts(sketch, sketch.nbytes)
-    lines = [*_story(sketch, decoding, seconds), *targets.lines(), _next(ctx, given)]
+    choice = choice_in_words(decoding.curve, sketch.spec, is_data=given.is_data)
+    lines = [*_story(sketch, decoding, seconds, choice), *targets.lines(), _next(ctx, given)]
     report(facts, lines, as_json=as_json)
     if decoding.outcome is not Outcome.COMPLETE:
         click.echo(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
 
 
-def _story(sketch: AnySketch, decoding: Decoding, seconds: float) -> list[str]:
+def _story(
+    sketch: AnySketch, decoding: Decoding, seconds: float, choice: Sequence[str]
+) -> list[str]:
     rows, columns = rows_in_words(sketch), counted(sketch.spec.n_features, "column")
     return [
-        f"{_found(decoding)} in {rows} x {columns}, decoded from {sketch.nbytes:,} bytes in "
-        f"{seconds:.2f} s.",
+        f"{_found(decoding)} in {rows} x {columns}{left_out(sketch)}, decoded from "
+        f"{sketch.nbytes:,} bytes in {seconds:.2f} s.",
         "",
         *cluster_table(decoding, column_names(sketch.spec)),
         "",
-        *_choice(decoding.curve),
+        *choice,
         f"Residual norm {decoding.residual_norm:.3g} of the sketch's: 0 if the clusters were "
         "all there is.",
         str(decoding.outcome),
     ]
-
-
-def _choice(curve: KCurve | None) -> list[str]:
-    """How k was chosen: the curve around it."""
-    if curve is None:
-        return []
-    near = range(max(1, curve.chosen - 3), min(len(curve.n_clusters), curve.chosen + 3) + 1)
-    scores = ", ".join(f"{k}: {curve.score[k - 1]:.3g}" for k in near)
-    most = counted(len(curve.n_clusters), "cluster")
-    return [f"Chose k = {curve.chosen} of 1 to {most}, by the {curve.criterion}. Scores  {scores}."]
-
-
-def _curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
-    if curve is None:
-        return None
-    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "residual", "score")}
-    return arrays | {"chosen": curve.chosen, "criterion": curve.criterion}
 
 
 def _found(decoding: Decoding) -> str:
@@ -163,18 +154,24 @@ def _found(decoding: Decoding) -> str:
 
 
 def _next(ctx: click.Context, given: Inputs) -> str:
-    """The same command, with what was not asked for yet."""
-    if ctx.params["output"] is None:
+    """The same command, with what was not asked for yet; of a sketch that was kept, if any."""
+    params = ctx.params
+    output, kept = params["output"], params["save_sketch"]
+    if output is None:
         more = ["-o", "centroids.csv"]
-    elif ctx.params["plot"] is None:
+    elif params["plot"] is None:
         more = ["--plot", "clusters.png"]
+    elif given.is_data and kept is None:
+        return next_step("assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet")
     else:
-        return next_step("inspect", given.files[0])
-    words = ["cluster", *ctx.params["inputs"]]
+        return next_step("inspect", kept or given.files[0])
+    inputs, passed = (params["inputs"], ()) if kept is None else ((kept,), OF_DATA)
+    words = ["cluster", *inputs]
     for param in ctx.command.params:
-        name, value = str(param.name), ctx.params.get(str(param.name))
+        name, value = str(param.name), params.get(str(param.name))
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_typed and isinstance(param, click.Option) and name not in _ABOUT_OUTPUT:
+        is_meant = name not in (*_ABOUT_OUTPUT, *passed)
+        if is_typed and is_meant and isinstance(param, click.Option):
             words += _as_typed(param, value)
     return next_step(*words, *more)
 

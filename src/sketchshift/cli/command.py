@@ -23,6 +23,12 @@ __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
+_ONE_PLAN = (
+    "Sketch every part of the data with one SketchSpec (one plan file).",
+    "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch with it: "
+    "`sketchshift sketch DATA --plan plan.json -o day1.sketch`.",
+)
+"""Advice in the words of Python, and in those of the command line."""
 
 
 def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -98,7 +104,13 @@ def sentence(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."
-    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, str(error))
+    said = str(error).replace(*_ONE_PLAN)
+    said = re.sub(r"Read it with ss\.load\('([^']*)'\)\.", _cluster_it, said)
+    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, said)
+
+
+def _cluster_it(file: re.Match[str]) -> str:
+    return f"Cluster it: sketchshift cluster {shlex.quote(file[1])} -k auto"
 
 
 def _columns_flag(argument: re.Match[str]) -> str:

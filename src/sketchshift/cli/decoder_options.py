@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from sketchshift.cli.spec_options import NUMBERS
@@ -13,10 +15,12 @@ from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
 from sketchshift.decoders.base import MAX_CLUSTERS
 from sketchshift.decoders.decoding import Progress
 from sketchshift.errors import SpecError
+from sketchshift.features import SketchSpec
 from sketchshift.objective import Box
 from sketchshift.sketch import AnySketch
+from sketchshift.sketch import sketch as sketch_rows
 
-__all__ = ["CLUSTERS", "DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of"]
+__all__ = ["CLUSTERS", "DECODER_FLAGS", "decoder_of", "decoder_options", "domain_of", "warm_up"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decode = Callable[[AnySketch, Box | None, int, Progress | None], Decoding]
@@ -86,8 +90,15 @@ class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from clic
     def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["auto"]:
         if value == "auto":
             return "auto"
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a whole number or auto.", param, ctx)
         number: int = click.IntRange(1, MAX_CLUSTERS).convert(value, param, ctx)
         return number
+
+    def get_missing_message(self, param: Any, ctx: Any) -> str:
+        return "Give the number of clusters, or -k auto."
 
 
 CLUSTERS = _Clusters()
@@ -116,6 +127,17 @@ def decoder_of(
     return lambda sketch, domain, seed, progress: decoder(
         sketch, n_clusters, domain=domain, seed=seed, progress=progress
     )
+
+
+@cache
+def warm_up(decoder: str) -> None:
+    """Load what a decoder needs, so that the seconds told are those of the decoding alone."""
+    spec = SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0)
+    tiny = sketch_rows(np.eye(2), spec, kernel="reference")
+    if decoder == "turnkey":
+        decode(tiny, 1)
+    else:
+        SketchAndShift(n_initializations=1, refine=True)(tiny, 1)
 
 
 def _paper_decoder(n_clusters: int, flags: dict[str, Any]) -> SketchAndShift | ClOmpr:

@@ -6,6 +6,8 @@ import json
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from datetime import time as time_of_day
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,20 @@ __all__ = [
     "between_commas",
     "column_names",
     "counted",
+    "keys_in_words",
+    "left_out",
     "next_step",
     "number",
+    "quoted",
     "report",
     "rows_in_words",
     "sketch_facts",
     "spec_facts",
     "wrote",
 ]
+
+
+MIDNIGHT = time_of_day()
 
 
 def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -118,10 +126,23 @@ def wrote(output: str, sketch: AnySketch, n_bytes: int) -> str:
         return f"Wrote {output}{promise} x {columns}, in {n_bytes:,} bytes."
     weight = sketch.total_weight
     weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
-    left_out = f", {counted(sketch.n_invalid, 'row')} left out" if sketch.n_invalid else ""
     columns = counted(sketch.spec.n_features, "column")
     rows = counted(sketch.count, "row")
-    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out}."
+    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out(sketch)}."
+
+
+def left_out(sketch: AnySketch) -> str:
+    """How many rows were left out, to go on with a sentence; nothing if there are none."""
+    n = sketch.n_invalid if isinstance(sketch, Sketch) else 0
+    return f", {counted(n, 'row')} left out" if n else ""
+
+
+def keys_in_words(keys: Sequence[Any]) -> list[str | None]:
+    """Keys of the slices, of one column; times as dates, where all of them are midnights."""
+    times = [key for key in keys if isinstance(key, datetime)]
+    are_dates = all(time.timetz() == MIDNIGHT for time in times)
+    shown = (key.date() if are_dates and isinstance(key, datetime) else key for key in keys)
+    return [None if key is None else str(key) for key in shown]
 
 
 def counted(n: int, noun: str) -> str:
@@ -132,10 +153,10 @@ def counted(n: int, noun: str) -> str:
 
 def next_step(*arguments: str | Path) -> str:
     """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + " ".join(_quoted(str(argument)) for argument in arguments)
+    return "Next: sketchshift " + " ".join(quoted(str(argument)) for argument in arguments)
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     """Double quotes around a condition with single ones: easier to read than what shlex does."""
     is_plain = "'" in word and not any(sign in word for sign in '"$`\\!')
     return f'"{word}"' if is_plain else shlex.quote(word)

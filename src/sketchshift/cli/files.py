@@ -12,14 +12,24 @@ from pathlib import Path
 
 import click
 
+from sketchshift.cli.facts import quoted
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.privacy import load as load_private
 from sketchshift.sketch import Sketch, load
-from sketchshift.sketch.format import PRIVATE_MAGIC
+from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
-__all__ = ["check_output", "data_files", "load_any", "read_spec", "sketch_files"]
+__all__ = [
+    "check_output",
+    "data_files",
+    "has_magic",
+    "is_table",
+    "load_any",
+    "load_raw",
+    "read_spec",
+    "sketch_files",
+]
 
 
 def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
@@ -60,7 +70,14 @@ def data_files(data: Sequence[str]) -> list[Path]:
     """Files meant by paths, folders and globs of data."""
     from sketchshift.data.files import expand
 
-    return [file for path in data for file in expand(path)]
+    files = [file for path in data for file in expand(path)]
+    if is_table(files[0]):
+        msg = (
+            f"{str(files[0])!r} is a table of sketches, not data. Cluster it: sketchshift cluster "
+            f"{quoted(str(files[0]))} -k auto"
+        )
+        raise click.UsageError(msg)
+    return files
 
 
 def sketch_files(paths: Sequence[str]) -> list[Path]:
@@ -87,11 +104,52 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
     return files
 
 
+def is_table(file: Path) -> bool:
+    """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
+    with file.open("rb") as opened:
+        if opened.read(4) != b"PAR1":
+            return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError):
+        return False  # its reader will say what is wrong
+    if "sketch" not in schema.names:
+        return False
+    kind = schema.field("sketch").type
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def has_magic(file: Path, *magics: bytes) -> bool:
+    """Whether a file begins as a sketch does, raw or private; or with one of the bytes given."""
+    with file.open("rb") as opened:
+        return opened.read(len(MAGIC)) in (magics or (MAGIC, PRIVATE_MAGIC))
+
+
 def load_any(path: Path) -> Sketch | PrivateSketch:
     """A sketch, raw or private as its first bytes say."""
-    with path.open("rb") as file:
-        is_private = file.read(len(PRIVATE_MAGIC)) == PRIVATE_MAGIC
-    return load_private(path) if is_private else load(path)
+    return load_private(path) if has_magic(path, PRIVATE_MAGIC) else load_raw(path)
+
+
+def load_raw(path: Path) -> Sketch:
+    """A raw sketch; data, or what is not even data, is refused by name."""
+    from sketchshift.data.files import KNOWN_SUFFIXES, known_suffixes
+
+    if not has_magic(path) and path.name.lower().endswith(KNOWN_SUFFIXES):
+        msg = (
+            f"{str(path)!r} is data. Take its sketch first: sketchshift sketch "
+            f"{quoted(str(path))} -k 10 -o day1.sketch"
+        )
+        raise click.UsageError(msg)
+    if not has_magic(path) and path.suffix.lower() != ".sketch":
+        msg = (
+            f"{path}: the first bytes are not those of a sketch file, and data is read from files "
+            f"that end in {known_suffixes()}."
+        )
+        raise DataError(msg)
+    return load(path)
 
 
 def read_spec(path: str | Path) -> SketchSpec:

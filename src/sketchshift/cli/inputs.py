@@ -9,20 +9,23 @@ from typing import Any, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.files import check_output, data_files, sketch_files
+from sketchshift.cli.facts import counted
+from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
 from sketchshift.cli.spec_options import columns_option
-from sketchshift.cli.tables import is_table, load_sum, where_option
+from sketchshift.cli.tables import load_sum, where_option
 from sketchshift.cli.turnkey_options import on_invalid_option
 from sketchshift.errors import DataError
+from sketchshift.features.plan import planned_clusters
 from sketchshift.sketch import AnySketch
 
-__all__ = ["Inputs", "input_options", "is_sketch", "with_enough_rows"]
+__all__ = ["OF_DATA", "Inputs", "for_clusters", "input_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=AnySketch)
 
 AUTO = 20  # clusters that data is planned for with -k auto
-_OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
+OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
+"""Flags that a sketch does not take."""
 
 
 def input_options(function: F) -> F:
@@ -66,7 +69,7 @@ class Inputs:
         self.is_data, self.files = _files(paths)
         if not self.is_data:
             source = ctx.get_parameter_source
-            given = [name for name in _OF_DATA if source(name) is ParameterSource.COMMANDLINE]
+            given = [name for name in OF_DATA if source(name) is ParameterSource.COMMANDLINE]
             if given:
                 flag = "--" + given[0].replace("_", "-")
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
@@ -83,7 +86,7 @@ class Inputs:
     def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
         """The sketch of all rows; data is planned for and read once."""
         if not self.is_data:
-            return with_enough_rows(load_sum(self.files, self._params["where"]), n_clusters)
+            return for_clusters(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.cli.progress import reading_progress
         from sketchshift.sketch import sketch
 
@@ -101,13 +104,25 @@ class Inputs:
                 on_invalid=params["on_invalid"],
                 progress=advance,
             )
-        result = with_enough_rows(result, n_clusters)
+        result = _with_enough_rows(result, n_clusters)
         if self._target is not None:
             result.save(self._target)
         return result
 
 
-def with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
+def for_clusters(sketch: S, n_clusters: int | Literal["auto"]) -> S:
+    """The sketch; more clusters than it was planned for are noted, more than rows an error."""
+    planned = planned_clusters(sketch.spec)
+    if planned is not None and n_clusters != "auto" and n_clusters > planned:
+        msg = (
+            f"Note: this sketch was planned for {counted(planned, 'cluster')} (m / (10 d)); "
+            f"{n_clusters:,} may be inaccurate. Sketch the data again with -k {n_clusters}."
+        )
+        click.echo(msg, err=True)
+    return _with_enough_rows(sketch, n_clusters)
+
+
+def _with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
     """The sketch; one of fewer rows than clusters is an error."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
@@ -122,7 +137,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
     folders = [path for path in paths if Path(path).expanduser().is_dir()]
     others = sketch_files([path for path in paths if path not in folders])
-    sketches = [file for file in others if is_sketch(file)]
+    sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):
         if sketches:
             first = folders[0] if folders else next(f for f in others if f not in sketches)
@@ -135,11 +150,9 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     return False, others
 
 
-def is_sketch(file: Path) -> bool:
+def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.files import KNOWN_SUFFIXES
-    from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
-    with file.open("rb") as opened:
-        has_magic = opened.read(len(MAGIC)) in (MAGIC, PRIVATE_MAGIC)
-    return has_magic or not file.name.lower().endswith(KNOWN_SUFFIXES) or is_table(file)
+    is_known = file.name.lower().endswith(KNOWN_SUFFIXES)
+    return not is_known or has_magic(file) or is_table(file)

@@ -14,17 +14,19 @@ from sketchshift.cli.facts import (
     aligned,
     column_names,
     counted,
+    keys_in_words,
     next_step,
     number,
     report,
     sketch_facts,
     spec_facts,
 )
-from sketchshift.cli.files import load_any, read_spec
-from sketchshift.cli.tables import is_table, load_table
+from sketchshift.cli.files import is_table, load_any, read_spec
+from sketchshift.cli.tables import load_table
+from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["inspect"]
 
@@ -59,8 +61,10 @@ def inspect(file: str, as_json: bool) -> None:
         step = next_step("sketch", "DATA", "--plan", file, "-o", "day1.sketch")
         report(about, [*_table(about), "", step], as_json=as_json)
         return
-    facts = _inspect_table(file, path) if is_table(path) else _inspect_sketch(file, path)
-    step = next_step("cluster", file, "-k", "10")
+    look = _inspect_table if is_table(path) else _inspect_sketch
+    sketch, facts = look(file, path)
+    served = max(1, min(most_clusters(sketch.spec, None), sketch.count))
+    step = next_step("cluster", file, "-k", str(served))
     columns = ["", *_columns(facts["statistics"])] if "statistics" in facts else []
     lines = [*_table(facts), *columns, *_slices(facts), "", step]
     report(facts, lines, as_json=as_json)
@@ -71,32 +75,29 @@ def _is_plan(path: Path) -> bool:
         return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
-def _inspect_sketch(file: str, path: Path) -> dict[str, Any]:
+def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     sketch, head = load_any(path), path.read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
     facts: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
     facts |= sketch_facts(sketch, path.stat().st_size)
     facts["format_version"] = int.from_bytes(head, "little")
     if isinstance(sketch, PrivateSketch):
-        return facts | {"statement": sketch.statement}
-    return facts | {"statistics": _statistics(sketch)}
+        return sketch, facts | {"statement": sketch.statement}
+    return sketch, facts | {"statistics": _statistics(sketch)}
 
 
-def _inspect_table(file: str, path: Path) -> dict[str, Any]:
+def _inspect_table(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     table = load_table(path, None)
     whole = table.merge()
     facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
     facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
-    keys = [[_text(key) for key in row.values()] for row in table.keys.to_pylist()]
+    keys = zip(*(keys_in_words(column.to_pylist()) for column in table.keys.columns), strict=True)
     facts |= {"by": list(table.by), "n_slices": len(table)}
     facts["slices"] = [
-        {"key": key, "rows": rows} for key, rows in zip(keys, table.counts.tolist(), strict=True)
+        {"key": list(key), "rows": rows}
+        for key, rows in zip(keys, table.counts.tolist(), strict=True)
     ]
-    return facts
-
-
-def _text(key: Any) -> str | None:
-    return None if key is None else str(key)
+    return whole, facts
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:

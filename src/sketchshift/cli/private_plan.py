@@ -12,6 +12,7 @@ from sketchshift.cli.files import check_output, data_files
 from sketchshift.cli.plan import write_spec, wrote_spec
 from sketchshift.cli.privacy_options import promise_options
 from sketchshift.cli.spec_options import NUMBERS, columns_option
+from sketchshift.cli.turnkey_options import LARGEST_K
 from sketchshift.features import SketchSpec
 
 __all__ = ["private_plan"]
@@ -22,7 +23,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @command
 @click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
-@click.option("-k", "--n-clusters", type=click.IntRange(1, 100_000), required=True)
+@click.option("-k", "--n-clusters", type=LARGEST_K, required=True)
 @click.option("--center", type=NUMBERS, help="Middle of the data as you know it: 0,0.5,-2.")
 @click.option("--radius", type=_POSITIVE, help="Of a ball around it that holds the data.")
 @click.option("--spread", type=_POSITIVE, help="Without DATA: about the root of its variance.")

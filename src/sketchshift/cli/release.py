@@ -6,9 +6,8 @@ import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, sketch_files
+from sketchshift.cli.files import check_output, load_raw, sketch_files
 from sketchshift.cli.privacy_options import promise_options
-from sketchshift.sketch import load
 
 __all__ = ["release"]
 
@@ -61,7 +60,7 @@ def release(
     if account is not None:
         kept = privacy.Account(account, budget, None if budget is None else delta)
     released = privacy.release(
-        load(file), epsilon, delta, adjacency, rows_per_person, account=kept, force=force
+        load_raw(file), epsilon, delta, adjacency, rows_per_person, account=kept, force=force
     )
     released.save(target)
     size = target.stat().st_size

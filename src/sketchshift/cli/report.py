@@ -13,7 +13,7 @@ from sketchshift.cli.decoder_options import CLUSTERS
 from sketchshift.cli.facts import counted, next_step, sketch_facts
 from sketchshift.cli.facts import report as print_facts
 from sketchshift.cli.files import check_output, sketch_files
-from sketchshift.cli.inputs import with_enough_rows
+from sketchshift.cli.inputs import for_clusters
 from sketchshift.cli.subjects import load_subject
 from sketchshift.cli.tables import where_option
 
@@ -73,7 +73,7 @@ def report(
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))
     subject = load_subject(file, where)
-    with_enough_rows(subject.whole, n_clusters)
+    for_clusters(subject.whole, n_clusters)
     with decoding_progress("Decoding", show=progress) as advance:
         text, decoding = report_on(
             subject,

@@ -31,6 +31,9 @@ from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["sketch"]
 
+FEWEST_FOR_RATE = 100_000
+"""Rows below which a rate would be mostly that of loading the program."""
+
 
 @command
 @click.argument("data", nargs=-1, required=True)
@@ -126,9 +129,11 @@ def sketch(
     else:
         table.to_parquet(target)
     size = target.stat().st_size
-    rate = (result.count + result.n_invalid) / seconds
+    n_read = result.count + result.n_invalid
+    rate = n_read / seconds
     pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
-    read = f"Read once in {seconds:.2f} s{f', {rate:,.0f} rows/s' if seconds > 1 else ''}."
+    told = f", {rate:,.0f} rows/s" if n_read >= FEWEST_FOR_RATE else ""
+    read = f"Read once in {seconds:.2f} s{told}."
     lines = [wrote(output, result, size), read, next_step("inspect", output)]
     if table is not None:
         pace |= {"by": list(table.by), "slices": len(table)}

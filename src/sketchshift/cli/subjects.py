@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sketchshift.cli.files import sketch_files
-from sketchshift.cli.inputs import is_sketch
-from sketchshift.cli.tables import is_table, load_sum, load_table
+from sketchshift.cli.files import is_table, sketch_files
+from sketchshift.cli.tables import load_sum, load_table
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 
@@ -40,12 +39,6 @@ def load_subject(file: str, where: str | None = None) -> Subject:
         msg = f"{file!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
         raise click.UsageError(msg)
     path = found[0]
-    if not is_sketch(path):
-        msg = (
-            f"{file!r} is data. Take its sketch first: sketchshift sketch {file} -k 10 "
-            "-o day1.sketch"
-        )
-        raise click.UsageError(msg)
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
     if isinstance(given, PrivateSketch):
         msg = (

@@ -1,4 +1,4 @@
-"""Tables of sketches on the command line: told from data, selected by ``--where``, added up."""
+"""Tables of sketches on the command line: selected by ``--where``, added up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from sketchshift.cli.files import load_any
+from sketchshift.cli.files import is_table, load_any
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import Sketch, SketchTable
 
-__all__ = ["is_table", "load_sum", "load_table", "where_option"]
+__all__ = ["load_sum", "load_table", "where_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,24 +23,6 @@ def where_option(function: F) -> F:
     """Add ``--where``."""
     about = "Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\"."
     return click.option("--where", metavar="CONDITION", help=about)(function)
-
-
-def is_table(file: Path) -> bool:
-    """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
-    with file.open("rb") as opened:
-        if opened.read(4) != b"PAR1":
-            return False
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError):
-        return False  # its reader will say what is wrong
-    if "sketch" not in schema.names:
-        return False
-    kind = schema.field("sketch").type
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def load_table(file: Path, where: str | None) -> SketchTable:

@@ -12,12 +12,36 @@ from typing import Any, TypeVar
 import click
 
 from sketchshift.cli.spec_options import flags_given
+from sketchshift.features.plan import MAX_CLUSTERS
 
-__all__ = ["on_invalid_option", "refuse_mixture", "turnkey_arguments", "turnkey_options"]
+__all__ = [
+    "LARGEST_K",
+    "on_invalid_option",
+    "refuse_mixture",
+    "turnkey_arguments",
+    "turnkey_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WITH_K = ("--sketch-size", "--seed")
+
+
+class _LargestK(click.IntRange):
+    """The largest number of clusters that a plan should serve."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value == "auto":
+            msg = "a plan needs a number: the most clusters there may be, such as 20."
+            self.fail(msg, param, ctx)
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+LARGEST_K = _LargestK(1, MAX_CLUSTERS)
 
 
 def turnkey_options(function: F) -> F:
@@ -25,7 +49,7 @@ def turnkey_options(function: F) -> F:
     n_clusters = click.option(
         "-k",
         "--n-clusters",
-        type=click.IntRange(1, 100_000),
+        type=LARGEST_K,
         help="Plan from the data, for k clusters or fewer: nothing else to choose. m is 10·k·d "
         "unless given.",
     )

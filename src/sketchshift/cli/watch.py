@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.facts import aligned, counted, next_step, report
-from sketchshift.cli.files import sketch_files
-from sketchshift.cli.tables import is_table, load_table, where_option
+from sketchshift.cli.facts import aligned, counted, keys_in_words, next_step, report
+from sketchshift.cli.files import is_table, sketch_files
+from sketchshift.cli.tables import load_table, where_option
 from sketchshift.drift import Distance, Moment, Watch
 from sketchshift.drift import watch as watch_table
 from sketchshift.errors import DataError
@@ -68,6 +69,7 @@ def watch(
     picture = Picture.of(plot, files)
     slices = load_table(files[0], where)
     found = watch_table(slices, by=by, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
+    keys = keys_in_words([moment.key for moment in found.moments])
     facts = {
         "command": "watch",
         "table": table,
@@ -75,13 +77,13 @@ def watch(
         "where": where,
         "plot": plot,
         "false_alarm": false_alarm,
-        "slices": [_slice_facts(moment) for moment in found.moments],
+        "slices": [_slice_facts(*pair) for pair in zip(keys, found.moments, strict=True)],
         "centroids": [] if found.decoding is None else found.decoding.centroids.tolist(),
     }
     lines = [
         *_story(found),
         "",
-        *_lines(found),
+        *_lines(found, keys),
         "",
         *picture.write(lambda: _figure(found)),
         _next(table, found, plot),
@@ -101,15 +103,15 @@ def _story(found: Watch) -> list[str]:
     ]
 
 
-def _lines(found: Watch) -> list[str]:
+def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
     k = 0 if found.decoding is None else min(len(found.decoding.weights), CLUSTERS_SHOWN)
     head = [found.table.by[0], "rows", "before", "threshold", "earlier", "threshold", "alarm"]
     rows = [head + [f"cluster {i}" for i in range(k)]]
-    for moment in found.moments:
+    for key, moment in zip(keys, found.moments, strict=True):
         tests = [*_cells(moment.before), *_cells(moment.earlier)]
         shares = [percent(share) for share in moment.shares[:k].tolist()]
         alarm = "drift" if moment.drifted else ""
-        rows.append([str(moment.key), f"{moment.count:,}", *tests, alarm, *shares])
+        rows.append([str(key), f"{moment.count:,}", *tests, alarm, *shares])
     hidden = (0 if found.decoding is None else len(found.decoding.weights)) - k
     more = [f"{counted(hidden, 'cluster')} more: --json shows all."] * (hidden > 0)
     return aligned(rows, right=True) + more
@@ -121,13 +123,13 @@ def _cells(test: Distance | None) -> list[str]:
     return [f"{test.distance:.4f}", f"{test.threshold:.4f}"]
 
 
-def _slice_facts(moment: Moment) -> dict[str, Any]:
+def _slice_facts(key: str | None, moment: Moment) -> dict[str, Any]:
     tests = {"before": moment.before, "earlier": moment.earlier}
     distances = {
         name: None if test is None else distance_facts(test) for name, test in tests.items()
     }
     return {
-        "key": moment.key if isinstance(moment.key, int | float) else str(moment.key),
+        "key": moment.key if isinstance(moment.key, int | float) else str(key),
         "rows": moment.count,
         "drifted": moment.drifted,
         **distances,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sketchshift.data.batches import batch_blocks, fields_of
 from sketchshift.data.blocks import Access, Block, Source, reading
 from sketchshift.data.columns import Choice, Field, choose
-from sketchshift.data.delimited_faults import explain, parses
+from sketchshift.data.delimited_faults import explain, other_separator, parses
 from sketchshift.data.delimited_places import lines_across
 from sketchshift.data.delimited_reader import is_gzipped, open_text
 from sketchshift.data.request import Request, listed
@@ -53,7 +53,9 @@ def open_delimited(path: Path, request: Request) -> Source:
         _field(field, column)
         for field, column in zip(fields_of(head.schema), head.columns, strict=True)
     ]
-    _check_header([field.name for field in fields], request, where)
+    _check_header(fields, request, where)
+    if len(fields) == 1 and not fields[0].is_number and (fault := other_separator(path)):
+        raise fault
     choice = choose(fields, request, where)
     types = {name: _read_as(head.schema.field(name).type) for name in choice.numeric}
     types |= {k: _key_type(head.schema.field(k).type) for k in choice.keys if k not in types}
@@ -123,7 +125,8 @@ def _key_type(inferred: Any) -> Any:
     return pa.string() if pa.types.is_null(inferred) else inferred
 
 
-def _check_header(names: Sequence[str], request: Request, where: str) -> None:
+def _check_header(fields: Sequence[Field], request: Request, where: str) -> None:
+    names = [field.name for field in fields]
     meant = request.columns is not None and set(request.columns) <= set(names)
     if all(_is_number(name) for name in names) and not meant:
         msg = (
@@ -132,9 +135,11 @@ def _check_header(names: Sequence[str], request: Request, where: str) -> None:
         )
         raise DataError(msg)
     if request.columns is None and "" in names:
+        numeric = listed([field.name for field in fields if field.is_number and field.name])
         msg = (
             f"{where}: column {names.index('')} (counting from 0) has no name; is it the index "
-            "that pandas writes? Choose columns=[...], or write the file with index=False."
+            f"that pandas writes? Choose columns=[{numeric or '...'}], or write the file with "
+            "index=False."
         )
         raise DataError(msg)
 

@@ -6,6 +6,7 @@ as text, so that the message can name the row, the column and what was found the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchshift.data.delimited_reader import open_text
+from sketchshift.data.delimited_reader import delimiter_of, first_text, open_text
 from sketchshift.errors import DataError
 
-__all__ = ["explain", "parses"]
+__all__ = ["explain", "other_separator", "parses"]
+
+HEAD_BYTES = 2**16
+SUFFIX = re.compile(r"\.[ct]sv((\.gz)?)$", re.IGNORECASE)
 
 
 def explain(path: Path, size: int, types: Mapping[str, Any], cause: Exception) -> DataError:
@@ -40,8 +44,26 @@ def explain(path: Path, size: int, types: Mapping[str, Any], cause: Exception) -
             first += batch.num_rows
     except pa.ArrowInvalid:
         if ragged:
-            return _ragged(path, ragged[0])
+            return other_separator(path) or _ragged(path, ragged[0])
     return DataError(f"cannot read {path} as a text table ({cause}).")
+
+
+def other_separator(path: Path) -> DataError | None:
+    """What to say of a file whose header has one cell, with the separator of others in it."""
+    header, _, rows = first_text(path, HEAD_BYTES).partition("\n")
+    own = delimiter_of(path)
+    found = next((sign for sign in ";\t|," if sign in header), own)
+    if own in header or found == own:
+        return None
+    if found in (",", "\t"):
+        suffix = r".csv\1" if found == "," else r".tsv\1"
+        remedy = f"Rename it to {SUFFIX.sub(suffix, str(path))!r}."
+    else:
+        decimal = ", decimal=','" if re.search(r"\d,\d", rows) else ""
+        read = f"pd.read_csv({str(path)!r}, sep={found!r}{decimal})"
+        remedy = f"Convert it: {read}.to_parquet({SUFFIX.sub('.parquet', str(path))!r})."
+    signs = [repr(sign).replace(r"'\t'", "tabs") for sign in (found, own)]
+    return DataError(f"{path} seems to be separated by {signs[0]}, not by {signs[1]}. {remedy}")
 
 
 def parses(column: Any, kind: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 
-__all__ = ["is_gzipped", "open_text", "parse_text"]
+__all__ = ["delimiter_of", "first_text", "is_gzipped", "open_text", "parse_text"]
 
 
 def open_text(
@@ -23,10 +23,14 @@ def open_text(
     Neither is closed here: Arrow reads ahead in a thread, which must not find its file
     closed. Both go when the last reference does.
     """
-    raw = pa.OSFile(str(path))
-    text = pa.CompressedInputStream(raw, "gzip") if is_gzipped(path) else raw
+    text, raw = _open(path)
     read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None)
     return csv.open_csv(text, read, *_options(path, types, on_ragged)), raw
+
+
+def first_text(path: Path, size: int) -> str:
+    """The first bytes as text, whatever their encoding."""
+    return str(_open(path)[0].read(size).decode("latin-1"))
 
 
 def parse_text(path: Path, text: bytes, types: Mapping[str, Any]) -> Any:
@@ -39,7 +43,7 @@ def _options(
     path: Path, types: Mapping[str, Any], on_ragged: Callable[[Any], str] | None
 ) -> tuple[Any, Any]:
     parse = csv.ParseOptions(
-        delimiter="\t" if ".tsv" in path.name.lower() else ",",
+        delimiter=delimiter_of(path),
         newlines_in_values=True,
         invalid_row_handler=on_ragged,
     )
@@ -50,6 +54,17 @@ def _options(
         check_utf8=False,
     )
     return parse, convert
+
+
+def _open(path: Path) -> tuple[Any, Any]:
+    """The text, unpacked, and the raw file below it."""
+    raw = pa.OSFile(str(path))
+    return pa.CompressedInputStream(raw, "gzip") if is_gzipped(path) else raw, raw
+
+
+def delimiter_of(path: Path) -> str:
+    """What separates the cells, going by the name of the file."""
+    return "\t" if ".tsv" in path.name.lower() else ","
 
 
 def is_gzipped(path: Path) -> bool:

@@ -19,7 +19,7 @@ from sketchshift.data.places import by_position, share_out
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
 
-__all__ = ["KNOWN_SUFFIXES", "expand", "open_files"]
+__all__ = ["KNOWN_SUFFIXES", "expand", "known_suffixes", "open_files"]
 
 Reader: TypeAlias = Callable[[Path, Request], Source]
 
@@ -104,7 +104,7 @@ def _files_in(folder: Path) -> list[Path]:
         and not _is_hidden(file.relative_to(folder))
     ]
     if not files:
-        msg = f"the folder {str(folder)!r} has no file that ends in {_known()}."
+        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}."
         raise DataError(msg)
     return files
 
@@ -133,11 +133,15 @@ def _suffix(path: Path) -> str:
     for suffix in KNOWN_SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
-    msg = f"cannot tell the format of {str(path)!r}: its name does not end in {_known()}."
+    if path.suffix.lower() == ".sketch":
+        name = str(path)
+        raise DataError(f"{name!r} is a sketch, not data. Read it with ss.load({name!r}).")
+    msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
     raise DataError(msg)
 
 
-def _known() -> str:
+def known_suffixes() -> str:
+    """The ends of names of files that are read, in words."""
     return ", ".join(KNOWN_SUFFIXES[:-1]) + " or " + KNOWN_SUFFIXES[-1]
 
 

@@ -19,7 +19,7 @@ from sketchshift.drift.clusters import ClusterChange, cluster_changes
 from sketchshift.drift.model import Clusters, Population
 from sketchshift.drift.noise import AddedNoise, SamplingNoise
 from sketchshift.drift.quadratic import quantile, tail
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["Comparison", "Distance", "check_false_alarm", "compare", "distance_between"]
@@ -169,7 +169,7 @@ def compare(
     for name, sketch in (("a", a), ("b", b)):
         if not isinstance(sketch, AnySketch):
             raise parameter_error("compare", name, "a Sketch or a PrivateSketch", sketch)
-    whole = a + b  # refuses other specs
+    whole = _merged(a, b)
     counts = _counts((a, b), effective_counts)
     population = Population.of(whole, n_clusters, seed, "compare")
     clusters: tuple[ClusterChange, ...] = ()
@@ -179,6 +179,15 @@ def compare(
     return Comparison(
         **asdict(found), counts=counts, clusters=clusters, decoding=population.decoding
     )
+
+
+def _merged(a: AnySketch, b: AnySketch) -> AnySketch:
+    """Both together; sketches of different specs are refused in the words of the caller."""
+    try:
+        return a + b
+    except IncompatibleSketchesError as error:
+        msg = str(error).replace("cannot merge", "cannot compare", 1)
+        raise IncompatibleSketchesError(msg) from None
 
 
 def check_false_alarm(caller: str, value: float) -> float:

@@ -35,6 +35,7 @@ __all__ = [
     "MAX_CLUSTERS",
     "RANGE",
     "plan_rows",
+    "planned_clusters",
     "rounded",
     "rounded_center",
 ]
@@ -51,6 +52,7 @@ FEWEST_FREQUENCIES = 50
 MAX_CLUSTERS = 100_000
 
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
+FOREIGN = 1e6  # one that looks like a number which only names the row
 FEWEST_FOR_HINT = 10  # of fewer rows, such a ratio may be chance
 CONSTANT = 1e-13  # a standard deviation below this share of the largest value is rounding
 LIMIT = 1e140  # a spec reaches 1e150
@@ -127,6 +129,25 @@ def plan_rows(
     )
 
 
+def planned_clusters(spec: SketchSpec) -> int | None:
+    """The largest number of clusters that a turnkey plan was made for, as m tells it.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        Of any origin.
+
+    Returns
+    -------
+    n_clusters : int or None
+        None for a spec made by hand, or with an m of its own: who chose it knows why.
+    """
+    is_turnkey = spec.tilt == Tilt(radius=1.0, cap=CAP) and spec.far_share == FAR_SHARE
+    k, rest = divmod(spec.sketch_size, FREQUENCIES * spec.n_features)
+    is_usual = rest == 0 or spec.sketch_size == FEWEST_FREQUENCIES
+    return k if is_turnkey and is_usual and k > 0 else None
+
+
 def _moments(
     rows: FloatArray, shares: FloatArray, columns: Sequence[str] | None
 ) -> tuple[FloatArray, FloatArray]:
@@ -173,7 +194,15 @@ def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: b
 def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> None:
     wide = int(np.argmax(deviations))
     narrow = int(np.argmin(np.where(deviations > 0.0, deviations, np.inf)))
-    if deviations[wide] >= UNEVEN * deviations[narrow] > 0.0:
+    times = float(deviations[wide]) / (float(deviations[narrow]) or math.inf)
+    if times >= FOREIGN:
+        msg = (
+            f"{_name(wide, columns)} spreads {times:.1g} times as widely as "
+            f"{_name(narrow, columns)}: if it is an identifier, leave it out; otherwise pass "
+            "standardize=True (--standardize)."
+        )
+        warn(msg, ScaleHint)
+    elif times >= UNEVEN:
         msg = (
             f"{_name(wide, columns)} varies by {deviations[wide]:.3g} and {_name(narrow, columns)} "
             f"by {deviations[narrow]:.3g}: distances hardly see the latter. If their units differ, "

@@ -9,6 +9,7 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
+from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.plots.columns import counted
 from sketchshift.plots.correlation import new_axes
 from sketchshift.plots.looks import legend_above, logarithmic
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["k_curve"]
+
+RULE = f"first within {100 * (TOLERANCE - 1):.2g} % of the best"
+"""How the legend says which k is chosen."""
 
 DEEPEST = 1e-6
 """Residuals below this share of the largest are drawn there: a logarithmic axis has no zero."""
@@ -60,12 +64,12 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
         k, residual, "s--", color="#c05a1a", markersize=size, markerfacecolor="white",
         linewidth=1, label="residual norm",
     )  # fmt: skip
-    ax.plot(k, score, "o-", color="black", markersize=size, label="score: least is best")
+    ax.plot(k, score, "o-", color="black", markersize=size, label="score")
     at = curve.chosen - 1
     ax.axvline(curve.chosen, color="black", linestyle=":", linewidth=1)
     ax.plot(
         k[at], score[at], "o", color="black", markersize=13, markerfacecolor="none",
-        markeredgewidth=2, label=f"chosen: {curve.chosen}",
+        markeredgewidth=2, label=f"chosen: {curve.chosen}, {RULE}",
     )  # fmt: skip
     logarithmic(ax, [*score, *residual])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -121,7 +121,8 @@ class _Translation:
         sql, operator = self._sql, self._operators[type(node)]
         left, right = node.this.unnest(), node.expression.unnest()
         if isinstance(left, sql.Column) and isinstance(right, sql.Column):
-            return operator(self._column(left)[0], self._column(right)[0])
+            pair = (self._column(side, maybe_text=True)[0] for side in (left, right))
+            return operator(*pair)
         if isinstance(right, sql.Column):
             field, kind = self._column(right)
             return operator(self._value(left, kind), field)
@@ -134,16 +135,16 @@ class _Translation:
             raise self._refused(f"LIKE is for text, and {node.this.sql()!r} holds {kind}")
         return pc.match_like(field, self._value(node.expression, kind).as_py())
 
-    def _column(self, node: Any) -> tuple[Any, Any]:
-        """The field of a column, and its type."""
+    def _column(self, node: Any, *, maybe_text: bool = False) -> tuple[Any, Any]:
+        """The field of a column, and its type; what is none may be text without quotes."""
         if not isinstance(node, self._sql.Column) or node.table:
             raise self._refused(f"{node.sql()!r} is not the name of a column")
         name, there = node.name, self._schema.names
         if name not in there:
             close = get_close_matches(name, there, n=1)
             meant = f"Did you mean {close[0]!r}? " if close else ""
-            quoted = "Text goes in single quotes. " if node.this.quoted else ""
-            hint = f"{meant}{quoted}It may name {listed(there)}"
+            is_text = node.this.quoted or (maybe_text and not close)
+            hint = f"{meant}{_in_quotes(name) + '. ' if is_text else ''}It may name {listed(there)}"
             raise self._refused(f"there is no column {name!r}", hint)
         return pc.field(name), self._schema.field(name).type
 
@@ -161,16 +162,23 @@ class _Translation:
             if pa.types.is_string(kind) and not node.is_string:
                 raise self._refused(f"the column holds text: write '{literal}' in single quotes")
         else:
-            raise self._refused(f"{node.sql()!r} is not a value")
+            hint = _in_quotes(node.name) if isinstance(node, sql.Column) else GRAMMAR
+            raise self._refused(f"{node.sql()!r} is not a value", hint)
         try:
             return _scalar(literal, kind)
         except (pa.ArrowException, ValueError) as cause:
             fact = f"{literal!r} cannot be read as {kind}, which the column holds"
-            raise self._refused(fact) from cause
+            is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+            hint = "Write it as in '2026-01-05'" if is_time else GRAMMAR
+            raise self._refused(fact, hint) from cause
 
     def _refused(self, fact: str, hint: str = GRAMMAR) -> DataError:
         where = self._where if len(self._where) < 200 else f"{self._where[:200]} ..."
         return DataError(f"cannot apply the condition {where!r}: {fact}. {hint}.")
+
+
+def _in_quotes(text: str) -> str:
+    return f"Put text in single quotes: '{text}'"
 
 
 def _scalar(literal: Any, kind: Any) -> Any:

@@ -26,10 +26,10 @@ function drawCurve(state) {
     ...curveLine(numbers, shownResidual, x, y, 1, "6 3"),
     ...curveLine(numbers, shownScore, x, y, 2, null),
     shape("circle", { class: "line-2", fill: "none", "stroke-width": 2, cx: x(chosen), cy: y(shownScore[chosen - 1]), r: 9 }),
-    ...legend(left + 8, bottom + 60, [["residual norm", 1, "6 3"], ["score: least is best", 2, null]], width),
+    ...legend(left + 8, bottom + 60, [["residual norm", 1, "6 3"], ["score", 2, null]], width),
   ];
   picture(place, bottom + (width < 420 ? 86 : 66), `Residual against the number of clusters; ${chosen} is suggested`, ...shapes);
-  byId("curve-note").textContent = `The residual is what k Gaussians leave of the sketch, as a share of it. The score, which also counts clusters, suggests ${counted(chosen, "cluster")} (ring); the dotted line is at ${found}.`;
+  byId("curve-note").textContent = `The residual is what k Gaussians leave of the sketch, as a share of it. The score, which also counts clusters, suggests ${counted(chosen, "cluster")} (ring): the smallest number within 2.5 % of the best score. The dotted line is at ${found}.`;
 }
 
 function decades(low, high) {

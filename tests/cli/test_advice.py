@@ -1,0 +1,163 @@
+"""What a command says beside its result: rows left out, notes, the choice of k, the next step."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.features.plan import planned_clusters
+
+
+def save_groups(path: str, k: int, seed: int = 0) -> None:
+    """A CSV of k groups of 100 rows, far from each other, on a circle."""
+    rng = np.random.default_rng(seed)
+    turns = 2.0 * np.pi * np.arange(k) / k
+    X = rng.normal(size=(100 * k, 2)) + np.repeat(
+        6.0 * k * np.column_stack([np.cos(turns), np.sin(turns)]), 100, axis=0
+    )
+    np.savetxt(path, X, delimiter=",", header="x,y", comments="")
+
+
+def last_line(result) -> str:
+    return result.stdout.splitlines()[-1]
+
+
+def test_cluster_says_how_many_rows_it_left_out(folder, run):
+    rows = (folder / "points.csv").read_text() + "1,\n,2\n"
+    (folder / "gaps.csv").write_text(rows)
+
+    skipped = run("cluster gaps.csv -k 2 --on-invalid skip --save-sketch kept.sketch")
+    whole = run("cluster points.csv -k 2")
+    again = run("cluster kept.sketch -k 2")
+
+    assert "in 60 rows x 2 columns, 2 rows left out, decoded from" in skipped.stdout
+    assert "in 60 rows x 2 columns, 2 rows left out, decoded from" in again.stdout
+    assert "left out" not in whole.stdout
+
+
+def test_the_next_step_is_about_the_sketch_that_was_kept(folder, run):
+    flags = "points.csv -k 2 --columns x,y --save-sketch own.sketch --seed 1"
+
+    first = last_line(run(f"cluster {flags}"))
+    second = last_line(run(f"cluster {flags} -o c.csv"))
+    third = last_line(run(f"cluster {flags} -o c.csv --plot c.png"))
+
+    assert first == "Next: sketchshift cluster own.sketch -k 2 --seed 1 -o centroids.csv"
+    assert second == "Next: sketchshift cluster own.sketch -k 2 --seed 1 --plot clusters.png"
+    assert third == "Next: sketchshift inspect own.sketch"
+    run(first.removeprefix("Next: "))
+
+
+def test_of_data_without_a_sketch_the_last_step_is_to_assign_its_rows(folder, run):
+    step = last_line(run("cluster points.csv -k 2 -o c.csv --plot c.png"))
+
+    assert step == "Next: sketchshift assign points.csv --centroids c.csv -o labels.parquet"
+    run(step.removeprefix("Next: "))
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_inspecting_proposes_as_many_clusters_as_the_sketch_can_serve(k, folder, run):
+    run(f"sketch points.csv -k {k} -o s.sketch")
+
+    step = last_line(run("inspect s.sketch"))
+
+    assert step == f"Next: sketchshift cluster s.sketch -k {max(k, 2)}"  # m is at least 50
+    assert run(step.removeprefix("Next: ")).stderr == ""
+
+
+def test_inspecting_proposes_no_more_clusters_than_rows(folder, run):
+    (folder / "few.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    run("sketch few.csv -k 8 -o s.sketch")
+
+    assert last_line(run("inspect s.sketch")) == "Next: sketchshift cluster s.sketch -k 3"
+
+
+@pytest.mark.parametrize("line", ["cluster s.sketch", "report s.sketch -o r.html"])
+def test_more_clusters_than_planned_for_are_noted(line, folder, run):
+    run("sketch points.csv -k 8 -o s.sketch")
+
+    assert run(f"{line} -k 8").stderr == ""
+    assert run(f"{line} -k auto").stderr == ""
+    assert run(f"{line} -k 10").stderr == (
+        "Note: this sketch was planned for 8 clusters (m / (10 d)); 10 may be inaccurate. "
+        "Sketch the data again with -k 10.\n"
+    )
+
+
+def test_a_spec_by_hand_is_not_said_to_be_planned(folder, run):
+    by_hand = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3)
+    X = np.random.default_rng(0).normal(size=(100, 3))
+
+    assert planned_clusters(by_hand) is None
+    assert planned_clusters(ss.plan(X, 4, sketch_size=131)) is None
+    assert planned_clusters(ss.plan(X, 4)) == 4
+    assert run("cluster week.sketch -k 9").stderr == ""  # m = 40, by hand
+
+
+def test_the_rule_of_the_choice_is_said(folder, run):
+    save_groups("three.csv", 3)
+
+    text = run("cluster three.csv -k auto --max-clusters 8").stdout
+
+    rule = "(the smallest k within 2.5 % of the best score)"
+    assert f"Chose k = 3 of 1 to 8 clusters, by the residual {rule}. Scores  1: " in text
+    assert "at the edge" not in text
+
+
+def test_a_choice_at_the_edge_says_how_to_look_further(folder, run):
+    save_groups("seven.csv", 7)
+
+    data = run("cluster seven.csv -k auto --max-clusters 7 --save-sketch s.sketch").stdout
+    all_there_is = run("cluster s.sketch -k auto").stdout
+    run("sketch seven.csv -k 20 -o large.sketch")
+    less_than_there_is = run("cluster large.sketch -k auto --max-clusters 7").stdout
+
+    edge = "This is at the edge: there may be more clusters."
+    assert f"{edge} Look further with --max-clusters 14." in data
+    assert f"{edge} Sketch the data again with -k 14." in all_there_is
+    assert f"{edge} Look further with --max-clusters 14." in less_than_there_is
+    assert "at the edge" not in run("cluster large.sketch -k auto").stdout
+
+
+def test_few_distinct_rows_are_no_edge(folder, run):
+    """There are no more clusters than distinct rows, and those were all looked at."""
+    (folder / "three.csv").write_text("x,y\n" + "0,0\n3,3\n0,3\n" * 40)
+
+    text = run("cluster three.csv -k auto").stdout
+
+    assert "Chose k = 3 of 1 to 3 clusters, by the distinct points. Scores" in text
+    assert "at the edge" not in text
+
+
+def test_a_rate_is_told_of_many_rows_only(folder, run, monkeypatch):
+    line = "sketch points.csv --plan plan.json -o s.sketch"
+
+    assert "rows/s" not in run(line).stdout
+    assert run.facts(line)["rows_per_second"] > 0
+    monkeypatch.setattr(sys.modules["sketchshift.cli.sketch"], "FEWEST_FOR_RATE", 60)
+    assert " rows/s." in run(line).stdout
+
+
+@pytest.mark.parametrize("decoder", ["turnkey", "sketch-and-shift", "cl-ompr"])
+def test_nothing_is_left_to_load_when_the_clock_of_a_decoding_starts(decoder, folder):
+    """In a new process: warming up imports all that the decoding needs."""
+    program = f"""
+import sys
+import sketchshift as ss
+from sketchshift.cli.decoder_options import warm_up
+sketch = ss.load("week.sketch")
+warm_up({decoder!r})
+before = set(sys.modules)
+decoders = {{"sketch-and-shift": ss.SketchAndShift(refine=True), "cl-ompr": ss.ClOmpr()}}
+decoders.get({decoder!r}, ss.decode)(sketch, 3)
+print(sorted(set(sys.modules) - before))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout == "[]\n"
