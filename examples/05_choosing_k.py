@@ -30,7 +30,7 @@ print(f"{sketch.count:,} rows around 12 means, in {sketch.nbytes:,} bytes\n")
 
 decoding = ss.decode(sketch, n_clusters="auto")
 curve = decoding.curve
-print(f"chosen: k = {curve.chosen}. The score, least is best:")
+print(f"chosen: k = {curve.chosen}. The smallest k within 2.5 % of the best score:")
 for k in (1, 4, 8, 11, 12, 13, 16, 20, 24):
     mark = "  <- chosen" if k == curve.chosen else ""
     score, residual = curve.score[k - 1], curve.residual[k - 1]
