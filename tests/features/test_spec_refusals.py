@@ -1,0 +1,157 @@
+"""Specs that are refused, each with its sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sketchshift.errors import SpecError
+from sketchshift.features import SketchSpec, Tilt
+
+BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
+INTEGER, NUMBER = "an integer from {} to {}", "a finite number from {} to {}"
+BANDWIDTH, SCALE = NUMBER.format("1e-20", "1e+20"), NUMBER.format("1e-150", "1e+150")
+
+
+def spec_of(**changes):
+    return SketchSpec(**(BASE | changes))
+
+
+REFUSED = [
+    *[("n_features", v, INTEGER.format(1, 2**20)) for v in (0, 2**20 + 1, 2.0, True, "2", None)],
+    *[("sketch_size", v, INTEGER.format(1, 2**24)) for v in (0, 2**24 + 1, 2.5, False, math.nan)],
+    *[("bandwidth", v, BANDWIDTH) for v in (0, -1.0, math.nan, math.inf, 1e21, True, "0.3", None)],
+    *[("bandwidth", v, BANDWIDTH) for v in ((0, 1.0), (1.0, math.inf), ("a", "b"), b"ab")],
+    *[("bandwidth", v, BANDWIDTH) for v in (np.array(0.3), 1j, np.eye(2))],
+    *[("bandwidth", v, "a number or a pair (low, high)") for v in ((), (1.0,), (1, 2, 3))],
+    *[("bandwidth", v, "a pair (low, high) with low < high") for v in ((2, 1), (1.0, 1.0))],
+    *[("seed", v, INTEGER.format(0, 2**64 - 1)) for v in (-1, 2**64, 0.0, True, "0", None)],
+    *[
+        ("law", v, "one of 'gaussian', 'folded_gaussian', 'adapted_radius'")
+        for v in ("normal", "", None, 1)
+    ],
+    *[("structured", v, "True or False") for v in (1, 0, "True", None)],
+    *[("columns", v, "2 different column names") for v in (["a"], ["a", "a"], "ab", [1, 2], 3)],
+    *[("center", v, "2 numbers, one a column, or None") for v in ([1], [1, 2, 3], "ab", 1.0)],
+    *[("center", v, "2 numbers, one a column, or None") for v in (np.array(1.0), b"ab")],
+    *[
+        ("center", v, NUMBER.format("-1e+150", "1e+150"))
+        for v in ([0, math.nan], [math.inf, 0], [1e151, 0], [True, 0], ["a", 0], np.eye(2))
+    ],
+    *[("scale", v, SCALE) for v in (0, -1, math.nan, math.inf, "2", True, [1, 0], [1, -1.0])],
+    ("scale", np.array(2.0), SCALE),
+    ("scale", [1, math.nan], NUMBER.format("-1e+150", "1e+150")),
+    *[("scale", v, "2 numbers, one a column, or None") for v in ([1], np.ones(3), ())],
+    *[("tilt", v, "a Tilt or None") for v in (1.0, {"radius": 1.0, "cap": 2.0}, Tilt)],
+    *[("far_share", v, NUMBER.format(0, 1)) for v in (-0.1, 1.1, math.nan, True, "0.1", None)],
+    *[("precision", v, "one of 'float32', 'float64'") for v in ("float16", np.float32, 32)],
+]
+
+
+@pytest.mark.parametrize(("name", "value", "must"), REFUSED, ids=lambda x: repr(x)[:20])
+def test_a_parameter_out_of_range_is_refused(name, value, must):
+    """One sentence for all: what it is called, what it must be, what it was."""
+    sentence = re.escape(f"The {name!r} parameter of SketchSpec must be {must}. Got ")
+
+    with pytest.raises(SpecError, match=f"^{sentence}"):
+        spec_of(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("radius", 1e-20, 1e20), ("cap", 1, 65536)])
+@pytest.mark.parametrize("value", [0, -1.0, 1e21, math.nan, math.inf, True, "1", None])
+def test_a_tilt_out_of_range_is_refused(name, low, high, value):
+    sentence = f"The '{name}' parameter of Tilt must be a finite number from {low:g} to {high:g}."
+
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}"):
+        Tilt(**({"radius": 1.0, "cap": 16.0} | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"n_features": 63, "structured": True},
+            "structured frequencies need at least 64 columns, and there are 63. Leave",
+        ),
+        (
+            {"n_features": 2**20, "sketch_size": 2**12},
+            "n_features x sketch_size = 1048576 x 4096 is more than 2147483648 numbers. Use a",
+        ),
+        ({"far_share": 0.1}, "far_share=0.1 needs a range of bandwidths, and bandwidth=0.3 is one"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(changes, text):
+    with pytest.raises(SpecError, match=f"^{re.escape(text)}"):
+        spec_of(**changes)
+
+
+def test_structured_frequencies_may_be_more_than_can_be_written_out():
+    """Neither the spec nor its JSON draws any frequency."""
+    spec = spec_of(n_features=2**20, sketch_size=2**24, structured=True)
+
+    assert SketchSpec.from_json(spec.to_json()) == spec
+
+
+PLAIN = '"n_features":2,"sketch_size":20,"bandwidth":0.3'
+UNREADABLE = {
+    "": "a sketch spec must be JSON, and this is not: ",
+    "{": "a sketch spec must be JSON, and this is not: ",
+    "[" * 100_000: "a sketch spec must be JSON, and this is not: ",
+    "[]": "a sketch spec must be a JSON object. Got list.",
+    "1": "a sketch spec must be a JSON object. Got int.",
+    "null": "a sketch spec must be a JSON object. Got NoneType.",
+    f"{{{PLAIN}}}": 'this spec has schema None, and this version of sketchshift reads "schema": 1.',
+    f'{{"schema":2,{PLAIN}}}': "this spec has schema 2, and this version of sketchshift reads",
+    f'{{"schema":1,{PLAIN},"mode":1,"a":2}}': "this is not a sketch spec (unknown: a, mode).",
+    '{"schema":1,"sketch_size":1}': "this is not a sketch spec (missing: bandwidth, n_features).",
+    '{"schema":1,"x":1,"bandwidth":1,"n_features":1}': (
+        "this is not a sketch spec (unknown: x; missing: sketch_size)."
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":2}}': (
+        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got 2"
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":{{"radius":2}}}}': (
+        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got {'radius'"
+    ),
+    f'{{"schema":1,{PLAIN},"tilt":{{"radius":-1,"cap":2}}}}': "The 'radius' parameter of Tilt must",
+    f'{{"schema":1,{PLAIN},"scale":NaN}}': "The 'scale' parameter of SketchSpec must be a finite",
+    f'{{"schema":1,{PLAIN},"center":{{"a":1,"b":2}}}}': "The 'center' parameter of SketchSpec must",
+    '{"schema":1,"n_features":"2","sketch_size":1,"bandwidth":1}': "The 'n_features' parameter of",
+    '{"schema":1,"n_features":2,"sketch_size":1,"bandwidth":null}': "The 'bandwidth' parameter of",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=lambda text: text[:40])
+def test_anything_but_a_spec_is_refused(text):
+    """Files come from anywhere: every fault is a SpecError that names it."""
+    with pytest.raises(SpecError, match=f"^{re.escape(UNREADABLE[text])}"):
+        SketchSpec.from_json(text)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.dictionaries(
+        st.sampled_from([field.name for field in dataclasses.fields(SketchSpec)]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
+            max_leaves=4,
+        ),
+    )
+)
+def test_any_json_gives_a_spec_or_a_spec_error(changes):
+    """No exception of another kind, whatever a file holds."""
+    text = json.dumps({"schema": 1} | BASE | changes)
+
+    try:
+        spec = SketchSpec.from_json(text)
+    except SpecError:
+        return
+    assert SketchSpec.from_json(spec.to_json()) == spec
