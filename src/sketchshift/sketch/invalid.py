@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
@@ -35,7 +37,7 @@ def split_invalid(
     offset = block.first_row + first
     if is_far.any():
         at = int(np.argmax(is_far))
-        k, norm = int(np.argmax(np.abs(rows[at]))), np.linalg.norm(rows[at])
+        k, norm = int(np.argmax(np.abs(rows[at]))), math.hypot(*rows[at].tolist())
         msg = (
             f"row {offset + at} of {block.source} lies too far out: after normalisation its norm "
             f"is {norm:.4g}, mostly from {_name(k, columns)}, and this spec reaches "
