@@ -17,7 +17,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch.keys import Key, columns_of, parse
 from sketchshift.sketch.sketcher import open_for
 
-__all__ = ["Reading", "cannot_read", "check_spec", "keys_of"]
+__all__ = ["Reading", "cannot_read", "check_spec", "key_and_spec", "keys_of"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,11 @@ def check_spec(spec: Any) -> SketchSpec:
     if not isinstance(spec, SketchSpec):
         raise parameter_error("sketch", "spec", "a SketchSpec", spec)
     return spec
+
+
+def key_and_spec(by: Any, spec: Any) -> tuple[Any, Any]:
+    """Both of them, in whichever order they were given."""
+    return (spec, by) if isinstance(by, SketchSpec) else (by, spec)
 
 
 def keys_of(by: Any) -> list[Key]:

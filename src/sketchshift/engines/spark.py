@@ -25,7 +25,7 @@ from sketchshift.engines.plan_rows import (
     plan_spec,
     thinned,
 )
-from sketchshift.engines.reading import Reading, check_spec, keys_of
+from sketchshift.engines.reading import Reading, check_spec, key_and_spec, keys_of
 from sketchshift.engines.spark_stages import (
     Batches,
     aggregate_of,
@@ -134,8 +134,8 @@ def sketch_by(
     df: DataFrame,
     by: str | Sequence[str],
     spec: SketchSpec,
-    *,
     columns: Sequence[str] | None = None,
+    *,
     sample_weight: str | None = None,
     max_slices: int = 10_000,
     on_invalid: str = "raise",
@@ -150,7 +150,7 @@ def sketch_by(
     by : str or sequence of str
         Columns of the key, or times cut down to a unit, as in :func:`sketchshift.sketch_by`.
         Timestamps are cut in UTC, whatever the session's time zone; those without a zone
-        (TIMESTAMP_NTZ) as they stand.
+        (TIMESTAMP_NTZ) as they stand. ``by`` and ``spec`` may change places.
     max_slices : int, default=10_000
         More values than that are an error; for more, there is :func:`sketch_frame`.
 
@@ -160,6 +160,7 @@ def sketch_by(
         The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
         one sketch for each key that it has, and one for each key reaches the driver.
     """
+    by, spec = key_and_spec(by, spec)
     reading = Reading(
         check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
     )
@@ -196,6 +197,7 @@ def sketch_frame(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
+    by, spec = key_and_spec(by, spec)
     reading = Reading(
         check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
     )

@@ -67,6 +67,7 @@ def test_a_table_by_key_is_that_of_one_thread(frame, files, spec):
     table = spark.sketch_by(frame.repartition(5), ["day", "shop"], spec)
 
     assert table == ss.sketch_by(files, ["day", "shop"], spec, n_threads=1)
+    assert table == spark.sketch_by(frame, spec, ["day", "shop"])  # in either order
     assert table.by == ("day", "shop")
 
 
@@ -162,7 +163,7 @@ WRONG = [
     (lambda df, spec: spark.plan(df, 2, seed="a"), "'seed' parameter of plan"),
     (lambda df, spec: spark.plan(df, 2, sketch_size=0), "'sketch_size' parameter of plan"),
     (lambda df, spec: spark.plan(df, 2, standardize="no"), "'standardize' parameter of plan"),
-    (lambda df, spec: spark.sketch_by(df, spec, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda df, spec: spark.sketch_by(df, "day", "shop"), "must be a SketchSpec. Got 'shop'"),
     (lambda df, spec: spark.sketch_by(df, "hour", spec), "no column 'hour'"),
     (lambda df, spec: spark.sketch_by(df, "month(shop)", spec), "needs a column of dates"),
     (lambda df, spec: spark.sketch_by(df, None, spec), "by must be the name of a column"),
