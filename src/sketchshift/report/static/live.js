@@ -1,7 +1,7 @@
 // The explorer: asks its server for other clusters. The latest wish counts; others are dropped.
 
 const PAUSE = 120; // milliseconds without a new wish before the server is asked
-const AHEAD = 5; // slices that are decoded while nobody asks for anything
+const NEAR = 12; // slices that are fitted while nobody asks for anything
 let wish = new AbortController(), timer = 0;
 
 async function ask(path, parameters) {
@@ -55,12 +55,13 @@ function outdate(is) {
   for (const id of ["curve", "trends"]) byId(id).classList.toggle("faint", is);
 }
 
-// What will probably be wished for next: other k, the nearest first, and the slices that follow.
+// What will probably be wished for next, the nearest first: slices, each of which needs a fit of its own,
+// then other k, which take a tenth of that.
 async function prepare(k, choice) {
   const { max_clusters: most, choices } = state.live;
-  const others = Array.from({ length: most }, (_, i) => i + 1).sort((a, b) => Math.abs(a - k) - Math.abs(b - k));
-  for (const other of others) await ask("prepare", { k: other, choice });
-  for (let next = choice + 1; next <= Math.min(choice + AHEAD, choices.length - 1); next += 1) await ask("prepare", { k, choice: next });
+  const nearest = (length, here) => Array.from({ length }, (_, i) => i).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
+  for (const other of nearest(choices.length, choice).slice(1, NEAR + 1)) await ask("prepare", { k, choice: other });
+  for (const other of nearest(most, k - 1)) await ask("prepare", { k: other + 1, choice });
 }
 
 async function compareSlices() {
