@@ -37,8 +37,14 @@ def is_like(shown: str, printed: str) -> bool:
     numbers = NUMBER.findall(shown), NUMBER.findall(printed)
     if NUMBER.sub("", shown) != NUMBER.sub("", printed) or not all(numbers):
         return False
-    pairs = [[float(n.replace(",", "")) for n in pair] for pair in zip(*numbers, strict=True)]
-    return all(math.isclose(a, b, rel_tol=0.02, abs_tol=0.2) for a, b in pairs)
+    return all(is_near(*pair) for pair in zip(*numbers, strict=True))
+
+
+def is_near(shown: str, printed: str) -> bool:
+    """Within 1 %, or two units of the last decimal that is shown; whole numbers within 1 %."""
+    a, b = (float(number.replace(",", "")) for number in (shown, printed))
+    decimals = len(shown.partition(".")[2].partition("e")[0])
+    return math.isclose(a, b, rel_tol=0.01, abs_tol=2 * 10**-decimals if decimals else 0.0)
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
@@ -69,6 +75,9 @@ def test_a_page_has_no_block_that_does_not_run(name):
 
 def test_a_changed_number_is_noticed():
     assert is_like("13.2189", "13.2190")
+    assert is_like("0.2", "0.3")
     assert not is_like("13.2189", "14.2")
+    assert not is_like("1.005", "1.1")
+    assert not is_like("5", "6")
     assert not is_like("clusters", "cluster")
     assert not is_like("5", "")
