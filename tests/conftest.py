@@ -46,3 +46,17 @@ SPECS = {
 def spec(request: pytest.FixtureRequest) -> ss.SketchSpec:
     """Every kind of spec there is for three columns."""
     return SPECS[request.param]
+
+
+@pytest.fixture
+def seeded_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases with the noise that OpenDP would add, from a seed, which OpenDP does not take."""
+    from sketchshift.privacy import mechanism
+
+    rng, calibrated = np.random.default_rng(0), mechanism._calibrated
+
+    def seeded(sensitivity, budget, share):
+        _, scale, rho = calibrated(sensitivity, budget, share)
+        return lambda numbers: np.rint(rng.normal(numbers, scale)), scale, rho
+
+    monkeypatch.setattr(mechanism, "_calibrated", seeded)

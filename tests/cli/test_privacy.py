@@ -9,6 +9,8 @@ from sketchshift.privacy import mechanism
 
 PROMISE = "--epsilon 1 --delta 1e-8"
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
 
 @pytest.fixture
 def released(folder, run):

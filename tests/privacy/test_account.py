@@ -24,6 +24,7 @@ def test_releases_are_charged_until_the_budget_is_spent(raw, release, path):
     assert ss.privacy.Account(path).spent == account.spent
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_a_plan_is_charged_once_however_often_it_is_used(X, release, path):
     spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 0.5, 1e-8)
     account = ss.privacy.Account(path, epsilon=5, delta=1e-8)

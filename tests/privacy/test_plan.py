@@ -12,6 +12,8 @@ from sketchshift.data import synthetic
 from sketchshift.privacy import private_plan
 from sketchshift.privacy.zcdp import rho_of
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
 
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:

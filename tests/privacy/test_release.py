@@ -161,6 +161,7 @@ def test_few_rows_are_warned_of(raw, no_noise):
         ss.privacy.release(raw, 0.15, 1e-8)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_a_plan_that_promised_something_else_is_refused(X):
     spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 1.0, 1e-8)
 

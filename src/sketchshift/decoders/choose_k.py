@@ -38,6 +38,7 @@ POINTS, POINTS_PER_CLUSTER, STARTS, STEPS = 3_000, 40, 3, 4  # of the k-means
 FREQUENCIES = 5_000  # at most; they are independent, so that the first ones are like all
 FULL = 64  # columns up to which Gaussians have axes of their own
 GROWTH, TOLERANCE = 0.25, 1.025
+RELEASED = 10.0  # atoms fit the noise of a release too, so that cells are further off than that
 
 
 def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
@@ -53,7 +54,8 @@ def choose_k(
     r"""Compare the sketches of 1, 2, ... Gaussians with that of the data.
 
     With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
-    rows, the choice is the least k whose score is within 2.5 % of the least.
+    rows (with ten times that of the noise of a private release), the choice is the least k
+    whose score is within 2.5 % of the least.
 
     .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2}
 
@@ -125,8 +127,8 @@ class _Misfit:
         ones = np.ones(len(points.points))
         tilts = ones if self.tilt is None else self.tilt((points.points**2).sum(axis=1))
         squares = (points.weights @ tilts**2) / (points.weights @ tilts) ** 2
-        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count + self.floor
-        return float(self.weights @ variances)
+        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count
+        return float(self.weights @ (variances + RELEASED * self.floor))
 
     def of_cells(self, points: Reconstruction, labels: IntArray, k: int) -> tuple[float, float]:
         """Residual of k cells as Gaussians, and the inertia within them.
