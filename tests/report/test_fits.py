@@ -8,7 +8,9 @@ from sketchshift.errors import DataError
 from sketchshift.report import fits as module
 from sketchshift.report.fits import Fits
 from sketchshift.report.latest import Latest, OutdatedError
+from sketchshift.report.server import Explorer
 from sketchshift.report.subject import Subject
+from sketchshift.report.wishes import Wish
 
 
 def never() -> None:
@@ -87,3 +89,26 @@ def test_more_clusters_than_rows_are_refused():
 
     with pytest.raises(DataError, match="2 rows, too few for 3 clusters"):
         fits.decoding(2, 3, never)
+
+
+def test_a_slice_of_too_few_rows_is_passed_over_when_nobody_asked_for_it():
+    """Else the page would tell of a slice that it does not show."""
+    spec = ss.SketchSpec(n_features=1, sketch_size=200, bandwidth=0.1)
+    days = ss.sketch_by(np.arange(9.0)[:, None], by=np.array([0] * 7 + [1] * 2), spec=spec)
+    explorer = Explorer(Subject.of("days", 1, days))
+
+    assert explorer.prepare(Wish(k=3, choice=2), never) == {}
+    with pytest.raises(DataError, match="too few"):
+        explorer.decode(Wish(k=3, choice=2), never)
+
+
+def test_so_many_slices_are_made_ready_as_are_kept(subject, monkeypatch):
+    bytes_ = 10_000 * subject.whole.spec.n_features * 8  # of the points of a fit, or a little more
+    monkeypatch.setattr(module, "MOST_BYTES", int(3.5 * bytes_))
+    room = Explorer(subject, 2).details(Wish(k=2), never)["room"]
+    fits = Fits(subject, 2)
+
+    for choice in range(4):
+        fits.decoding(choice, 2, never)
+
+    assert room == len(fits._fits) == 3

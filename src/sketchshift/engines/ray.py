@@ -61,8 +61,8 @@ def plan(
     ----------
     dataset : ray.data.Dataset
         Of a materialized one, at most 64 blocks are looked into, spread over all of them. Any
-        other is read once, the chosen columns only: Ray cannot leave a reading task early. To
-        read less, pass a dataset of some of the files.
+        other is read once, the chosen columns only: Ray cannot leave a reading task early. For
+        files, :func:`sketchshift.plan` reads less, without Ray.
     n_clusters, sketch_size, seed, columns, standardize, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None

@@ -68,6 +68,11 @@ class Fits:
         found: Decoding = self._decodings.get((choice, k), lambda: self._decode(choice, k, check))
         return found
 
+    def room(self, choice: int, check: Check) -> int:
+        """How many fits of the size of this one are kept at once."""
+        fitted = self._fitted(choice, check)
+        return 1 if fitted is None else max(1, MOST_BYTES // _size(fitted))
+
     def curve(self, choice: int, check: Check) -> KCurve | None:
         """Residuals for each number of clusters; of equal rows there is nothing to say."""
         found: KCurve | None = self._curves.get(choice, lambda: self._curve(choice, check))
@@ -99,7 +104,12 @@ class Fits:
         if not np.trace(problem.outline[1]) > 0.0:
             return None, 0
         fitted = fit_sketch(problem, self.max_clusters, self.seed, lambda _: check())
-        return fitted, fitted.reconstruction.points.nbytes
+        return fitted, _size(fitted)
 
     def _sketch(self, choice: int) -> Sketch:
         return self.subject.sketch_of(self.subject.choices[choice])
+
+
+def _size(fitted: Fitted) -> int:
+    """Bytes of the points, which are most of a fit."""
+    return fitted.reconstruction.points.nbytes

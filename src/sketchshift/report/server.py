@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sketchshift.errors import SketchshiftError
+from sketchshift.errors import DataError, SketchshiftError
 from sketchshift.report.comparison import compare_slices, rest_of
 from sketchshift.report.document import curve_facts, document, to_json, view
 from sketchshift.report.fits import Fits
@@ -73,11 +74,13 @@ class Explorer:
         check()
         decoding = self.fits.decoding(wish.choice, wish.k, check)
         sketch = self.subject.sketch_of(self.subject.choices[wish.choice])
-        return {"curve": curve_facts(curve), "trends": trends(self.subject, decoding, sketch)}
+        facts = {"curve": curve_facts(curve), "trends": trends(self.subject, decoding, sketch)}
+        return facts | {"room": self.fits.room(wish.choice, check)}
 
     def prepare(self, wish: Wish, check: Check) -> dict[str, Any]:
         """Make ready what will probably be asked for next."""
-        self.fits.decoding(wish.choice, wish.k, check)
+        with suppress(DataError):  # too few rows: told to whoever does ask
+            self.fits.decoding(wish.choice, wish.k, check)
         return {}
 
     def compare(self, wish: Wish, check: Check) -> dict[str, Any]:

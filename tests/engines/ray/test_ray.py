@@ -15,6 +15,17 @@ engine = pytest.importorskip("sketchshift.engines.ray")
 col = pytest.importorskip("ray.data.expressions").col
 
 
+def has_gpu() -> bool:
+    try:
+        import cupy
+    except ImportError:
+        return False
+    return bool(cupy.is_available())
+
+
+NEEDS_GPU = pytest.mark.skipif(not has_gpu(), reason="needs CuPy and a GPU")
+
+
 def test_workers_use_the_package_under_test(ray_cluster):
     @ray_cluster.remote
     def where() -> str:
@@ -54,11 +65,14 @@ def test_a_worker_killed_midway_loses_nothing_and_counts_nothing_twice(
     assert mark.exists()
 
 
-def test_workers_with_a_gpu_give_the_same_bytes(dataset, spec, expected):
-    """There is no GPU here: what is tested is the way to such workers, not a kernel."""
-    found = engine.sketch(dataset, spec, num_gpus=0.5, kernel="reference", batch_size=900)
+@pytest.mark.parametrize("kernel", ["reference", pytest.param("cuda", marks=NEEDS_GPU)])
+def test_workers_with_a_gpu_give_the_same_bytes(dataset, files, spec, expected, kernel):
+    """Without a GPU, what is tested is the way to such workers."""
+    on_gpu = {"num_gpus": 0.5, "kernel": kernel, "batch_size": 900}
 
-    assert found.to_bytes() == expected.to_bytes()
+    assert engine.sketch(dataset, spec, **on_gpu).to_bytes() == expected.to_bytes()
+    table = engine.sketch_by(dataset, "shop", spec, num_partitions=2, **on_gpu)
+    assert table == ss.sketch_by(files, "shop", spec, n_threads=1)
 
 
 def test_a_table_by_key_is_that_of_one_thread(dataset, files, spec):

@@ -1,7 +1,7 @@
 // The explorer: asks its server for other clusters. The latest wish counts; others are dropped.
 
 const PAUSE = 120; // milliseconds without a new wish before the server is asked
-const NEAR = 12; // slices that are fitted while nobody asks for anything
+const NEAR = 12; // slices that are fitted before other k, while nobody asks for anything
 let wish = new AbortController(), timer = 0;
 
 async function ask(path, parameters) {
@@ -41,13 +41,13 @@ async function decodeAgain() {
   byId("status").classList.remove("alarm");
   byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
   byId("status").dataset.milliseconds = shown;
-  const { curve, trends } = await ask("details", parameters);
+  const { curve, trends, room } = await ask("details", parameters);
   state.curve = curve;
   takeTrends(trends);
   drawRest();
   drawMap(state);
   outdate(false);
-  await prepare(Number(parameters.k), Number(parameters.choice));
+  await prepare(Number(parameters.k), Number(parameters.choice), room);
 }
 
 // Pictures that still show the clusters before.
@@ -56,12 +56,13 @@ function outdate(is) {
 }
 
 // What will probably be wished for next, the nearest first: slices, each of which needs a fit of its own,
-// then other k, which take a tenth of that.
-async function prepare(k, choice) {
+// then other k, which take a tenth of that, then as many more slices as the server has room for.
+async function prepare(k, choice, room) {
   const { max_clusters: most, choices } = state.live;
   const nearest = (length, here) => Array.from({ length }, (_, i) => i).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
-  for (const other of nearest(choices.length, choice).slice(1, NEAR + 1)) await ask("prepare", { k, choice: other });
-  for (const other of nearest(most, k - 1)) await ask("prepare", { k: other + 1, choice });
+  const slices = nearest(choices.length, choice).slice(1, room).map((other) => ({ k, choice: other }));
+  const numbers = nearest(most, k - 1).map((other) => ({ k: other + 1, choice }));
+  for (const next of [...slices.slice(0, NEAR), ...numbers, ...slices.slice(NEAR)]) await ask("prepare", next);
 }
 
 async function compareSlices() {
