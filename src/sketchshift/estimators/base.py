@@ -55,7 +55,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         self : estimator
             What was fitted before is forgotten.
         """
-        rows = self._start(X, sample_weight)
+        rows = self._start(X, sample_weight, is_all=True)
         self._found = self._decode()
         self._look_at(rows)
         return self
@@ -81,7 +81,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
             The same for rows in any order and in any number of calls, given the plan.
         """
         if not hasattr(self, "sketch_"):
-            self._start(X, sample_weight)
+            self._start(X, sample_weight, is_all=False)
         else:
             self._set_sketch(self.sketch_ + self._sketch(X, sample_weight))
         return self
@@ -150,11 +150,11 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         """Number of clusters that the plan is for, checked."""
         raise NotImplementedError
 
-    def _planned(self, spec: SketchSpec) -> SketchSpec:
-        """What this estimator makes of the usual plan."""
+    def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
+        """What this estimator makes of the usual plan; few rows are all there are."""
         return spec
 
-    def _start(self, X: Any, sample_weight: Any) -> Rows | Collection:
+    def _start(self, X: Any, sample_weight: Any, *, is_all: bool) -> Rows | Collection:
         """Plan, and sketch the first rows."""
         self._check_plan()
         n_clusters, seed = self._n_planned(), self._draw_seed()
@@ -163,7 +163,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         if spec is None:
             options = {"sketch_size": self.sketch_size, "standardize": self.standardize}
             spec, rows = rows.plan(n_clusters, seed=seed, **options)
-            spec = self._planned(spec)
+            spec = self._planned(spec, is_few=is_all and rows.is_few)
         first = rows.sketch(spec, self.n_threads)
         if isinstance(rows, Collection):  # nobody here has seen its columns
             set_features(self, spec.n_features, spec.columns)

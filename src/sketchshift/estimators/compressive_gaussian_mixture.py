@@ -112,7 +112,7 @@ class CompressiveGaussianMixture(SketchedDensity):
         check_integer(CALLER, "max_iter", self.max_iter, 1, 2**31 - 1)
         return check_integer(CALLER, "n_components", self.n_components, 1, MAX_CLUSTERS)
 
-    def _planned(self, spec: SketchSpec) -> SketchSpec:
+    def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """Without tilt: a tilted Gaussian is none. With more frequencies for more unknowns."""
         size, d = spec.sketch_size, spec.n_features
         if self.sketch_size is None and self.covariance_type == "full":

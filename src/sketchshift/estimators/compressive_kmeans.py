@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from sketchshift.decoders import Decoding, Outcome, decode
 from sketchshift.errors import warn
 from sketchshift.estimators.base import SketchedEstimator
 from sketchshift.estimators.rows import Collection, Rows, rows_in_memory
+from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.metrics import assign, mse
 from sketchshift.sketch import Sketch
@@ -25,6 +27,8 @@ __all__ = ["CompressiveKMeans"]
 
 AUTO_CLUSTERS = 20
 """With ``n_clusters="auto"`` the plan serves so many."""
+
+MORE, ENOUGH = 4, 2000  # times the frequencies of a plan, and at most, where rows are few
 
 
 class CompressiveKMeans(
@@ -44,7 +48,8 @@ class CompressiveKMeans(
         Number k of clusters; "auto" leaves it to the decoder, up to 20 unless ``spec`` was
         planned for more.
     sketch_size : int or None
-        Number m of frequencies; None takes 10 k d, at least 50.
+        Number m of frequencies; None takes 10 k d, at least 50; where ``fit`` gets at most 2000
+        rows in memory, up to four times that, to 2000.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     spec : SketchSpec or None
@@ -259,6 +264,13 @@ class CompressiveKMeans(
             must = f'"auto" or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error("CompressiveKMeans", "n_clusters", must, self.n_clusters)
         return check_integer("CompressiveKMeans", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
+
+    def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
+        """With more frequencies for few rows, where they cost nothing."""
+        if not is_few or self.sketch_size is not None or isinstance(self.n_clusters, str):
+            return spec
+        size = min(MORE * spec.sketch_size, ENOUGH)
+        return dataclasses.replace(spec, sketch_size=max(spec.sketch_size, size))
 
     def _decode(self) -> Decoding:
         self._n_planned()

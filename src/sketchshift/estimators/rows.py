@@ -51,6 +51,11 @@ class Rows:
     array: Any = None
     weights: Any = None
 
+    @property
+    def is_few(self) -> bool:
+        """Whether these lie in memory, and are so few that a plan looks at all of them."""
+        return self.array is not None and self.array.shape[0] <= FEW_ROWS
+
     def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Rows]:
         """A plan with the options of ``ss.plan``, and rows that are all still to be read."""
         few = distinct_rows(self)
@@ -79,6 +84,7 @@ class Collection:
     engine: Engine
     data: Any
     sample_weight: Any = None
+    is_few = False  # nobody here knows
 
     def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Collection]:
         """A plan with the options of ``ss.plan``, and this collection."""
@@ -172,7 +178,7 @@ def distinct_rows(rows: Rows) -> Source | None:
     A plan made from these is the same for whole weights and for repeated rows. None for
     many rows, of which a plan sees a sample only.
     """
-    if rows.array is None or rows.array.shape[0] > FEW_ROWS:
+    if not rows.is_few:
         return None
     array = rows.array.toarray() if issparse(rows.array) else rows.array
     weights = np.ones(len(array)) if rows.weights is None else rows.weights
