@@ -25,6 +25,9 @@ __all__ = ["matching"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
+TRANSLATED = {"this", "expression", "expressions", "low", "high", "negate"}
+"""Parts of a node that are looked at; one that says more is refused."""
+
 GRAMMAR = (
     "Compare columns with values (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL) and join "
     "conditions by AND, OR and NOT"
@@ -90,6 +93,13 @@ class _Translation:
             raise self._refused("it is nested too deeply") from cause
 
     def _condition(self, node: Any) -> Any:
+        if any(value and name not in TRANSLATED for name, value in node.args.items()):
+            raise self._refused(f"{node.sql()!r} is not a comparison")
+        found = self._stated(node)
+        return ~found if node.args.get("negate") else found  # some write NOT LIKE so
+
+    def _stated(self, node: Any) -> Any:
+        """What a node says, but for a NOT inside it."""
         sql = self._sql
         if isinstance(node, sql.Paren):
             return self._condition(node.this)
