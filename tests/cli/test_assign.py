@@ -57,6 +57,25 @@ def test_labels_of_standardised_clusters_are_theirs(run, folder, suffix):
     assert (labels == labels[0]).tolist() == (halves == 0).tolist()
 
 
+@pytest.mark.parametrize("flag", ["", "--standardize"])
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("names", [("a", "a scale"), ("column 1", "column 0")])
+def test_names_of_the_data_that_look_like_ours_are_names(run, folder, names, suffix, flag):
+    """Clusters in the second column alone."""
+    halves = np.repeat([0, 1], 500)
+    X = np.random.default_rng(0).normal(size=(1000, 2)) * 0.1 + np.outer(halves, [0.0, 3.0])
+    np.savetxt(folder / "named.csv", X, delimiter=",", header=",".join(names), comments="")
+    np.savetxt(
+        folder / "turned.csv", X[:, ::-1], delimiter=",", header=",".join(names[::-1]), comments=""
+    )
+    run(f"cluster turned.csv -k 2 {flag} -o found.{suffix}")
+
+    run(f"assign named.csv --centroids found.{suffix} -o labels.csv")
+
+    labels = read(folder / "labels.csv")
+    assert (labels == labels[0]).tolist() == (halves == 0).tolist()
+
+
 def test_arrays_without_names_are_taken_in_order(run, folder):
     X = np.random.default_rng(0).normal(size=(200, 3))
     np.save(folder / "x.npy", X)

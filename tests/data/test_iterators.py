@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+import sketchshift as ss
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
 
@@ -137,3 +138,23 @@ def test_paths_must_come_as_a_list():
 def test_weights_of_blocks_must_be_a_column():
     with pytest.raises(DataError, match="sample_weight cannot be an array for an iterator"):
         open_source(PARTS, weights=np.ones(20))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_an_iterator_may_fill_the_same_array_again(n_threads, is_planned):
+    X = np.random.default_rng(0).normal(size=(12_000, 2))
+    spec = ss.plan(X, n_clusters=2)
+
+    def blocks():
+        buffer = np.empty((1000, 2))
+        for start in range(0, len(X), 1000):
+            buffer[:] = X[start : start + 1000]
+            yield buffer
+
+    if is_planned:
+        assert ss.sketch(blocks(), spec, n_threads=n_threads) == ss.sketch(X, spec)
+    else:
+        with pytest.warns(ss.PlanWarning, match="first 2,000 rows"):
+            found = ss.sketch(blocks(), n_clusters=2, n_threads=n_threads)
+        assert found == ss.sketch(X, found.spec)

@@ -6,7 +6,7 @@ import csv
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift.cli.centroids import check_suffix, scale_name
+from sketchshift.cli.centroids import check_suffix, n_columns
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import counted, next_step, report
 from sketchshift.cli.files import check_output, data_files
@@ -61,13 +61,12 @@ def assign(
     Then: `sketchshift cluster points.csv -k 4`, to compare with another number of clusters.
     """
     from sketchshift.cli.progress import reading_progress
-    from sketchshift.data import open_source
 
     files = data_files(data)
     kind = check_suffix("-o", output, LABELS)
     names, C, scale = read_centroids(centroids)
     target = check_output(output, [*files, Path(centroids)])
-    source = open_source(files, columns=names)
+    source = _open(files, names)
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
     with reading_progress("Assigning", show=progress) as advance, _writer(target, kind) as write:
         for labels, done in _labels(source, C, scale):
@@ -95,6 +94,17 @@ def _story(facts: dict[str, Any]) -> list[str]:
     total = max(sum(facts["rows_per_cluster"]), 1)
     shares = [f"{i}: {100 * n / total:.1f} %" for i, n in enumerate(facts["rows_per_cluster"][:20])]
     return [*lines, "Shares  " + ", ".join(shares)]
+
+
+def _open(files: Sequence[Path], names: list[str]) -> Source:
+    """The columns of the centroids; all in order, where neither they nor the data have names."""
+    from sketchshift.data import open_source
+
+    if names == [f"column {j}" for j in range(len(names))]:
+        source = open_source(files)
+        if not set(names) <= set(source.columns or ()):
+            return source
+    return open_source(files, columns=names)
 
 
 def _labels(source: Source, C: FloatArray, scale: FloatArray) -> Iterator[tuple[Any, float | None]]:
@@ -130,7 +140,7 @@ def _writer(target: Path, kind: str) -> Iterator[Any]:
         temporary.unlink(missing_ok=True)
 
 
-def read_centroids(path: str) -> tuple[list[str] | None, FloatArray, FloatArray]:
+def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
     """Names of the columns, centroids and scales, from what ``sketchshift cluster`` wrote.
 
     Parameters
@@ -141,8 +151,8 @@ def read_centroids(path: str) -> tuple[list[str] | None, FloatArray, FloatArray]
 
     Returns
     -------
-    names : list of str or None
-        None when the data had no names: columns are then taken in order.
+    names : list of str
+        Of the columns; "column 0", "column 1", ... when the data had none.
     centroids : array of shape (k, d)
         In the units of the data.
     scale : array of shape (d,)
@@ -150,33 +160,32 @@ def read_centroids(path: str) -> tuple[list[str] | None, FloatArray, FloatArray]
     """
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, rows = _read(Path(path).expanduser(), kind)
-        C = np.array(rows, dtype=np.float64)
-        scale = np.ones(C.shape[1:])
-        d = len(names) // 2
-        if names[d:] == [scale_name(name) for name in names[:d]] and d:
-            names, C, scale = names[:d], C[:, :d], C[0, d:]
+        names, rows = (_read_json if kind == "json" else _read)(Path(path).expanduser(), kind)
+        C, d = np.array(rows, dtype=np.float64), len(names)
+        C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
+        C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
     except OSError as error:
         raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         msg = f"{path!r} does not hold centroids: `sketchshift cluster -o` writes such files."
         raise DataError(msg) from error
-    if C.ndim != 2 or not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
+    if not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
         raise InvalidRowsError(f"{path!r} holds no centroids, or some that are not finite.")
-    unnamed = names == [f"column {j}" for j in range(len(names))]
-    return None if unnamed else names, C, scale
+    return names, C, scale
+
+
+def _read_json(path: Path, _: str) -> tuple[list[str], Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    scale = list(content.get("scale", []))
+    return list(content["columns"]), [row["centroid"] + scale for row in content["clusters"]]
 
 
 def _read(path: Path, kind: str) -> tuple[list[str], Any]:
-    if kind == "json":
-        content = json.loads(path.read_text(encoding="utf-8"))
-        names, scale = list(content["columns"]), list(content.get("scale", []))
-        names += [scale_name(name) for name in names if scale]
-        return names, [row["centroid"] + scale for row in content["clusters"]]
+    """Names of the columns, and rows of a table: centroids, followed by scales if there are any."""
     if kind == "parquet":
         import pyarrow.parquet
 
-        table = pyarrow.parquet.read_table(path)
+        table = pyarrow.parquet.ParquetFile(path).read()  # names may come twice
         head, columns = table.column_names, [column.to_numpy() for column in table.columns]
         rows: Any = np.column_stack(columns)[:, 2:]
     else:
@@ -185,4 +194,6 @@ def _read(path: Path, kind: str) -> tuple[list[str], Any]:
         rows = [[float(cell) for cell in line[2:]] for line in lines]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)
-    return head[2:], rows
+    names = head[2:]
+    d = n_columns(names)
+    return names[:d], rows

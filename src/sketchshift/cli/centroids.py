@@ -20,7 +20,7 @@ import click
 from sketchshift.cli.facts import aligned, counted, number
 from sketchshift.decoders import Decoding
 
-__all__ = ["check_suffix", "cluster_facts", "cluster_table", "encode_clusters", "scale_name"]
+__all__ = ["check_suffix", "cluster_facts", "cluster_table", "encode_clusters", "n_columns"]
 
 COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
 """What a table for people holds; files and ``--json`` hold all."""
@@ -101,7 +101,9 @@ def encode_clusters(
         clusters = {"columns": list(names), "clusters": cluster_facts(decoding)}
         clusters |= {"scale": list(scale)} if scale else {}
         return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
-    head = ["cluster", "share", *names, *(scale_name(name) for name in names if scale)]
+    if n_columns(names) < len(names):
+        scale = scale or [1.0] * len(names)  # said, since names of the data look like scales
+    head = ["cluster", "share", *names, *(_scale_name(name) for name in names if scale)]
     if kind == "parquet":
         return _parquet(decoding, head, scale)
     text = io.StringIO()
@@ -112,7 +114,14 @@ def encode_clusters(
     return text.getvalue().encode()
 
 
-def scale_name(name: str) -> str:
+def n_columns(names: Sequence[str]) -> int:
+    """Of the names in a table of centroids, those of the data: scales follow, or do not."""
+    d = len(names) // 2
+    has_scales = d > 0 and list(names[d:]) == [_scale_name(name) for name in names[:d]]
+    return d if has_scales else len(names)
+
+
+def _scale_name(name: str) -> str:
     """The column that holds the scale of a column."""
     return f"{name} scale"
 

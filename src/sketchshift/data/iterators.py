@@ -1,8 +1,7 @@
 """Iterators, generators and lists whose items are blocks of rows.
 
-Items are arrays, frames, tables or batches, and are taken one at a time: nothing is
-asked of the iterator before the item in hand has been passed on. Every item must have
-the columns of the first.
+Items are arrays, frames, tables or batches, and are taken one at a time. Arrays are copied, so
+that an iterator may fill the same one again. Every item must have the columns of the first.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from sketchshift.data.blocks import Access, Block, Source, once
 from sketchshift.data.memory import open_in_memory
@@ -58,7 +59,8 @@ def _read(items: Iterator[Any], first: Source, request: Request) -> Iterator[Blo
         if opened.columns != first.columns:  # same names, other order
             opened = _open_item(item, number, replace(request, columns=first.columns))
         for block in opened:
-            yield replace(block, source=f"block {number}", done=None)
+            values = block.values.copy() if isinstance(item, np.ndarray) else block.values
+            yield replace(block, values=values, source=f"block {number}", done=None)
 
 
 def _open_item(item: Any, number: int, request: Request) -> Source:

@@ -77,7 +77,7 @@ def draw_head(
     taken: list[Block] = []
     n_usable = 0
     while n_usable < n_rows and (block := next(stream, None)) is not None:
-        taken.append(replace(block, values=block.values.copy()))  # it may be used again
+        taken.append(block)
         rows = keep(block)
         n_usable += len(block.values if rows is None else rows)
     held = replace(source, read=lambda: iter(taken))
