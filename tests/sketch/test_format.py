@@ -241,6 +241,17 @@ def test_saving_into_a_folder_that_is_not_there_names_it(tmp_path, spec, X):
         ss.sketch(X, spec).save(tmp_path / "nowhere" / "day1.sketch")
 
 
+def test_a_file_that_is_written_again_is_read_by_nobody_else_than_before(tmp_path, spec, X):
+    path = tmp_path / "kept.sketch"
+    ss.sketch(X, spec).save(path)
+    path.chmod(0o600)
+
+    ss.sketch(X[1:], spec).save(path)
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert ss.load(path) == ss.sketch(X[1:], spec)
+
+
 def test_a_failed_save_keeps_the_old_file(tmp_path, spec, X, monkeypatch):
     """The disk fills up while the new file is written."""
     path = tmp_path / "day1.sketch"

@@ -10,11 +10,12 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from sketchshift._validation import check_number
-from sketchshift.errors import PrivacyError, SpecError
+from sketchshift.errors import MissingDependencyError, PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.sketch.container import write_atomically
@@ -64,17 +65,25 @@ class Account:
 
     @property
     def spent(self) -> float:
-        """Epsilon of all charges together, at the account's delta."""
+        """Epsilon of all charges in the file together, at the account's delta."""
+        self._refresh()
         return Ledger.of(self._charges).epsilon(self.delta)
 
     def add(self, charges: Iterable[Charge]) -> None:
         """Charge a release and its plan, or refuse them; written to the file at once.
+
+        One process at a time: ``people.json.lock`` beside the file is locked meanwhile.
 
         Parameters
         ----------
         charges : iterable of Charge
             Those that are there already count once.
         """
+        with _lock(self._path):
+            self._refresh()
+            self._add(tuple(charges))
+
+    def _add(self, charges: tuple[Charge, ...]) -> None:
         ledger = Ledger.of((*self._charges, *charges))
         epsilon = ledger.epsilon(self.delta)
         if epsilon > self.epsilon * (1.0 + 1e-9):
@@ -86,6 +95,11 @@ class Account:
             raise PrivacyError(msg)
         self._charges = ledger.charges
         write_atomically(self._path, self._to_json().encode() + b"\n")
+
+    def _refresh(self) -> None:
+        """What others have charged since the file was read."""
+        if self._path.exists():
+            self._read()
 
     def _to_json(self) -> str:
         content = {
@@ -105,3 +119,12 @@ class Account:
         except (ValueError, TypeError) as error:
             raise PrivacyError(f"{self._path} is not an account: {error}.") from None
         return content
+
+
+def _lock(path: Path) -> AbstractContextManager[Any]:
+    try:
+        from filelock import FileLock
+    except ImportError:
+        msg = 'an account is locked by filelock: pip install "sketchshift[privacy]".'
+        raise MissingDependencyError(msg) from None
+    return FileLock(f"{path}.lock")

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,7 +74,7 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one.
 
-    A symbolic link is followed: the file it points to is replaced.
+    A symbolic link is followed: the file it points to is replaced. Who may read it stays.
     """
     path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -82,6 +83,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except FileNotFoundError:
         msg = f"cannot write {path}: the folder {path.parent} does not exist."
