@@ -145,7 +145,19 @@ def test_a_raw_and_a_private_sketch_are_not_compared(released, run):
 
 
 @pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
-def test_pages_refuse_a_private_sketch(released, run, command):
-    message = run.error(command.format("people.private.sketch"))
+def test_pages_show_a_private_sketch_with_its_promise(released, run, command):
+    line = command.format("people.private.sketch")
+    facts, text = run.facts(line), run(line).stdout
 
-    assert "is a private sketch, which tells no means" in message
+    statement = ss.privacy.load(released).statement
+    assert facts["statement"] == statement
+    assert f"Promise: {statement}." in text
+    assert not {"statistics", "left_out"} & set(facts)
+
+
+def test_a_report_says_about_how_many_rows_there_are(released, run, folder):
+    text = run("report people.private.sketch -k 2 -o r.html").stdout
+    message = run.error("report people.private.sketch -k 5000 -o r.html")
+
+    assert "2 clusters of about " in text
+    assert "there are about " in message
