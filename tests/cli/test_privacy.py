@@ -144,6 +144,28 @@ def test_a_raw_and_a_private_sketch_are_not_compared(released, run):
     assert "a raw sketch and a private one" in message
 
 
+def test_private_sketches_are_watched_with_what_they_promise_together(released, run, folder):
+    run(f"release people.sketch {PROMISE} -o people2.private.sketch")
+    line = "watch people.private.sketch people2.private.sketch -k 2"
+
+    facts, text = run.facts(line), run(f"{line} --plot drift.png").stdout
+
+    both = sum(map(ss.privacy.load, ("people.private.sketch", "people2.private.sketch")))
+    assert facts["statement"] == both.statement
+    assert f"Promise: {both.statement}." in text
+    assert "2 slices by file, about " in text
+    assert "about rows" in text
+    assert [s["rows_std"] > 0 for s in facts["slices"]] == [True, True]
+    assert not any(s["drifted"] for s in facts["slices"])
+    assert (folder / "drift.png").exists()
+
+
+def test_raw_and_private_sketches_are_not_watched_together(released, run):
+    message = run.error("watch people.sketch people.private.sketch")
+
+    assert "a raw sketch and a private one" in message
+
+
 @pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
 def test_pages_show_a_private_sketch_with_its_promise(released, run, command):
     line = command.format("people.private.sketch")
