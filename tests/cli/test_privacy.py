@@ -144,8 +144,42 @@ def test_a_raw_and_a_private_sketch_are_not_compared(released, run):
     assert "a raw sketch and a private one" in message
 
 
-@pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
-def test_pages_refuse_a_private_sketch(released, run, command):
-    message = run.error(command.format("people.private.sketch"))
+def test_private_sketches_are_watched_with_what_they_promise_together(released, run, folder):
+    run(f"release people.sketch {PROMISE} -o people2.private.sketch")
+    line = "watch people.private.sketch people2.private.sketch -k 2"
 
-    assert "is a private sketch, which tells no means" in message
+    facts, text = run.facts(line), run(f"{line} --plot drift.png").stdout
+
+    both = sum(map(ss.privacy.load, ("people.private.sketch", "people2.private.sketch")))
+    assert facts["statement"] == both.statement
+    assert f"Promise: {both.statement}." in text
+    assert "2 slices by file, about " in text
+    assert "about rows" in text
+    assert [s["rows_std"] > 0 for s in facts["slices"]] == [True, True]
+    assert not any(s["drifted"] for s in facts["slices"])
+    assert (folder / "drift.png").exists()
+
+
+def test_raw_and_private_sketches_are_not_watched_together(released, run):
+    message = run.error("watch people.sketch people.private.sketch")
+
+    assert "a raw sketch and a private one" in message
+
+
+@pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
+def test_pages_show_a_private_sketch_with_its_promise(released, run, command):
+    line = command.format("people.private.sketch")
+    facts, text = run.facts(line), run(line).stdout
+
+    statement = ss.privacy.load(released).statement
+    assert facts["statement"] == statement
+    assert f"Promise: {statement}." in text
+    assert not {"statistics", "left_out"} & set(facts)
+
+
+def test_a_report_says_about_how_many_rows_there_are(released, run, folder):
+    text = run("report people.private.sketch -k 2 -o r.html").stdout
+    message = run.error("report people.private.sketch -k 5000 -o r.html")
+
+    assert "2 clusters of about " in text
+    assert "there are about " in message

@@ -47,5 +47,20 @@ def test_a_jump_is_an_alarm_and_can_be_a_failing_status(folder, run):
 def test_misuse_and_failures_are_one_sentence(folder, run):
     assert "only one of them is the time" in run.error("watch sketches.parquet")
     assert "cannot merge by 'week'" in run.error("watch sketches.parquet --by week")
-    assert "give one table" in run.error("watch 'part-*.parquet'", status=2)
-    assert "'day1.sketch' is not a table of sketches" in run.error("watch day1.sketch")
+    assert "is data. Take its sketch first" in run.error("watch 'part-*.parquet'", status=2)
+    assert "'day1.sketch' is one sketch, and not a table" in run.error("watch day1.sketch")
+    error = run.error("watch sketches.parquet day1.sketch", status=2)
+    assert "'sketches.parquet' is one of 2 files" in error
+    error = run.error("watch day1.sketch day2.sketch --by day", status=2)
+    assert "--by and --where are for tables" in error
+
+
+def test_sketches_in_a_row_are_watched_in_the_order_given(folder, run):
+    facts = run.facts("watch day2.sketch day1.sketch -k 2")
+    line = run("watch day2.sketch day1.sketch -k 2").stdout.splitlines()[-1]
+
+    a, b = (ss.load(f"day{i}.sketch") for i in (2, 1))
+    assert facts["by"] == "file"
+    assert [s["key"] for s in facts["slices"]] == ["day2.sketch", "day1.sketch"]
+    assert facts["slices"][1]["before"]["distance"] == np.linalg.norm(a.z - b.z)
+    assert line == "Next: sketchshift watch day2.sketch day1.sketch --plot drift.png"

@@ -105,6 +105,88 @@ def test_noise_in_shares_is_that_of_many_releases(blobs):
     np.testing.assert_allclose(np.std(changes, axis=0), expected, rtol=0.2)
 
 
+@pytest.fixture(scope="module")
+def days(blobs) -> dict[str, PrivateSketch]:
+    """Four days, released; on the last one the third cluster has grown."""
+    rng = np.random.default_rng(17)
+    grown = {3: (0.3, 0.3, 0.4)}
+    raw = [
+        blobs.sketch(4_000, SPEC, seed=day, shares=grown.get(day, (0.5, 0.3, 0.2)))
+        for day in range(4)
+    ]
+    return {f"day {i}": released(sketch, rng) for i, sketch in enumerate(raw)}
+
+
+def test_watching_two_is_comparing_them(days):
+    """Of two slices both tests are that of compare, at half the rate; the whole is the same."""
+    a, b = list(days.values())[:2]
+
+    moment = ss.watch({"a": a, "b": b}, n_clusters=None, false_alarm=0.02).moments[1]
+
+    found = ss.compare(a, b, n_clusters=None, false_alarm=0.01)
+    assert moment.before == moment.earlier
+    assert moment.before.threshold == found.threshold
+    assert moment.before.p_value == found.p_value
+
+
+def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum(days):
+    found = ss.watch(days, n_clusters=None, by="day")
+
+    *earlier, last = days.values()
+    expected = ss.compare(sum(earlier), last, n_clusters=None, false_alarm=0.01 / 6)
+    assert found.moments[3].earlier.distance == expected.distance
+    assert found.moments[3].earlier.threshold == pytest.approx(expected.threshold, rel=1e-12)
+    assert found.whole.ledger.rho == pytest.approx(4 * last.ledger.rho)
+    assert repr(found) == "<Watch of 4 slices by day: 1 alarms>"
+
+
+def test_a_jump_is_seen_through_the_noise_and_shares_have_its_errors(days):
+    found = ss.watch(days, n_clusters=3)
+
+    assert [moment.key for moment in found.alarms] == ["day 3"]
+    grown = int(np.argmin(((found.decoding.centroids - [0.0, 6.0]) ** 2).sum(axis=1)))
+    shares = np.array([moment.shares[grown] for moment in found.moments])
+    errors = np.array([moment.share_errors[grown] for moment in found.moments])
+    assert np.abs(shares - [0.2, 0.2, 0.2, 0.4]).max() < 4 * errors.max()
+    noise = AddedNoise.of(days["day 0"]).share_variances(ClusterAtoms.of(found.decoding, SPEC))
+    assert errors[0] ** 2 > noise[grown] > 0.0
+    assert found.to_arrow().column("time").to_pylist() == list(days)
+
+
+def test_a_slice_that_noise_leaves_nothing_of_is_stepped_over(days):
+    nobody, rng = ss.sketch(np.zeros((0, 2)), SPEC), np.random.default_rng(1)
+    empty = sorted((released(nobody, rng) for _ in range(9)), key=lambda s: abs(s.total_weight))
+    below, above = (next(s for s in empty if (s.total_weight > 0) == sign) for sign in (0, 1))
+    a, b = list(days.values())[:2]
+
+    found = ss.watch({0: a, 1: below, 2: above, 3: b}, n_clusters=2)
+
+    for moment in found.moments[1:3]:
+        assert moment.before is moment.earlier is None
+        assert np.isnan(moment.shares).all()
+    assert found.moments[3].before.distance == np.linalg.norm(a.z - b.z)
+
+
+def test_fewer_rows_than_one_are_no_error(days):
+    """Noise may leave a part of a row, which rounds to none."""
+    nobody, rng = ss.sketch(np.zeros((0, 2)), SPEC), np.random.default_rng(1)
+    hardly = next(s for s in (released(nobody, rng, 0.01) for _ in range(99)) if s.total_weight > 0)
+
+    assert hardly.count == 0
+    assert ss.compare(next(iter(days.values())), hardly, n_clusters=None).counts[1] == 1.0
+
+
+def test_what_cannot_be_watched_is_refused(days, blobs):
+    a, b = list(days.values())[:2]
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="both hold the release"):
+        ss.watch({0: a, 1: b, 2: a})
+    with pytest.raises(ss.IncompatibleSketchesError, match="a raw sketch and a private one"):
+        ss.watch({0: a, 1: blobs.sketch(100, SPEC)})
+    with pytest.raises(ss.SpecError, match="or a mapping of times to sketches"):
+        ss.watch([a, b])
+
+
 def test_a_raw_sketch_and_a_private_one_are_not_compared(blobs):
     raw = blobs.sketch(3_000, SPEC)
 

@@ -44,12 +44,13 @@ def test_days_after_the_jump_differ_from_all_before_them(found):
 def test_slices_are_added_up_over_the_other_columns(table, found):
     assert len(found) == DAYS
     assert [m.count for m in found.moments] == [ROWS] * DAYS
-    assert found.table.by == ("day",)
-    assert found.table[3] == table[(3, "a")] + table[(3, "b")]
+    assert found.by == "day"
+    assert found.sketches[3] == table[(3, "a")] + table[(3, "b")]
+    assert found.whole == table.merge()
 
 
 def test_distances_are_those_of_the_sketches_and_of_their_sums(found):
-    days = found.table.sketches
+    days = found.sketches
 
     assert found.moments[4].before.distance == np.linalg.norm(days[4].z - days[3].z)
     assert found.moments[4].earlier.distance == np.linalg.norm(days[4].z - sum(days[:4]).z)

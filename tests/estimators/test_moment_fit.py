@@ -62,7 +62,8 @@ def sketch(blobs) -> ss.Sketch:
 @pytest.mark.parametrize("kind", TYPES)
 def test_the_descent_follows_the_slope_of_its_objective(kind, sketch):
     """Sines in float32 leave differences of about 1e-4 of the value."""
-    fit = MomentFit.of(sketch, ss.decode(sketch, 3), Coordinates.of(sketch, kind))
+    decoding = ss.decode(sketch, 3)
+    fit = MomentFit.of(sketch, decoding, Coordinates.of(sketch, decoding, kind))
     x = np.random.default_rng(0).uniform(0.5, 1.5, size=len(fit._units))
 
     value, gradient = fit.value_and_gradient(x)
@@ -78,7 +79,8 @@ def test_the_misfit_tells_a_mixture_from_other_data(blobs, sketch):
     other = ss.sketch(squares, dataclasses.replace(ss.plan(squares, 1), tilt=None))
     misfits = []
     for s, k in ((sketch, 3), (other, 1)):
-        fit = MomentFit.of(s, ss.decode(s, k), Coordinates.of(s, "full"))
+        decoding = ss.decode(s, k)
+        fit = MomentFit.of(s, decoding, Coordinates.of(s, decoding, "full"))
         misfits.append(fit.descend(200)[1])
 
     assert misfits[0] < 0.5
@@ -87,7 +89,7 @@ def test_the_misfit_tells_a_mixture_from_other_data(blobs, sketch):
 
 def test_points_stand_for_the_clusters_they_are_drawn_from(sketch):
     decoding = ss.decode(sketch, 3)
-    coordinates = Coordinates.of(sketch, "full")
+    coordinates = Coordinates.of(sketch, decoding, "full")
 
     points = draw_points(coordinates, decoding, 20_000, seed=0)
 

@@ -38,6 +38,14 @@ def subject(table) -> Subject:
     return Subject.of("sketches.parquet", 12_345, table)
 
 
+@pytest.fixture
+def private(seeded_noise) -> ss.privacy.PrivateSketch:
+    """The same clusters, of more rows, released."""
+    names = rows(1).column_names[:3]
+    spec = ss.privacy.plan_declared([2.0, 2.0, 0.0], 5.0, n_clusters=5, columns=names)
+    return ss.privacy.release(ss.sketch(rows(20_000).select(names), spec), 1.0, 1e-8)
+
+
 @pytest.fixture(scope="session")
 def explorer(subject) -> Explorer:
     return Explorer(subject)

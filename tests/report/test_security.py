@@ -62,7 +62,8 @@ def test_other_host_headers_are_refused(client, host):
 
 
 def test_without_the_token_of_this_run_nothing_is_answered(client, explorer):
-    for path in ("/", "/decode?k=2", "/x/decode?k=2", client.root[:-1], client.root[:-2] + "A/"):
+    nearly = client.root[:-2] + ("B/" if client.root[-2] == "A" else "A/")
+    for path in ("/", "/decode?k=2", "/x/decode?k=2", client.root[:-1], nearly):
         answer = client.get(path)
         assert answer.status == 403
         assert "sketches.parquet" not in answer.text

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step
+from sketchshift.cli.facts import counted, next_step, promise, sketch_facts
 from sketchshift.cli.facts import report as print_facts
 from sketchshift.cli.subjects import load_subject
 from sketchshift.decoders.base import MAX_CLUSTERS
@@ -64,22 +64,24 @@ def explore(
     Then: `sketchshift report sketches.parquet -k 10 -o report.html`, to keep what you saw.
     """
     listening, Explorer = _parts()
-    explorer = Explorer(load_subject(file), max_clusters)
+    subject = load_subject(file)
+    explorer = Explorer(subject, max_clusters)
     facts: dict[str, Any] = {
         "command": "explore",
         "input": file,
-        "rows": explorer.subject.whole.count,
-        "choices": len(explorer.subject.choices),
+        "choices": len(subject.choices),
         "max_clusters": explorer.fits.max_clusters,
-    }
+    } | sketch_facts(subject.whole, subject.n_bytes)
     with listening(explorer, port) as address:
         if check:
             facts["seconds"] = _ask_once(address, explorer)
             took = f"The page was served, and {counted(explorer.first, 'cluster')} decoded in "
-            lines = [took + f"{facts['seconds']:.2f} s.", next_step("explore", file)]
+            told = [took + f"{facts['seconds']:.2f} s.", *promise(subject.whole)]
+            lines = [*told, next_step("explore", file)]
             print_facts(facts, lines, as_json=as_json)
             return
-        lines = [f"Exploring {file} at {address.url}", "Ctrl-C stops it."]
+        at = f"Exploring {file} at {address.url}"
+        lines = [at, *promise(subject.whole), "Ctrl-C stops it."]
         print_facts(facts | {"url": address.url}, lines, as_json=as_json)
         address.run(browser=browser)
 

@@ -26,6 +26,7 @@ __all__ = [
     "left_out",
     "next_step",
     "number",
+    "promise",
     "quoted",
     "report",
     "rows_in_words",
@@ -101,6 +102,7 @@ def sketch_facts(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
 def _privacy_facts(sketch: PrivateSketch) -> dict[str, Any]:
     ledger = sketch.ledger
     return {
+        "statement": sketch.statement,
         "rows_std": sketch.count_std,
         "epsilon": ledger.epsilon(),
         "delta": ledger.delta,
@@ -116,6 +118,11 @@ def rows_in_words(sketch: AnySketch) -> str:
     """How many rows there are, or about how many."""
     about = "about " if isinstance(sketch, PrivateSketch) else ""
     return about + counted(sketch.count, "row")
+
+
+def promise(sketch: AnySketch) -> list[str]:
+    """The line that says what a private sketch promises; none of a raw one."""
+    return [f"Promise: {sketch.statement}."] if isinstance(sketch, PrivateSketch) else []
 
 
 def wrote(output: str, sketch: AnySketch, n_bytes: int) -> str:

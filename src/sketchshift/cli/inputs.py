@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.facts import counted
+from sketchshift.cli.facts import counted, rows_in_words
 from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
 from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.tables import load_sum, where_option
@@ -126,7 +126,7 @@ def _with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
     """The sketch; one of fewer rows than clusters is an error."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
-            f"there are {sketch.count} rows, too few for {n_clusters} clusters. Ask for fewer "
+            f"there are {rows_in_words(sketch)}, too few for {n_clusters} clusters. Ask for fewer "
             "with -k, or give more data."
         )
         raise DataError(msg)

@@ -82,7 +82,7 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     facts |= sketch_facts(sketch, path.stat().st_size)
     facts["format_version"] = int.from_bytes(head, "little")
     if isinstance(sketch, PrivateSketch):
-        return sketch, facts | {"statement": sketch.statement}
+        return sketch, facts
     return sketch, facts | {"statistics": _statistics(sketch)}
 
 

@@ -10,7 +10,7 @@ import click
 from sketchshift.cli.centroids import check_suffix, cluster_facts
 from sketchshift.cli.command import command
 from sketchshift.cli.decoder_options import CLUSTERS
-from sketchshift.cli.facts import counted, next_step, sketch_facts
+from sketchshift.cli.facts import counted, next_step, promise, rows_in_words, sketch_facts
 from sketchshift.cli.facts import report as print_facts
 from sketchshift.cli.files import check_output, sketch_files
 from sketchshift.cli.inputs import for_clusters
@@ -57,7 +57,7 @@ def report(
     It opens in any browser, without network: clusters as a table to sort and as lines across
     the columns, where the rows lie for any two columns, residuals for other numbers of
     clusters, shares over the slices of a table, and how to get it all again. It holds the
-    numbers of the sketch, but no rows.
+    numbers of the sketch, but no rows; of a private sketch, its promise too.
 
     Examples
     --------
@@ -95,7 +95,8 @@ def report(
     } | sketch_facts(subject.whole, subject.n_bytes)
     lines = [
         f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
-        f"{counted(subject.whole.count, 'row')} in {len(data):,} bytes. Open it in a browser.",
+        f"{rows_in_words(subject.whole)} in {len(data):,} bytes. Open it in a browser.",
+        *promise(subject.whole),
         str(decoding.outcome),
         next_step("explore", file),
     ]

@@ -8,8 +8,6 @@ import click
 
 from sketchshift.cli.files import is_table, sketch_files
 from sketchshift.cli.tables import load_sum, load_table
-from sketchshift.errors import DataError
-from sketchshift.privacy import PrivateSketch
 
 if TYPE_CHECKING:
     from sketchshift.report import Subject
@@ -40,10 +38,4 @@ def load_subject(file: str, where: str | None = None) -> Subject:
         raise click.UsageError(msg)
     path = found[0]
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
-    if isinstance(given, PrivateSketch):
-        msg = (
-            f"{file!r} is a private sketch, which tells no means and deviations to draw by. Look "
-            f"at it with: sketchshift cluster {file} -k 10 --plot clusters.png"
-        )
-        raise DataError(msg)
     return Subject.of(file, path.stat().st_size, given)

@@ -1,20 +1,31 @@
-"""``sketchshift watch``: drift over the slices of a table of sketches."""
+"""``sketchshift watch``: drift over the slices of a table, or over sketches in a row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.facts import aligned, counted, keys_in_words, next_step, report
-from sketchshift.cli.files import is_table, sketch_files
+from sketchshift.cli.facts import (
+    aligned,
+    counted,
+    keys_in_words,
+    next_step,
+    promise,
+    report,
+    rows_in_words,
+)
+from sketchshift.cli.files import is_table, load_any, sketch_files
 from sketchshift.cli.tables import load_table, where_option
 from sketchshift.drift import Distance, Moment, Watch
-from sketchshift.drift import watch as watch_table
+from sketchshift.drift import watch as watch_slices
 from sketchshift.errors import DataError
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import AnySketch, SketchTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,10 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 CLUSTERS_SHOWN = 10
+FILE = "file"  # what the times of sketches in a row are called
 
 
 @command
-@click.argument("table")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--by", metavar="COLUMN", help="The column of time. Default: the only one.")
 @where_option
 @drift_options
@@ -33,7 +45,7 @@ CLUSTERS_SHOWN = 10
 def watch(
     ctx: click.Context,
     /,
-    table: str,
+    inputs: tuple[str, ...],
     by: str | None,
     where: str | None,
     n_clusters: int | Literal["auto"],
@@ -43,69 +55,98 @@ def watch(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Follow a table of sketches over time: distances, alarms, shares of the clusters.
+    """Follow sketches over time: distances, alarms, shares of the clusters.
 
     Every slice is compared with the one before it, which finds jumps, and with all earlier
-    ones together, which finds slow drift. TABLE is what `sketchshift sketch --by` wrote;
-    slices that agree in the column of time are added up. The data is not needed.
+    ones together, which finds slow drift. INPUT is a table that `sketchshift sketch --by` wrote,
+    whose slices that agree in the column of time are added up; or sketches of one plan in the
+    order of time, all raw or all private, those of a glob by name. The data is not needed.
 
     Examples
     --------
       sketchshift watch sketches.parquet --by day --plot drift.png
-      sketchshift watch sketches.parquet --by day -k 2 --where "shop = 'a'" --json
+      sketchshift watch 'day*.sketch' -k 2 --json
 
     Then: `sketchshift cluster sketches.parquet --where "day = '2026-01-05'" -k 3`. Two
     sketches in detail: `sketchshift compare`.
     """
-    files = sketch_files([table])
-    if len(files) != 1:
-        raise click.UsageError("give one table: a pattern of several files is not one.")
-    if not is_table(files[0]):
-        msg = (
-            f"{table!r} is not a table of sketches. `sketchshift sketch --by` writes one; two "
-            "sketches are for `sketchshift compare`."
-        )
-        raise DataError(msg)
+    files = sketch_files(inputs)
     picture = Picture.of(plot, files)
-    slices = load_table(files[0], where)
-    found = watch_table(slices, by=by, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
+    slices = _slices(files, by, where)
+    found = watch_slices(
+        slices,
+        by=by if isinstance(slices, SketchTable) else FILE,
+        n_clusters=n_clusters,
+        false_alarm=false_alarm,
+        seed=seed,
+    )
     keys = keys_in_words([moment.key for moment in found.moments])
     facts = {
         "command": "watch",
-        "table": table,
-        "by": found.table.by[0],
+        "inputs": list(inputs),
+        "by": found.by,
         "where": where,
         "plot": plot,
         "false_alarm": false_alarm,
-        "slices": [_slice_facts(*pair) for pair in zip(keys, found.moments, strict=True)],
+        "statement": found.whole.statement if isinstance(found.whole, PrivateSketch) else None,
+        "slices": [
+            _slice_facts(*each) for each in zip(keys, found.moments, found.sketches, strict=True)
+        ],
         "centroids": [] if found.decoding is None else found.decoding.centroids.tolist(),
     }
+    column = ["--by", found.by] if isinstance(slices, SketchTable) else []
+    again = next_step("watch", *inputs, *column, "--plot", "drift.png")
     lines = [
         *_story(found),
         "",
         *_lines(found, keys),
         "",
         *picture.write(lambda: _figure(found)),
-        _next(table, found, plot),
+        again if plot is None else next_step("inspect", files[0]),
     ]
     report(facts, lines, as_json=as_json)
     if fail_on_drift and found.alarms:
         ctx.exit(1)
 
 
+def _slices(
+    files: Sequence[Path], by: str | None, where: str | None
+) -> SketchTable | dict[str, AnySketch]:
+    """The slices of one table, or several sketches under the names of their files."""
+    tables = [file for file in files if is_table(file)]
+    if len(files) == 1 and tables:
+        return load_table(files[0], where)
+    if tables:
+        msg = f"give one table, or sketches: {str(tables[0])!r} is one of {len(files)} files."
+        raise click.UsageError(msg)
+    sketches: dict[str, AnySketch] = {str(file): load_any(file) for file in files}
+    if len(files) == 1:
+        msg = (
+            f"{str(files[0])!r} is one sketch, and not a table of them. Give several, in the order "
+            "of time, or a table that `sketchshift sketch --by` writes."
+        )
+        raise DataError(msg)
+    if by is not None or where is not None:
+        msg = f"--by and --where are for tables, and {str(files[0])!r} is a single sketch."
+        raise click.UsageError(msg)
+    return sketches
+
+
 def _story(found: Watch) -> list[str]:
-    rows = sum(moment.count for moment in found.moments)
     alarms = counted(len(found.alarms), "alarm") if found.alarms else "no alarms"
     return [
-        f"{counted(len(found), 'slice')} by {found.table.by[0]}, {counted(rows, 'row')}: {alarms}.",
+        f"{counted(len(found), 'slice')} by {found.by}, {rows_in_words(found.whole)}: {alarms}.",
         f"Without drift, any alarm in such a table has probability {100 * found.false_alarm:g} % "
         "at most.",
+        *promise(found.whole),
     ]
 
 
 def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
     k = 0 if found.decoding is None else min(len(found.decoding.weights), CLUSTERS_SHOWN)
-    head = [found.table.by[0], "rows", "before", "threshold", "earlier", "threshold", "alarm"]
+    about = "about " if found.whole.count_std else ""
+    titles = ["before", "threshold", "earlier", "threshold", "alarm"]
+    head = [found.by, f"{about}rows", *titles]
     rows = [head + [f"cluster {i}" for i in range(k)]]
     for key, moment in zip(keys, found.moments, strict=True):
         tests = [*_cells(moment.before), *_cells(moment.earlier)]
@@ -123,7 +164,7 @@ def _cells(test: Distance | None) -> list[str]:
     return [f"{test.distance:.4f}", f"{test.threshold:.4f}"]
 
 
-def _slice_facts(key: str | None, moment: Moment) -> dict[str, Any]:
+def _slice_facts(key: str | None, moment: Moment, sketch: AnySketch) -> dict[str, Any]:
     tests = {"before": moment.before, "earlier": moment.earlier}
     distances = {
         name: None if test is None else distance_facts(test) for name, test in tests.items()
@@ -131,6 +172,7 @@ def _slice_facts(key: str | None, moment: Moment) -> dict[str, Any]:
     return {
         "key": moment.key if isinstance(moment.key, int | float) else str(key),
         "rows": moment.count,
+        "rows_std": sketch.count_std,
         "drifted": moment.drifted,
         **distances,
         "shares": moment.shares.tolist(),
@@ -142,9 +184,3 @@ def _figure(found: Watch) -> Figure:
     from sketchshift.plots import watch_figure
 
     return watch_figure(found)
-
-
-def _next(table: str, found: Watch, plot: str | None) -> str:
-    if plot is None:
-        return next_step("watch", table, "--by", found.table.by[0], "--plot", "drift.png")
-    return next_step("inspect", table)

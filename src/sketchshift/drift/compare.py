@@ -22,7 +22,7 @@ from sketchshift.drift.quadratic import quantile, tail
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["Comparison", "Distance", "check_false_alarm", "compare", "distance_between"]
+__all__ = ["Comparison", "Distance", "check_false_alarm", "compare", "distance_between", "n_rows"]
 
 ROUNDING = 1e-7
 """Distances up to this are the rounding of integers and of features."""
@@ -238,6 +238,11 @@ def distance_between(
     )
 
 
+def n_rows(sketch: AnySketch) -> float:
+    """Number of rows; at least 1, as noise may leave less of a few."""
+    return max(1.0, float(sketch.count))
+
+
 def _counts(
     sides: tuple[AnySketch, AnySketch], effective: tuple[float, float] | None
 ) -> tuple[float, float]:
@@ -249,11 +254,11 @@ def _counts(
             )
             raise DataError(msg)
     if effective is None:
-        return float(sides[0].count), float(sides[1].count)
+        return n_rows(sides[0]), n_rows(sides[1])
     if not isinstance(effective, Sequence) or len(effective) != 2:
         raise parameter_error("compare", "effective_counts", "a pair of numbers", effective)
     first, second = (
-        check_number("compare", "effective_counts", n, low=1.0, high=float(sketch.count))
+        check_number("compare", "effective_counts", n, low=1.0, high=n_rows(sketch))
         for n, sketch in zip(effective, sides, strict=True)
     )
     return first, second

@@ -108,7 +108,7 @@ class SamplingNoise:
 
 @dataclass(frozen=True)
 class AddedNoise:
-    r"""What the releases of two private sketches add to the difference of their z.
+    r"""What the releases of private sketches add to the z of one, or to the difference of two.
 
     Attributes
     ----------
@@ -122,13 +122,13 @@ class AddedNoise:
     counts: float
 
     @classmethod
-    def of(cls, a: AnySketch, b: AnySketch) -> AddedNoise:
-        """Of two sketches with rows; that of plain ones is 0."""
-        relative = (side.count_std / max(side.total_weight, 1.0) for side in (a, b))
-        return cls(math.hypot(a.noise_std, b.noise_std), math.hypot(*relative))
+    def of(cls, *sketches: AnySketch) -> AddedNoise:
+        """Of sketches with rows; that of plain ones is 0."""
+        relative = (side.count_std / max(side.total_weight, 1.0) for side in sketches)
+        return cls(math.hypot(*(side.noise_std for side in sketches)), math.hypot(*relative))
 
     def share_variances(self, atoms: ClusterAtoms) -> FloatArray:
-        """Variances that it adds to differences of fitted shares, shape (k,)."""
+        """Variances that it adds to fitted shares, or their differences, shape (k,)."""
         if not self.waves:
             return np.zeros(len(atoms.weights))
         gram = (atoms.atoms.conj() @ atoms.atoms.T).real

@@ -1,9 +1,11 @@
-"""Drift over time: every slice of a table of sketches beside those before it."""
+"""Drift over time: every slice beside those before it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,25 +15,28 @@ from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.base import one_blas_thread
 from sketchshift.decoders.shares import ClusterAtoms, shares
-from sketchshift.drift.compare import Distance, check_false_alarm, distance_between
+from sketchshift.drift.compare import Distance, check_false_alarm, distance_between, n_rows
 from sketchshift.drift.model import Clusters, Population
-from sketchshift.drift.noise import SamplingNoise
+from sketchshift.drift.noise import AddedNoise, SamplingNoise
 from sketchshift.errors import SpecError
-from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.sketch import AnySketch, SketchTable
 
 __all__ = ["Moment", "Watch", "watch"]
+
+TIME = "time"
+"""What the keys of a mapping are called, if not said."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """One slice of a watched table.
+    """One slice of those watched.
 
     Attributes
     ----------
     key : object
-        Its value in the column of time.
+        Its time.
     count : int
-        Number of its rows.
+        Number of its rows, or about that if it is private.
     before : Distance or None
         From the last slice with rows before it; None where there is none, or no rows.
     earlier : Distance or None
@@ -39,7 +44,7 @@ class Moment:
     shares : array of shape (k,)
         Of the clusters of all slices in this one; NaN without rows.
     share_errors : array of shape (k,)
-        Standard errors of these, from sampling.
+        Standard errors of these, from sampling and from the noise of a release.
     """
 
     key: Any
@@ -57,21 +62,27 @@ class Moment:
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """How the data of a table of sketches changed from slice to slice.
+    """How the data of sketches changed from slice to slice.
 
     Attributes
     ----------
-    table : SketchTable
+    by : str
+        Name of the time.
+    sketches : tuple of Sketch, or of PrivateSketch
         What was watched, one slice for each time.
+    whole : Sketch or PrivateSketch
+        All of them together; the ledger counts people as if they were in each.
     moments : tuple of Moment
         One for each slice, in the same order.
     decoding : Decoding or None
         The clusters of all slices together.
     false_alarm : float
-        The rate, without drift, of any alarm in the table.
+        The rate, without drift, of any alarm.
     """
 
-    table: SketchTable
+    by: str
+    sketches: tuple[AnySketch, ...]
+    whole: AnySketch
     moments: tuple[Moment, ...]
     decoding: Decoding | None
     false_alarm: float
@@ -85,7 +96,7 @@ class Watch:
         return len(self.moments)
 
     def __repr__(self) -> str:
-        return f"<Watch of {len(self)} slices by {self.table.by[0]}: {len(self.alarms)} alarms>"
+        return f"<Watch of {len(self)} slices by {self.by}: {len(self.alarms)} alarms>"
 
     def to_arrow(self) -> Any:
         """The slices as an Arrow table.
@@ -99,7 +110,7 @@ class Watch:
         import pyarrow as pa
 
         columns: dict[str, Any] = {
-            self.table.by[0]: self.table.keys.column(0),
+            self.by: [moment.key for moment in self.moments],
             "count": [moment.count for moment in self.moments],
         }
         for which in ("before", "earlier"):
@@ -115,29 +126,31 @@ class Watch:
 
 @one_blas_thread
 def watch(
-    table: SketchTable,
+    table: SketchTable | Mapping[Any, AnySketch],
     *,
     by: str | None = None,
     n_clusters: Clusters = "auto",
     false_alarm: float = 0.01,
     seed: int = 0,
 ) -> Watch:
-    """Every slice of a table beside the one before it, and beside all earlier ones together.
+    """Every slice beside the one before it, and beside all earlier ones together.
 
     The first finds jumps, the second slow drift, and what never returns to how it was. Without
-    drift in the whole table, the probability of any alarm is at most ``false_alarm``: each of the
+    drift in all of them, the probability of any alarm is at most ``false_alarm``: each of the
     2 (n - 1) tests has that rate divided by their number (Bonferroni), whatever depends on what.
 
     Parameters
     ----------
-    table : SketchTable
-        Slices in the order of time, with independent rows.
+    table : SketchTable, or mapping of times to sketches
+        Slices in the order of time, with independent rows. A mapping holds sketches of one spec,
+        all raw or all private; of private ones the noise is part of thresholds and errors.
     by : str or None
-        The column of time; slices that agree in it are added up. None takes the only one.
+        The column of time; slices that agree in it are added up. None takes the only one. Of a
+        mapping, the name of its times.
     n_clusters : int, "auto" or None
         Clusters of all slices together to follow; None leaves them out.
     false_alarm : float, default=0.01
-        The rate, from 1e-12 to 0.5, for the whole table.
+        The rate, from 1e-12 to 0.5, for all slices together.
     seed : int, default=0
         Of the decoder.
 
@@ -145,8 +158,9 @@ def watch(
     -------
     watch : Watch
         Costs one decoding of the sum of all slices, and O(m) a slice, O(k^2 m) with clusters:
-        noise and clusters are those of all slices together. Slices without rows have no
-        distances.
+        noise and clusters are those of all slices together. For private sketches, also
+        O(1000^3) a slice. Slices without rows, or with no more than the noise in
+        their number, have no distances.
 
     Examples
     --------
@@ -158,22 +172,40 @@ def watch(
     >>> [moment.key for moment in found.alarms]
     [3, 4]
     """
-    if not isinstance(table, SketchTable) or not len(table):
-        must = "a SketchTable of at least one slice"
-        raise parameter_error("watch", "table", must, table)
+    slices = _Slices.of(table, by)
     rate = check_false_alarm("watch", false_alarm)
     check_integer("watch", "seed", seed, 0, 2**64 - 1)
-    slices = _in_time(table, by)
-    whole = slices.merge()
-    population = Population.of(whole, n_clusters, seed, "watch")
-    level = rate / max(1, 2 * (len(slices) - 1))
+    population = Population.of(slices.whole, n_clusters, seed, "watch")
+    level = rate / max(1, 2 * (len(slices.sketches) - 1))
     tests = _tests(slices.sketches, population.noise, level)
-    followed = _Followed(population, whole)
+    followed = _Followed(population, slices.whole)
     moments = tuple(
         Moment(key, sketch.count, before, earlier, *followed(sketch))
-        for (key, sketch), (before, earlier) in zip(slices, tests, strict=True)
+        for key, sketch, (before, earlier) in zip(slices.keys, slices.sketches, tests, strict=True)
     )
-    return Watch(slices, moments, population.decoding, rate)
+    return Watch(slices.by, slices.sketches, slices.whole, moments, population.decoding, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """What is watched, whichever way it was given."""
+
+    by: str
+    keys: tuple[Any, ...]
+    sketches: tuple[AnySketch, ...]
+    whole: AnySketch
+
+    @classmethod
+    def of(cls, given: SketchTable | Mapping[Any, AnySketch], by: str | None) -> _Slices:
+        if isinstance(given, SketchTable) and len(given):
+            table = _in_time(given, by)
+            keys = tuple(key for key, _ in table)
+            return cls(table.by[0], keys, table.sketches, table.merge())
+        sketches = tuple(given.values()) if isinstance(given, Mapping) else ()
+        if not sketches or not all(isinstance(sketch, AnySketch) for sketch in sketches):
+            must = "a SketchTable of at least one slice, or a mapping of times to sketches"
+            raise parameter_error("watch", "table", must, given)
+        return cls(by or TIME, tuple(given), sketches, reduce(add, sketches))
 
 
 def _in_time(table: SketchTable, by: str | None) -> SketchTable:
@@ -190,14 +222,14 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
 
 
 def _tests(
-    sketches: Sequence[Sketch], noise: SamplingNoise, level: float
+    sketches: Sequence[AnySketch], noise: SamplingNoise, level: float
 ) -> list[tuple[Distance | None, Distance | None]]:
     """Distances of each slice from the last one with rows, and from the sum of all before."""
     tests: list[tuple[Distance | None, Distance | None]] = []
-    last: Sketch | None = None
-    total: Sketch | None = None
+    last: AnySketch | None = None
+    total: AnySketch | None = None
     for sketch in sketches:
-        if sketch.total_weight <= 0:
+        if not _has_rows(sketch):
             tests.append((None, None))
             continue
         tests.append((_test(last, sketch, noise, level), _test(total, sketch, noise, level)))
@@ -205,25 +237,31 @@ def _tests(
     return tests
 
 
-def _test(a: Sketch | None, b: Sketch, noise: SamplingNoise, level: float) -> Distance | None:
+def _has_rows(sketch: AnySketch) -> bool:
+    """Whether there are any, beyond the noise in their number."""
+    return sketch.total_weight > sketch.count_std
+
+
+def _test(a: AnySketch | None, b: AnySketch, noise: SamplingNoise, level: float) -> Distance | None:
     if a is None:
         return None
-    return distance_between(a, b, (float(a.count), float(b.count)), noise, level)
+    return distance_between(a, b, (n_rows(a), n_rows(b)), noise, level)
 
 
 class _Followed:
     """The shares of the clusters of all slices in one of them, and their errors."""
 
-    def __init__(self, population: Population, whole: Sketch) -> None:
+    def __init__(self, population: Population, whole: AnySketch) -> None:
         self.decoding, self.whole = population.decoding, whole
         self.variances = np.zeros(0)
         if self.decoding is not None:
-            atoms = ClusterAtoms.of(self.decoding, whole.spec)
-            self.variances = population.noise.share_variances(atoms)
+            self.atoms = ClusterAtoms.of(self.decoding, whole.spec)
+            self.variances = population.noise.share_variances(self.atoms)
 
-    def __call__(self, sketch: Sketch) -> tuple[FloatArray, FloatArray]:
-        if self.decoding is None or sketch.total_weight <= 0:
+    def __call__(self, sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
+        if self.decoding is None or not _has_rows(sketch):
             nothing = np.full(len(self.variances), np.nan)
             return nothing, nothing
         found = shares(self.decoding, sketch, reference=self.whole)
-        return found, np.sqrt(self.variances / sketch.count)
+        added = AddedNoise.of(sketch).share_variances(self.atoms)
+        return found, np.sqrt(self.variances / n_rows(sketch) + added)

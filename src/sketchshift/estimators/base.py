@@ -14,10 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchshift._validation import check_flag, parameter_error
-from sketchshift.errors import DataError, SpecError
+from sketchshift.errors import DataError, IncompatibleSketchesError, SpecError
 from sketchshift.estimators.rows import Collection, Rows, open_rows, set_features
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["SketchedEstimator"]
 
@@ -30,11 +30,11 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    sketch_ : Sketch
+    sketch_ : Sketch or PrivateSketch
         Of all rows that are in.
     """
 
-    sketch_: Sketch
+    sketch_: AnySketch
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Read the data once, and decode its sketch.
@@ -83,7 +83,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "sketch_"):
             self._start(X, sample_weight, is_all=False)
         else:
-            self._set_sketch(self.sketch_ + self._sketch(X, sample_weight))
+            self._set_sketch(self._raw() + self._sketch(X, sample_weight))
         return self
 
     def forget(self, X: Any, sample_weight: Any = None) -> Self:
@@ -103,25 +103,26 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
             exception is raised and nothing changes.
         """
         check_is_fitted(self)
-        self._set_sketch(self.sketch_ - self._sketch(X, sample_weight))
+        self._set_sketch(self._raw() - self._sketch(X, sample_weight))
         return self
 
-    def fit_sketch(self, sketch: Sketch) -> Self:
+    def fit_sketch(self, sketch: AnySketch) -> Self:
         """Decode a sketch: no data is needed.
 
         Parameters
         ----------
-        sketch : Sketch
+        sketch : Sketch or PrivateSketch
             From anywhere. Names of the columns come from its spec; the parameters of this
             estimator that plan are not used.
 
         Returns
         -------
         self : estimator
-            Rows can be added with :meth:`partial_fit`.
+            Rows can be added with :meth:`partial_fit`, unless the sketch is private.
         """
-        if not isinstance(sketch, Sketch):
-            raise parameter_error(f"{_name(self)}.fit_sketch", "sketch", "a Sketch", sketch)
+        if not isinstance(sketch, AnySketch):
+            must = "a Sketch or a PrivateSketch"
+            raise parameter_error(f"{_name(self)}.fit_sketch", "sketch", must, sketch)
         self._seed = self._draw_seed()
         set_features(self, sketch.spec.n_features, sketch.spec.columns)
         self._set_sketch(sketch)
@@ -177,7 +178,17 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         rows = open_rows(self, X, sample_weight, spec, reset=False)
         return rows.sketch(spec, self.n_threads)
 
-    def _set_sketch(self, sketch: Sketch) -> None:
+    def _raw(self) -> Sketch:
+        """The sketch, to which rows can be added."""
+        if not isinstance(self.sketch_, Sketch):
+            msg = (
+                "a private sketch takes no rows and gives none back: they would go without noise. "
+                "Release a sketch of the new rows, and fit_sketch the sum of both."
+            )
+            raise IncompatibleSketchesError(msg)
+        return self.sketch_
+
+    def _set_sketch(self, sketch: AnySketch) -> None:
         """Take a sketch, and drop what was decoded from another."""
         self.sketch_ = sketch
         self._found = None
@@ -198,9 +209,10 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_enough(self, n_clusters: int, name: str) -> None:
         """Refuse to look for more clusters than there are rows."""
         if self.sketch_.count < n_clusters:
+            about = "about " if self.sketch_.count_std else ""
             msg = (
-                f"n_samples={self.sketch_.count} rows are in, and {name}={n_clusters} is more than "
-                f"that. Add rows, or ask for a smaller {name}."
+                f"{about}n_samples={self.sketch_.count} rows are in, and {name}={n_clusters} is "
+                f"more than that. Add rows, or ask for a smaller {name}."
             )
             raise DataError(msg)
 

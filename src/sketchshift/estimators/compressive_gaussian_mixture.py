@@ -67,7 +67,7 @@ class CompressiveGaussianMixture(SketchedDensity):
         Whether the fit ended before ``max_iter``.
     n_iter_ : int
         Its iterations.
-    sketch_ : Sketch
+    sketch_ : Sketch or PrivateSketch
         Of all rows that are in.
     n_features_in_ : int
         Number d of columns.

@@ -21,7 +21,7 @@ from sketchshift.estimators.rows import Collection, Rows, rows_in_memory
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.metrics import assign, mse
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["CompressiveKMeans"]
 
@@ -80,7 +80,7 @@ class CompressiveKMeans(
         All that the decoder found, covariances too.
     n_iter_ : int
         Fits, or atoms, that the decoder went through.
-    sketch_ : Sketch
+    sketch_ : Sketch or PrivateSketch
         Of all rows that are in.
     n_features_in_ : int
         Number d of columns.
@@ -253,7 +253,7 @@ class CompressiveKMeans(
             return rows.multiply(1.0 / spec.scale_vector).tocsr(), centroids / spec.scale_vector
         return rows / spec.scale_vector, centroids / spec.scale_vector
 
-    def _set_sketch(self, sketch: Sketch) -> None:
+    def _set_sketch(self, sketch: AnySketch) -> None:
         super()._set_sketch(sketch)
         self._labels = None
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding
-from sketchshift.sketch import Sketch
+from sketchshift.decoders.moments import spread_of
+from sketchshift.sketch import AnySketch
 
 __all__ = [
     "FLOOR",
@@ -87,12 +88,12 @@ class Coordinates:
     kind: CovarianceType
 
     @classmethod
-    def of(cls, sketch: Sketch, kind: CovarianceType) -> Coordinates:
-        """Those that suit a sketch."""
+    def of(cls, sketch: AnySketch, decoding: Decoding, kind: CovarianceType) -> Coordinates:
+        """Those that suit a sketch and its clusters."""
         widths = sketch.spec.scale_vector
         if kind == "spherical":
             widths = np.full_like(widths, np.exp(np.log(widths).mean()))
-        variance = float(np.mean(sketch.variance / widths**2))
+        variance = float(np.mean(spread_of(sketch, decoding)[1] / widths**2))
         return cls(sketch.spec.center_vector, widths, variance or 1.0, kind)
 
     @property

@@ -6,6 +6,7 @@ Decides which of the two; ``moment_fit`` has the first, scikit-learn the second.
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 
 import numpy as np
@@ -16,11 +17,12 @@ from sketchshift.decoders.base import one_blas_thread
 from sketchshift.estimators.gaussians import Coordinates, CovarianceType, Gaussians
 from sketchshift.estimators.moment_fit import MomentFit
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["draw_points", "fit_mixture", "n_cells"]
+__all__ = ["draw_points", "fit_mixture", "most_misfit", "n_cells"]
 
 EXPLAINED = 0.5  # misfit N F up to which k Gaussians are what the rows were drawn from
+CHANCE = 2.0  # standard deviations by which the noise of a release may exceed its mean
 CELLS, MANY_CELLS = 6, 100  # the finer clusters that points are drawn from: for each, and in all
 POINTS, POINTS_PER_COMPONENT = 20_000, 400
 EM_FLOOR = 10.0  # floors of the coordinates
@@ -29,18 +31,18 @@ EM_TOLERANCE = 1e-4  # of the mean logarithm of the density
 
 @one_blas_thread
 def fit_mixture(
-    sketch: Sketch, decoding: Decoding, kind: CovarianceType, *, max_iterations: int, seed: int
+    sketch: AnySketch, decoding: Decoding, kind: CovarianceType, *, max_iterations: int, seed: int
 ) -> Gaussians:
     """The mixture behind a sketch, in the units of the data.
 
-    One Gaussian has the mean and covariance of the rows, which are exact. If the sketch has no
-    tilt and k Gaussians explain it but for what sampling leaves, moment matching is the answer.
-    Otherwise the sketch is decoded into many more clusters, and the mixture is the most
-    likely one for points drawn from these.
+    One Gaussian has the mean and covariance of the rows, where these are exact. If the sketch has
+    no tilt and k Gaussians explain it but for what sampling, and the noise of a release, leave,
+    moment matching is the answer. Otherwise the sketch is decoded into many more clusters, and the
+    mixture is the most likely one for points drawn from these.
 
     Parameters
     ----------
-    sketch : Sketch
+    sketch : Sketch or PrivateSketch
         Of any kind.
     decoding : Decoding
         Its k clusters.
@@ -56,22 +58,32 @@ def fit_mixture(
     gaussians : Gaussians
         As many as there are clusters.
     """
-    coordinates = Coordinates.of(sketch, kind)
-    if len(decoding.weights) == 1 and sketch.spec.has_full_covariance:
+    coordinates = Coordinates.of(sketch, decoding, kind)
+    k = len(decoding.weights)
+    if k == 1 and isinstance(sketch, Sketch) and sketch.spec.has_full_covariance:
         one = coordinates.gaussians(_one(sketch, decoding))
         return coordinates.in_units(dataclasses.replace(one, n_iter=1))
     if sketch.spec.tilt is None:
-        fit, misfit = MomentFit.of(sketch, decoding, coordinates).descend(max_iterations)
-        if misfit <= EXPLAINED:
-            return coordinates.in_units(fit)
-    k = len(decoding.weights)
+        fit = MomentFit.of(sketch, decoding, coordinates)
+        found, misfit = fit.descend(max_iterations)
+        if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):
+            return coordinates.in_units(found)
     fine = decode(sketch, n_cells(k, sketch), seed=seed)
     points = draw_points(coordinates, fine, max(POINTS, POINTS_PER_COMPONENT * k), seed)
     start = coordinates.gaussians(decoding)
     return coordinates.in_units(_most_likely(points, start, coordinates, max_iterations))
 
 
-def n_cells(k: int, sketch: Sketch) -> int:
+def most_misfit(added: float, m: int) -> float:
+    """The misfit up to which k Gaussians explain a sketch.
+
+    A fit takes up most of the noise of sampling, which is smooth, and hardly any of that of a
+    release, which is nearly white: of 2 m numbers, so that its square is known to 1 / sqrt(m).
+    """
+    return EXPLAINED * (1.0 - added) + (1.0 + CHANCE / math.sqrt(m)) * added
+
+
+def n_cells(k: int, sketch: AnySketch) -> int:
     """Number of finer clusters: as many as help, if the sketch can tell them apart."""
     d, m = sketch.spec.n_features, sketch.spec.sketch_size
     return max(CELLS * k, min(MANY_CELLS, m // d))

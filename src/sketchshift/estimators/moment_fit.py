@@ -6,7 +6,7 @@ that is a mixture of Gaussians, and useless where it is not: the misfit tells.
 Symbols
 -------
 k, d, m   components, dimension, frequencies
-N         total weight of the rows
+N         total weight of the rows; with the noise of a release, of as many as leave all of it
 F         misfit of the sketch, in units in which the true mixture has 1 / N on average
 S         spreads, as ``MomentMatching`` has them: shape (k, d, d), (k, d) or (k,)
 P         covariances of the start, in the shape of S
@@ -24,7 +24,7 @@ from sketchshift.decoders import Decoding
 from sketchshift.estimators.gaussians import LEAST_WEIGHT, Coordinates, Gaussians, roots, squares
 from sketchshift.objective import MomentMatching
 from sketchshift.objective.moment_matching import Spread
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["MomentFit", "prior"]
 
@@ -55,6 +55,8 @@ class MomentFit:
         F.
     n_rows : float
         N.
+    added : float
+        Share of the noise in the sketch that a release added; 0 if it has none.
     start : Gaussians
         The decoded clusters.
     length : float
@@ -63,15 +65,17 @@ class MomentFit:
 
     objective: MomentMatching
     n_rows: float
+    added: float
     start: Gaussians
     length: float
 
     @classmethod
-    def of(cls, sketch: Sketch, decoding: Decoding, coordinates: Coordinates) -> MomentFit:
+    def of(cls, sketch: AnySketch, decoding: Decoding, coordinates: Coordinates) -> MomentFit:
         """The fit of a sketch without tilt, from its decoded clusters."""
         stretch = (coordinates.widths / sketch.spec.scale_vector)[:, None]
-        z = sketch.z
-        noise = max(1.0 - float(np.vdot(z, z).real), LEAST_NOISE)  # mean variance of a wave
+        z, released = sketch.z, _released(sketch)
+        squared_norm = float(np.vdot(z, z).real) - released
+        noise = max(1.0 - squared_norm, LEAST_NOISE)  # mean variance of a wave
         objective = MomentMatching(
             (sketch.frequencies.turns * stretch).astype(np.float32),
             z,
@@ -79,7 +83,9 @@ class MomentFit:
             frequency_weights=np.full(len(z), 1.0 / noise),
         )
         start = coordinates.gaussians(decoding)
-        return cls(objective, sketch.total_weight, start, float(np.sqrt(coordinates.variance)))
+        n_rows = 1.0 / (1.0 / sketch.total_weight + released / noise)
+        length = float(np.sqrt(coordinates.variance))
+        return cls(objective, n_rows, n_rows * released / noise, start, length)
 
     def descend(self, max_iterations: int) -> tuple[Gaussians, float]:
         """The mixture found, and its misfit N F: the true one has 1 on average, and fits have less.
@@ -135,6 +141,12 @@ class MomentFit:
         alpha, C, S = self.objective.unpack(x * self._units, len(self.start.weights))
         assert S is not None
         return alpha, C, S
+
+
+def _released(sketch: AnySketch) -> float:
+    """Mean squared norm of what a release added to z: in the waves, and in their divisor."""
+    relative = sketch.count_std / sketch.total_weight
+    return 2.0 * sketch.noise_std**2 + (relative * float(np.linalg.norm(sketch.z))) ** 2
 
 
 def prior(S: FloatArray, P: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -15,19 +15,18 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.decoders.moments import spread_of
+from sketchshift.sketch import AnySketch
 
 __all__ = [
     "check_decoding",
     "counted",
     "in_units",
-    "moments_of",
     "names_of",
     "plain",
     "positions_of",
     "rows_in_words",
     "separation",
-    "spread_of",
     "wrapped",
 ]
 
@@ -74,34 +73,6 @@ def check_decoding(sketch: AnySketch, decoding: Decoding, caller: str) -> None:
     if decoding.centroids.shape[1] != d:
         must = f"a Decoding of the sketch's {d} columns"
         raise parameter_error(caller, "decoding", must, decoding)
-
-
-def moments_of(
-    sketch: AnySketch, decoding: Decoding | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Mean (d,) and covariance (d, d) of the rows.
-
-    A private sketch does not tell them: those of the clusters are taken, or, without clusters,
-    those its plan expects.
-    """
-    if isinstance(sketch, Sketch):
-        return sketch.mean, sketch.covariance
-    if decoding is None or not len(decoding.weights):
-        return sketch.outline
-    mean = decoding.weights @ decoding.centroids
-    rests = decoding.centroids - mean
-    covariance = (rests.T * decoding.weights) @ rests
-    if decoding.covariances is not None:
-        covariance += np.einsum("i,ijk->jk", decoding.weights, decoding.covariances)
-    return mean, covariance
-
-
-def spread_of(sketch: AnySketch, decoding: Decoding | None = None) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of each column, as :func:`moments_of` has them: shapes (d,)."""
-    if isinstance(sketch, Sketch):
-        return sketch.mean, sketch.variance
-    mean, covariance = moments_of(sketch, decoding)
-    return mean, np.diagonal(covariance)
 
 
 def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:

@@ -12,7 +12,7 @@ from sketchshift.drift import Comparison, Distance, Watch
 from sketchshift.plots.columns import plain
 from sketchshift.plots.correlation import new_axes, require_matplotlib
 from sketchshift.plots.looks import fill_look, legend_above, line_look
-from sketchshift.plots.slices import name_slices, plot_slices
+from sketchshift.plots.slices import draw_shares, name_slices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +110,7 @@ def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
     name_slices(ax, [str(moment.key) for moment in watch.moments])
     n = len(watch.alarms)
     ax.set(
-        xlabel=plain(watch.table.by[0]),
+        xlabel=plain(watch.by),
         ylabel="distance (MMD)",
         title=f"{n:,} of {len(watch):,} slices differ from what was before",
     )
@@ -140,7 +140,8 @@ def watch_figure(watch: Watch) -> Figure:
     axes = figure.subplots(n_panels, 1, squeeze=False)[:, 0]
     plot_watch(watch, axes[0])
     if watch.decoding is not None:
-        plot_slices(watch.table, watch.decoding, axes[1], reference=watch.table.merge())
+        rows = np.nan_to_num(np.array([moment.shares for moment in watch.moments]))
+        draw_shares(axes[1], rows, [str(moment.key) for moment in watch.moments], watch.by)
     return figure
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
+from sketchshift.decoders.moments import spread_of
 from sketchshift.objective import CorrelationFunction
 from sketchshift.plots.centroids import mark_centroids, mark_spreads
 from sketchshift.plots.columns import (
@@ -25,7 +26,6 @@ from sketchshift.plots.columns import (
     positions_of,
     rows_in_words,
     separation,
-    spread_of,
     wrapped,
 )
 from sketchshift.plots.correlation import (

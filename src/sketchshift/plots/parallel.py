@@ -14,6 +14,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding
+from sketchshift.decoders.moments import spread_of
 from sketchshift.plots.columns import (
     check_decoding,
     counted,
@@ -21,7 +22,6 @@ from sketchshift.plots.columns import (
     names_of,
     positions_of,
     separation,
-    spread_of,
     wrapped,
 )
 from sketchshift.plots.correlation import new_axes

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding
-from sketchshift.plots.columns import moments_of, names_of, positions_of, spread_of
+from sketchshift.decoders.moments import moments_of, spread_of
+from sketchshift.plots.columns import names_of, positions_of
 from sketchshift.sketch import AnySketch
 
 __all__ = ["Extent", "Plane", "column_plane", "main_plane", "plane_image"]

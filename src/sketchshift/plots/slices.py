@@ -24,7 +24,7 @@ from sketchshift.sketch import Sketch, SketchTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["name_slices", "plot_slices"]
+__all__ = ["draw_shares", "name_slices", "plot_slices"]
 
 SHOWN = 11
 """Clusters with an area of their own, the heaviest; the others share one."""
@@ -69,9 +69,19 @@ def plot_slices(
     if not len(table):
         raise parameter_error("plot_slices", "table", "a SketchTable of at least one slice", table)
     check_decoding(table.sketches[0], decoding, "plot_slices")
-    ax = new_axes(ax)
-    n, k = len(table), len(decoding.weights)
-    heights, names = _areas(table, decoding, reference)
+    k = len(decoding.weights)
+    rows = [
+        shares(decoding, sketch, reference=reference) if sketch.count else np.zeros(k)
+        for sketch in table.sketches
+    ]
+    keys = [", ".join(map(str, row.values())) for row in table.keys.to_pylist()]
+    return draw_shares(new_axes(ax), np.array(rows), keys, ", ".join(table.by))
+
+
+def draw_shares(ax: Axes, rows: FloatArray, keys: Sequence[str], by: str) -> Axes:
+    """Shares of clusters, shape (n, k), as stacked bars; those of a slice without rows are 0."""
+    n, k = rows.shape
+    heights, names = _areas(100.0 * rows)
     tops = np.cumsum(heights, axis=1)
     for i, name in enumerate(names):
         look = fill_look(i) | {"label": name, "linewidth": 0.6}
@@ -83,25 +93,19 @@ def plot_slices(
     ax.set(xlim=(-0.6, n - 0.4), ylim=(0, 100))
     last = int(np.flatnonzero(tops[:, -1] > 0)[-1]) if (tops > 0).any() else n - 1
     _number(ax, n - 0.4, tops[last] - heights[last] / 2, names)
-    name_slices(ax, [", ".join(map(str, row.values())) for row in table.keys.to_pylist()])
+    name_slices(ax, keys)
     ax.set(
-        xlabel=plain(", ".join(table.by)),
+        xlabel=plain(by),
         ylabel="share of the rows (%)",
         title=f"{counted(k, 'cluster')} in {counted(n, 'slice')}",
     )
     return ax
 
 
-def _areas(
-    table: SketchTable, decoding: Decoding, reference: Sketch | None
-) -> tuple[FloatArray, list[str]]:
+def _areas(heights: FloatArray) -> tuple[FloatArray, list[str]]:
     """Percentages, shape (n, areas), and the names of the areas."""
-    k = len(decoding.weights)
-    rows = [
-        shares(decoding, sketch, reference=reference) if sketch.count else np.zeros(k)
-        for sketch in table.sketches
-    ]
-    heights, names = 100.0 * np.array(rows), [str(i) for i in range(k)]
+    k = heights.shape[1]
+    names = [str(i) for i in range(k)]
     if k <= SHOWN + 1:
         return heights, names
     rest = heights[:, SHOWN:].sum(axis=1, keepdims=True)

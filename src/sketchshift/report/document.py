@@ -24,8 +24,9 @@ import numpy as np
 
 import sketchshift
 from sketchshift.decoders import Decoding, KCurve
+from sketchshift.decoders.moments import spread_of
 from sketchshift.report.subject import Choice, Subject
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["curve_facts", "document", "to_json", "view"]
 
@@ -46,11 +47,12 @@ def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
     Returns
     -------
     facts : dict
-        Names, summary, frequencies, versions.
+        Names, promise, summary, frequencies, versions.
     """
     scale = subject.whole.spec.scale
     return {
         "name": subject.name,
+        "promise": subject.promise,
         "columns": list(subject.columns),
         "scale": list(scale) if isinstance(scale, tuple) else [],
         "summary": _summary(subject),
@@ -68,14 +70,14 @@ def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def view(choice: Choice, sketch: Sketch, decoding: Decoding) -> dict[str, Any]:
+def view(choice: Choice, sketch: AnySketch, decoding: Decoding) -> dict[str, Any]:
     """The clusters of some rows.
 
     Parameters
     ----------
     choice : Choice
         Which rows.
-    sketch : Sketch
+    sketch : Sketch or PrivateSketch
         Theirs.
     decoding : Decoding
         What a decoder made of it.
@@ -83,15 +85,18 @@ def view(choice: Choice, sketch: Sketch, decoding: Decoding) -> dict[str, Any]:
     Returns
     -------
     facts : dict
-        Floats are those of the decoding, to the last bit.
+        Floats are those of the decoding, to the last bit. Mean and deviation of a private sketch
+        are those of its clusters.
     """
     m = _n_frequencies(sketch)
+    mean, variance = spread_of(sketch, decoding)
     zeta = sketch.z[:m] * math.sqrt(sketch.spec.sketch_size)
     return {
         "label": choice.label,
         "rows": sketch.count,
-        "mean": sketch.mean.tolist(),
-        "deviation": np.sqrt(sketch.variance).tolist(),
+        "rows_std": sketch.count_std,
+        "mean": mean.tolist(),
+        "deviation": np.sqrt(variance).tolist(),
         "zeta": _packed(np.concatenate([zeta.real, zeta.imag])),
         "centroids": decoding.centroids.tolist(),
         "shares": decoding.weights.tolist(),
@@ -116,12 +121,14 @@ def to_json(facts: Any) -> str:
 def _summary(subject: Subject) -> list[tuple[str, str]]:
     whole, spec = subject.whole, subject.whole.spec
     rows = [
-        ("rows", f"{whole.count:,}"),
+        ("rows", ("about " if whole.count_std else "") + f"{whole.count:,}"),
         ("columns", f"{spec.n_features:,}"),
         ("bytes", f"{subject.n_bytes:,}"),
     ]
     if subject.table is not None:
         rows.append(("slices", f"{len(subject.sketches):,} by {', '.join(subject.by)}"))
+    if not isinstance(whole, Sketch):
+        return rows
     if whole.total_weight != whole.count:
         rows.append(("total weight", f"{whole.total_weight:,.10g}"))
     if whole.n_invalid:
@@ -129,7 +136,7 @@ def _summary(subject: Subject) -> list[tuple[str, str]]:
     return rows
 
 
-def _plan(sketch: Sketch) -> list[tuple[str, str]]:
+def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
     spec, tilt = sketch.spec, sketch.spec.tilt
     ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     return [
@@ -142,14 +149,14 @@ def _plan(sketch: Sketch) -> list[tuple[str, str]]:
     ]
 
 
-def _frequencies(sketch: Sketch) -> dict[str, Any]:
+def _frequencies(sketch: AnySketch) -> dict[str, Any]:
     """Frequencies in turns for each unit of the data: the page needs no normalisation then."""
     spec, m = sketch.spec, _n_frequencies(sketch)
     turns = sketch.frequencies.turns[:, :m] * spec.per_unit[:, None]
     return {"m": m, "center": spec.center_vector.tolist(), "turns": _packed(turns)}
 
 
-def _n_frequencies(sketch: Sketch) -> int:
+def _n_frequencies(sketch: AnySketch) -> int:
     d, m = sketch.spec.n_features, sketch.spec.sketch_size
     return min(m, FREQUENCIES, max(NUMBERS // d, 64))
 

@@ -17,7 +17,7 @@ from sketchshift.decoders.fitted import Fitted, fit_sketch
 from sketchshift.errors import DataError
 from sketchshift.report.kept import Kept
 from sketchshift.report.subject import Subject
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Fits"]
 
@@ -82,7 +82,8 @@ class Fits:
     def _decode(self, choice: int, k: int, check: Check) -> tuple[Decoding, int]:
         sketch = self._sketch(choice)
         if sketch.count < k:
-            msg = f"there are {sketch.count} rows, too few for {k} clusters. Ask for fewer."
+            about = "about " if sketch.count_std else ""
+            msg = f"there are {about}{sketch.count} rows, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
         fitted = self._fitted(choice, check)
         found = decode(sketch, k) if fitted is None else fitted.decode(k)
@@ -106,7 +107,7 @@ class Fits:
         fitted = fit_sketch(problem, self.max_clusters, self.seed, lambda _: check())
         return fitted, _size(fitted)
 
-    def _sketch(self, choice: int) -> Sketch:
+    def _sketch(self, choice: int) -> AnySketch:
         return self.subject.sketch_of(self.subject.choices[choice])
 
 

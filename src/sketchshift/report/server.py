@@ -111,11 +111,14 @@ class Explorer:
         """Python that gives the same clusters again."""
         name, where = self.subject.name, self.subject.choices[wish.choice].where
         condition = "" if where is None else f", where={where!r}"
-        read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
+        if self.subject.table is not None:
+            read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
+        else:
+            read = f"ss.privacy.load({name!r})" if self.subject.promise else f"ss.load({name!r})"
         numbers = f"[{wish.k}, {self.fits.max_clusters}]"
         return [
             "import sketchshift as ss",
-            f"sketch = ss.load({name!r})" if self.subject.table is None else f"sketch = {read}",
+            f"sketch = {read}",
             f"clusters = ss.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
         ]
 

@@ -1,4 +1,4 @@
-"""What is looked at: a sketch, or a table of sketches with the slices it can be cut into.
+"""What is looked at: a sketch, raw or private, or a table of sketches with its slices.
 
 Takes what the commands read; hands sketches of chosen rows to the other modules of this room.
 """
@@ -6,13 +6,14 @@ Takes what the commands read; hands sketches of chosen rows to the other modules
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from sketchshift.errors import DataError
-from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import AnySketch, SketchTable
 from sketchshift.sketch.sketch import merged
 
 __all__ = ["ALL", "MOST_CHOICES", "Choice", "Subject"]
@@ -55,7 +56,7 @@ class Subject:
         As the user typed it.
     n_bytes : int
         Of the file.
-    sketches : tuple of Sketch
+    sketches : tuple of Sketch, or of one PrivateSketch
         The slices; a single sketch is one.
     table : SketchTable or None
         None for a single sketch.
@@ -63,20 +64,26 @@ class Subject:
 
     name: str
     n_bytes: int
-    sketches: tuple[Sketch, ...]
+    sketches: tuple[AnySketch, ...]
     table: SketchTable | None = None
 
     @classmethod
-    def of(cls, name: str, n_bytes: int, given: Sketch | SketchTable) -> Subject:
+    def of(cls, name: str, n_bytes: int, given: AnySketch | SketchTable) -> Subject:
         """A subject of what was read."""
-        if isinstance(given, Sketch):
-            return cls(name, n_bytes, (given,))
-        return cls(name, n_bytes, given.sketches, given)
+        if isinstance(given, SketchTable):
+            return cls(name, n_bytes, given.sketches, given)
+        return cls(name, n_bytes, (given,))
 
     @cached_property
-    def whole(self) -> Sketch:
+    def whole(self) -> AnySketch:
         """The sketch of all rows."""
-        return merged(self.sketches)
+        return self._merged(range(len(self.sketches)))
+
+    @property
+    def promise(self) -> str | None:
+        """What a private sketch promises, in one line; raw ones promise nothing."""
+        whole = self.whole
+        return whole.statement if isinstance(whole, PrivateSketch) else None
 
     @property
     def columns(self) -> Sequence[str]:
@@ -96,12 +103,17 @@ class Subject:
         cuts = [choice for column in self.by for choice in self._cut(column)]
         return (everything, *cuts)[:MOST_CHOICES]
 
-    def sketch_of(self, choice: Choice) -> Sketch:
+    def sketch_of(self, choice: Choice) -> AnySketch:
         """The sketch of the chosen rows; there must be some."""
-        chosen = merged([self.sketches[i] for i in choice.members])
+        chosen = self._merged(choice.members)
         if chosen.total_weight <= 0:
             raise DataError(f"there are no rows in the slice {choice.label}. Choose another.")
         return chosen
+
+    def _merged(self, members: Iterable[int]) -> AnySketch:
+        if self.table is None:
+            return self.sketches[0]
+        return merged([self.table.sketches[i] for i in members])
 
     def _cut(self, column: str) -> list[Choice]:
         assert self.table is not None

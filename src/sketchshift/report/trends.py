@@ -13,7 +13,7 @@ from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.shares import ClusterAtoms
 from sketchshift.report.subject import Subject, key_text
-from sketchshift.sketch import Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["MOST_SLICES", "trends"]
 
@@ -21,7 +21,7 @@ MOST_SLICES = 1_000
 """Slices of one column of the key that are drawn: a screen has no more dots."""
 
 
-def trends(subject: Subject, decoding: Decoding, decoded: Sketch) -> list[dict[str, Any]]:
+def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dict[str, Any]]:
     """Shares over the slices, for each column of the key.
 
     Parameters
@@ -30,7 +30,7 @@ def trends(subject: Subject, decoding: Decoding, decoded: Sketch) -> list[dict[s
         Of a table; a single sketch has no trends.
     decoding : Decoding
         The clusters.
-    decoded : Sketch
+    decoded : Sketch or PrivateSketch
         Whose clusters they are: its shares are ``decoding.weights``.
 
     Returns
@@ -60,7 +60,7 @@ def trends(subject: Subject, decoding: Decoding, decoded: Sketch) -> list[dict[s
     return found
 
 
-def _shares(atoms: ClusterAtoms, sketch: Sketch, rest: ComplexArray) -> FloatArray:
+def _shares(atoms: ClusterAtoms, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
     if sketch.total_weight <= 0:
         return np.full(len(atoms.weights), np.nan)
     return atoms.shares(sketch.z + rest)

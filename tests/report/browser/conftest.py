@@ -174,6 +174,14 @@ def report(subject, tmp_path_factory) -> str:
     return path.as_uri()
 
 
+@pytest.fixture
+def private_report(private, tmp_path) -> str:
+    """The address of a report on a private sketch."""
+    path = tmp_path / "private.html"
+    path.write_text(report_on(Subject.of("people.private.sketch", private.nbytes, private), 3)[0])
+    return path.as_uri()
+
+
 @pytest.fixture(scope="session")
 def ten() -> Subject:
     """Ten clusters in ten columns, over twelve months: the size that must answer at once."""

@@ -10,17 +10,20 @@ import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
+CHARTS = ("#parallel", "#map", "#curve", "#trends")  # the last one of tables alone
 SIZES = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_nothing_is_cut_off_and_no_text_lies_on_another(browser, page, report, width, scheme):
-    """Both pages; screenshots go to the folder SKETCHSHIFT_SCREENSHOTS, if it is set."""
-    for name, url in (("report", report), ("explorer", page)):
+def test_nothing_is_cut_off_and_no_text_lies_on_another(
+    browser, page, report, private_report, width, scheme
+):
+    """All pages; screenshots go to the folder SKETCHSHIFT_SCREENSHOTS, if it is set."""
+    for name, url in (("report", report), ("explorer", page), ("private", private_report)):
         (browser.explore if url == page else browser.open)(url)
         browser.look(width, scheme)
         assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
-        for chart in ("#parallel", "#map", "#curve", "#trends"):
+        for chart in CHARTS[:-1] if url == private_report else CHARTS:
             boxes = text_boxes(browser, f"{chart} svg")
             assert boxes, chart
             for (one, a), (two, b) in combinations(boxes, 2):

@@ -24,6 +24,18 @@ def test_a_report_opens_without_network_and_without_complaint(browser, report):
 
     for section in ("#parallel svg", "#map svg", "#curve svg", "#trends svg"):
         assert browser.all(section)
+    assert not browser.find("#promise").is_displayed()
+    assert browser.complaints() == []
+    assert browser.strangers() == []
+
+
+def test_the_report_of_a_private_sketch_shows_the_promise(browser, private_report, private):
+    browser.open(private_report)
+    browser.until(lambda: len(browser.all("#table tbody tr")) == 3)
+
+    assert private.statement in browser.text("#promise")
+    assert f"3 clusters in about {private.count:,} rows" in browser.text("#found")
+    assert "around the mean of the clusters" in browser.text("#parallel-note")
     assert browser.complaints() == []
     assert browser.strangers() == []
 

@@ -19,7 +19,7 @@ function draw() {
 function drawClusters(work = FINE) {
   if (!state.view || byId("parallel").clientWidth < LEAST_WIDTH) return false;
   const { view } = state, k = view.shares.length;
-  byId("found").textContent = `${counted(k, "cluster")} in ${counted(view.rows, "row")} (${view.label}). ${view.outcome} Residual norm ${short(view.residual)} of the sketch’s.`;
+  byId("found").textContent = `${counted(k, "cluster")} in ${view.rows_std ? "about " : ""}${counted(view.rows, "row")} (${view.label}). ${view.outcome} Residual norm ${short(view.residual)} of the sketch’s.`;
   drawTable(state);
   drawParallel(state);
   drawMap(state, work);
@@ -81,6 +81,10 @@ function fillMap() {
 function start() {
   byId("name").textContent = state.name;
   byId("about").textContent = "Clusters decoded from a sketch: the data itself is not needed, and is not in here.";
+  if (state.promise) {
+    byId("promise").hidden = false;
+    byId("promise").textContent = `A private sketch: ${state.promise}. All on this page is made of that release, at no further cost.`;
+  }
   facts("summary", state.summary);
   facts("plan", state.plan);
   byId("commands").textContent = state.reproduce.commands.join("\n");

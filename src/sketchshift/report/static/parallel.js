@@ -21,7 +21,8 @@ function drawParallel(state) {
   picture(place, height, name, ...shapes);
   const more = state.shown.length - axes.length;
   const rest = more > 0 ? ` Of ${state.shown.length} columns, the ${axes.length} that tell the clusters apart best.` : "";
-  byId("parallel-note").textContent = `Axes go from ${short(-reach)} to ${short(reach)} standard deviations around the mean of all rows; lines are as wide as their share.${rest}`;
+  const whose = state.promise ? "of the clusters, as a private sketch tells no other" : "of all rows";
+  byId("parallel-note").textContent = `Axes go from ${short(-reach)} to ${short(reach)} standard deviations around the mean ${whose}; lines are as wide as their share.${rest}`;
 }
 
 // The columns with the largest share of their variance between the clusters, in their order.

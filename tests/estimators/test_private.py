@@ -1,0 +1,132 @@
+"""Estimators fitted to private sketches, which tell no moments and take no rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture
+
+import sketchshift as ss
+from sketchshift.estimators.gaussians import Coordinates
+from sketchshift.estimators.mixture_fit import most_misfit
+from sketchshift.estimators.moment_fit import MomentFit
+from sketchshift.mixtures import Mixture
+
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
+CENTERS = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])
+SHARES = [0.5, 0.3, 0.2]
+SPEC = ss.privacy.plan_declared(center=[1.0, 1.0], spread=4.0, n_clusters=3, sketch_size=120)
+
+
+def rows(n: int = 20_000, seed: int = 0) -> np.ndarray:
+    """Three Gaussians, which overlap a little, in random order."""
+    rng = np.random.default_rng(seed)
+    return CENTERS[rng.choice(3, n, p=SHARES)] + 0.8 * rng.normal(size=(n, 2))
+
+
+def released(X: np.ndarray, epsilon: float = 1.0) -> ss.privacy.PrivateSketch:
+    return ss.privacy.release(ss.sketch(X, SPEC), epsilon, 1e-8)
+
+
+def misfit(sketch: ss.privacy.PrivateSketch, k: int) -> tuple[MomentFit, float]:
+    decoding = ss.decode(sketch, k)
+    fit = MomentFit.of(sketch, decoding, Coordinates.of(sketch, decoding, "full"))
+    return fit, fit.descend(200)[1]
+
+
+def test_centers_are_those_of_the_decoder_and_the_promise_is_kept():
+    private = released(rows())
+
+    km = ss.CompressiveKMeans(3, random_state=0).fit_sketch(private)
+
+    found = ss.decode(private, 3, seed=0)
+    assert km.cluster_centers_.tobytes() == found.centroids.tobytes()
+    np.testing.assert_allclose(km.cluster_centers_, CENTERS, atol=0.1)
+    assert list(km.predict(CENTERS)) == [0, 1, 2]
+    assert km.sketch_.statement == private.statement
+    with pytest.raises(AttributeError, match="a sketch keeps no rows"):
+        _ = km.labels_
+
+
+def test_a_fitted_estimator_travels_with_its_ledger():
+    km = ss.CompressiveKMeans(3, random_state=0).fit_sketch(released(rows()))
+
+    again = pickle.loads(pickle.dumps(km))
+
+    assert again.sketch_.statement == km.sketch_.statement
+    np.testing.assert_array_equal(again.cluster_centers_, km.cluster_centers_)
+
+
+@pytest.mark.parametrize("verb", ["partial_fit", "forget"])
+@pytest.mark.parametrize("kind", [ss.CompressiveKMeans, ss.CompressiveGaussianMixture])
+def test_rows_are_refused_before_they_are_read(verb, kind):
+    private = released(rows())
+    fitted = kind(3, random_state=0).fit_sketch(private)
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="Release a sketch of the new rows"):
+        getattr(fitted, verb)("there-is-no-such-file.parquet")
+
+    assert fitted.sketch_ is private
+
+
+def test_more_clusters_than_about_so_many_rows_are_refused():
+    with pytest.warns(ss.PrivacyWarning):
+        few = ss.privacy.release(ss.sketch(rows(50), SPEC), 10.0, 1e-8, force=True)
+
+    with pytest.raises(ss.DataError, match="about n_samples="):
+        ss.CompressiveKMeans(500).fit_sketch(few)
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+def test_the_true_mixture_is_found_and_is_as_likely_as_that_of_em(kind):
+    X, unseen = rows(), rows(seed=1)
+
+    mixture = ss.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0)
+    mixture.fit_sketch(released(X))
+
+    np.testing.assert_allclose(mixture.weights_, SHARES, atol=0.03)
+    np.testing.assert_allclose(mixture.means_, CENTERS, atol=0.1)
+    exact = GaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
+    assert mixture.score(unseen) > exact.score(unseen) - 0.02
+
+
+def test_one_gaussian_has_about_the_moments_of_the_rows():
+    """They are exact in a raw sketch, and not in this one: a fit has to find them."""
+    X = np.random.default_rng(0).normal(size=(20_000, 2)) @ [[1.0, 0.5], [0.0, 0.7]] + [1.0, 2.0]
+
+    mixture = ss.CompressiveGaussianMixture(random_state=0).fit_sketch(released(X))
+
+    np.testing.assert_allclose(mixture.means_[0], X.mean(axis=0), atol=0.05)
+    np.testing.assert_allclose(mixture.covariances_[0], np.cov(X.T), atol=0.15)
+
+
+def test_the_true_mixture_has_a_misfit_of_one_on_average():
+    """The characteristic function of a Gaussian beside 40 samples of it, released."""
+    place, variance = np.array([[0.2, -0.1]]), np.array([[[0.02, 0.0], [0.0, 0.05]]])
+    truth = Mixture(np.ones(1), place, variance).sketch(SPEC.frequencies.turns)
+    misfits, shares = [], []
+    for seed in range(40):
+        normal = np.random.default_rng(seed).normal(size=(5_000, 2))
+        X = 1.0 + 4.0 * (place + normal * np.sqrt(np.diagonal(variance[0])))
+        private = released(X)
+        decoding = ss.Decoding(place, np.ones(1), variance, 0.0, ss.Outcome.COMPLETE, ())
+        fit = MomentFit.of(private, decoding, Coordinates.of(private, decoding, "full"))
+        noise = 1.0 - float(np.vdot(truth, truth).real)
+        misfits.append(fit.n_rows * float(np.linalg.norm(private.z - truth)) ** 2 / noise)
+        shares.append(fit.added)
+
+    assert np.mean(misfits) == pytest.approx(1.0, abs=0.08)
+    assert 0.3 < np.mean(shares) < 0.95  # of both kinds of noise there is much
+
+
+def test_the_misfit_tells_a_mixture_from_other_data_through_the_noise():
+    rng = np.random.default_rng(0)
+    squares = rng.uniform(-3.0, 3.0, size=(100_000, 2)) + 5.0 * rng.integers(0, 2, (100_000, 1))
+
+    for X, k, is_explained in ((rows(), 3, True), (squares, 1, False)):
+        fit, found = misfit(released(X), k)
+        assert (found <= most_misfit(fit.added, SPEC.sketch_size)) == is_explained
+        assert fit.added > 0.05
