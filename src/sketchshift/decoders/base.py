@@ -65,6 +65,8 @@ class Problem:
         The domain.
     bandwidth : float
         The bandwidth; of a range, its geometric mean.
+    has_moments : bool, default=True
+        Whether the moments of the rows are to be used, where they are known.
     """
 
     sketch: AnySketch
@@ -72,6 +74,7 @@ class Problem:
     z: ComplexArray
     box: Box
     bandwidth: float
+    has_moments: bool = True
 
     @classmethod
     def of(
@@ -99,14 +102,17 @@ class Problem:
 
         None where they are not known: a private sketch does not tell them.
         """
-        if not isinstance(self.sketch, Sketch):
+        if not isinstance(self.sketch, Sketch) or not self.has_moments:
             return None
         return self._normalised_moments(self.sketch.mean, self.sketch.covariance)
 
     @cached_property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """The same of the measure behind z: weighted by the tilt, or as the plan expects them."""
-        return self._normalised_moments(*self.sketch.outline)
+        sketch = self.sketch
+        return self._normalised_moments(
+            *(sketch.outline if self.has_moments else sketch.expected_outline)
+        )
 
     @property
     def noise_floor(self) -> float:

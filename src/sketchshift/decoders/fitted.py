@@ -15,6 +15,7 @@ from sketchshift.decoders import large
 from sketchshift.decoders.base import Problem
 from sketchshift.decoders.choose_k import choose_k
 from sketchshift.decoders.decoding import Decoding, Outcome, Progress, Round
+from sketchshift.decoders.far_rows import explained_by_far_rows, is_suspicious
 from sketchshift.decoders.fewest_points import fewest_points
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.reconstruction import Reconstruction, reconstruct
@@ -105,14 +106,22 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
     trace: list[Round] = []
     d, m = problem.turns.shape
     is_large = large.is_large(k, m)
-    total = large.FITS if is_large else n_rounds(k)
+    total = (large.FITS if is_large else n_rounds(k)) * (1 + is_suspicious(problem))
 
     def report(fit: GaussianFit) -> None:
         trace.append(Round(len(trace) + 1, total, fit.n_atoms, math.sqrt(fit.loss)))
         if progress is not None:
             progress(trace[-1])
 
-    fits = (large.search_large if is_large else search)(GaussianFitter(problem), k, seed, report)
+    def run(problem: Problem) -> list[GaussianFit]:
+        method = large.search_large if is_large else search
+        return method(GaussianFitter(problem), k, seed, report)
+
+    fits = run(problem)
+    far = explained_by_far_rows(problem, fits, run)
+    variance = 0.0 if problem.moments is None else float(np.trace(problem.moments[1]))
+    if far is not None:
+        problem, fits = far.problem, far.fits
     lowest = min(fits, key=lambda fit: fit.loss)
     is_noisy = problem.noise_floor > 0.0  # then nothing is explained up to rounding
     points = None if is_large or is_noisy else _few_points(problem, lowest, k)
@@ -123,6 +132,8 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
     n = large.n_points(k, d) if is_large else max(POINTS, POINTS_PER_CLUSTER * k)
     atoms = large.atoms_of(problem, fits, k) if is_large else None
     reconstruction = reconstruct(problem, fits, n, seed)
+    if far is not None:
+        reconstruction = far.added_to(reconstruction, variance)
     return Fitted(problem, reconstruction, tuple(trace), seed, atoms=atoms, fits=tuple(fits))
 
 

@@ -65,10 +65,12 @@ class AnySketch(ABC):
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
-        """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data.
+        """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data."""
+        return self.expected_outline
 
-        Here what the spec expects: its center, and a total variance of 1 in normalised units.
-        """
+    @property
+    def expected_outline(self) -> tuple[FloatArray, FloatArray]:
+        """What the spec expects: its center, and a total variance of 1 in normalised units."""
         spec = self.spec
         return spec.center_vector, np.diag(spec.scale_vector**2 / spec.n_features)
 
