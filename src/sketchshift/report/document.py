@@ -153,7 +153,8 @@ def _frequencies(sketch: AnySketch) -> dict[str, Any]:
     """Frequencies in turns for each unit of the data: the page needs no normalisation then."""
     spec, m = sketch.spec, _n_frequencies(sketch)
     turns = sketch.frequencies.turns[:, :m] * spec.per_unit[:, None]
-    return {"m": m, "center": spec.center_vector.tolist(), "turns": _packed(turns)}
+    cap = None if spec.tilt is None else spec.tilt.cap
+    return {"m": m, "center": spec.center_vector.tolist(), "turns": _packed(turns), "cap": cap}
 
 
 def _n_frequencies(sketch: AnySketch) -> int:

@@ -25,8 +25,11 @@ function drawPlane(state, a, b, work) {
   const names = `${state.columns[a]} and ${state.columns[b]}`;
   picture(place, 10 + side + bottom, `Where the rows lie in ${names}, with ${counted(state.view.shares.length, "centroid")}`, ...shapes);
   const planes = state.columns.length > 2 ? " A pixel is the largest value on the planes through the centroids." : "";
-  byId("map-note").textContent = `The correlation function of the sketch, from ${short(least)} to ${short(largest)}: the stronger the colour, the denser the rows.${planes}`;
+  byId("map-note").textContent = `The correlation function of the sketch, from ${short(least)} to ${short(largest)}: the stronger the colour, the denser the rows.${weighed(state)}${planes}`;
 }
+
+// A plan's sketch is not of the rows alone, but of their tilt, too.
+const weighed = ({ frequencies: { cap } }) => (cap ? ` Rows count more the farther they are from the mean, up to ${short(cap)} times as much.` : "");
 
 // Three standard deviations around the mean, and all centroids with a margin.
 function range(view, c) {
@@ -177,5 +180,5 @@ function drawProfile(state) {
     ...ticks(...box, 5).map((v) => label(x(v), 258, short(v), { class: "quiet", "text-anchor": "middle" })),
     wrappedLabel(width / 2, 282, state.columns[0], width, 1, { "text-anchor": "middle" }),
     ...marks(state, (c) => [x(c[0]), height(c[0])]));
-  byId("map-note").textContent = `The correlation function of the sketch, from 0 to ${short(largest)}: high where the rows are dense.`;
+  byId("map-note").textContent = `The correlation function of the sketch, from 0 to ${short(largest)}: high where the rows are dense.${weighed(state)}`;
 }
