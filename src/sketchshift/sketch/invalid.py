@@ -41,8 +41,8 @@ def split_invalid(
         msg = (
             f"row {offset + at} of {block.source} lies too far out: after normalisation its norm "
             f"is {norm:.4g}, mostly from {_name(k, columns)}, and this spec reaches "
-            f"{spec.reach:.4g}. Choose center and scale nearer to the data or a larger bandwidth, "
-            "or drop the row."
+            f"{spec.reach:.4g}. Leave the row out if it is broken; otherwise plan on a sample that "
+            "has such rows, or choose center and scale nearer to the data."
         )
         raise InvalidRowsError(msg)
     if not skip:
