@@ -234,3 +234,40 @@ def test_progress_hears_of_every_row(events: pa.Table) -> None:
     seen: list[int] = []
     ss.sketch_by(events, by="day", spec=SPEC, progress=lambda rows, _: seen.append(rows))
     assert sum(seen) == N
+
+
+ONE_COLUMN = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_too_many_slices_are_too_many_on_any_number_of_threads(n_threads: int) -> None:
+    """Sorted keys: no thread alone sees them all."""
+    keys = np.repeat(np.arange(150), 2000)
+    data = pa.table({"key": keys, "x": np.ones(len(keys))})
+
+    with pytest.raises(DataError, match="more than 149 slices by key"):
+        ss.sketch_by(data, "key", ONE_COLUMN, max_slices=149, n_threads=n_threads)
+    assert len(ss.sketch_by(data, "key", ONE_COLUMN, max_slices=150, n_threads=n_threads)) == 150
+
+
+def test_many_columns_of_a_key_are_as_many_slices_as_there_are_values() -> None:
+    """Ten columns of 200 values each: the product of their sizes is beyond any integer."""
+    ids = np.random.default_rng(0).integers(200, size=2000)
+    names = [f"k{i}" for i in range(10)]
+    data = pa.table({"x": ids.astype(np.float64)} | dict.fromkeys(names, ids * 7))
+
+    table = ss.sketch_by(data, names, ONE_COLUMN)
+
+    assert table.counts.tolist() == np.unique(ids, return_counts=True)[1].tolist()
+    assert table.keys.column("k9").to_pylist() == (np.unique(ids) * 7).tolist()
+
+
+def test_a_file_whose_keys_are_all_missing_is_one_with_the_missing_keys(tmp_path) -> None:
+    """Such a column has no type; the other file says which one it is."""
+    pq.write_table(pa.table({"k": [1, None, 2], "x": [1.0, 2.0, 3.0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": pa.nulls(2), "x": [4.0, 5.0]}), tmp_path / "b.parquet")
+
+    table = ss.sketch_by(tmp_path, "k", ONE_COLUMN)
+
+    assert table.keys.column("k").to_pylist() == [1, 2, None]
+    assert table.counts.tolist() == [1, 1, 3]

@@ -146,10 +146,13 @@ def slices_of(
     adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
     parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
     spec, fingerprint = sketcher.spec, sketcher.spec.fingerprint
-    return from_parts(
+    table = from_parts(
         _key_table([value for value, _ in parts], adders),
         [Sketch(spec, fingerprint, totals) for _, totals in parts],
     )
+    if len(table) > max_slices:  # of all threads together
+        adders[0].refuse_many(parts[-1][0])
+    return table
 
 
 class _SliceAdder:
@@ -180,9 +183,10 @@ class _SliceAdder:
             totals = self._adder.take()
             self.totals[value] = self.totals[value] + totals if value in self.totals else totals
             if len(self.totals) > self._max_slices:
-                self._refuse_many(value)
+                self.refuse_many(value)
 
-    def _refuse_many(self, value: Value) -> None:
+    def refuse_many(self, value: Value) -> None:
+        """Raise, with the value of a key as an example."""
         names, example = ", ".join(self.names), ", ".join(str(part) for part in value)
         such_as = "" if self._is_private else f" (such as {example})"
         msg = (
@@ -209,19 +213,27 @@ def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]
 def _coded(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
     """A number for each row, and the value that each number means."""
     encoded = [column.dictionary_encode("encode") for column in columns]
-    shape = [len(column.dictionary) for column in encoded]
-    codes = np.ravel_multi_index([column.indices.to_numpy() for column in encoded], shape)
-    present, numbers = np.unique(codes, return_inverse=True)
-    places = zip(*np.unravel_index(present, shape), strict=True)
-    scalars = [[*column.dictionary] for column in encoded]
-    return numbers, [tuple(s[i] for s, i in zip(scalars, at, strict=True)) for at in places]
+    numbers = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in encoded:  # one after the other: products of many sizes would overflow
+        codes = numbers * len(column.dictionary) + column.indices.to_numpy()
+        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    present = [
+        column.dictionary.take(pa.array(column.indices.to_numpy()[first])) for column in encoded
+    ]
+    return numbers, list(zip(*present, strict=True))
 
 
 def _key_table(values: Sequence[Value], adders: Sequence[_SliceAdder]) -> Any:
     names = next((adder.names for adder in adders if adder.names), ())
     columns = zip(*values, strict=True) if values else ([] for _ in names)
     try:
-        return pa.table({n: pa.array([*column]) for n, column in zip(names, columns, strict=True)})
+        return pa.table({n: _key_array(column) for n, column in zip(names, columns, strict=True)})
     except pa.ArrowException as cause:
         msg = f"the keys {list(names)} have another type in some blocks or files ({cause})."
         raise DataError(msg) from cause
+
+
+def _key_array(scalars: Sequence[Any]) -> Any:
+    """Values of one key; where all of a file's keys are missing, they have no type of their own."""
+    typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
+    return pa.array(typed)
