@@ -177,11 +177,21 @@ def _cut(column: Any, key: Key) -> Any:
             f"{column.type}. Convert it first, or take the column as it is."
         )
         raise DataError(msg)
-    cut = pc.floor_temporal(column, unit=key.unit)
-    return cut if key.unit in ("hour", "minute") else _as_date(cut)
+    has_zone = pa.types.is_timestamp(column.type) and column.type.tz is not None
+    cut = pc.floor_temporal(pc.local_timestamp(column) if has_zone else column, unit=key.unit)
+    if key.unit not in ("hour", "minute"):
+        return cut.cast(pa.date32())
+    return _in_zone(cut, column) if has_zone else cut
 
 
-def _as_date(times: Any) -> Any:
-    if pa.types.is_timestamp(times.type) and times.type.tz is not None:
-        times = pc.local_timestamp(times)
-    return times.cast(pa.date32())
+def _in_zone(cut: Any, times: Any) -> Any:
+    """Local times as the last instants with that name up to the times that they were cut from.
+
+    Where clocks are set back, an hour comes twice, and each of the two is a slice. One that
+    begins while clocks are set forward begins when that is done.
+    """
+    first, last = (
+        pc.assume_timezone(cut, times.type.tz, ambiguous=which, nonexistent="latest")
+        for which in ("earliest", "latest")
+    )
+    return pc.if_else(pc.less_equal(last, times), last, first)
