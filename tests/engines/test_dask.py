@@ -14,6 +14,7 @@ import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,26 @@ def test_partitions_without_rows_have_no_keys(folder, spec):
     assert table == ss.sketch_by(rows[rows["age"] >= threshold], "w", spec)
     with pytest.raises(ss.DataError, match="no rows to sketch"):
         engine.sketch_by(frame[frame["age"] > threshold], "w", spec)
+
+
+KEYS = {
+    "missing": [pd.array([None, None], "string[pyarrow]"), ["a", "b"], [None, "b"]],
+    "missing, and no text": [[np.nan, np.nan], ["a", "b"], ["b", "c"]],
+    "narrow": [np.array([5, 7], np.int32), np.array([7, 9]), np.array([5, 9], np.int8)],
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+def test_partitions_may_differ_in_the_type_of_their_keys(keys, client):
+    parts = [pd.DataFrame({"key": key, "x": [0.0, 1.0]}) for key in keys]
+    spec = ss.SketchSpec(1, 20, bandwidth=1.0, columns=["x"])
+    values = [None if pd.isna(value) else value for part in parts for value in part["key"]]
+    whole = pa.table({"key": values, "x": pd.concat(parts)["x"].to_numpy()})
+
+    for order in (parts, parts[::-1]):
+        bag = db.from_sequence(order, partition_size=1)
+        table = engine.sketch_by(bag, "key", spec, split_every=2, client=client)
+        assert table == ss.sketch_by(whole, "key", spec)
 
 
 def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expected, client):

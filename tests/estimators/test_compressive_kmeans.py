@@ -17,6 +17,7 @@ from sklearn.preprocessing import scale
 
 import sketchshift as ss
 from sketchshift.data import real
+from sketchshift.errors import SpecError
 
 
 def test_an_estimator_is_plan_sketch_and_decode(blobs):
@@ -136,6 +137,16 @@ def test_another_decoder_can_be_given(blobs):
     expected = decoder(ss.sketch(blobs, spec), 3, seed=1)
     np.testing.assert_array_equal(km.cluster_centers_, expected.centroids)
     assert km.n_iter_ == len(expected.trace)
+
+
+def test_a_decoder_that_cannot_be_called_is_refused_before_any_row_is_read(blobs):
+    km = ss.CompressiveKMeans(3, decoder="foo")
+    sentence = "The 'decoder' parameter of CompressiveKMeans must be None or .* Got 'foo' instead"
+
+    with pytest.raises(SpecError, match=sentence):
+        km.fit("no such file.csv")
+    with pytest.raises(SpecError, match=sentence):
+        km.fit_sketch(ss.sketch(blobs, n_clusters=3))
 
 
 def test_auto_is_left_to_the_decoder_and_the_plan_serves_twenty(blobs):

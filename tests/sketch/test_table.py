@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-from itertools import pairwise
+import re
+from itertools import pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -71,6 +73,72 @@ def test_duckdb_and_polars_read_keys_counts_and_sketches(
     assert ss.SketchTable.from_arrow(frame.to_arrow()) == table
 
 
+def through_duckdb(arrow: pa.Table) -> Any:
+    return pytest.importorskip("duckdb").from_arrow(arrow)
+
+
+EXPORTS = {
+    "DuckDB's relation": through_duckdb,
+    "DuckDB's reader": lambda arrow: through_duckdb(arrow).arrow(),
+    "Polars": pl.from_arrow,
+    "pandas": pa.Table.to_pandas,
+    "pandas, sorted": lambda arrow: arrow.to_pandas().sort_values("shop"),
+    "pandas with an index": lambda arrow: arrow.to_pandas().set_index("shop"),
+    "batches": lambda arrow: arrow.to_reader(max_chunksize=5),
+    "a batch": lambda arrow: arrow.combine_chunks().to_batches()[0],
+    "dictionaries": lambda arrow: arrow.set_column(1, "shop", arrow["shop"].dictionary_encode()),
+    "no counts": lambda arrow: arrow.drop_columns(["count"]),
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_whatever_exports_arrow_gives_the_table_back(export: str, table: ss.SketchTable) -> None:
+    arrow = table.to_arrow()
+
+    assert ss.SketchTable.from_arrow(EXPORTS[export](arrow)) == table
+    some = ss.SketchTable.from_arrow(EXPORTS[export](arrow), where="shop LIKE 'a%'")
+    assert some == table.where("shop = 'a'")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"key": [1]}, "cannot read dict as a table of sketches. Pass an Arrow table"),
+        (pl.LazyFrame({"key": [1]}), "cannot read LazyFrame .* Collect a lazy frame first"),
+        (pl.Series("sketch", [b"a"]), "cannot read Series as a table of sketches: "),
+        (
+            pa.table([[1], [2], [b""]], names=["key", "key", "sketch"]),
+            "more than one column 'key'. Select each once",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused_with_a_sentence(data: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        ss.SketchTable.from_arrow(data)
+
+
+def test_the_page_on_slices_shows_code_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb")
+    page = (Path(__file__).parents[2] / "docs" / "slices.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    dates = [dt.date(2001, 1, 1) + dt.timedelta(days=i % 181) for i in range(600)]
+    origins = np.array(["SFO", "OAK", "ATL"])[RNG.integers(0, 3, 600)]
+    flights = pa.table({"date": dates, "origin": origins, "delay": X[:, 0], "distance": X[:, 1]})
+    pq.write_table(flights, tmp_path / "flights-3m.parquet")
+    monkeypatch.chdir(tmp_path)
+
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+
+    table = names["table"]
+    months = "month >= '2001-03-01' AND month <= '2001-05-01'"
+    assert names["spring"] == table.where(months)
+    assert names["airport"] == table.where("origin = 'SFO'")
+
+
 def test_rows_with_equal_keys_are_added_up(table: ss.SketchTable) -> None:
     arrow = table.to_arrow()
     twice = ss.SketchTable.from_arrow(pa.concat_tables([arrow, arrow.slice(0, 3)]))
@@ -119,11 +187,94 @@ def test_tables_add_up_where_all_keys_of_one_are_missing() -> None:
     assert sum(tables)[None] == ss.sketch(missing.select(["x", "y"]), SPEC)
 
 
-def test_tables_whose_keys_differ_in_type_do_not_add_up() -> None:
-    parts = [pa.table({"key": [key], "x": [0.0], "y": [1.0]}) for key in (1, "a")]
+def keyed(*keys: pa.Array) -> list[ss.SketchTable]:
+    """Tables with such keys; a sketch tells which table it is from."""
+    rows = [np.full((1, 2), float(i)) for i in range(len(keys))]
+    return [
+        ss.SketchTable(pa.table({"key": key}), (ss.sketch(row, SPEC),) * len(key))
+        for key, row in zip(keys, rows, strict=True)
+    ]
 
-    with pytest.raises(IncompatibleSketchesError, match=r"int64.*string.*by \['key'\]"):
-        sum(ss.sketch_by(part, "key", SPEC) for part in parts)
+
+NOON = dt.datetime(2026, 1, 5, 12)
+UNLIKE = {
+    "booleans and numbers": (pa.array([True]), pa.array([5, 7])),
+    "dates and times": (pa.array([NOON.date()]), pa.array([NOON], pa.timestamp("us"))),
+    "times with a zone and without": (
+        pa.array([NOON], pa.timestamp("us", "America/New_York")),
+        pa.array([NOON], pa.timestamp("us")),
+    ),
+    "two zones": (
+        pa.array([NOON], pa.timestamp("us", "America/New_York")),
+        pa.array([NOON], pa.timestamp("us", "UTC")),
+    ),
+    "texts and numbers": (pa.array(["5"]), pa.array([5])),
+    "texts and bytes": (pa.array(["5"]), pa.array([b"5"])),
+    "decimals and floats": (pa.array([5.5]).cast(pa.decimal128(5, 2)), pa.array([5.5])),
+    "numbers that a float cannot hold": (pa.array([2**53 + 1]), pa.array([0.5])),
+    "times that nanoseconds cannot reach": (
+        pa.array([dt.datetime(2926, 1, 5)], pa.timestamp("s")),
+        pa.array([NOON], pa.timestamp("ns")),
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", UNLIKE.values(), ids=UNLIKE)
+def test_tables_whose_keys_differ_in_type_do_not_add_up(keys: tuple[pa.Array, pa.Array]) -> None:
+    first, second = keyed(*keys)
+    sentence = r"cannot add tables whose key 'key' holds {} in one and {} in the other.*Convert"
+    words = [re.escape(str(key.type)) for key in keys]
+
+    with pytest.raises(IncompatibleSketchesError, match=sentence.format(*words)):
+        first + second
+    with pytest.raises(IncompatibleSketchesError, match=sentence.format(*words[::-1])):
+        second + first
+
+
+ALIKE = {
+    "null": (pa.nulls(1), pa.array(["a"]), pa.string()),
+    "numbers that are all missing": (pa.nulls(1, pa.float64()), pa.array(["a"]), pa.string()),
+    "all of both missing": (pa.nulls(1, pa.float64()), pa.nulls(1, pa.string()), pa.float64()),
+    "widths of integers": (pa.array([5], pa.int32()), pa.array([5, 7]), pa.int64()),
+    "integers without a sign": (pa.array([5], pa.uint8()), pa.array([5, -7]), pa.int64()),
+    "floats and integers": (pa.array([0.5, 5.0]), pa.array([5, 7]), pa.float64()),
+    "zeros with a sign": (pa.array([-0.0]), pa.array([0.0]), pa.float64()),
+    "widths of text": (pa.array(["a"], pa.large_string()), pa.array(["a", "b"]), pa.string()),
+    "widths of bytes": (pa.array([b"a"], pa.large_binary()), pa.array([b"a"]), pa.binary()),
+    "dictionaries": (pa.array(["a"]).dictionary_encode(), pa.array(["a", "b"]), pa.string()),
+    "units of times": (
+        pa.array([NOON], pa.timestamp("s", "UTC")),
+        pa.array([NOON], pa.timestamp("ns", "UTC")),
+        pa.timestamp("ns", "UTC"),
+    ),
+    "units of dates": (pa.array([NOON.date()], pa.date64()), pa.array([NOON.date()]), pa.date64()),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE.values(), ids=ALIKE)
+def test_types_that_hold_the_values_of_both_are_found_in_any_order(
+    case: tuple[pa.Array, pa.Array, pa.DataType],
+) -> None:
+    *keys, kind = case
+    first, second = keyed(*keys)
+
+    both = first + second
+
+    assert both == second + first
+    assert both.keys.schema.types == [kind]
+    values = [value for key in keys for value in key.to_pylist()]
+    assert both.keys["key"].to_pylist() == sorted(set(values), key=lambda v: (v is None, v))
+    assert both.counts.sum() == len(values)
+
+
+def test_any_tree_of_additions_gives_the_same_table() -> None:
+    keys = [pa.nulls(1), pa.nulls(1, pa.float64()), pa.array([7], pa.int32()), pa.array([7.0])]
+    tables = keyed(*keys)
+    whole = sum(tables)
+
+    for a, b, c, d in permutations(tables):
+        assert (a + b) + (c + d) == whole
+        assert a + (b + (c + d)) == whole
 
 
 def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
@@ -134,6 +285,9 @@ def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
         table.merge_by("shop") + ss.SketchTable(other.keys.rename_columns(["shop"]), other.sketches)
     with pytest.raises(DataError, match="cannot merge by 'city'"):
         table.merge_by("city")
+    for names in ([], ["shop", "shop"]):
+        with pytest.raises(DataError, match="merge_by must name columns of the key, each once"):
+            table.merge_by(names)
 
 
 def test_a_table_without_sketches_is_refused(tmp_path: Path) -> None:
@@ -142,7 +296,7 @@ def test_a_table_without_sketches_is_refused(tmp_path: Path) -> None:
         ss.SketchTable.from_parquet(tmp_path / "data.parquet")
     for arrow, words in (
         (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
-        (pa.table({"sketch": [b""]}), "at least one column of keys"),
+        (pa.table({"sketch": [b""]}), "at least one column of keys.*Select the columns of the key"),
     ):
         with pytest.raises(DataError, match=words):
             ss.SketchTable.from_arrow(arrow)

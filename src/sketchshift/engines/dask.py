@@ -15,6 +15,7 @@ from sketchshift.engines.partitions import (
     checked_sketch,
     checked_table,
     merge_sketches,
+    merge_tables,
     sketch_partition,
     sketch_partition_by,
 )
@@ -177,10 +178,7 @@ def sketch_by(
 
 
 def _merge_tables(tables: Sequence[SketchTable | None], reading: Reading) -> SketchTable | None:
-    """The sketches by key of several partitions together."""
-    present = [table for table in tables if table is not None]
-    if not present:
-        return None
-    merged = sum(present[1:], present[0])
-    check_slices(len(merged), reading)
+    """The sketches by key of several partitions together, if they are not too many."""
+    merged = merge_tables(tables)
+    check_slices(0 if merged is None else len(merged), reading)
     return merged

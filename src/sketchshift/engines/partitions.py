@@ -8,7 +8,7 @@ after a fault gives what it gave before. Knows no engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "checked_sketch",
     "checked_table",
     "merge_sketches",
+    "merge_tables",
     "naming",
     "sketch_partition",
     "sketch_partition_by",
@@ -85,6 +86,12 @@ def sketch_partition_by(partition: Any, reading: Reading, *, where: str) -> Sket
 def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
     """The sketch of several partitions together."""
     return sum(sketches[1:], sketches[0])
+
+
+def merge_tables(tables: Iterable[SketchTable | None]) -> SketchTable | None:
+    """The sketches by key of several partitions together; None if none has rows."""
+    present = [table for table in tables if table is not None]
+    return sum(present[1:], present[0]) if present else None
 
 
 def checked_sketch(result: Sketch, reading: Reading) -> Sketch:

@@ -16,6 +16,7 @@ from sketchshift.engines.partitions import (
     check_slices,
     checked_sketch,
     checked_table,
+    merge_tables,
     sketch_partition,
     sketch_partition_by,
 )
@@ -169,10 +170,10 @@ def sketch_by(
         check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
     )
     merged = _merged_by_key(dataset, reading, num_partitions, num_gpus=num_gpus, **remote)
-    rows = collected(merged)
+    blocks = collected(merged)
     instead = ", or leave them in Ray with sketch_dataset"
-    check_slices(0 if rows is None else rows.num_rows, reading, instead=instead)
-    return checked_table(None if rows is None else SketchTable.from_arrow(rows), reading)
+    check_slices(sum(block.num_rows for block in blocks), reading, instead=instead)
+    return checked_table(merge_tables(map(SketchTable.from_arrow, blocks)), reading)
 
 
 def sketch_dataset(

@@ -99,11 +99,10 @@ def mapped(
     )
 
 
-def collected(dataset: ray.data.Dataset) -> pa.Table | None:
-    """All rows, brought here; None if there are none."""
+def collected(dataset: ray.data.Dataset) -> list[pa.Table]:
+    """All blocks that have rows, brought here."""
     with own_errors(ray.exceptions.RayError):
-        blocks = [block for block in ray.get(dataset.to_arrow_refs()) if block.num_rows]
-    return pa.concat_tables(blocks, promote_options="permissive") if blocks else None
+        return [block for block in ray.get(dataset.to_arrow_refs()) if block.num_rows]
 
 
 def merged_by_key(

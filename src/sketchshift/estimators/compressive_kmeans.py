@@ -257,6 +257,17 @@ class CompressiveKMeans(
         super()._set_sketch(sketch)
         self._labels = None
 
+    def _check_plan(self) -> None:
+        super()._check_plan()
+        self._checked_decoder()
+
+    def _checked_decoder(self) -> Callable[..., Decoding]:
+        decoder: Callable[..., Decoding] = decode if self.decoder is None else self.decoder
+        if not callable(decoder):
+            must = "None or a decoder to call, such as ss.SketchAndShift()"
+            raise parameter_error("CompressiveKMeans", "decoder", must, self.decoder)
+        return decoder
+
     def _n_planned(self) -> int:
         if isinstance(self.n_clusters, str):
             if self.n_clusters == "auto":
@@ -276,8 +287,7 @@ class CompressiveKMeans(
         self._n_planned()
         if not isinstance(self.n_clusters, str):
             self._check_enough(self.n_clusters, "n_clusters")
-        decoder: Callable[..., Decoding] = decode if self.decoder is None else self.decoder
-        decoding = decoder(self.sketch_, self.n_clusters, seed=self._seed)
+        decoding = self._checked_decoder()(self.sketch_, self.n_clusters, seed=self._seed)
         if decoding.outcome is not Outcome.COMPLETE:
             found = len(decoding.centroids)
             msg = f"{found} of {self.n_clusters} clusters were found. {decoding.outcome}"

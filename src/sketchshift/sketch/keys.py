@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, IncompatibleSketchesError
 
-__all__ = ["Key", "columns_of", "parse", "plain", "taken"]
+__all__ = ["Key", "columns_of", "parse", "plain", "plain_table", "stacked", "taken"]
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
@@ -68,7 +68,7 @@ def taken(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:
 
 
 def plain(column: Any) -> Any:
-    """One array, in which equal keys look equal: no dictionaries, one missing value."""
+    """One array, in which equal keys look equal: no dictionaries, one missing value, one zero."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type
@@ -76,14 +76,95 @@ def plain(column: Any) -> Any:
         return plain(column.cast(kind.value_type))
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.string())
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return column.cast(pa.binary())
     if pa.types.is_integer(kind):
-        return column.cast(pa.int64())
+        return _whole(column)
     if pa.types.is_floating(kind):
-        column = column.cast(pa.float64())
+        column = pc.add(column.cast(pa.float64()), 0.0)  # of -0.0, too, it makes 0.0
         return pc.if_else(pc.is_nan(column), None, column)
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
         raise DataError(f"a key cannot hold {kind}. Take a column of texts, numbers or dates.")
     return column
+
+
+def plain_table(table: Any) -> Any:
+    """All columns of an Arrow table as :func:`plain` makes them."""
+    return pa.table({name: plain(table.column(name)) for name in table.column_names})
+
+
+def stacked(above: Any, below: Any) -> Any:
+    """The keys of two tables, one below the other, in types that hold both exactly.
+
+    Parameters
+    ----------
+    above, below : Arrow tables
+        With the same names of columns.
+
+    Returns
+    -------
+    keys : Arrow table
+        Of the same types if the two change places. Widths and units may differ, and a column
+        without a value takes any type; all else is refused.
+    """
+    columns = {}
+    for name in above.column_names:
+        pair = plain(above.column(name)), plain(below.column(name))
+        try:
+            kind = _common_type(*pair)
+            columns[name] = pa.chunked_array([_as_type(column, kind) for column in pair])
+        except pa.ArrowException as cause:
+            msg = (
+                f"cannot add tables whose key {name!r} holds {pair[0].type} in one and "
+                f"{pair[1].type} in the other: no type holds the values of both exactly. Convert "
+                "the column to one type before sketching."
+            )
+            raise IncompatibleSketchesError(msg) from cause
+    return pa.table(columns)
+
+
+def _common_type(left: Any, right: Any) -> Any:
+    kinds = {column.type for column in (left, right) if not _is_void(column)}
+    if not kinds:  # any type will do, but the same in any order
+        return min(left.type, right.type, key=lambda kind: (pa.types.is_null(kind), str(kind)))
+    if len(kinds) > 1 and not any(all(map(is_alike, kinds)) for is_alike in FAMILIES):
+        raise pa.ArrowTypeError("unlike types")
+    schemas = [pa.schema({"key": kind}) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").field("key").type
+
+
+def _as_type(column: Any, kind: Any) -> Any:
+    return pa.nulls(len(column), kind) if _is_void(column) else column.cast(kind)
+
+
+def _is_void(column: Any) -> bool:
+    return bool(column.null_count == len(column))
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+FAMILIES = (
+    _is_number,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+)
+"""Types of which the wider holds the values of the other; a cast that would not is an error."""
+
+
+def _whole(column: Any) -> Any:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as cause:
+        msg = (
+            f"a key of type {column.type} holds whole numbers beyond 2**63 - 1, the largest here. "
+            "Convert the column to text."
+        )
+        raise DataError(msg) from cause
 
 
 def _cut(column: Any, key: Key) -> Any:
@@ -96,11 +177,21 @@ def _cut(column: Any, key: Key) -> Any:
             f"{column.type}. Convert it first, or take the column as it is."
         )
         raise DataError(msg)
-    cut = pc.floor_temporal(column, unit=key.unit)
-    return cut if key.unit in ("hour", "minute") else _as_date(cut)
+    has_zone = pa.types.is_timestamp(column.type) and column.type.tz is not None
+    cut = pc.floor_temporal(pc.local_timestamp(column) if has_zone else column, unit=key.unit)
+    if key.unit not in ("hour", "minute"):
+        return cut.cast(pa.date32())
+    return _in_zone(cut, column) if has_zone else cut
 
 
-def _as_date(times: Any) -> Any:
-    if pa.types.is_timestamp(times.type) and times.type.tz is not None:
-        times = pc.local_timestamp(times)
-    return times.cast(pa.date32())
+def _in_zone(cut: Any, times: Any) -> Any:
+    """Local times as the last instants with that name up to the times that they were cut from.
+
+    Where clocks are set back, an hour comes twice, and each of the two is a slice. One that
+    begins while clocks are set forward begins when that is done.
+    """
+    first, last = (
+        pc.assume_timezone(cut, times.type.tz, ambiguous=which, nonexistent="latest")
+        for which in ("earliest", "latest")
+    )
+    return pc.if_else(pc.less_equal(last, times), last, first)

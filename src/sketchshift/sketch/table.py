@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from sketchshift.sketch.sketch import Sketch, merged
 __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
+BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
+UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ class SketchTable:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: object) -> SketchTable:
-        """Both tables in one; slices with the same key add up."""
+        """Both tables in one, whichever comes first; slices with the same key add up."""
         if isinstance(other, int) and other == 0:  # the start of sum()
             return self
         if not isinstance(other, SketchTable):
@@ -112,7 +115,9 @@ class SketchTable:
                 "columns that they share, with merge_by."
             )
             raise IncompatibleSketchesError(msg)
-        return from_parts(_stacked(self.keys, other.keys), [*self.sketches, *other.sketches])
+        from sketchshift.sketch.keys import stacked
+
+        return from_parts(stacked(self.keys, other.keys), [*self.sketches, *other.sketches])
 
     __radd__ = __add__
 
@@ -155,8 +160,11 @@ class SketchTable:
         """
         names = [by] if isinstance(by, str) else list(by)
         strangers = [name for name in names if name not in self.by]
-        if strangers or not names:
+        if strangers:
             msg = f"cannot merge by {listed(strangers)}: the key has {listed(self.by)}."
+            raise DataError(msg)
+        if not names or len(set(names)) < len(names):
+            msg = f"merge_by must name columns of the key, each once. Got {names} instead."
             raise DataError(msg)
         return from_parts(self.keys.select(names), self.sketches)
 
@@ -173,9 +181,10 @@ class SketchTable:
 
         Parameters
         ----------
-        table : Arrow table
-            Its column ``sketch`` holds sketches as bytes; all others but ``count`` are the key.
-            Rows with equal keys are added up.
+        table : Arrow table, or frame or result that exports one
+            Of pyarrow, DuckDB, Polars, pandas or whatever has ``__arrow_c_stream__``. Its column
+            ``sketch`` holds sketches as bytes; all others but ``count`` are the key. Rows with
+            equal keys are added up.
         where : str or None
             As in :meth:`where`; other sketches are not looked at.
 
@@ -184,17 +193,22 @@ class SketchTable:
         table : SketchTable
             Anything but intact sketches of one spec is an error.
         """
+        import pyarrow as pa
+
+        from sketchshift.sketch.keys import plain_table
+
+        table = _read(table)
         _check_schema(table.schema)
-        if where is not None:
-            table = table.take(_rows_where(table.drop_columns([SKETCH]), where))
-        sketches = []
-        for row, data in enumerate(table.column(SKETCH).to_pylist()):
+        keys = plain_table(table.drop_columns([SKETCH]))
+        rows = range(len(keys)) if where is None else _rows_where(keys, where).tolist()
+        column, sketches = table.column(SKETCH), []
+        for row in rows:
             try:
-                sketches.append(Sketch.from_bytes(data or b""))
+                sketches.append(Sketch.from_bytes(column[row].as_py() or b""))
             except SketchFormatError as error:
                 raise SketchFormatError(f"row {row} of the table: {error}") from None
-        keys = table.select([n for n in table.column_names if n not in (COUNT, SKETCH)])
-        return from_parts(keys, sketches)
+        names = [name for name in keys.column_names if name != COUNT]
+        return from_parts(keys.select(names).take(pa.array(rows, pa.int64())), sketches)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
@@ -266,12 +280,12 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
     """
     import pyarrow as pa
 
-    from sketchshift.sketch.keys import plain
+    from sketchshift.sketch.keys import plain_table
 
     for sketch in sketches[1:]:
         if sketch.fingerprint != sketches[0].fingerprint:
             sketches[0] + sketch  # raises, with both specs in words
-    keys = pa.table({name: plain(keys.column(name)) for name in keys.column_names})
+    keys = plain_table(keys)
     if not sketches:
         return SketchTable(keys, ())
     order = "__order__"
@@ -291,33 +305,40 @@ def _rows_where(table: Any, condition: str) -> IntArray:
     return matching(table, condition)
 
 
-def _stacked(above: Any, below: Any) -> Any:
-    """Keys of two tables with the same names; a column of missing keys takes any type."""
+def _read(data: Any) -> Any:
+    """Whatever exports a stream of Arrow, as a table."""
     import pyarrow as pa
 
-    fields = zip(above.schema, below.schema, strict=True)
-    schema = pa.schema([low if pa.types.is_null(top.type) else top for top, low in fields])
-    try:
-        return pa.concat_tables([above.cast(schema), below.cast(schema)])
-    except pa.ArrowException as cause:
+    if not hasattr(data, "__arrow_c_stream__"):
         msg = (
-            f"cannot add tables whose keys have different types: {above.schema.types} and "
-            f"{below.schema.types} by {above.column_names}. Convert the columns before sketching."
+            f"cannot read {type(data).__name__} as a table of sketches. Pass an Arrow table, or a "
+            "frame or result that gives one: of DuckDB, Polars or pandas. Collect a lazy frame "
+            "first; from_parquet reads files."
         )
-        raise IncompatibleSketchesError(msg) from cause
+        raise DataError(msg)
+    try:
+        table = pa.RecordBatchReader.from_stream(data).read_all()
+    except (pa.ArrowException, OSError) as cause:
+        msg = f"cannot read {type(data).__name__} as a table of sketches: {cause}"
+        raise DataError(msg) from cause
+    return table.drop_columns([name for name in table.column_names if UNNAMED.fullmatch(name)])
 
 
 def _check_schema(schema: Any) -> None:
-    import pyarrow as pa
-
-    is_there = SKETCH in schema.names
-    kind = schema.field(SKETCH).type if is_there else None
-    if not is_there or not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        fact = f"holds {kind}, not bytes" if is_there else "is not there"
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise DataError(f"the table has more than one column {twice[0]!r}. Select each once.")
+    kind = str(schema.field(SKETCH).type) if SKETCH in schema.names else None
+    if kind not in BYTES:
+        fact = "is not there" if kind is None else f"holds {kind}, not bytes"
         msg = (
             f"a table of sketches has a column 'sketch' of bytes, and here it {fact}. "
             "`sketchshift sketch --by` writes such tables."
         )
         raise DataError(msg)
     if set(schema.names) <= {COUNT, SKETCH}:
-        raise DataError("a table of sketches has at least one column of keys, and here is none.")
+        msg = (
+            "a table of sketches has at least one column of keys, and here is none. Select the "
+            "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
+        )
+        raise DataError(msg)

@@ -7,6 +7,7 @@ and do nothing else: it calls no function, reads no file and is never evaluated 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import reduce
@@ -25,6 +26,7 @@ __all__ = ["matching"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
+OFFSET = r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"  # from UTC, behind a time
 TRANSLATED = {"this", "expression", "expressions", "low", "high", "negate"}
 """Parts of a node that are looked at; one that says more is refused."""
 
@@ -178,9 +180,7 @@ class _Translation:
             return _scalar(literal, kind)
         except (pa.ArrowException, ValueError) as cause:
             fact = f"{literal!r} cannot be read as {kind}, which the column holds"
-            is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-            hint = "Write it as in '2026-01-05'" if is_time else GRAMMAR
-            raise self._refused(fact, hint) from cause
+            raise self._refused(fact, _example(kind)) from cause
 
     def _refused(self, fact: str, hint: str = GRAMMAR) -> DataError:
         where = self._where if len(self._where) < 200 else f"{self._where[:200]} ..."
@@ -191,10 +191,19 @@ def _in_quotes(text: str) -> str:
     return f"Put text in single quotes: '{text}'"
 
 
+def _example(kind: Any) -> str:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return "Write it as in '2026-01-05' or, if clocks show it twice, '2026-10-25 02:00+01:00'"
+    is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    return "Write it as in '2026-01-05'" if is_time else GRAMMAR
+
+
 def _scalar(literal: Any, kind: Any) -> Any:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
+        if re.search(OFFSET, str(literal)):
+            return pa.scalar(literal).cast(kind)
         plain = pa.scalar(literal).cast(pa.timestamp(kind.unit))
-        return pc.assume_timezone(plain, kind.tz)
+        return pc.assume_timezone(plain, kind.tz, nonexistent="latest")
     if pa.types.is_integer(kind) and isinstance(literal, str) and "." in literal:
         return pa.scalar(float(literal))  # month > 2.5
     return pa.scalar(literal).cast(kind)

@@ -180,6 +180,18 @@ def test_too_many_keys_are_refused_in_one_block_or_in_all(ray_cluster, dataset, 
         engine.sketch_by(few_in_each, "day", spec, max_slices=3, num_partitions=2)
 
 
+def test_blocks_may_differ_in_the_type_of_their_keys(ray_cluster):
+    keys = [pa.nulls(2), pa.array([5, 7], pa.int32()), pa.array([7, 9]), pa.array([9.0, 0.5])]
+    blocks = [pa.table({"key": key, "x": [0.0, 1.0]}) for key in keys]
+    spec = ss.SketchSpec(1, 20, bandwidth=1.0, columns=["x"])
+    values = [value for key in keys for value in key.to_pylist()]
+    whole = pa.table({"key": pa.array(values, pa.float64()), "x": [0.0, 1.0] * 4})
+
+    for order in (blocks, blocks[::-1]):
+        table = engine.sketch_by(ray_cluster.data.from_arrow(order), "key", spec, num_partitions=3)
+        assert table == ss.sketch_by(whole, "key", spec)
+
+
 def test_a_plan_of_few_rows_is_that_of_one_process(ray_cluster):
     rows = pa.table({"x": np.arange(900.0) % 97, "y": np.arange(900.0) % 13})
     dataset = ray_cluster.data.from_arrow([rows.slice(0, 10), rows.slice(10, 500), rows.slice(510)])

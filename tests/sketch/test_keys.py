@@ -1,0 +1,111 @@
+"""Times are cut in their zone: the oracle is Python's own calendar, with zoneinfo."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sketchshift as ss
+from sketchshift.errors import DataError
+from sketchshift.sketch.keys import parse, taken
+
+SPEC = ss.SketchSpec(n_features=1, sketch_size=10, bandwidth=1.0, columns=["x"])
+YEARS = {
+    "Europe/Berlin": 2024,
+    "America/New_York": 2024,
+    "America/Sao_Paulo": 2018,  # midnight of 4 November is skipped
+    "America/Havana": 2024,  # midnight of 3 November comes twice
+    "Asia/Kathmandu": 2024,  # +05:45
+    "Australia/Lord_Howe": 2024,  # clocks are set by half an hour
+    "Asia/Tehran": 2011,
+    "UTC": 2024,
+}
+DATES: dict[str, Callable[[dt.datetime], dt.date]] = {
+    "year": lambda t: dt.date(t.year, 1, 1),
+    "quarter": lambda t: dt.date(t.year, (t.month - 1) // 3 * 3 + 1, 1),
+    "month": lambda t: dt.date(t.year, t.month, 1),
+    "week": lambda t: t.date() - dt.timedelta(days=t.weekday()),
+    "day": lambda t: t.date(),
+}
+TIMES: dict[str, Callable[[dt.datetime], dt.datetime]] = {  # Python keeps which of two it is
+    "hour": lambda t: t.replace(minute=0, second=0),
+    "minute": lambda t: t.replace(second=0),
+}
+
+
+def year_of(zone: str) -> tuple[pa.Array, list[dt.datetime]]:
+    """A year in steps of 20 minutes, as Arrow and as Python have it, and a missing time."""
+    start = int(dt.datetime(YEARS[zone], 1, 1, 0, 0, 13, tzinfo=dt.UTC).timestamp())
+    seconds = range(start, start + 366 * 86_400, 1200)
+    column = pa.array([*seconds, None], pa.int64()).cast(pa.timestamp("s", zone))
+    return column, [dt.datetime.fromtimestamp(second, ZoneInfo(zone)) for second in seconds]
+
+
+def cut(column: Any, unit: str) -> Any:
+    return taken(pa.table({"t": column}), parse(f"{unit}(t)"))[unit]
+
+
+@pytest.mark.parametrize("zone", YEARS)
+def test_every_unit_is_cut_in_its_zone_as_python_does(zone: str) -> None:
+    column, times = year_of(zone)
+
+    for unit, first_day in DATES.items():
+        assert cut(column, unit).equals(pa.array([*map(first_day, times), None], pa.date32()))
+    for unit, start in TIMES.items():
+        starts = [int(start(time).timestamp()) for time in times]
+        expected = pa.array([*starts, None], pa.int64()).cast(column.type)
+        assert cut(column, unit).equals(expected)
+
+
+def test_an_hour_that_comes_twice_makes_two_slices() -> None:
+    times = pd.date_range("2024-10-27 00:00", periods=6, freq="30min", tz="UTC")
+    frame = pd.DataFrame({"t": times.tz_convert("Europe/Berlin"), "x": np.arange(6.0)})
+
+    table = ss.sketch_by(frame, "hour(t)", SPEC)
+
+    starts = [str(key) for key, _ in table]
+    nights = ["02:00:00+02:00", "02:00:00+01:00", "03:00:00+01:00"]
+    assert starts == [f"2024-10-27 {night}" for night in nights]
+    assert table.counts.tolist() == [2, 2, 2]
+    assert table.where("hour = '2024-10-27 02:00+01:00'").merge() == table.sketches[1]
+    with pytest.raises(DataError, match=r"clocks show it twice, '2026-10-25 02:00\+01:00'"):
+        table.where("hour = '2024-10-27 02:00'")
+
+
+def test_a_day_without_midnight_is_selected_from_its_first_hour() -> None:
+    times = pd.date_range("2018-11-04 00:00", periods=6, freq="h", tz="UTC")
+    frame = pd.DataFrame({"t": times.tz_convert("America/Sao_Paulo"), "x": np.arange(6.0)})
+
+    table = ss.sketch_by(frame, "hour(t)", SPEC).where("hour >= '2018-11-04'")
+
+    assert next(str(key) for key, _ in table) == "2018-11-04 01:00:00-02:00"
+    assert len(table) == 3
+
+
+def test_whole_numbers_beyond_64_bits_with_a_sign_are_refused() -> None:
+    data = pa.table({"key": pa.array([1, 2**63], pa.uint64()), "x": [0.0, 1.0]})
+
+    with pytest.raises(DataError, match=r"uint64 holds whole numbers beyond 2\*\*63 - 1.*to text"):
+        ss.sketch_by(data, "key", SPEC)
+    few = ss.sketch_by(data.slice(0, 1), "key", SPEC)
+    assert few.keys.schema.types == [pa.int64()]
+
+
+def test_a_key_of_another_librarys_type_is_refused() -> None:
+    data = pa.table({"key": pa.array([b"a" * 16], pa.uuid()), "x": [0.0]})
+
+    with pytest.raises(DataError, match=r"a key cannot hold extension<arrow.uuid>"):
+        ss.sketch_by(data, "key", SPEC)
+
+
+def test_zeros_of_both_signs_are_one_key() -> None:
+    table = ss.sketch_by(pa.table({"key": [0.0, -0.0], "x": [0.0, 1.0]}), "key", SPEC)
+
+    assert table.counts.tolist() == [2]
