@@ -15,8 +15,8 @@ FIELDS = [
 NUMBERS = [field for field in FIELDS if field.is_number]
 
 
-def ask(fields, columns=None, weights=None):
-    return choose(fields, make_request(columns, weights, None), "people.csv")
+def ask(fields, columns=None, weights=None, default_columns=None):
+    return choose(fields, make_request(columns, weights, None, default_columns), "people.csv")
 
 
 def test_all_columns_are_taken_but_the_weights():
@@ -59,8 +59,12 @@ def test_text_is_refused_and_the_numeric_columns_listed():
 
 
 def test_weights_must_be_numbers_too():
-    with pytest.raises(DataError, match=r"'name' \(string\)"):
-        ask(FIELDS, ["height"], weights="name")
+    for asking in ({"columns": ["height"]}, {"default_columns": ["height"]}):
+        with pytest.raises(
+            DataError, match=r"'name' \(string\) cannot be read as weights"
+        ) as caught:
+            ask(FIELDS, **asking, weights="name")
+        assert "spec" not in str(caught.value)
 
 
 def test_a_table_without_numbers_says_so():

@@ -217,6 +217,20 @@ def test_commas_and_tabs_are_read_under_another_name(gather, write, text, name, 
     assert gather(path.rename(path.with_name(other))).tolist() == [[1, 2]]
 
 
+@pytest.mark.parametrize("name", ["my.tsv.backup.csv", "my.tsv.csv.gz", "x.tsv-old.csv"])
+def test_only_the_end_of_a_name_tells_the_separator(gather, write, name):
+    assert gather(write("a,b\n1,2\n", name)).tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_another_encoding_is_known_by_its_mark(write, encoding, name):
+    path = write("\ufeffa,b\n1,2\n3,4\n".encode(encoding), name)
+
+    with pytest.raises(DataError, match=rf"it is {encoding[:6].upper()}, not UTF-8\. Convert"):
+        open_source(path)
+
+
 def test_one_column_of_numbers_may_have_any_name(gather, write):
     assert gather(write("a;b\n1\n2\n")).tolist() == [[1], [2]]
 

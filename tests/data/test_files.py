@@ -69,6 +69,28 @@ def test_a_glob_is_sorted_and_leaves_hidden_files_alone(gather, tmp_path):
     assert len(expand(tmp_path / ".part*")) == 1
 
 
+def test_a_glob_takes_all_data_that_match_and_nothing_that_engines_hide(tmp_path):
+    """As in Spark's and Delta's folders: marks of success, logs, unfinished parts."""
+    for name in (
+        "a.csv",
+        "_b.csv",
+        "c[1].csv",
+        ".d.csv",
+        "_tmp/1.csv",
+        "_SUCCESS",
+        "_log/1.parquet",
+    ):
+        write(tmp_path / name)
+
+    def found(pattern):
+        return [file.relative_to(tmp_path).as_posix() for file in expand(tmp_path / pattern)]
+
+    assert found("*.csv") == found("*") == found("**/*.csv") == ["_b.csv", "a.csv", "c[1].csv"]
+    assert found("?b.csv") == found("_*.csv") == found("_b.csv") == ["_b.csv"]
+    assert found("_t*/*.csv") == found("_tmp/?.csv") == ["_tmp/1.csv"]
+    assert found(".") == ["a.csv", "c[1].csv"]
+
+
 def test_relative_globs_start_from_the_current_folder(gather, folder, monkeypatch):
     monkeypatch.chdir(folder)
 

@@ -75,6 +75,7 @@ def test_booleans_and_integers_are_numbers_beside_floats(gather, make):
         pd.array([1, None, 3], dtype="Float32"),
         pd.array([1, None, 3], dtype="int64[pyarrow]"),
         pd.Categorical([1, None, 3]),
+        pd.Categorical([1, None, 3], ordered=True),
         pd.arrays.SparseArray([1, np.nan, 3]),
         np.array([1, np.nan, 3], np.float16),
         np.array([1, np.nan, 3], np.longdouble),

@@ -220,6 +220,33 @@ def test_a_text_file_that_cannot_be_cut_is_read_from_start_to_end(tmp_path):
     assert values[:, 0].mean() == pytest.approx(2500, abs=450)  # 5 standard deviations
 
 
+def test_a_long_text_without_line_feeds_is_not_cut_in_the_middle_of_a_cell(tmp_path, monkeypatch):
+    """A piece of 1 MiB may end within a cell, and what is left there is no value."""
+    monkeypatch.setattr("sketchshift.data.delimited_places.LONGEST_LINE", 1000)
+    rows = b"\r".join(b"%d,%d" % (i, 10**6) for i in range(5000))
+    for name, header in (("returns.csv", b"n,y\r"), ("mixed.csv", b"n,y\n")):
+        (tmp_path / name).write_bytes(header + rows)
+
+        source = open_source(tmp_path / name)
+        values = draw_rows(source, 300, seed=0, keep=lambda _: None).values
+
+        assert len(values) == 300
+        assert set(values[:, 1]) == {10**6}
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("break_", ["\n", "\r\n"])
+def test_blank_lines_before_the_header_are_skipped_at_every_place(tmp_path, break_, mark):
+    lines = [mark, "", "n,y", *(f"{i},{i}" for i in range(2000))]
+    (tmp_path / "x.csv").write_bytes(break_.join(lines).encode())
+    source = open_source(tmp_path / "x.csv")
+
+    values = np.concatenate([block.values for block in source.across(300, 64, 0)])
+
+    assert len(values) >= 150
+    np.testing.assert_array_equal(values[:, 0], values[:, 1])
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
 def test_first_and_last_line_of_a_text_file_can_be_drawn(ending, tmp_path):
     """A file of ten lines, asked for many rows: as many seeks as there are bytes find all."""

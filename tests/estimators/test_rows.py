@@ -106,6 +106,11 @@ def test_a_plan_for_other_columns_is_refused(frame):
         ss.CompressiveKMeans(3, spec=spec).fit(frame)
 
 
+def test_the_name_of_a_column_of_weights_in_memory_is_refused_with_the_remedy(frame):
+    with pytest.raises(ss.DataError, match=r"Pass sample_weight=X\['weight'\], and leave"):
+        clone(KM).fit(frame, sample_weight="weight")
+
+
 def test_a_plan_is_the_same_for_whole_weights_and_repeated_rows(blobs):
     weights = np.arange(len(blobs)) % 3
     repeated = np.repeat(blobs, weights, axis=0)

@@ -135,6 +135,40 @@ def test_weights_that_make_no_sense_are_refused(X, bad):
         ss.sketch(X, SPEC, sample_weight=weights)
 
 
+@pytest.mark.parametrize("missing", [np.nan, np.inf])
+def test_rows_whose_weight_is_missing_are_skipped_like_those_with_missing_values(X, missing):
+    weights = np.arange(len(X)) % 3 + 0.5
+    weights[17] = weights[40] = missing
+    kept = np.isfinite(weights)
+
+    s = ss.sketch(X, SPEC, sample_weight=weights, on_invalid="skip")
+    plan = ss.plan(X, 3, sample_weight=weights, on_invalid="skip")
+
+    rest = ss.sketch(X[kept], SPEC, sample_weight=weights[kept])
+    assert (s.count, s.n_invalid) == (len(X) - 2, 2)
+    assert s.total_weight == rest.total_weight
+    np.testing.assert_array_equal(s.z, rest.z)
+    np.testing.assert_array_equal(s.covariance, rest.covariance)
+    assert plan == ss.plan(X[kept], 3, sample_weight=weights[kept])
+
+
+def test_rows_whose_weight_is_missing_are_named_with_the_remedy(X):
+    weights = np.where(np.arange(len(X)) == 17, np.nan, 1.0)
+
+    message = r'row 17 of array has weight nan .*on_invalid="skip"'
+    with pytest.raises(ss.InvalidRowsError, match=message):
+        ss.sketch(X, SPEC, sample_weight=weights)
+    with pytest.raises(ss.InvalidRowsError, match=message):
+        ss.plan(X, 3, sample_weight=weights)
+
+
+def test_negative_weights_are_not_skipped(X):
+    weights = np.where(np.arange(len(X)) == 17, -1.0, 1.0)
+
+    with pytest.raises(ss.InvalidRowsError, match=r"row 17 of array has weight -1\.0"):
+        ss.sketch(X, SPEC, sample_weight=weights, on_invalid="skip")
+
+
 def test_a_total_weight_beyond_the_capacity_is_refused(X):
     sketcher = ss.Sketcher(SPEC).update(X[:1], sample_weight=[2.0**39])
 

@@ -191,6 +191,54 @@ def test_a_key_of_lists_is_refused() -> None:
         ss.sketch_by(data, by="key", spec=SPEC)
 
 
+ONE = ss.SketchSpec(n_features=1, sketch_size=8, bandwidth=1.0, columns=["x"])
+
+
+def keys_in(data: Any, *texts: str) -> list[Any]:
+    """Keys found in text files of which each has these in a column."""
+    for i, text in enumerate(texts):
+        (data / f"{i}.csv").write_text("k,x\n" + "".join(f"{k},1\n" for k in text.split("|")))
+    return ss.sketch_by(data, by="k", spec=ONE).keys["k"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("1234|7|-5||1234", [-5, 7, 1234, None]),
+        ("01234|1234", ["01234", "1234"]),
+        ("1.1|1.10|1", ["1", "1.1", "1.10"]),
+        ("NA|DE||NA", ["DE", "NA", None]),
+        ("1|NA", ["1", "NA"]),
+        ("+1|1", ["+1", "1"]),
+        ("9223372036854775807|0", [0, 2**63 - 1]),
+        ("9223372036854775808|0", ["0", "9223372036854775808"]),
+        ("true||false", [False, True, None]),
+        ("2026-01-05|NA", [dt.date(2026, 1, 5), None]),
+    ],
+)
+def test_keys_of_a_text_file_keep_what_is_written(
+    tmp_path: Path, text: str, keys: list[Any]
+) -> None:
+    assert keys_in(tmp_path, text) == keys
+
+
+def test_one_cell_makes_text_of_a_key_wherever_it_stands(tmp_path: Path) -> None:
+    """In a later file, or a later block of a file of 3 MiB."""
+    numbers = [str(i % 50) for i in range(600_000)]
+    expected = sorted({*numbers, "007"})
+
+    assert keys_in(tmp_path, "7|8", "007|7") == ["007", "7", "8"]
+    assert keys_in(tmp_path, "|".join([*numbers, "007"]), "1|2") == expected
+    assert keys_in(tmp_path, "|".join(["007", *numbers]), "1|2") == expected
+    assert keys_in(tmp_path, "|".join(numbers), "1|2") == list(range(50))
+
+
+def test_a_key_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"k,x\ncaf\xe9,1\n")
+    with pytest.raises(DataError, match="invalid UTF8"):
+        ss.sketch_by(tmp_path, by="k", spec=ONE)
+
+
 def test_files_whose_keys_have_unlike_types_are_refused(tmp_path: Path) -> None:
     for name, keys in (("a", [1, 2]), ("b", ["1", "2"])):
         data = pa.table({"key": keys, "x": [0.0, 1.0], "y": [0.0, 1.0]})

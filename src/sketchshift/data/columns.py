@@ -111,6 +111,12 @@ def _refuse_not_numbers(
     others = [by_name[name] for name in choice.numeric if not by_name[name].is_number]
     if not others:
         return
+    if others[-1].name == choice.weights:  # they come last
+        msg = (
+            f"{where}: column {choice.weights!r} ({others[-1].type}) cannot be read as weights. "
+            "Name a column of numbers in sample_weight."
+        )
+        raise DataError(msg)
     found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
     noun = "column" if len(others) == 1 else "columns"
     apart = (choice.weights, *choice.keys)

@@ -16,9 +16,10 @@ import pyarrow as pa
 from sketchshift.data.batches import batch_blocks, fields_of
 from sketchshift.data.blocks import Access, Block, Source, reading
 from sketchshift.data.columns import Choice, Field, choose
-from sketchshift.data.delimited_faults import explain, other_separator, parses
+from sketchshift.data.delimited_faults import explain, other_encoding, other_separator, parses
 from sketchshift.data.delimited_places import lines_across
 from sketchshift.data.delimited_reader import is_gzipped, open_text
+from sketchshift.data.labels import as_written
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
 
@@ -37,7 +38,8 @@ def open_delimited(path: Path, request: Request) -> Source:
     ----------
     path : Path
         Empty cells and the usual spellings of a missing value (NA, nan, null) become
-        NaN; true and false become 1 and 0. Blank lines are skipped.
+        NaN; true and false become 1 and 0. Blank lines are skipped. Of keys that are not
+        dates, times or booleans, only the empty cell is missing.
     request : Request
         Other columns than those asked for are not converted.
 
@@ -48,6 +50,8 @@ def open_delimited(path: Path, request: Request) -> Source:
     """
     where = str(path)
     with reading(where, pa.ArrowException):
+        if fault := other_encoding(path):
+            raise fault
         head, sniffed = _head(path)
     fields = [
         _field(field, column)
@@ -78,14 +82,14 @@ def _read(
         nonlocal seen
         for batch in reader:
             seen += size  # one batch is one chunk of text
-            yield batch
+            yield as_written(batch, [name for name, kind in types.items() if kind == pa.string()])
 
     def done(_: int) -> float:
         return min(1.0, float((raw.tell() if is_gzipped(path) else seen) / raw.size()))
 
     with reading(str(path), pa.ArrowException):
         try:
-            reader, raw = open_text(path, size, types)
+            reader, raw = open_text(path, size, types, text_as_written=True)
             yield from batch_blocks(batches(), choice, rows, source=str(path), done=done)
         except pa.ArrowInvalid as cause:
             raise explain(path, size, types, cause) from cause
@@ -122,7 +126,9 @@ def _read_as(inferred: Any) -> Any:
 
 
 def _key_type(inferred: Any) -> Any:
-    return pa.string() if pa.types.is_null(inferred) else inferred
+    """Dates, times and booleans as such, all else as it is written: 01234 is not 1234."""
+    is_typed = pa.types.is_temporal(inferred) or pa.types.is_boolean(inferred)
+    return inferred if is_typed else pa.string()
 
 
 def _check_header(fields: Sequence[Field], request: Request, where: str) -> None:

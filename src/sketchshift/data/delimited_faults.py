@@ -6,6 +6,7 @@ as text, so that the message can name the row, the column and what was found the
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +18,15 @@ import pyarrow.compute as pc
 from sketchshift.data.delimited_reader import delimiter_of, first_text, open_text
 from sketchshift.errors import DataError
 
-__all__ = ["explain", "other_separator", "parses"]
+__all__ = ["explain", "other_encoding", "other_separator", "parses"]
 
 HEAD_BYTES = 2**16
+MARKS = {  # the longer ones first: UTF-32 begins as UTF-16 does
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 SUFFIX = re.compile(r"\.[ct]sv((\.gz)?)$", re.IGNORECASE)
 
 
@@ -48,9 +55,18 @@ def explain(path: Path, size: int, types: Mapping[str, Any], cause: Exception) -
     return DataError(f"cannot read {path} as a text table ({cause}).")
 
 
+def other_encoding(path: Path) -> DataError | None:
+    """What to say of a file that starts with the byte-order mark of another encoding."""
+    start = first_text(path, 4).encode("latin-1")
+    found = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
+    if found is None:
+        return None
+    return DataError(f"cannot read {path}: it is {found}, not UTF-8. Convert the file first.")
+
+
 def other_separator(path: Path) -> DataError | None:
     """What to say of a file whose header has one cell, with the separator of others in it."""
-    header, _, rows = first_text(path, HEAD_BYTES).partition("\n")
+    header, _, rows = first_text(path, HEAD_BYTES).lstrip("\r\n").partition("\n")
     own = delimiter_of(path)
     found = next((sign for sign in ";\t|," if sign in header), own)
     if own in header or found == own:

@@ -7,8 +7,9 @@ from start to end instead.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,6 +66,8 @@ def _read_across(
     run = -(-n_rows // SEEKS)
     with path.open("rb") as file:
         header = _header(file)
+        if not header.endswith(b"\n"):  # no line feeds to look for
+            return
         body, size = file.tell(), path.stat().st_size
         for offset in spread(-(-n_rows // run), max(size - body, 0), seed).tolist():
             text = _lines(file, body + offset, run)
@@ -77,8 +80,13 @@ def _read_across(
 
 
 def _header(file: IO[bytes]) -> bytes:
-    """The first line, or lines where a name in quotes goes on; the file stands behind it."""
+    """The first line that is not blank, or lines where a name in quotes goes on.
+
+    The file stands behind it.
+    """
     header = file.readline(LONGEST_LINE)
+    while header and not header.removeprefix(BOM_UTF8).strip(b"\r\n"):
+        header = file.readline(LONGEST_LINE)
     while header.count(b'"') % 2 and len(header) < LONGEST_LINE:
         line = file.readline(LONGEST_LINE)
         if not line:
@@ -88,9 +96,14 @@ def _header(file: IO[bytes]) -> bytes:
 
 
 def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
-    """Up to n whole lines behind a place, without those that quotes show to be in pieces."""
+    """Up to n whole lines behind a place, without those that quotes show to be in pieces.
+
+    A line too long to be read, be it the one cut by the place, ends them.
+    """
     file.seek(offset - 1)  # a line that starts right here is whole
-    file.readline(LONGEST_LINE)
-    lines = (file.readline(LONGEST_LINE) for _ in range(2 * n + 8))
+    if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
+        return b""
+    read = (file.readline(LONGEST_LINE) for _ in range(2 * n + 8))
+    lines = takewhile(lambda line: len(line) < LONGEST_LINE, read)
     whole = (line for line in lines if line.strip() and line.count(b'"') % 2 == 0)
     return b"".join(islice(whole, n))

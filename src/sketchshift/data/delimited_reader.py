@@ -17,15 +17,20 @@ def open_text(
     size: int,
     types: Mapping[str, Any],
     on_ragged: Callable[[Any], str] | None = None,
+    *,
+    text_as_written: bool = False,
 ) -> tuple[Any, Any]:
     """A reader of record batches, and the raw file below it.
+
+    Text as it is written is UTF-8 and never missing: an empty cell is an empty text.
 
     Neither is closed here: Arrow reads ahead in a thread, which must not find its file
     closed. Both go when the last reference does.
     """
     text, raw = _open(path)
     read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None)
-    return csv.open_csv(text, read, *_options(path, types, on_ragged)), raw
+    options = _options(path, types, on_ragged, text_as_written=text_as_written)
+    return csv.open_csv(text, read, *options), raw
 
 
 def first_text(path: Path, size: int) -> str:
@@ -36,11 +41,15 @@ def first_text(path: Path, size: int) -> str:
 def parse_text(path: Path, text: bytes, types: Mapping[str, Any]) -> Any:
     """A table of a few lines of the file at ``path``, the header among them."""
     read = csv.ReadOptions(block_size=max(len(text), 1), use_threads=False)
-    return csv.read_csv(pa.BufferReader(text), read, *_options(path, types, None))
+    return csv.read_csv(pa.BufferReader(text), read, *_options(path, types))
 
 
 def _options(
-    path: Path, types: Mapping[str, Any], on_ragged: Callable[[Any], str] | None
+    path: Path,
+    types: Mapping[str, Any],
+    on_ragged: Callable[[Any], str] | None = None,
+    *,
+    text_as_written: bool = False,
 ) -> tuple[Any, Any]:
     parse = csv.ParseOptions(
         delimiter=delimiter_of(path),
@@ -50,8 +59,8 @@ def _options(
     convert = csv.ConvertOptions(
         include_columns=list(types),
         column_types=dict(types),
-        strings_can_be_null=True,
-        check_utf8=False,
+        strings_can_be_null=not text_as_written,
+        check_utf8=text_as_written,
     )
     return parse, convert
 
@@ -64,7 +73,7 @@ def _open(path: Path) -> tuple[Any, Any]:
 
 def delimiter_of(path: Path) -> str:
     """What separates the cells, going by the name of the file."""
-    return "\t" if ".tsv" in path.name.lower() else ","
+    return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
 def is_gzipped(path: Path) -> bool:

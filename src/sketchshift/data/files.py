@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -112,17 +113,26 @@ def _files_in(folder: Path) -> list[Path]:
 def _matches(pattern: Path) -> list[Path]:
     root = Path(pattern.anchor)
     matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=Path.as_posix)
-    matches = [match for match in matches if not _is_hidden(_found_by_wildcard(match, pattern))]
+    matches = [match for match in matches if not _is_hidden(_unspelled(match, pattern))]
     if not matches:
         msg = f"no file matches {str(pattern)!r}."
         raise DataError(msg)
     return matches
 
 
-def _found_by_wildcard(match: Path, pattern: Path) -> Path:
-    """The parts of a match that the pattern did not spell out: ``.x*`` asks for hidden ones."""
-    spelled = {*pattern.parts, match.name if _is_hidden(Path(pattern.name)) else ""}
-    return Path(*(part for part in match.parts if part not in spelled))
+def _unspelled(match: Path, pattern: Path) -> Path:
+    """The parts of a match that may be hidden from the pattern.
+
+    Not those whose first sign it spells, as ``.x*`` does, nor a file of data that only begins
+    with ``_``: whoever writes a glob means all files of that name.
+    """
+    is_data = match.name.lower().endswith(KNOWN_SUFFIXES) and match.is_file()
+    parts = match.parts[:-1] if is_data and match.name.startswith("_") else match.parts
+    return Path(*(part for part in parts if not _is_spelled(part, pattern)))
+
+
+def _is_spelled(part: str, pattern: Path) -> bool:
+    return any(part[0] == p[0] and fnmatchcase(part, p) for p in pattern.parts)
 
 
 def _is_hidden(path: Path) -> bool:

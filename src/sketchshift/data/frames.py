@@ -104,7 +104,7 @@ def _holds_numbers(frame: nw.DataFrame[Any], j: int, dtype: Any) -> bool:
     empty = frame[:0, [j]]
     if isinstance(dtype, nw.Unknown):  # long double, sparse: NumPy knows
         return bool(empty.to_numpy().dtype.kind in "biuf")
-    if isinstance(dtype, nw.Categorical):
+    if isinstance(dtype, nw.Categorical | nw.Enum):  # an Enum is one with an order
         from sketchshift.data.batches import holds_numbers
 
         return holds_numbers(empty.to_arrow().schema.field(0).type)

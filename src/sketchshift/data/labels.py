@@ -7,7 +7,9 @@ from typing import Any
 
 from sketchshift.errors import DataError
 
-__all__ = ["Labels", "checked_keys"]
+__all__ = ["Labels", "as_written", "checked_keys", "is_as_written"]
+
+MARK = {b"sketchshift": b"as written"}
 
 
 class Labels:
@@ -41,6 +43,27 @@ class Labels:
     def cut(self, span: slice) -> Any:
         """The labels of some rows."""
         return self._table.slice(span.start, span.stop - span.start)
+
+
+def as_written(batch: Any, names: Sequence[str]) -> Any:
+    """Columns of a text file marked as text that may mean numbers; empty cells are missing.
+
+    Which of them do can be told only when all have been read, in whatever blocks and files.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in names:
+        texts = batch.column(name)
+        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, pa.field(name, texts.type, metadata=MARK), texts)
+    return batch
+
+
+def is_as_written(field: Any) -> bool:
+    """Whether a column is marked so."""
+    return field.metadata is not None and MARK.items() <= field.metadata.items()
 
 
 def checked_keys(keys: Any) -> tuple[str, ...] | Labels:

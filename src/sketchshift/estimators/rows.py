@@ -123,6 +123,12 @@ def open_rows(
         if reset:
             set_features(estimator, source.n_features, source.columns)
         return Rows(source, sample_weight)
+    if isinstance(sample_weight, str) and hasattr(X, "columns"):
+        msg = (
+            f"sample_weight={sample_weight!r} names a column, and all columns of a table in memory "
+            f"are features. Pass sample_weight=X[{sample_weight!r}], and leave the column out of X."
+        )
+        raise DataError(msg)
     array = rows_in_memory(estimator, X, reset=reset)
     names = getattr(estimator, "feature_names_in_", None)
     if reset and names is not None and columns is not None and tuple(names) != columns:

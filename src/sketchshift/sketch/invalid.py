@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.data import Block
 from sketchshift.errors import InvalidRowsError
 from sketchshift.features import SketchSpec
@@ -17,12 +17,10 @@ _SHOWN = 5
 
 
 def split_invalid(
-    X: RealArray,
+    block: Block,
     rows: FloatArray,
     is_valid: BoolArray,
     spec: SketchSpec,
-    block: Block,
-    first: int,
     columns: tuple[str, ...] | None,
     *,
     skip: bool,
@@ -30,47 +28,53 @@ def split_invalid(
     """Indices of the valid rows, or an exception naming the others.
 
     Rows out of reach are always refused: leaving them out would change what the sketch
-    means. Rows with NaN or infinity are left out when ``skip``.
+    means. Rows with NaN or infinity, be it their weight, are left out when ``skip``.
     """
-    is_finite = np.asarray(np.isfinite(X).all(axis=1))
+    is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
+    if block.weights is not None:
+        is_finite &= np.isfinite(block.weights)
     is_far = is_finite & ~is_valid
-    offset = block.first_row + first
     if is_far.any():
         at = int(np.argmax(is_far))
         k, norm = int(np.argmax(np.abs(rows[at]))), math.hypot(*rows[at].tolist())
         msg = (
-            f"row {offset + at} of {block.source} lies too far out: after normalisation its norm "
-            f"is {norm:.4g}, mostly from {_name(k, columns)}, and this spec reaches "
-            f"{spec.reach:.4g}. Leave the row out if it is broken; otherwise plan on a sample that "
-            "has such rows, or choose center and scale nearer to the data."
+            f"row {block.first_row + at} of {block.source} lies too far out: after "
+            f"normalisation its norm is {norm:.4g}, mostly from {_name(k, columns)}, and this spec "
+            f"reaches {spec.reach:.4g}. Leave the row out if it is broken; otherwise plan on a "
+            "sample that has such rows, or choose center and scale nearer to the data."
         )
         raise InvalidRowsError(msg)
     if not skip:
-        raise not_finite(X, is_finite, block.source, offset, columns)
+        raise not_finite(block, is_finite, columns)
     return np.flatnonzero(is_valid)
 
 
 def not_finite(
-    X: RealArray,
-    is_finite: BoolArray,
-    source: str,
-    offset: int,
-    columns: tuple[str, ...] | None,
+    block: Block, is_finite: BoolArray, columns: tuple[str, ...] | None
 ) -> InvalidRowsError:
-    """The exception that names the rows of X that are not finite; X[0] is row ``offset``."""
-    bad = np.flatnonzero(~is_finite)
-    k = int(np.argmax(~np.isfinite(X[bad[0]])))
+    """The exception that names the rows of a block that are not finite."""
+    bad, offset = np.flatnonzero(~is_finite), block.first_row
     named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
     more = (
-        f" and {len(bad) - _SHOWN} more of the {len(X)} rows around it" if len(bad) > _SHOWN else ""
+        f" and {len(bad) - _SHOWN} more of the {len(is_finite)} rows around it"
+        if len(bad) > _SHOWN
+        else ""
     )
     msg = (
         f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
-        f"{source} has {X[bad[0], k]} in {_name(k, columns)} (such rows: {named}{more}; the first "
+        f"{block.source} has {_fault(block, bad[0], columns)} (such rows: {named}{more}; the first "
         'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
         "(--on-invalid skip)."
     )
     return InvalidRowsError(msg)
+
+
+def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
+    is_bad = ~np.isfinite(block.values[row])
+    if block.weights is not None and not is_bad.any():
+        return f"weight {block.weights[row]}"
+    k = int(np.argmax(is_bad))
+    return f"{block.values[row, k]} in {_name(k, columns)}"
 
 
 def _name(k: int, columns: tuple[str, ...] | None) -> str:

@@ -13,9 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sketchshift.data.labels import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
-__all__ = ["Key", "columns_of", "parse", "plain", "plain_table", "stacked", "taken"]
+__all__ = [
+    "Key",
+    "columns_of",
+    "numbered",
+    "parse",
+    "plain",
+    "plain_table",
+    "stacked",
+    "taken",
+    "written",
+]
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
@@ -65,6 +76,22 @@ def taken(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:
     if not keys:
         return {name: plain(columns.column(name)) for name in columns.schema.names}
     return {key.name: _cut(plain(columns.column(key.column)), key) for key in keys}
+
+
+def written(columns: Any, keys: Sequence[Key]) -> set[str]:
+    """Names of those keys that come as a text file writes them: text, or numbers."""
+    schema = columns.schema
+    return {key.name for key in keys if is_as_written(schema.field(key.column))}
+
+
+def numbered(column: Any) -> Any:
+    """Texts as whole numbers, if all are written as Arrow would write the numbers."""
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    is_same = column.null_count < len(column) and numbers.cast(pa.string()).equals(column)
+    return numbers if is_same else column
 
 
 def plain(column: Any) -> Any:

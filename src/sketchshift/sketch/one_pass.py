@@ -57,7 +57,7 @@ def sketch(
     n_threads : int or None
         None takes the processors this process may use. The bytes do not depend on it.
     on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity.
+        What to do with rows that hold NaN or infinity, or have it as their weight.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
     progress : callable or None

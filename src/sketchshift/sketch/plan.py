@@ -63,7 +63,7 @@ def plan(
         Give every column a scale of its own, where units differ; otherwise distances are
         those of the data, as in k-means.
     on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity.
+        What to do with rows that hold NaN or infinity, or have it as their weight.
 
     Returns
     -------
@@ -197,8 +197,10 @@ def _usable(block: Block, *, columns: tuple[str, ...] | None, skip: bool) -> Int
     if is_finite.all() and block.weights is None:
         return None
     is_usable = np.asarray(is_finite.all(axis=1))
+    if block.weights is not None:
+        is_usable &= np.isfinite(block.weights)
     if not skip and not is_usable.all():
-        raise not_finite(block.values, is_usable, block.source, block.first_row, columns)
+        raise not_finite(block, is_usable, columns)
     if block.weights is not None:
         rows = np.flatnonzero(is_usable)
         check_weights(block.weights[rows], rows, block.source, block.first_row)

@@ -54,7 +54,8 @@ class RowAdder:
     columns : tuple of str or None
         Names for messages.
     skip_invalid : bool
-        Leave rows with NaN or infinity out, and count them, instead of refusing them.
+        Leave rows with NaN or infinity out, be it their weight, and count them, instead of
+        refusing them.
     """
 
     def __init__(
@@ -127,9 +128,12 @@ class RowAdder:
         if spec.origin is not None:
             self._add_private(rows, squared_norms, spec.origin.radius)
             return
+        if weights is not None:
+            is_valid &= np.isfinite(weights)
         if not is_valid.all():
+            chunk = Block(X, weights, block.source, block.first_row + first)
             keep = split_invalid(
-                X, rows, is_valid, spec, block, first, self._columns, skip=self._skip_invalid
+                chunk, rows, is_valid, spec, self._columns, skip=self._skip_invalid
             )
             totals.n_invalid += len(X) - len(keep)
             rows, squared_norms = rows[keep], squared_norms[keep]

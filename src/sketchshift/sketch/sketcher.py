@@ -41,8 +41,8 @@ class Sketcher:
     n_threads : int or None
         Threads for large inputs; None takes the processors this process may use.
     on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: refuse them by number, or leave them
-        out and count them in ``n_invalid``.
+        What to do with rows that hold NaN or infinity, or have it as their weight: refuse them
+        by number, or leave them out and count them in ``n_invalid``.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed; the integers are the same.
 

@@ -18,7 +18,7 @@ from sketchshift._validation import check_integer
 from sketchshift.data import Block, Source
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.keys import Key, columns_of, parse, taken
+from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
 from sketchshift.sketch.one_pass import check_result, open_planned
 from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketch import Sketch
@@ -61,7 +61,8 @@ def sketch_by(
     by : str, sequence of str or array of shape (n,)
         Columns of the key, of any type (texts, numbers, dates), or times cut down to a unit:
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
-        each row, where the data lies in memory. Missing keys make a slice of their own.
+        each row, where the data lies in memory. Missing keys make a slice of their own. Keys in
+        text files are whole numbers if all are written as such, else text: 01234 is not 1234.
     spec, n_clusters, sketch_size, seed, standardize, columns, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
@@ -169,11 +170,13 @@ class _SliceAdder:
         self._is_private = is_private
         self.totals: dict[Value, Totals] = {}
         self.names: tuple[str, ...] = ()
+        self.written = {key.name for key in keys}  # those that came so in every block
 
     def add(self, block: Block) -> None:
         """Add the rows of a block; a bad row is named by its place in the block."""
         columns = taken(block.keys, self._keys)
         self.names = tuple(columns)
+        self.written &= written(block.keys, self._keys)
         for value, part in _split(block, list(columns.values())):
             try:
                 self._adder.add(part)
@@ -227,10 +230,16 @@ def _key_table(values: Sequence[Value], adders: Sequence[_SliceAdder]) -> Any:
     names = next((adder.names for adder in adders if adder.names), ())
     columns = zip(*values, strict=True) if values else ([] for _ in names)
     try:
-        return pa.table({n: _key_array(column) for n, column in zip(names, columns, strict=True)})
+        table = {n: _key_array(column) for n, column in zip(names, columns, strict=True)}
     except pa.ArrowException as cause:
-        msg = f"the keys {list(names)} have another type in some blocks or files ({cause})."
+        msg = (
+            f"the keys {list(names)} have another type in some blocks or files ({cause}). Convert "
+            "them to one type."
+        )
         raise DataError(msg) from cause
+    for name in set(table).intersection(*(adder.written for adder in adders)):
+        table[name] = numbered(table[name])
+    return pa.table(table)
 
 
 def _key_array(scalars: Sequence[Any]) -> Any:
