@@ -7,7 +7,7 @@ import sketchshift as ss
 from sketchshift.errors import DataError
 from sketchshift.report import fits as module
 from sketchshift.report.fits import Fits
-from sketchshift.report.latest import Latest, OutdatedError
+from sketchshift.report.latest import MOST_PAGES, Latest, OutdatedError
 from sketchshift.report.server import Explorer
 from sketchshift.report.subject import Subject
 from sketchshift.report.wishes import Wish
@@ -49,13 +49,13 @@ def test_fits_that_need_too_much_memory_are_forgotten(subject, monkeypatch):
 def test_an_outdated_fit_ends_at_its_next_round(subject):
     """Latest.ask() from elsewhere, while the first one computes."""
     latest = Latest()
-    check = latest.ask()
+    check = latest.ask(page=1)
     rounds = []
 
     def count() -> None:
         rounds.append(1)
         if len(rounds) == 2:
-            latest.ask()
+            latest.ask(page=1)
         check()
 
     with pytest.raises(OutdatedError, match="newer request"):
@@ -65,13 +65,50 @@ def test_an_outdated_fit_ends_at_its_next_round(subject):
 
 def test_a_turn_that_waited_too_long_is_not_begun():
     latest = Latest()
-    first = latest.ask()
-    second = latest.ask()
+    first = latest.ask(page=1)
+    second = latest.ask(page=1)
 
     with latest.turn(second):
         pass
     with pytest.raises(OutdatedError), latest.turn(first):
         pytest.fail("an outdated turn began")
+
+
+def test_a_page_outdates_no_turn_of_another_page():
+    latest = Latest()
+    first, other = latest.ask(page=1), latest.ask(page=2)
+    first()
+
+    latest.ask(page=1)
+
+    other()
+    with pytest.raises(OutdatedError):
+        first()
+
+
+def test_what_nobody_waits_for_gives_way_to_every_page_but_not_to_its_like():
+    latest = Latest()
+    idle, wanted = latest.ask(page=1, idle=True), latest.ask(page=2)
+    with pytest.raises(OutdatedError):
+        idle()
+
+    again, other = latest.ask(page=1, idle=True), latest.ask(page=3, idle=True)
+
+    for check in (again, other, wanted):
+        check()
+
+
+def test_pages_that_asked_last_are_remembered_and_no_others():
+    """Those forgotten get their answers; those remembered are outdated by themselves still."""
+    latest, n = Latest(), MOST_PAGES + 10
+    checks = [latest.ask(page) for page in range(n)]
+
+    assert len(latest._newest) == MOST_PAGES
+    for check in checks:
+        check()
+    latest.ask(page=n - 1)
+    with pytest.raises(OutdatedError):
+        checks[-1]()
 
 
 def test_equal_rows_have_one_cluster_and_no_curve():

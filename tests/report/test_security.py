@@ -108,6 +108,12 @@ def test_choices_have_a_limit(client, explorer):
     assert client.ask(f"decode?k=2&choice={n}").status == 400
 
 
+@pytest.mark.parametrize("page", ["-1", "1.5", "1000000000", "a", ""])
+def test_a_page_is_a_small_number_too(client, page):
+    assert client.ask("decode?k=2&page=999999999").status == 200
+    assert client.ask(f"decode?k=2&page={page}").status == 400
+
+
 def test_long_requests_and_bodies_are_refused(client):
     assert client.ask("decode?k=" + "1" * 300).status == 414
     assert client.get(method="POST", body=b"x" * 10).status == 405

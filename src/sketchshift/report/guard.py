@@ -20,7 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MOST_QUERY, MOST_HEADERS = 256, 16_384
-"""Bytes of a query, where three numbers need far fewer, and of all headers."""
+"""Bytes of a query, where five numbers need far fewer, and of all headers."""
 
 
 class Guard:

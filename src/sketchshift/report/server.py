@@ -56,9 +56,9 @@ class Explorer:
 
     def application(self) -> Starlette:
         """The application, without its guard."""
-        computed = {"decode": self.decode, "details": self.details, "prepare": self.prepare}
-        computed["compare"] = self.compare
+        computed = {"decode": self.decode, "details": self.details, "compare": self.compare}
         routes = [Route(f"/{name}", self._computed(of)) for name, of in computed.items()]
+        routes.append(Route("/prepare", self._computed(self.prepare, idle=True)))
         routes += [Route("/", self._page), Route("/report.html", self._report)]
         return Starlette(routes=routes, exception_handlers={SketchshiftError: _failure})
 
@@ -122,10 +122,11 @@ class Explorer:
             f"clusters = ss.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
         ]
 
-    def _computed(self, compute: Compute) -> Answer:
+    def _computed(self, compute: Compute, *, idle: bool = False) -> Answer:
         async def answer(request: Request) -> Response:
             wish = self._wish(request)
-            facts = await run_in_threadpool(self._in_turn, compute, wish, self._latest.ask())
+            check = self._latest.ask(wish.page, idle=idle)
+            facts = await run_in_threadpool(self._in_turn, compute, wish, check)
             return Response(to_json(facts), media_type="application/json")
 
         return answer

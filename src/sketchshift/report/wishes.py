@@ -9,6 +9,9 @@ from sketchshift.errors import SpecError
 
 __all__ = ["Wish"]
 
+MOST_PAGE = 999_999_999
+"""The largest number that a page draws for itself."""
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -22,12 +25,15 @@ class Wish:
         Place in the list of choices.
     before, after : int
         Places of two choices to compare; ``after`` may be one further, for all other rows.
+    page : int
+        Who asks: a number that a page draws when it is opened.
     """
 
     k: int = 1
     choice: int = 0
     before: int = 0
     after: int = 0
+    page: int = 0
 
     @classmethod
     def of(cls, query: Mapping[str, str], max_clusters: int, n_choices: int) -> Wish:
@@ -50,6 +56,7 @@ class Wish:
             "choice": (0, n_choices - 1),
             "before": (0, n_choices - 1),
             "after": (0, n_choices),
+            "page": (0, MOST_PAGE),
         }
         unknown = set(query) - {field.name for field in fields(cls)}
         if unknown:

@@ -55,6 +55,19 @@ class Browser:
         self.until(lambda: self.text("#status").startswith("Decoded"))
         self.until(lambda: self.all("#curve svg") and self.all("#trends svg"))
 
+    @contextmanager
+    def another_window(self) -> Iterator[str]:
+        """A second one in front; the first one is there again afterwards."""
+        first = self.driver.current_window_handle
+        self.driver.switch_to.new_window("window")
+        other = self.driver.current_window_handle
+        try:
+            yield other
+        finally:
+            self.driver.switch_to.window(other)
+            self.driver.close()
+            self.driver.switch_to.window(first)
+
     def find(self, css: str) -> Any:
         return self.driver.find_element("css selector", css)
 

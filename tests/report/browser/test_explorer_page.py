@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sketchshift.report import fits as module
+from sketchshift.report.serve import listening
 from sketchshift.report.server import Explorer
 from sketchshift.report.wishes import Wish
 
@@ -106,6 +108,73 @@ def test_two_slices_are_compared(browser, page):
     assert browser.text("#comparison p").startswith(
         "month = 2026-01 and all other rows do not differ more than chance allows"
     )
+
+
+@pytest.fixture
+def slow_page(subject, monkeypatch):
+    """The address of an explorer whose fits take most of a second, and can be ended early."""
+    fit = module.fit_sketch
+
+    def slow(problem, most, seed, tell):
+        for _ in range(8):
+            time.sleep(0.1)
+            tell(0)
+        return fit(problem, most, seed, tell)
+
+    monkeypatch.setattr(module, "fit_sketch", slow)
+    with listening(Explorer(subject)) as address, address.in_background():
+        yield address.url
+
+
+def test_two_windows_at_once_both_get_their_clusters(browser, slow_page):
+    """The console tells of what a window prepared and left to the other: of nothing else."""
+    browser.explore(slow_page)
+    places = {browser.driver.current_window_handle: 3}
+    with browser.another_window() as other:
+        browser.explore(slow_page)
+        places[other] = 2
+        labels = {}
+        for window, place in places.items():
+            browser.driver.switch_to.window(window)
+            labels[window] = choose(browser, place)
+
+        for window, label in labels.items():
+            browser.driver.switch_to.window(window)
+            browser.until(lambda label=label: f"({label})" in browser.text("#found"))
+            assert [line for line in browser.complaints() if "/prepare?" not in line] == []
+
+
+def test_a_comparison_waits_for_the_slice_that_is_being_fitted(browser, slow_page):
+    browser.explore(slow_page)
+    before = milliseconds(browser)
+
+    label = choose(browser, -1)
+    time.sleep(0.3)  # the fit has begun
+    browser.click("#compare")
+
+    browser.until(lambda: browser.all("#comparison table"))
+    assert f"({label})" in browser.text("#found")
+    assert milliseconds(browser) != before
+    assert "faint" not in browser.find("#curve").get_attribute("class")
+
+
+def test_a_comparison_outlives_a_new_choice(browser, slow_page):
+    browser.explore(slow_page)
+
+    choose(browser, -1)
+    browser.click("#compare")
+    label = choose(browser, -2)
+
+    browser.until(lambda: f"({label})" in browser.text("#found"))
+    browser.until(lambda: browser.all("#comparison table"))
+    assert browser.complaints() == []
+
+
+def choose(browser, place: int) -> str:
+    """Click on a slice; its name."""
+    option = browser.all("#slice option")[place]
+    option.click()
+    return option.text
 
 
 def test_what_is_shown_can_be_saved_as_a_report(browser, page):

@@ -1,28 +1,44 @@
 // The explorer: asks its server for other clusters. The latest wish counts; others are dropped.
+// A page sends one request at a time: first for what is wished for, and whatever else once that is shown.
 
 const PAUSE = 120; // milliseconds without a new wish before the server is asked
 const NEAR = 12; // slices that are fitted before other k, while nobody asks for anything
-let wish = new AbortController(), timer = 0;
+const PAGE = Math.floor(1e9 * Math.random()); // tells the server which requests are of one window
+let wish = new AbortController(), spare = new AbortController();
+let showing, comparing = false; // a promise of what is wished for; whether a comparison is due
 
-async function ask(path, parameters) {
-  const { signal } = wish;
+const pause = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+
+async function ask(path, parameters, signal) {
   for (;;) {
-    const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { signal });
+    const response = await fetch(`${path}?${new URLSearchParams({ ...parameters, page: PAGE })}`, { signal });
     const answer = await response.json();
     if (response.ok) return answer;
     if (response.status !== 409) throw new Error(answer.error);
-    await new Promise((resolve) => { setTimeout(resolve, 300); }); // another window was faster
-    signal.throwIfAborted();
+    await pause(300); // another window's wish goes before what is prepared here
   }
 }
 
 const wanted = () => ({ k: byId("k").value, choice: byId("slice").value });
 
-function soon(action) {
+function show() {
   wish.abort();
   wish = new AbortController();
-  clearTimeout(timer);
-  timer = setTimeout(() => action().catch(tell), PAUSE);
+  showing = decodeAgain(wish.signal).catch(tell);
+  goOn();
+}
+
+// Once that is shown: the comparison that is due, then what nobody asked for yet. Each wish begins it anew.
+async function goOn() {
+  spare.abort();
+  spare = new AbortController();
+  const { signal } = spare, room = await showing;
+  try {
+    if (comparing) await compareSlices(signal);
+    if (room) await prepare(room, signal);
+  } catch (error) {
+    tell(error);
+  }
 }
 
 function tell(error) {
@@ -31,23 +47,26 @@ function tell(error) {
   byId("status").textContent = error.message;
 }
 
-async function decodeAgain() {
+// Gives the number of slices that the server has room for.
+async function decodeAgain(signal) {
+  await pause(PAUSE);
+  signal.throwIfAborted();
   const started = performance.now(), parameters = wanted();
   byId("save-report").href = `report.html?${new URLSearchParams(parameters)}`;
   outdate(true);
-  take(await ask("decode", parameters));
+  take(await ask("decode", parameters, signal));
   drawClusters(COARSE);
   const shown = performance.now() - started;
   byId("status").classList.remove("alarm");
   byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
   byId("status").dataset.milliseconds = shown;
-  const { curve, trends, room } = await ask("details", parameters);
+  const { curve, trends, room } = await ask("details", parameters, signal);
   state.curve = curve;
   takeTrends(trends);
   drawRest();
   drawMap(state);
   outdate(false);
-  await prepare(Number(parameters.k), Number(parameters.choice), room);
+  return room;
 }
 
 // Pictures that still show the clusters before.
@@ -57,23 +76,31 @@ function outdate(is) {
 
 // What will probably be wished for next, the nearest first: slices, each of which needs a fit of its own,
 // then other k, which take a tenth of that, then as many more slices as the server has room for.
-async function prepare(k, choice, room) {
+async function prepare(room, signal) {
+  const k = Number(byId("k").value), choice = Number(byId("slice").value);
   const { max_clusters: most, choices } = state.live;
   const nearest = (length, here) => Array.from({ length }, (_, i) => i).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
   const slices = nearest(choices.length, choice).slice(1, room).map((other) => ({ k, choice: other }));
   const numbers = nearest(most, k - 1).map((other) => ({ k: other + 1, choice }));
-  for (const next of [...slices.slice(0, NEAR), ...numbers, ...slices.slice(NEAR)]) await ask("prepare", next);
+  for (const next of [...slices.slice(0, NEAR), ...numbers, ...slices.slice(NEAR)]) await ask("prepare", next, signal);
 }
 
-async function compareSlices() {
+function compareSoon() {
+  comparing = true;
+  byId("comparison").textContent = "Comparing …";
+  goOn();
+}
+
+async function compareSlices(signal) {
   const place = byId("comparison");
-  place.textContent = "Comparing …";
   try {
-    const { sentence, clusters } = await ask("compare", { before: Number(byId("before").value) + 1, after: Number(byId("after").value) + 1, k: byId("k").value });
+    const { sentence, clusters } = await ask("compare", { before: Number(byId("before").value) + 1, after: Number(byId("after").value) + 1, k: byId("k").value }, signal);
     place.replaceChildren(element("p", {}, sentence), changes(clusters));
   } catch (error) {
-    place.textContent = error.name === "AbortError" ? "" : error.message;
+    if (error.name === "AbortError") throw error; // a newer wish came first: it is still due
+    place.textContent = error.message;
   }
+  comparing = false;
 }
 
 function changes(clusters) {
@@ -97,14 +124,14 @@ function startLive() {
   byId("k-shown").textContent = byId("k").value;
   byId("k").addEventListener("input", () => {
     byId("k-shown").textContent = byId("k").value;
-    soon(decodeAgain);
+    show();
   });
-  byId("slice").addEventListener("change", () => soon(decodeAgain));
+  byId("slice").addEventListener("change", show);
   byId("compare-section").hidden = choices.length < 3;
   options(byId("before"), choices.slice(1), 0);
   options(byId("after"), [...choices.slice(1), "all other rows"], 1);
-  byId("compare").addEventListener("click", () => soon(compareSlices));
-  soon(decodeAgain);
+  byId("compare").addEventListener("click", compareSoon);
+  show();
 }
 
 start();
