@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 
 import sketchshift as ss
 from sketchshift.objective import CorrelationFunction
@@ -125,3 +126,17 @@ def test_choices_are_all_rows_and_every_value_of_every_key(subject, table):
     assert labels[:2] == ["all rows", "day = 2026-01-01"]
     for choice in subject.choices[1:]:
         assert table.where(choice.where).merge() == subject.sketch_of(choice)
+
+
+def test_every_choice_is_selected_by_its_own_condition():
+    """Hours of the night when clocks are set back: one of them comes twice."""
+    times = pd.date_range("2024-10-26 22:00", periods=12, freq="30min", tz="UTC")
+    data = pd.DataFrame({"t": times.tz_convert("Europe/Berlin"), "x": np.arange(12.0)})
+    spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
+    table = ss.sketch_by(data, "hour(t)", spec)
+
+    choices = Subject.of("hours", 1, table).choices[1:]
+
+    assert len(choices) == 6
+    for choice in choices:
+        assert table.where(choice.where).merge() == table.sketches[choice.members[0]]

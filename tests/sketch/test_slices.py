@@ -319,3 +319,12 @@ def test_a_file_whose_keys_are_all_missing_is_one_with_the_missing_keys(tmp_path
 
     assert table.keys.column("k").to_pylist() == [1, 2, None]
     assert table.counts.tolist() == [1, 1, 3]
+
+
+@pytest.mark.parametrize("name", ["count", "sketch", "__order__", "__row__"])
+def test_a_key_named_like_a_column_of_the_table_is_refused_before_the_pass(name: str) -> None:
+    blocks = iter([pa.table({"x": [1.0], name: ["a"]})])
+
+    with pytest.raises(DataError, match=f"a key cannot be named '{name}'.* Rename it"):
+        ss.sketch_by(blocks, name, ONE_COLUMN)
+    assert next(blocks).num_rows == 1

@@ -117,12 +117,12 @@ class Subject:
 
     def _cut(self, column: str) -> list[Choice]:
         assert self.table is not None
-        members: dict[Any, list[int]] = {}
-        for i, key in enumerate(self.table.keys.column(column).to_pylist()):
-            members.setdefault(key, []).append(i)
+        members: dict[Any, list[int]] = {}  # by Arrow's scalars: an hour that comes twice is two
+        for i, scalar in enumerate(self.table.keys.column(column)):
+            members.setdefault(scalar, []).append(i)
         return [
             Choice(f"{column} = {key_text(key)}", column, _condition(column, key), tuple(rows))
-            for key, rows in members.items()
+            for key, rows in ((scalar.as_py(), rows) for scalar, rows in members.items())
         ]
 
 

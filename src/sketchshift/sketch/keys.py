@@ -28,6 +28,9 @@ __all__ = [
     "written",
 ]
 
+RESERVED = {"count", "sketch", "__order__", "__row__"}
+"""Names of columns that tables of sketches have besides their keys."""
+
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 
 
@@ -56,6 +59,10 @@ def parse(by: Any) -> list[Key]:
     names = [by] if isinstance(by, str) else by
     if not (isinstance(names, Sequence) and all(isinstance(name, str) for name in names)):
         return []
+    own = RESERVED.intersection(names)
+    if own:
+        msg = f"a key cannot be named {min(own)!r}, as the table has such a column. Rename it."
+        raise DataError(msg)
     keys = []
     for name in names:
         found = re.fullmatch(rf"({'|'.join(UNITS)})\((.+)\)", name)
