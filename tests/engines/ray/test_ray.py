@@ -112,8 +112,10 @@ def test_rows_and_stored_sketches_are_aggregates_of_ray(dataset, files, spec, ex
     assert whole == {"whole": expected.to_bytes()}
 
 
-def test_the_aggregate_of_no_rows_is_the_sketch_of_none(dataset, spec):
-    nothing = dataset.filter(expr=col("x") > 1e9)
+def test_the_aggregate_of_no_rows_is_the_sketch_of_none(ray_cluster, spec):
+    """Of blocks without rows: of a dataset without blocks Ray itself gives None."""
+    rows = ray_cluster.data.from_arrow(pa.table({"x": [0.0, 1.0], "y": [0.0, 1.0]}))
+    nothing = rows.filter(expr=col("x") > 1e9)
 
     found = nothing.aggregate(engine.SketchRows(spec))
 
