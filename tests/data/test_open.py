@@ -66,7 +66,7 @@ def test_lists_that_are_not_rows_say_what_to_do(data, message):
 def test_collections_on_many_machines_are_sent_to_their_engine(module, engine):
     collection = type("Collection", (), {"__module__": module})()
 
-    with pytest.raises(DataError, match=rf"sketchshift\.engines\.{engine}\.sketch"):
+    with pytest.raises(DataError, match=rf"sketch_by of sketchshift\.engines\.{engine}\."):
         open_source(collection)
 
 

@@ -88,6 +88,24 @@ def test_no_cut_and_no_tree_changes_a_byte(cuts, split_every, columns):
     assert result.to_bytes() == ss.sketch(X, spec).to_bytes()
 
 
+@pytest.mark.parametrize("apart", [{}, {"sample_weight": "w"}], ids=["alone", "beside weights"])
+def test_partitions_with_columns_in_other_orders_are_taken_by_name(apart):
+    """Also by a spec that names none: the frame does."""
+    part = pd.DataFrame(
+        {"x": [1.0, 2.0], "y": [10.0, 11.0], **({"w": [1.0, 3.0]} if apart else {})}
+    )
+    parts = [part, part[part.columns[::-1]]]
+    frame = dd.from_map(lambda part: part, parts, meta=part.iloc[:0])
+    spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    both = pd.concat(parts)
+
+    assert engine.sketch(frame, spec, **apart) == ss.sketch(both, spec, **apart)
+    assert engine.sketch_by(frame, "x", ss.SketchSpec(1, 20, bandwidth=1.0), **apart) == (
+        ss.sketch_by(both, "x", ss.SketchSpec(1, 20, bandwidth=1.0), **apart)
+    )
+    assert engine.plan(frame, 2, **apart) == ss.plan(both, 2, **apart)
+
+
 ARRAYS = {
     "rows cut": lambda X: da.from_array(X, chunks=(400, 3)),
     "columns cut, too": lambda X: da.from_array(X, chunks=(400, 2)),
@@ -295,6 +313,22 @@ def test_estimators_fit_collections_where_they_lie(folder, spec, expected, clien
         ss.match_centroids(km.cluster_centers_, planned.cluster_centers_)
     ]
     np.testing.assert_allclose(matched, km.cluster_centers_, atol=0.1)
+
+
+def test_rows_get_their_clusters_where_they_lie_as_the_docs_show(folder, spec):
+    """The oracle labels all rows in memory."""
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+    shown = page[page.index("def clusters_of") : page.index("clusters.value_counts()")]
+    frame = dd.read_parquet(folder)
+    km = ss.CompressiveKMeans(n_clusters=3, spec=spec).fit(frame)
+    names = {"pd": pd, "km": km, "frame": frame, "spec": spec}
+
+    exec(shown, names)
+
+    counts = names["clusters"].value_counts().compute().sort_index()
+    labels = km.predict(frame[list(spec.columns)].compute())
+    np.testing.assert_array_equal(counts, np.bincount(labels))
+    assert names["clusters"].compute().dtype == labels.dtype == names["clusters"].dtype
 
 
 def test_estimators_add_and_forget_collections(folder, spec, expected):

@@ -107,6 +107,23 @@ def test_what_partitions_hold_is_refused_by_their_number(spec):
         engine.sketch(frame[["x"]], ss.SketchSpec(3, 10, bandwidth=1.0))
 
 
+def test_names_in_a_bag_need_an_order(spec):
+    """Partitions of a bag do not see each other: ``y, x`` in one would be added to ``x, y``."""
+    part = pd.DataFrame({"x": [1.0, 2.0], "y": [10.0, 11.0], "key": [0, 1]})
+    bag = db.from_sequence([part, part[["key", "y", "x"]]], npartitions=2)
+    nameless = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    both = pd.concat([part, part])
+
+    with pytest.raises(ss.DataError, match=r"partition \d: columns .* another order.*columns=\["):
+        engine.sketch(bag.map(lambda part: part.drop(columns="key")), nameless)
+    with pytest.raises(ss.DataError, match=r"partition \d: columns .* another order.*columns=\["):
+        engine.sketch_by(bag, "key", nameless)
+    assert engine.sketch(bag, nameless, columns=["x", "y"]) == ss.sketch(both[["x", "y"]], nameless)
+    assert engine.sketch_by(bag, "key", nameless, columns=["x", "y"]) == ss.sketch_by(
+        both, "key", nameless
+    )
+
+
 def test_clients_that_are_closed_or_asynchronous_are_refused(cluster, spec):
     frame = dd.from_pandas(pd.DataFrame(np.ones((9, 3)), columns=spec.columns), npartitions=3)
     address = cluster.scheduler_address
@@ -136,8 +153,17 @@ def test_a_collection_without_rows_is_refused(spec):
 
 
 def test_here_a_collection_is_refused_by_the_name_of_a_function_that_takes_it(folder, spec):
-    with pytest.raises(ss.DataError, match=r"Use sketchshift\.engines\.dask\.sketch"):
-        ss.sketch(dd.read_parquet(folder), spec)
+    frame = dd.read_parquet(folder)
+
+    for read in (
+        lambda: ss.sketch(frame, spec),
+        lambda: ss.plan(frame, n_clusters=3),
+        lambda: ss.sketch_by(frame, "name", spec),
+    ):
+        with pytest.raises(
+            ss.DataError, match=r"Use plan, sketch or sketch_by of sketchshift\.engines\.dask\."
+        ):
+            read()
 
 
 def test_without_dask_the_extra_is_named():

@@ -31,7 +31,7 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     if library in ENGINES:
         msg = (
             f"cannot read a {library} collection here: it lies on many machines. "
-            f"Use sketchshift.engines.{ENGINES[library]}.sketch."
+            f"Use plan, sketch or sketch_by of sketchshift.engines.{ENGINES[library]}."
         )
         raise DataError(msg)
     if library != "pyarrow" and _is_frame(data):

@@ -101,7 +101,8 @@ def sketch(
     ----------
     collection : dask DataFrame, Array or Bag
         An array has shape (n, d), n may be unknown. A bag holds rows of numbers, or blocks of
-        rows: arrays, frames or Arrow tables.
+        rows: arrays, frames or Arrow tables. If these have names of columns, the spec or
+        ``columns`` must say their order.
     spec : SketchSpec
         What is summed. If it names columns, only those of a frame are read.
     columns : sequence of str or None

@@ -19,6 +19,8 @@ import distributed
 import numpy as np
 
 from sketchshift._validation import check_integer, parameter_error
+from sketchshift.data.request import listed
+from sketchshift.engines.partitions import naming
 from sketchshift.engines.reading import Reading, cannot_read
 from sketchshift.errors import DataError
 
@@ -53,6 +55,7 @@ def map_partitions(function: Callable[..., Any], collection: Any, reading: Readi
     elif isinstance(collection, dask.dataframe.DataFrame):
         names = reading.names(collection._meta)
         chosen = collection if names is None else collection[names]  # passed on to the files
+        options["reading"] = reading.by_name(collection._meta)
         mapped = chosen.map_partitions(
             _on_frame, **options, meta=(None, object), enforce_metadata=False
         )
@@ -128,7 +131,23 @@ def _on_list(part: Any, numbers: Any, *, function: Callable[..., Any], reading: 
         kind = type(rows[0]).__name__
         msg = f"{where}: cannot read a bag of {kind} as rows. Make it a frame: .to_dataframe()."
         raise DataError(msg)
+    with naming(where):
+        _refuse_names_without_order(rows[:1], reading)
     return function(rows, reading, where=where)
+
+
+def _refuse_names_without_order(rows: list[Any], reading: Reading) -> None:
+    """A bag has no schema, and its partitions do not see each other's columns."""
+    spec = reading.spec
+    if not rows or spec is None or spec.columns or reading.columns:  # a plan compares the names
+        return
+    found = reading.open(rows).columns
+    if found is not None:
+        msg = (
+            f"columns {listed(found)} may stand in another order elsewhere in the bag, and the "
+            "spec names none. Choose them with columns=[...], or name them in the spec."
+        )
+        raise DataError(msg)
 
 
 def _on_array(

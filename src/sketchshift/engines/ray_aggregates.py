@@ -12,6 +12,7 @@ from sketchshift.engines.reading import Reading, check_spec
 from sketchshift.engines.travel import merge_sketch_bytes
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketcher
 
 try:
     import ray.data
@@ -78,7 +79,7 @@ class SketchRows(AggregateFn):  # type: ignore[misc]
     spec : SketchSpec
         What is summed; it should name its columns, so that the key is not among them.
     name : str, default="sketch"
-        Column of the result: sketches as bytes.
+        Column of the result: sketches as bytes; of no rows, the sketch of none.
     **options
         ``columns``, ``sample_weight``, ``on_invalid`` and ``kernel``, as in :func:`sketch`.
     """
@@ -93,4 +94,9 @@ class SketchRows(AggregateFn):  # type: ignore[misc]
         def merge(left: bytes, right: bytes) -> bytes | None:
             return merge_sketch_bytes(part for part in (left, right) if part)
 
-        super().__init__(init=lambda _: b"", merge=merge, accumulate_block=add, name=name)
+        def finalize(total: bytes) -> bytes:
+            return total or Sketcher(spec).sketch().to_bytes()  # of no rows
+
+        super().__init__(
+            init=lambda _: b"", merge=merge, accumulate_block=add, finalize=finalize, name=name
+        )

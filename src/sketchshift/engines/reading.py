@@ -6,7 +6,7 @@ One :class:`Reading` travels to all workers. Knows no engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, parameter_error
@@ -84,6 +84,16 @@ class Reading:
             return None
         weights = [] if self.sample_weight is None else [self.sample_weight]
         return list(dict.fromkeys([*columns_of(self.keys), *columns, *weights]))
+
+    def by_name(self, empty: Any) -> Reading:
+        """The same reading with its columns named, for partitions that have them in other orders.
+
+        Parameters
+        ----------
+        empty : array, frame or Arrow table of no rows
+            As in :meth:`names`.
+        """
+        return replace(self, columns=self.open(empty).columns)
 
     def check_weight_name(self, collection: str) -> None:
         """Refuse weights that are not a column, for a collection that has no place for them."""

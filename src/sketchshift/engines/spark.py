@@ -34,7 +34,6 @@ from sketchshift.engines.spark_stages import (
     fold,
     in_larger_batches,
     parts_schema,
-    quoted,
     restored,
     select,
     task_name,
@@ -66,8 +65,8 @@ def plan(
     Parameters
     ----------
     df : DataFrame
-        Of one that reads files, at most 64 of these are read, spread over all of them; any other
-        is read once, the chosen columns only.
+        Of a plain scan of files (filtered, projected, sorted or repartitioned), at most 64 files
+        are read, spread over all of them; any other is read once, the chosen columns only.
     n_clusters, sketch_size, seed, columns, standardize, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
@@ -215,10 +214,11 @@ def _merged_by_key(df: DataFrame, reading: Reading) -> DataFrame:
         if table is not None:
             yield from table.to_arrow().drop_columns("count").to_batches()
 
-    parts = chosen.mapInArrow(read, parts_schema(empty, reading.keys))
-    keys = [quoted(name) for name in reading.key_names]
+    keys = [str(i) for i in range(len(reading.keys))]  # numbered, as in select
+    parts = chosen.mapInArrow(read, parts_schema(empty, reading.keys)).toDF(*keys, "sketch")
     merged = parts.groupBy(*keys).agg(aggregate_of(merge_sketch_bytes)("sketch").alias("sketch"))
-    return merged.select(*keys, count_of()("sketch").alias("count"), "sketch")
+    counted = merged.select(*keys, count_of()("sketch"), "sketch")
+    return counted.toDF(*reading.key_names, "count", "sketch")
 
 
 def register(session: SparkSession) -> None:

@@ -35,7 +35,6 @@ __all__ = [
     "fold",
     "in_larger_batches",
     "parts_schema",
-    "quoted",
     "restored",
     "select",
     "task_name",
@@ -47,6 +46,17 @@ MERGERS = 16
 Batches = Iterator[pa.RecordBatch]
 Merge = Callable[[Iterator[bytes]], bytes | None]
 
+ROW_BY_ROW = {
+    "Filter",
+    "Project",
+    "Repartition",
+    "RepartitionByExpression",
+    "Sort",
+    "SubqueryAlias",
+    "View",
+}
+"""Steps of a plan of Spark's that leave each row the one of its file, or leave it out."""
+
 
 def select(
     df: DataFrame, reading: Reading, *, files_seed: int | None = None
@@ -54,7 +64,8 @@ def select(
     """The columns to read, numbered; and a table of no rows with their names and types.
 
     What is wrong with them is found before any partition is read. Numbered, since Spark passes
-    no names with dots or backticks to Python. With a seed, of some of the files only.
+    no names with dots or backticks to Python, and takes names that differ in case for the same.
+    With a seed, of some of the files only.
     """
     if not isinstance(df, DataFrame):
         raise cannot_read(df, "Spark", "Spark DataFrame")
@@ -68,9 +79,10 @@ def select(
     empty = _without_rows(df)
     names = reading.names(empty)
     assert names is not None
-    numbered = (sql.col(quoted(name)).alias(str(i)) for i, name in enumerate(names))
     frame = df if files_seed is None else _of_some_files(df, files_seed)
-    return frame.select(*numbered), empty.select(names)
+    numbered = frame.toDF(*map(str, range(empty.num_columns)))
+    chosen = [str(empty.column_names.index(name)) for name in names]
+    return numbered.select(*chosen), empty.select(names)
 
 
 def _without_rows(df: DataFrame) -> pa.Table:
@@ -85,17 +97,33 @@ def _without_rows(df: DataFrame) -> pa.Table:
 
 
 def _of_some_files(df: DataFrame, seed: int) -> DataFrame:
-    """At most 64 of the files that a frame reads, spread over all; any other frame as it is."""
+    """At most 64 of the files of a plain scan, spread over all; any other frame as it is."""
     files = sorted(df.inputFiles())
     chosen = [files[i] for i in partitions_to_sample(len(files), seed).tolist()]
     if len(chosen) == len(files):
         return df
     written = [*chosen, *(file.replace("file:///", "file:/", 1) for file in chosen)]  # both occur
     try:
+        if not _is_plain_scan(df):
+            return df
         some = df.where(sql.col("_metadata.file_path").isin(written))
         return df if some.isEmpty() else some
     except AnalysisException:  # what is not read as it lies in the files has no such column
         return df
+
+
+def _is_plain_scan(df: DataFrame) -> bool:
+    """Whether each row is a row of one file: joined ones may be of no file, or of two.
+
+    Told by the text of Spark's plan, the one thing that classic and Connect both show. It is a
+    chain of known steps down to one relation; a text of any other form is no plain scan.
+    """
+    explained = df.sparkSession.sql("EXPLAIN EXTENDED SELECT * FROM {df}", df=df)
+    analyzed = explained.collect()[0][0].partition("== Analyzed Logical Plan ==")[2]
+    tree = analyzed.partition("== Optimized Logical Plan ==")[0].partition("\nProject [")[2]
+    lines = tree.strip().splitlines()[1:]
+    steps = [line.strip().removeprefix("+- ").split(" ")[0] for line in lines]
+    return steps[-1:] == ["Relation"] and ROW_BY_ROW.issuperset(steps[:-1])
 
 
 def restored(batches: Batches, names: Sequence[str]) -> Batches:
@@ -180,8 +208,3 @@ def task_name() -> str:
     """The partition that this worker reads, for messages."""
     task = TaskContext.get()
     return "a partition" if task is None else f"partition {task.partitionId()}"
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark reads it whatever stands in it."""
-    return "`" + name.replace("`", "``") + "`"

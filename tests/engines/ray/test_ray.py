@@ -112,6 +112,16 @@ def test_rows_and_stored_sketches_are_aggregates_of_ray(dataset, files, spec, ex
     assert whole == {"whole": expected.to_bytes()}
 
 
+def test_the_aggregate_of_no_rows_is_the_sketch_of_none(ray_cluster, spec):
+    """Of blocks without rows: of a dataset without blocks Ray itself gives None."""
+    rows = ray_cluster.data.from_arrow(pa.table({"x": [0.0, 1.0], "y": [0.0, 1.0]}))
+    nothing = rows.filter(expr=col("x") > 1e9)
+
+    found = nothing.aggregate(engine.SketchRows(spec))
+
+    assert found == {"sketch": ss.Sketcher(spec).sketch().to_bytes()}
+
+
 def test_bad_rows_are_named_as_without_ray(ray_cluster, spec):
     dataset = ray_cluster.data.from_arrow(pa.table({"x": [0.0, 1.0, None], "y": [0.0, 1.0, 2.0]}))
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
+from sketchshift.engines.plan_rows import partitions_to_sample
 
 SRC = Path(ss.__file__).parents[1]
 OWN = Path(__file__).parent
@@ -69,6 +73,28 @@ def far_from_utc(session):
 @pytest.fixture(scope="session")
 def frame(session, files):
     return session.read.parquet(str(files))
+
+
+@pytest.fixture(scope="session")
+def many_files(tmp_path_factory):
+    """Eighty of one row each: more than a plan looks into."""
+    folder = tmp_path_factory.mktemp("many") / "files"
+    folder.mkdir()
+    for i in range(80):
+        pq.write_table(pa.table({"id": [i], "x": [float(i)]}), folder / f"{i:02}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def damaged_files(many_files, tmp_path_factory):
+    """The same, but those that a plan leaves out are zeros: a pass over all would fail."""
+    folder = shutil.copytree(many_files, tmp_path_factory.mktemp("damaged") / "files")
+    paths = sorted(folder.iterdir())
+    left_out = set(range(len(paths))) - set(partitions_to_sample(len(paths), seed=0).tolist())
+    for i in left_out:
+        paths[i].write_bytes(bytes(paths[i].stat().st_size))
+    assert len(left_out) == 16
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ import sketchshift as ss
 from sketchshift.engines import spark
 
 
-def main(url: str, files: str, times: str, by_time: str, text: str) -> None:
+def main(
+    url: str, files: str, times: str, many: str, damaged: str, by_time: str, text: str
+) -> None:
     session = SparkSession.builder.remote(url).getOrCreate()
     frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
     table = spark.sketch_by(frame, "day", spec)
@@ -28,11 +30,16 @@ def main(url: str, files: str, times: str, by_time: str, text: str) -> None:
         spark.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
     except ss.DataError as error:
         message = f"{type(error).__name__}: {error}"
+    scan = session.read.schema("id long, x double").parquet(damaged)
+    rows = session.range(800).selectExpr("id", "IF(id < 80, 0, 100) + id % 7 AS z")
+    joined = rows.join(session.read.parquet(many), "id", "left")
     found = {
         "sketch": spark.sketch(frame, spec).to_bytes().hex(),
         "by_day": {str(day): sketch.to_bytes().hex() for day, sketch in table},
         "sql": {str(row.day): row.n for row in counts},
         "error": message,
+        "columns_of_64_files": spark.plan(scan.where("x >= 0").select("x"), 3).columns,
+        "plan_of_join": spark.plan(joined.fillna(-9.0), 3).to_json(),
         "plan": spark.plan(frame, 3, columns=["x", "y"]).to_json(),
     }
     session.stop()

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.engines.plan_rows import partitions_to_sample
 from sketchshift.errors import DataError, InvalidRowsError, SketchshiftError
 
 spark = pytest.importorskip("sketchshift.engines.spark")
@@ -44,6 +43,19 @@ def test_columns_with_odd_names_are_read(session):
     spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=table.column_names)
 
     assert spark.sketch(session.createDataFrame(table), spec) == ss.sketch(table, spec)
+
+
+def test_columns_that_differ_in_case_are_told_apart(session):
+    """As features and as keys, also from the columns that a table of sketches has."""
+    table = pa.table(
+        {"x": [0.0, 1.0], "X": [9.0, 8.0], "y": [2.0, 3.0], "Sketch": [1, 2], "COUNT": [5, 5]}
+    )
+    spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=("x", "y"))
+    frame, by = session.createDataFrame(table), ["x", "X", "Sketch", "COUNT"]
+
+    assert spark.sketch(frame, spec) == ss.sketch(table, spec)
+    assert spark.sketch_by(frame, by, spec) == ss.sketch_by(table, by, spec)
+    assert spark.plan(frame, 2, columns=["X"]) == ss.plan(table, 2, columns=["X"])
 
 
 def test_a_task_that_fails_once_is_tried_again_and_nothing_counts_twice(frame, spec, expected):
@@ -205,18 +217,47 @@ def test_a_plan_looks_all_along_every_partition(session):
     assert first.center[0] == pytest.approx(300_000, rel=0.1)  # seven sd of a mean of 2000
 
 
-def test_a_plan_reads_64_of_many_files(session, tmp_path):
-    """The others are damaged: a pass over all would fail."""
-    read = set(partitions_to_sample(80, seed=0).tolist())
-    for i in range(80):
-        path = tmp_path / f"{i:02}.parquet"
-        pq.write_table(pa.table({"x": [float(i)]}), path)
-        if i not in read:
-            path.write_bytes(bytes(path.stat().st_size))
-    frame = session.read.schema("x double").parquet(str(tmp_path))
+PLAIN = {
+    "as read": lambda df: df.select("x"),
+    "filtered": lambda df: df.where("id >= 0").where("x < 99").select("x"),
+    "projected": lambda df: df.withColumn("x", df["x"] + df["id"]).alias("a").select("a.x"),
+    "cut anew": lambda df: df.repartition(3).repartition(2, "id").sort("x").coalesce(1).drop("id"),
+}
+
+
+@pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN)
+def test_a_plan_reads_64_of_many_files(session, damaged_files, make):
+    frame = make(session.read.schema("id long, x double").parquet(str(damaged_files)))
 
     assert spark.plan(frame, 3).columns == ("x",)
-    assert len(read) == 64
+
+
+def rows_of(df):
+    """Ten times as many as the files have, at another place from row 80 on."""
+    return df.sparkSession.range(800).selectExpr("id", "IF(id < 80, 0, 100) + id % 7 AS z")
+
+
+NOT_PLAIN = {
+    "rows without a match": lambda df: rows_of(df).join(df, "id", "left").fillna(-9.0),
+    "no match on either side": lambda df: df.join(
+        rows_of(df).where("id > 9"), "id", "outer"
+    ).na.fill(0),
+    "rows of two files": lambda df: df.join(df.groupBy("id").count(), "id"),
+    "rows above each other": lambda df: df.select("x").union(df.selectExpr("x + 1000")),
+    "one row of several": lambda df: df.selectExpr("id % 70 AS id", "x").dropDuplicates(["id"]),
+    "groups": lambda df: df.groupBy((df["id"] % 70).alias("id")).sum("x"),
+    "the first rows": lambda df: df.sort("x").limit(70),
+    "a view, which hides its files": lambda df: df.sparkSession.sql("SELECT * FROM {df}", df=df),
+    "rows that others allow": lambda df: df.where("id < (SELECT 79)"),
+}
+
+
+@pytest.mark.parametrize("make", NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_a_plan_of_what_is_no_plain_scan_looks_at_all_rows(session, many_files, make):
+    """Few rows: the plan is that of the rows in memory. Rows of 64 files are not all of them."""
+    frame = make(session.read.parquet(str(many_files)))
+
+    assert spark.plan(frame, 3) == ss.plan(frame.toArrow(), 3)
 
 
 def test_a_frame_can_be_given_to_an_estimator(frame, files):
@@ -227,15 +268,19 @@ def test_a_frame_can_be_given_to_an_estimator(frame, files):
 
 
 def test_connect_gives_the_same_bytes(
-    session, connect_port, files, times, spec, expected, tmp_path
+    session, connect_port, files, times, many_files, damaged_files, spec, expected, tmp_path
 ):
     """A process has frames of one kind, classic or Connect: so in one of its own."""
     script, url = Path(__file__).parent / "connect_client.py", f"sc://127.0.0.1:{connect_port}"
     by_time = tmp_path / "by_time.parquet"
-    command = [sys.executable, script, url, files, times, by_time, spec.to_json()]
+    command = [sys.executable, script, url, files, times, many_files, damaged_files, by_time]
 
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=300
+        [*map(str, command), spec.to_json()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
     assert done.returncode == 0, done.stderr
@@ -250,3 +295,6 @@ def test_connect_gives_the_same_bytes(
     assert ss.SketchSpec.from_json(found["plan"]) == spark.plan(
         session.read.parquet(str(files)), 3, columns=["x", "y"]
     )
+    assert found["columns_of_64_files"] == ["x"]
+    joined = NOT_PLAIN["rows without a match"](session.read.parquet(str(many_files)))
+    assert ss.SketchSpec.from_json(found["plan_of_join"]) == ss.plan(joined.toArrow(), 3)
