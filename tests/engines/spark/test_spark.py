@@ -184,7 +184,7 @@ WRONG = [
     (lambda df, spec: spark.sketch_by(df.where("x > 1e9"), "day", spec), "no rows to sketch"),
     (
         lambda df, spec: spark.sketch_by(df.withColumnRenamed("day", "sketch"), "sketch", spec),
-        "column 'sketch', which the table needs. Rename it",
+        "cannot be named 'sketch', as the table has such a column. Rename it",
     ),
     (lambda df, spec: spark.register("session"), "must be a SparkSession. Got 'session'"),
 ]
