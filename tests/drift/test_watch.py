@@ -120,3 +120,14 @@ def test_what_cannot_be_watched_is_refused(table):
         watch(table.where("day > 99"))
     with pytest.raises(ss.SpecError, match="'false_alarm' parameter of watch must be"):
         watch(table, by="day", false_alarm=0.0)
+
+
+def test_rows_without_a_time_are_refused_with_the_remedy():
+    """They come last in a table, and would be taken for the newest."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    table = ss.sketch_by(X, pa.array([1, 2, None] * 100), n_clusters=2)
+
+    with pytest.raises(ss.DataError, match="100 rows have no key, so that") as told:
+        watch(table, n_clusters=None)
+    assert "table.where('key IS NOT NULL')" in str(told.value)
+    assert len(watch(table.where("key IS NOT NULL"), n_clusters=None)) == 2

@@ -18,7 +18,7 @@ from sketchshift.decoders.shares import ClusterAtoms, shares
 from sketchshift.drift.compare import Distance, check_false_alarm, distance_between, n_rows
 from sketchshift.drift.model import Clusters, Population
 from sketchshift.drift.noise import AddedNoise, SamplingNoise
-from sketchshift.errors import SpecError
+from sketchshift.errors import DataError, SpecError
 from sketchshift.sketch import AnySketch, SketchTable
 
 __all__ = ["Moment", "Watch", "watch"]
@@ -210,7 +210,7 @@ class _Slices:
 
 def _in_time(table: SketchTable, by: str | None) -> SketchTable:
     if by is not None:
-        return table.merge_by(by)
+        table = table.merge_by(by)
     if len(table.by) > 1:
         names = " or ".join(f"by={name!r}" for name in table.by)
         msg = (
@@ -218,6 +218,13 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
             f"Say which: {names}; slices are added up over the others."
         )
         raise SpecError(msg)
+    name, times = table.by[0], table.keys.column(0)
+    if times.null_count:
+        msg = (
+            f"{table.counts[-1]:,} rows have no {name}, so that nobody knows when they came. Leave "
+            f"them out: table.where('{name} IS NOT NULL'), or --where."
+        )
+        raise DataError(msg)
     return table
 
 
