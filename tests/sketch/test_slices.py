@@ -328,3 +328,14 @@ def test_a_key_named_like_a_column_of_the_table_is_refused_before_the_pass(name:
     with pytest.raises(DataError, match=f"a key cannot be named '{name}'.* Rename it"):
         ss.sketch_by(blocks, name, ONE_COLUMN)
     assert next(blocks).num_rows == 1
+
+
+@pytest.mark.parametrize(("written", "keys"), [("1", [1, 3, 5]), ("01", ["01", "1", "3", "5"])])
+def test_keys_of_text_files_and_of_others_are_numbers_if_all_are(tmp_path, written, keys) -> None:
+    (tmp_path / "a.csv").write_text(f"k,x\n{written},2\n3,4\n")
+    pq.write_table(pa.table({"k": [1, 5], "x": [1.0, 2.0]}), tmp_path / "b.parquet")
+
+    table = ss.sketch_by([tmp_path / "a.csv", tmp_path / "b.parquet"], "k", ONE_COLUMN)
+
+    assert table.keys.column("k").to_pylist() == keys
+    assert table.merge().count == 4

@@ -86,9 +86,13 @@ def taken(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:
 
 
 def written(columns: Any, keys: Sequence[Key]) -> set[str]:
-    """Names of those keys that come as a text file writes them: text, or numbers."""
-    schema = columns.schema
-    return {key.name for key in keys if is_as_written(schema.field(key.column))}
+    """Names of those keys that a text file wrote, so that they may be numbers, or that are some."""
+    fields = {key.name: columns.schema.field(key.column) for key in keys if key.unit is None}
+    return {
+        name
+        for name, field in fields.items()
+        if is_as_written(field) or pa.types.is_integer(field.type)
+    }
 
 
 def numbered(column: Any) -> Any:

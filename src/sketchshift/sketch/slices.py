@@ -229,20 +229,30 @@ def _coded(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
 def _key_table(values: Sequence[Value], adders: Sequence[_SliceAdder]) -> Any:
     names = next((adder.names for adder in adders if adder.names), ())
     columns = zip(*values, strict=True) if values else ([] for _ in names)
+    may_be_numbers = set(names).intersection(*(adder.written for adder in adders))
     try:
-        table = {n: _key_array(column) for n, column in zip(names, columns, strict=True)}
+        return pa.table(
+            {
+                name: _key_array(scalars, name in may_be_numbers)
+                for name, scalars in zip(names, columns, strict=True)
+            }
+        )
     except pa.ArrowException as cause:
         msg = (
             f"the keys {list(names)} have another type in some blocks or files ({cause}). Convert "
             "them to one type."
         )
         raise DataError(msg) from cause
-    for name in set(table).intersection(*(adder.written for adder in adders)):
-        table[name] = numbered(table[name])
-    return pa.table(table)
 
 
-def _key_array(scalars: Sequence[Any]) -> Any:
-    """Values of one key; where all of a file's keys are missing, they have no type of their own."""
+def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
+    """Values of one key, in one type.
+
+    Where all of a file's keys are missing, they have no type of their own. Where numbers of one
+    file stand beside the texts of another, all are texts, unless all of these are numbers, too.
+    """
     typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
-    return pa.array(typed)
+    if not may_be_numbers:
+        return pa.array(typed)
+    texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
+    return numbered(pa.array(texts, pa.string()))
