@@ -49,7 +49,7 @@ def test_small_tables_are_clustered_as_well_as_by_k_means(load, k):
 
     errors = [ss.CompressiveKMeans(k, random_state=seed).fit(X).inertia_ for seed in range(3)]
 
-    assert np.mean(errors) < 1.015 * least
+    assert np.mean(errors) < 1.02 * least
 
 
 def test_labels_inertia_and_weights_agree_with_scikit_learn(blobs):
