@@ -65,22 +65,14 @@ def test_a_page_waits_for_the_fit_of_another_and_both_are_answered(url, held):
         assert (first.result(60), other.result(60)) == (200, 200)
 
 
-def test_what_a_page_prepares_gives_way_to_a_wish_of_another(url, held):
+@pytest.mark.parametrize(
+    ("running", "page"), [("decode", 1), ("prepare", 2)], ids=["its own", "idle, of another page"]
+)
+def test_a_wish_ends_a_fit(url, held, running, page):
     with ThreadPoolExecutor(2) as pool:
-        idle = pool.submit(status, f"{url}prepare?k=2&choice=1&page=1")
+        first = pool.submit(status, f"{url}{running}?k=2&choice=1&page=1")
         assert held.begun.wait(60)
-        wanted = pool.submit(status, f"{url}decode?k=2&choice=2&page=2")
-
-        assert idle.result(60) == 409
-        held.may_end.set()
-        assert wanted.result(60) == 200
-
-
-def test_a_page_that_asks_anew_ends_its_own_fit(url, held):
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(status, f"{url}decode?k=2&choice=1&page=1")
-        assert held.begun.wait(60)
-        other = pool.submit(status, f"{url}decode?k=2&choice=2&page=1")
+        other = pool.submit(status, f"{url}decode?k=2&choice=2&page={page}")
 
         assert first.result(60) == 409
         held.may_end.set()
