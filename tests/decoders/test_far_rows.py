@@ -9,6 +9,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.data import synthetic
+from sketchshift.decoders import large
 
 CLUSTERS = synthetic.gaussian_mixture(50_000, 2, 4, seed=3)[0]
 
@@ -19,9 +20,11 @@ def with_far(n: int, distance: float) -> tuple[np.ndarray, ss.Sketch]:
     return X, ss.sketch(X, ss.plan(CLUSTERS, n_clusters=5))
 
 
+@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize(("n", "distance"), [(1, 300.0), (1, 1500.0), (3, 1000.0)])
-def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance):
+def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance, is_large, monkeypatch):
     """As with k-means: one centroid for the far rows, the others where they were."""
+    monkeypatch.setattr(large, "LARGE", 0 if is_large else 10**9)
     X, sketch = with_far(n, distance)
 
     with pytest.warns(ss.PlanWarning, match=f"They are about {n}, near column 0 = "):

@@ -160,7 +160,7 @@ def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
     """
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, rows = (_read_json if kind == "json" else _read)(Path(path).expanduser(), kind)
+        names, rows = _read(Path(path).expanduser(), kind)
         C, d = np.array(rows, dtype=np.float64), len(names)
         C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
@@ -174,14 +174,12 @@ def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
     return names, C, scale
 
 
-def _read_json(path: Path, _: str) -> tuple[list[str], Any]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    scale = list(content.get("scale", []))
-    return list(content["columns"]), [row["centroid"] + scale for row in content["clusters"]]
-
-
 def _read(path: Path, kind: str) -> tuple[list[str], Any]:
-    """Names of the columns, and rows of a table: centroids, followed by scales if there are any."""
+    """Names of the columns, and rows: centroids, followed by scales if there are any."""
+    if kind == "json":
+        content = json.loads(path.read_text(encoding="utf-8"))
+        scale = list(content.get("scale", []))
+        return list(content["columns"]), [row["centroid"] + scale for row in content["clusters"]]
     if kind == "parquet":
         import pyarrow.parquet
 
@@ -195,5 +193,4 @@ def _read(path: Path, kind: str) -> tuple[list[str], Any]:
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)
     names = head[2:]
-    d = n_columns(names)
-    return names[:d], rows
+    return names[: n_columns(names)], rows

@@ -44,16 +44,19 @@ class FarRows:
         The sketch, without its moments.
     fits : list of GaussianFit
         Of the tilted measure.
+    variance : float
+        Total variance of all rows.
     place : array of shape (d,) or None
         Of the far rows; None if they are not at one place.
-    tilted_share : float
-        Theirs in the tilted measure.
+    share : float
+        Of the far rows among all; 0 without a place.
     """
 
     problem: Problem
     fits: list[GaussianFit]
-    place: FloatArray | None
-    tilted_share: float
+    variance: float
+    place: FloatArray | None = None
+    share: float = 0.0
 
     @classmethod
     def of(cls, problem: Problem, fits: list[GaussianFit]) -> FarRows:
@@ -63,57 +66,49 @@ class FarRows:
         exceed those of the fit by :math:`w v` and :math:`w v v^T`. The axis of the latter gives
         both; if there is more than one place, it is not known. O(T d^2).
         """
-        bare = replace(problem, has_moments=False)
-        sketch, (mean, covariance) = problem.sketch, problem.outline
+        assert problem.moments is not None  # else there is no suspicion
+        total = float(np.trace(problem.moments[1]))
+        unknown = cls(replace(problem, has_moments=False), fits, total)
+        mean, covariance = problem.outline
         if np.isnan(covariance).any():
-            return cls(bare, fits, None, 0.0)
+            return unknown
         middle, second = _moments(min(fits, key=lambda fit: fit.loss))
         shift = mean - middle
         values, axes = np.linalg.eigh(covariance + np.outer(shift, shift) - second)
         slope = float(axes[:, -1] @ shift)
         if values[-1] < ONE_PLACE * np.abs(values).sum() or slope == 0.0:
-            return cls(bare, fits, None, 0.0)
-        place, share = middle + values[-1] / slope * axes[:, -1], slope**2 / float(values[-1])
-        found = cls(bare, fits, place, share)
-        n_rows = found.share * sketch.total_weight
-        is_there = n_rows >= 0.5 and np.linalg.norm(place) <= sketch.spec.reach
-        return found if is_there else cls(bare, fits, None, 0.0)
+            return unknown
+        place = middle + values[-1] / slope * axes[:, -1]
+        share = _untilted(slope**2 / float(values[-1]), place, problem)
+        is_there = share * problem.sketch.total_weight >= 0.5
+        is_there &= bool(np.linalg.norm(place) <= problem.sketch.spec.reach)
+        return replace(unknown, place=place, share=share) if is_there else unknown
 
-    @property
-    def share(self) -> float:
-        """Of the far rows among all."""
-        sketch = self.problem.sketch
-        if self.place is None or sketch.spec.tilt is None or not isinstance(sketch, Sketch):
-            return 0.0
-        return (
-            self.tilted_share * sketch.mean_tilt / float(sketch.spec.tilt(self.place @ self.place))
-        )
+    def added_to(self, points: Reconstruction) -> Reconstruction:
+        """Points of the other rows, and one of the far ones, if their place is known.
 
-    def added_to(self, points: Reconstruction, variance: float) -> Reconstruction:
-        """Points of the other rows, and one of the far ones; there is a warning of these.
-
-        Parameters
-        ----------
-        points : Reconstruction
-            Drawn from the fits.
-        variance : float
-            Total variance of all rows.
-
-        Returns
-        -------
-        points : Reconstruction
-            The far place comes first, so that no part of the points is without it.
+        It comes first, so that no part of the points is without it.
         """
-        rests = points.points - points.weights @ points.points
-        held = 1.0 - float(points.weights @ (rests**2).sum(axis=1)) / variance
         if self.place is None:
-            if held > NOTABLE:
-                _warn(held, "Clusters are those of the others")
             return points
-        n = max(1, round(self.share * self.problem.sketch.total_weight))
-        _warn(held, f"They are about {n}, near {_named(self.problem, self.place)}")
         weights = np.append(self.share, points.weights * (1.0 - self.share))
         return Reconstruction(np.vstack([self.place, points.points]), weights)
+
+    def warn(self, points: Reconstruction) -> None:
+        """Tell of the far rows, if they hold a part of the variance; points are of the others."""
+        rests = points.points - points.weights @ points.points
+        held = 1.0 - float(points.weights @ (rests**2).sum(axis=1)) / self.variance
+        if held < NOTABLE:
+            return
+        where = "Clusters are those of the others"
+        if self.place is not None:
+            n = max(1, round(self.share * self.problem.sketch.total_weight))
+            where = f"They are about {n}, near {_named(self.problem, self.place)}"
+        msg = (
+            f"a few rows lie far from all others, and hold {held:.0%} of the variance. {where}. "
+            "If they are faults, leave them out; if not, plan on a sample that has such rows."
+        )
+        warn(msg, PlanWarning)
 
 
 def explained_by_far_rows(
@@ -155,20 +150,20 @@ def _misfit(bare: Problem, fits: list[GaussianFit]) -> float:
     return min(fitter.fit(fit, 0).loss for fit in fits)
 
 
+def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
+    """The share of rows at a place, from theirs in the tilted measure."""
+    sketch, tilt = problem.sketch, problem.sketch.spec.tilt
+    assert isinstance(sketch, Sketch)  # else there is no suspicion
+    assert tilt is not None
+    return share * sketch.mean_tilt / float(tilt(place @ place))
+
+
 def _moments(fit: GaussianFit) -> tuple[FloatArray, FloatArray]:
     """Mean (d,) and covariance (d, d) of the Gaussians together."""
     shares = fit.weights / fit.weights.sum()
     mean = shares @ fit.means
     rests = fit.means - mean
     return mean, (rests.T * shares) @ rests + np.diag(shares @ fit.deviations**2)
-
-
-def _warn(held: float, where: str) -> None:
-    msg = (
-        f"a few rows lie far from all others, and hold {max(held, 0.0):.0%} of the variance. "
-        f"{where}. If they are faults, leave them out; if not, plan on a sample that has such rows."
-    )
-    warn(msg, PlanWarning)
 
 
 def _named(problem: Problem, place: FloatArray) -> str:

@@ -119,7 +119,6 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
 
     fits = run(problem)
     far = explained_by_far_rows(problem, fits, run)
-    variance = 0.0 if problem.moments is None else float(np.trace(problem.moments[1]))
     if far is not None:
         problem, fits = far.problem, far.fits
     lowest = min(fits, key=lambda fit: fit.loss)
@@ -133,7 +132,9 @@ def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -
     atoms = large.atoms_of(problem, fits, k) if is_large else None
     reconstruction = reconstruct(problem, fits, n, seed)
     if far is not None:
-        reconstruction = far.added_to(reconstruction, variance)
+        far.warn(reconstruction)
+        reconstruction = far.added_to(reconstruction)
+        atoms = None if atoms is None else far.added_to(atoms)
     return Fitted(problem, reconstruction, tuple(trace), seed, atoms=atoms, fits=tuple(fits))
 
 
