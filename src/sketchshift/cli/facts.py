@@ -116,8 +116,7 @@ def _privacy_facts(sketch: PrivateSketch) -> dict[str, Any]:
 
 def rows_in_words(sketch: AnySketch) -> str:
     """How many rows there are, or about how many."""
-    about = "about " if isinstance(sketch, PrivateSketch) else ""
-    return about + counted(sketch.count, "row")
+    return sketch.about + counted(sketch.count, "row")
 
 
 def promise(sketch: AnySketch) -> list[str]:

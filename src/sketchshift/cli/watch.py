@@ -144,9 +144,8 @@ def _story(found: Watch) -> list[str]:
 
 def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
     k = 0 if found.decoding is None else min(len(found.decoding.weights), CLUSTERS_SHOWN)
-    about = "about " if found.whole.count_std else ""
     titles = ["before", "threshold", "earlier", "threshold", "alarm"]
-    head = [found.by, f"{about}rows", *titles]
+    head = [found.by, f"{found.whole.about}rows", *titles]
     rows = [head + [f"cluster {i}" for i in range(k)]]
     for key, moment in zip(keys, found.moments, strict=True):
         tests = [*_cells(moment.before), *_cells(moment.earlier)]

@@ -209,10 +209,9 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_enough(self, n_clusters: int, name: str) -> None:
         """Refuse to look for more clusters than there are rows."""
         if self.sketch_.count < n_clusters:
-            about = "about " if self.sketch_.count_std else ""
             msg = (
-                f"{about}n_samples={self.sketch_.count} rows are in, and {name}={n_clusters} is "
-                f"more than that. Add rows, or ask for a smaller {name}."
+                f"{self.sketch_.about}n_samples={self.sketch_.count} rows are in, and "
+                f"{name}={n_clusters} is more than that. Add rows, or ask for a smaller {name}."
             )
             raise DataError(msg)
 

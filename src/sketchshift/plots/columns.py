@@ -94,7 +94,7 @@ def counted(number: int, noun: str) -> str:
 
 def rows_in_words(sketch: AnySketch) -> str:
     """How many rows there are, or about how many."""
-    return ("about " if sketch.count_std else "") + counted(sketch.count, "row")
+    return sketch.about + counted(sketch.count, "row")
 
 
 def plain(name: str) -> str:

@@ -121,7 +121,7 @@ def to_json(facts: Any) -> str:
 def _summary(subject: Subject) -> list[tuple[str, str]]:
     whole, spec = subject.whole, subject.whole.spec
     rows = [
-        ("rows", ("about " if whole.count_std else "") + f"{whole.count:,}"),
+        ("rows", f"{whole.about}{whole.count:,}"),
         ("columns", f"{spec.n_features:,}"),
         ("bytes", f"{subject.n_bytes:,}"),
     ]

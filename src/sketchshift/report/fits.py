@@ -82,8 +82,8 @@ class Fits:
     def _decode(self, choice: int, k: int, check: Check) -> tuple[Decoding, int]:
         sketch = self._sketch(choice)
         if sketch.count < k:
-            about = "about " if sketch.count_std else ""
-            msg = f"there are {about}{sketch.count} rows, too few for {k} clusters. Ask for fewer."
+            rows = f"{sketch.about}{sketch.count} rows"
+            msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
         fitted = self._fitted(choice, check)
         found = decode(sketch, k) if fitted is None else fitted.decode(k)

@@ -64,6 +64,11 @@ class AnySketch(ABC):
         return 0.0
 
     @property
+    def about(self) -> str:
+        """What to write before :attr:`count`, which is not exact with noise."""
+        return "about " if self.count_std else ""
+
+    @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data."""
         return self.expected_outline
