@@ -132,6 +132,28 @@ def from_parquet() -> dict[str, float]:
     }
 
 
+def one_by_one() -> dict[str, float]:
+    """Rows that come alone: held and summed together, against each one summed by itself."""
+    X = np.random.default_rng(0).normal(size=(1000, 10))
+    spec = ss.SketchSpec(10, 1000, bandwidth=3.0)
+
+    def update(**arguments: object) -> ss.Sketch:
+        sketcher = ss.Sketcher(spec)
+        for i in range(len(X)):
+            sketcher.update(X[i : i + 1], **arguments)
+        return sketcher.sketch()
+
+    def ignore(n_rows: int, share: float | None) -> None:
+        """Progress is told of every row, so that none is held."""
+
+    assert update() == update(progress=ignore) == ss.sketch(X, spec)
+    seconds = best_of({"held": update, "alone": lambda: update(progress=ignore)}, 5)
+    return {
+        "rows/s": len(X) / seconds["held"],
+        "held / each by itself": seconds["alone"] / seconds["held"],
+    }
+
+
 def main() -> None:
     peak = multiply_adds_per_second()
     results = {
@@ -141,6 +163,7 @@ def main() -> None:
         f"d = 10, m = {M}, variants": tilt_and_threads(),
         "d = 784, m = 8192": structured(),
         f"Parquet, d = 10, m = {M}": from_parquet(),
+        "rows one by one, d = 10, m = 1000": one_by_one(),
     }
     report("sketch", results)
 

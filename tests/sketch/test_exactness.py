@@ -163,3 +163,32 @@ def test_memory_order_and_strides_do_not_matter(spec, X):
     assert ss.sketch(np.asfortranarray(X), spec) == ss.sketch(X, spec)
     assert ss.sketch(wide[::2, ::2], spec) == ss.sketch(X, spec)
     assert ss.sketch(X[::-1], spec) == ss.sketch(X, spec)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["update", "remove", "read"]), st.integers(0, 199), st.integers(1, 70)
+    ),
+    max_size=60,
+)
+
+
+@given(spec=specs, steps=steps, seed=seeds)
+@settings(deadline=None, max_examples=40)
+def test_small_updates_that_are_held_add_up_like_any_others(spec, steps, seed):
+    """Rows one by one, a few or many at a time, removed and read in between: the same sums."""
+    X = rows(spec, seed, 270)
+    sketcher, expected = ss.Sketcher(spec), ss.Sketcher(spec).sketch()
+
+    for step, first, n in steps:
+        part = X[first : first + n]
+        if step == "update":
+            sketcher.update(part)
+            expected = expected + ss.sketch(part, spec)
+        elif step == "remove" and sketcher.count >= n:
+            sketcher.update(part).remove(part)
+        assert sketcher.count == expected.count
+        if step == "read":
+            assert sketcher.sketch() == expected
+
+    assert sketcher.sketch() == expected

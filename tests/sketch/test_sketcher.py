@@ -298,3 +298,53 @@ def test_progress_is_told_rows_and_share(X):
 
     assert sum(n for n, _ in seen) == len(X)
     assert seen[-1][1] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint64", "bool"])
+def test_rows_one_by_one_are_those_of_one_array(spec, kind):
+    X = np.random.default_rng(1).integers(0, 2, size=(700, 3)).astype(kind)
+    sketcher = ss.Sketcher(spec)
+
+    for i in range(len(X)):
+        sketcher.update(X[i : i + 1])
+
+    assert sketcher.count == 700
+    assert sketcher.sketch() == ss.sketch(X, spec)
+
+
+def test_an_array_may_be_filled_again_after_each_update(spec, X):
+    sketcher, row = ss.Sketcher(spec), np.empty((1, 3))
+
+    for x in X:
+        row[:] = x
+        sketcher.update(row)
+
+    assert sketcher.sketch() == ss.sketch(X, spec)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_a_bad_row_is_refused_by_the_call_that_brings_it(spec, X, bad):
+    sketcher = ss.Sketcher(spec).update(X[:5])
+
+    with pytest.raises(ss.InvalidRowsError, match="row 1 of array"):
+        sketcher.update(np.array([X[5], [0.0, bad, 0.0], X[6]]))
+
+    assert sketcher.sketch() == ss.sketch(X[:5], spec)
+
+
+def test_a_bad_row_among_single_ones_is_counted_where_it_may_be_left_out(spec, X):
+    sketcher = ss.Sketcher(spec, on_invalid="skip")
+
+    for x in [X[0], [np.nan, 0.0, 0.0], X[1]]:
+        sketcher.update(np.array([x]))
+
+    assert (sketcher.count, sketcher.sketch().n_invalid) == (2, 1)
+
+
+def test_threads_may_bring_single_rows_at_the_same_time(spec, X):
+    sketcher = ss.Sketcher(spec)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: sketcher.update(X[i : i + 1]), range(len(X))))
+
+    assert sketcher.sketch() == ss.sketch(X, spec)

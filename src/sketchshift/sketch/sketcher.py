@@ -10,6 +10,8 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Block, Source, open_source
 from sketchshift.data.blocks import joined
@@ -25,6 +27,7 @@ from sketchshift.sketch.totals import Totals
 __all__ = ["Progress", "Sketcher", "open_for", "reporting"]
 
 BLOCK_NUMBERS = BLOCK_BYTES // 8  # what sources give at a time is enough for most kernels
+HELD_ROWS, HELD_NUMBERS = 512, 2**18  # most of small updates that are summed at once
 REACHED = 0.999999  # of a reach: clipping leaves rounding errors
 
 Progress = Callable[[int, float | None], None]
@@ -33,6 +36,9 @@ Progress = Callable[[int, float | None], None]
 
 class Sketcher:
     """Takes rows in, and out again, as they come.
+
+    Rows may come one by one: small arrays are held and summed a few hundred at a time, which
+    changes no integer. A bad row is refused by the call that brings it all the same.
 
     Parameters
     ----------
@@ -75,11 +81,17 @@ class Sketcher:
         self._totals = Totals.zero(spec)
         self._names = spec.columns
         self._lock = Lock()  # several threads may update one sketcher
+        n_rows = max(1, min(HELD_ROWS, HELD_NUMBERS // spec.n_features))
+        self._held = np.empty((n_rows, spec.n_features))
+        self._n_held = 0
+        # A row inside this box is within reach; one outside may be, which the sums will tell.
+        self._box = REACHED * spec.reach / np.sqrt(spec.n_features) / spec.per_unit
 
     @property
     def count(self) -> int:
         """Number of rows that are in now."""
-        return self._totals.count
+        with self._lock:
+            return self._totals.count + self._n_held
 
     def __repr__(self) -> str:
         return f"<Sketcher of {self.count} rows x {self.spec.n_features} columns so far>"
@@ -111,10 +123,36 @@ class Sketcher:
         self : Sketcher
             If anything is wrong with the data, an exception is raised and nothing is added.
         """
+        is_plain = sample_weight is None and columns is None and progress is None
+        if is_plain and self._hold(data):
+            return self
         added = self._total(data, sample_weight, columns, progress)
         with self._lock:
             self._totals = self._totals + added
         return self
+
+    def _hold(self, data: Any) -> bool:
+        """Keep a few rows for later; False for anything but an array of a few good rows."""
+        if type(data) is not np.ndarray or data.ndim != 2 or data.dtype.kind not in "fiub":
+            return False
+        n, d = data.shape
+        if not 0 < n <= len(self._held) // 8 or d != self.spec.n_features:
+            return False
+        if not (np.abs(data - self.spec.center_vector) < self._box).all():  # nor for NaN
+            return False
+        with self._lock:
+            if self._n_held + n > len(self._held):
+                self._flush()
+            self._held[self._n_held : self._n_held + n] = data
+            self._n_held += n
+        return True
+
+    def _flush(self) -> None:
+        """Sum the rows held; whoever calls has the lock."""
+        if self._n_held:
+            held = self._held[: self._n_held]
+            self._totals = self._totals + self._total(held, None, None, None)
+            self._n_held = 0
 
     def remove(
         self,
@@ -138,6 +176,7 @@ class Sketcher:
         """
         removed = self._total(data, sample_weight, columns, progress)
         with self._lock:
+            self._flush()
             rest = self._totals - removed
             check_removal(self._totals, removed, rest)
             self._totals = rest
@@ -145,7 +184,9 @@ class Sketcher:
 
     def sketch(self) -> Sketch:
         """The sketch of the rows that are in now."""
-        return Sketch(self.spec, self.spec.fingerprint, self._totals.copy())
+        with self._lock:
+            self._flush()
+            return Sketch(self.spec, self.spec.fingerprint, self._totals.copy())
 
     def _total(
         self,
