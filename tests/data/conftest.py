@@ -23,6 +23,10 @@ def gather():
         source = open_source(data, **options)
         blocks = list(source)
         _check(source, blocks, options.get("block_rows"))
+        if source.pieces is not None:
+            in_pieces = list(_read_in_pieces(source))
+            _check(source, in_pieces, options.get("block_rows"))
+            _check_same_rows(in_pieces, blocks)
         d = source.n_features
         values = np.concatenate([b.values for b in blocks] or [np.empty((0, d))])
         if options.get("weights") is None:
@@ -53,3 +57,25 @@ def _check(source, blocks, block_rows):
     shares = [block.done for block in blocks if block.done is not None]
     assert all(0 <= a <= b <= 1 for a, b in pairwise(shares))
     assert not shares or shares[-1] == pytest.approx(1)
+
+
+def _read_in_pieces(source):
+    """All blocks, piece by piece, each read by itself."""
+    first_row = {}
+    for piece in source.pieces():
+        assert len(piece.digest()) == 32
+        assert all(0 <= start <= stop <= piece.path.stat().st_size for start, stop in piece.ranges)
+        for block in piece.read(first_row.get(piece.path, 0)):
+            first_row[piece.path] = block.first_row + len(block.values)
+            yield block
+
+
+def _check_same_rows(blocks, others):
+    for name in ("values", "weights"):
+        mine, theirs = ([getattr(b, name) for b in side] for side in (blocks, others))
+        if mine and mine[0] is not None:
+            np.testing.assert_array_equal(np.concatenate(mine), np.concatenate(theirs))
+    mine, theirs = ([b.keys for b in side if b.keys is not None] for side in (blocks, others))
+    assert [row for keys in mine for row in keys.to_pylist()] == [
+        row for keys in theirs for row in keys.to_pylist()
+    ]

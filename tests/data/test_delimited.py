@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import gzip
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sketchshift.data import open_source
+from sketchshift.data import delimited_places, open_source
 from sketchshift.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -266,3 +269,58 @@ def test_a_pass_can_be_given_up(write):
 
     for _ in range(5):
         assert len(next(iter(open_source(path))).values) > 0
+
+
+cells = st.sampled_from(
+    ["", "x", "1", '"a"', '"a,b"', '"line\n2"', '"say ""hi"""', '5" pipe', '""']
+)
+
+
+@given(
+    lines=st.lists(st.tuples(cells, cells), max_size=40),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+    size=st.integers(1, 60),
+    is_ended=st.booleans(),
+)
+def test_text_is_cut_between_rows_only(tmp_path_factory, lines, end, size, is_ended):
+    """Oracle: Arrow's own chunker on the whole file, whatever stands in the cells."""
+    text = "i,s,t" + end + end.join(f"{i},{s},{t}" for i, (s, t) in enumerate(lines))
+    path = tmp_path_factory.mktemp("cut") / "x.csv"
+    path.write_bytes((text + end * is_ended).encode())
+
+    source = open_source(path, columns=["i"], keys=["s", "t"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited_places, "PIECE_BYTES", size)
+        patch.setattr(delimited_places, "MOST_BYTES", 4 * size)
+        pieces = list(source.pieces())
+        found = [(b.values[:, 0].tolist(), b.keys.to_pylist()) for p in pieces for b in p.read(0)]
+
+    try:
+        expected = [(b.values[:, 0].tolist(), b.keys.to_pylist()) for b in source]
+    except DataError:
+        return
+    assert _joined(found) == _joined(expected)
+
+
+def _joined(blocks):
+    return [list(chain.from_iterable(part)) for part in zip(*blocks, strict=True)]
+
+
+@pytest.mark.parametrize("cell", ["x", '"a,b"', '"line\n2"', '"say ""hi"""'])
+def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkeypatch, cell):
+    monkeypatch.setattr(delimited_places, "PIECE_BYTES", 64)
+    path = write("i,s\n" + "".join(f"{i},{cell}\n" for i in range(100)))
+
+    pieces = list(open_source(path, columns=["i"]).pieces())
+
+    assert len(pieces) > 5
+    assert pieces[0].ranges[0][0] == 4
+    assert all(a.ranges[0][1] == b.ranges[0][0] for a, b in pairwise(pieces))
+
+
+def test_a_bad_cell_in_a_later_piece_is_named_by_its_line(write, monkeypatch):
+    monkeypatch.setattr(delimited_places, "PIECE_BYTES", 64)
+    path = write("i,j\n" + "1,2\n" * 50 + "1,what\n" + "1,2\n" * 50)
+
+    with pytest.raises(DataError, match="line 52"):
+        [list(piece.read(0)) for piece in open_source(path).pieces()]

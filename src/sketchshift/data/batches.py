@@ -28,6 +28,7 @@ def batch_blocks(
     source: str,
     done: Callable[[int], float | None] = lambda _: None,
     weights: FloatArray | None = None,
+    first_row: int = 0,
 ) -> Iterator[Block]:
     """Blocks of at most ``rows`` rows from a stream of record batches.
 
@@ -45,13 +46,15 @@ def batch_blocks(
         Share of the input read, given the number of rows read.
     weights : array, optional
         Weights of all rows, where they do not come as a column.
+    first_row : int
+        Number of the stream's first row within ``source``.
 
     Yields
     ------
     block : Block
         One new array of shape (n, d): no more than one batch and one block in memory.
     """
-    first = 0
+    first = first_row
     for batch in batches:
         for span in spans(batch.num_rows, rows):
             piece = batch.slice(span.start, span.stop - span.start)

@@ -1,4 +1,4 @@
-"""The two nouns of this room: a block of rows, and a source that yields blocks.
+"""The nouns of this room: a block of rows, a source that yields blocks, a piece of a source.
 
 Every other module here builds a :class:`Source` by giving it a function that
 reads. Knows no kind of data.
@@ -10,10 +10,12 @@ n, d      rows of a block, columns delivered
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +27,7 @@ __all__ = [
     "Access",
     "Across",
     "Block",
+    "Piece",
     "Source",
     "Take",
     "joined",
@@ -35,6 +38,8 @@ __all__ = [
 ]
 
 Take: TypeAlias = Callable[[slice], RealArray]
+
+HASHED_BYTES = 2**20  # read at a time for a digest
 
 
 class Access(Enum):
@@ -76,6 +81,36 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a file that can be read without those before them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    ranges : tuple of pairs of int
+        Bytes of it that the rows lie in: starts and ends.
+    read : callable
+        ``read(first_row)`` gives its blocks; ``first_row`` is the number of the file's rows
+        before them, for messages.
+    """
+
+    path: Path
+    ranges: tuple[tuple[int, int], ...]
+    read: Callable[[int], Iterator[Block]] = field(repr=False)
+
+    def digest(self) -> bytes:
+        """A hash of the bytes that the rows lie in, as they are now."""
+        digest = hashlib.blake2b(digest_size=32)
+        with reading(str(self.path)), self.path.open("rb") as file:
+            for start, stop in self.ranges:
+                file.seek(start)
+                for span in spans(stop - start, HASHED_BYTES):
+                    digest.update(file.read(span.stop - span.start))
+        return digest.digest()
+
+
+@dataclass(frozen=True)
 class Source:
     """Data whose shape is known and whose rows are still to be read.
 
@@ -100,6 +135,8 @@ class Source:
         ``across(n_rows, n_places, seed)`` gives about so many rows from all along the data
         without reading all of it: blocks of a few rows each, from no more than so many places
         where a place is costly to reach.
+    pieces : callable, optional
+        Gives the rows in pieces, in order, for data in files: all rows, each once.
     """
 
     columns: tuple[str, ...] | None
@@ -109,6 +146,7 @@ class Source:
     access: Access = Access.MEMORY
     n_bytes: int | None = None
     across: Across | None = field(default=None, repr=False)
+    pieces: Callable[[], Iterator[Piece]] | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
         return self.read()

@@ -8,17 +8,18 @@ says where.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from sketchshift.data.batches import batch_blocks, fields_of
-from sketchshift.data.blocks import Access, Block, Source, reading
+from sketchshift.data.blocks import Access, Block, Piece, Source, reading
 from sketchshift.data.columns import Choice, Field, choose
 from sketchshift.data.delimited_faults import explain, other_encoding, other_separator, parses
-from sketchshift.data.delimited_places import lines_across
-from sketchshift.data.delimited_reader import is_gzipped, open_text
+from sketchshift.data.delimited_places import can_be_cut, lines_across, row_ranges
+from sketchshift.data.delimited_reader import delimiter_of, is_gzipped, open_text
 from sketchshift.data.labels import as_written
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
@@ -69,14 +70,32 @@ def open_delimited(path: Path, request: Request) -> Source:
     def read() -> Iterator[Block]:
         return _read(path, choice, types, size, rows)
 
-    across = None if is_gzipped(path) else lines_across(path, choice, types, read)
-    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size, across)
+    def read_part(part: tuple[int, int], first_row: int) -> Iterator[Block]:
+        return _read(path, choice, types, size, rows, part, head.schema.names, first_row)
+
+    def pieces() -> Iterator[Piece]:
+        for part in row_ranges(path, delimiter):
+            yield Piece(path, (part,), partial(read_part, part))
+
+    n_bytes, delimiter = path.stat().st_size, delimiter_of(path)
+    is_sought = not is_gzipped(path)
+    across = lines_across(path, choice, types, read) if is_sought else None
+    cut = pieces if is_sought and can_be_cut(path, delimiter) else None
+    return Source(choice.columns, d, None, read, Access.DISK, n_bytes, across, cut)
 
 
 def _read(
-    path: Path, choice: Choice, types: Mapping[str, Any], size: int, rows: int
+    path: Path,
+    choice: Choice,
+    types: Mapping[str, Any],
+    size: int,
+    rows: int,
+    part: tuple[int, int] | None = None,
+    names: Sequence[str] | None = None,
+    first_row: int = 0,
 ) -> Iterator[Block]:
-    seen = 0
+    """Blocks of all of a file, or of a part of it whose columns have these names."""
+    seen = 0 if part is None else part[0]
 
     def batches() -> Iterator[Any]:
         nonlocal seen
@@ -89,8 +108,10 @@ def _read(
 
     with reading(str(path), pa.ArrowException):
         try:
-            reader, raw = open_text(path, size, types, text_as_written=True)
-            yield from batch_blocks(batches(), choice, rows, source=str(path), done=done)
+            reader, raw = open_text(path, size, types, text_as_written=True, part=part, names=names)
+            yield from batch_blocks(
+                batches(), choice, rows, source=str(path), done=done, first_row=first_row
+            )
         except pa.ArrowInvalid as cause:
             raise explain(path, size, types, cause) from cause
 

@@ -1,4 +1,4 @@
-"""Lines of a text table from all along the file, found by seeking.
+"""Places in a text table: lines from all along the file, and cuts between two rows.
 
 A seek lands inside a line, or inside a quoted cell of several lines: what follows the next
 line end is parsed by itself, and left out if that fails. Where much fails, the file is read
@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 
 from sketchshift.data.batches import batch_blocks
@@ -21,9 +22,11 @@ from sketchshift.data.columns import Choice
 from sketchshift.data.delimited_reader import parse_text
 from sketchshift.data.places import SEEKS, by_position, spread
 
-__all__ = ["lines_across"]
+__all__ = ["can_be_cut", "lines_across", "row_ranges"]
 
 LONGEST_LINE = 2**20  # bytes looked at for the end of a line
+PIECE_BYTES, MOST_BYTES = 2**24, 2**26  # of text between two cuts; looked at for a cut
+QUOTE = ord('"')
 
 
 def lines_across(
@@ -77,6 +80,68 @@ def _read_across(
                 continue
             where = f"{path}, counted from byte {body + offset},"
             yield from batch_blocks(table.to_batches(), choice, run, source=where)
+
+
+def can_be_cut(path: Path, delimiter: str) -> bool:
+    """Whether the header ends where a line does, and lines end as they do today."""
+    with path.open("rb") as file:
+        header = _header(file).removeprefix(BOM_UTF8)
+    is_one_line = b"\r" not in header.rstrip(b"\r\n")
+    return is_one_line and _last_row_end(header, delimiter) == len(header)
+
+
+def row_ranges(path: Path, delimiter: str) -> Iterator[tuple[int, int]]:
+    """Ranges of bytes that hold whole rows and, between them, all rows.
+
+    Parameters
+    ----------
+    path : Path
+        Not compressed; :func:`can_be_cut`.
+    delimiter : str
+        What separates the cells.
+
+    Yields
+    ------
+    start, stop : int
+        About 16 MiB apart. Where quotes stand so that the end of a row cannot be told from the
+        end of a line inside a cell, the rest of the file is one range.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        _header(file)
+        start = file.tell()
+        while start < size:
+            text, cut = file.read(PIECE_BYTES), None
+            while start + len(text) < size and (cut := _last_row_end(text, delimiter)) is None:
+                if len(text) >= MOST_BYTES:
+                    break
+                text += file.read(len(text))
+            stop = size if cut is None else start + cut
+            if text[:cut].strip(b"\r\n"):  # blank lines are no rows
+                yield start, stop
+            file.seek(start := stop)
+
+
+def _last_row_end(text: bytes, delimiter: str) -> int | None:
+    """Where the last whole row of some text ends, which begins with one; None if unknown.
+
+    Quotes alternate: one opens a cell and the next one closes it, if each stands where it may,
+    next to a delimiter, a line end or (a quote inside a cell) its twin.
+    """
+    signs = np.frombuffer(text, dtype=np.uint8)
+    quotes = np.flatnonzero(signs == QUOTE)
+    edges = np.frombuffer(delimiter.encode() + b'\r\n"', dtype=np.uint8)
+    opens, closes = quotes[0::2], quotes[1::2]
+    before, after = signs[opens[opens > 0] - 1], signs[closes[closes < len(text) - 1] + 1]
+    if not (np.isin(before, edges).all() and np.isin(after, edges).all()):
+        return None
+    end = text.rfind(b"\n")
+    while end >= 0:
+        n_before = int(np.searchsorted(quotes, end))
+        if n_before % 2 == 0:
+            return end + 1
+        end = text.rfind(b"\n", 0, int(quotes[n_before - 1]))
+    return None
 
 
 def _header(file: IO[bytes]) -> bytes:

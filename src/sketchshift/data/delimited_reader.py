@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,21 @@ def open_text(
     on_ragged: Callable[[Any], str] | None = None,
     *,
     text_as_written: bool = False,
+    part: tuple[int, int] | None = None,
+    names: Sequence[str] | None = None,
 ) -> tuple[Any, Any]:
     """A reader of record batches, and the raw file below it.
 
-    Text as it is written is UTF-8 and never missing: an empty cell is an empty text.
+    Text as it is written is UTF-8 and never missing: an empty cell is an empty text. Of a
+    ``part`` of the file, a range of bytes without the header, the columns have these ``names``.
 
     Neither is closed here: Arrow reads ahead in a thread, which must not find its file
     closed. Both go when the last reference does.
     """
     text, raw = _open(path)
-    read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None)
+    if part is not None:
+        text = raw.get_stream(part[0], part[1] - part[0])
+    read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None, column_names=names)
     options = _options(path, types, on_ragged, text_as_written=text_as_written)
     return csv.open_csv(text, read, *options), raw
 

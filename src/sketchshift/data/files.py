@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from sketchshift.data.blocks import Access, Block, Source
+from sketchshift.data.blocks import Access, Block, Piece, Source
 from sketchshift.data.places import by_position, share_out
 from sketchshift.data.request import Request, listed
 from sketchshift.errors import DataError
@@ -58,12 +59,15 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     def read() -> Iterator[Block]:
         return _read(opened, sizes)
 
+    def pieces() -> Iterator[Piece]:
+        return _pieces(files, opened, sizes)
+
     def across(n_rows_wanted: int, n_places: int, seed: int) -> Iterator[Block]:
         shares = share_out(sizes if n_rows is None else known, n_rows_wanted, n_places, seed)
         return _read_across(opened, shares, seed)
 
     d, n_bytes = first.n_features, sum(sizes)
-    return Source(first.columns, d, n_rows, read, Access.DISK, n_bytes, across)
+    return Source(first.columns, d, n_rows, read, Access.DISK, n_bytes, across, pieces)
 
 
 def _refuse_twice(files: Sequence[Path]) -> None:
@@ -205,12 +209,38 @@ def _shape(source: Source) -> str:
 
 
 def _read(opened: Sequence[Source], sizes: Sequence[int]) -> Iterator[Block]:
-    total, before = sum(sizes), 0
+    before = 0
     for source, size in zip(opened, sizes, strict=True):
-        for block in source:
-            share = 1.0 if block.done is None else block.done
-            yield replace(block, done=(before + share * size) / total)
+        yield from _of_all(source, before, size, sum(sizes))
         before += size
+
+
+def _of_all(blocks: Iterable[Block], before: int, size: int, total: int) -> Iterator[Block]:
+    """Blocks of one file, with the share of all files read so far."""
+    for block in blocks:
+        share = 1.0 if block.done is None else block.done
+        yield replace(block, done=(before + share * size) / total)
+
+
+def _pieces(
+    files: Sequence[Path], opened: Sequence[Source], sizes: Sequence[int]
+) -> Iterator[Piece]:
+    """The pieces of all files; one that cannot be cut is a piece by itself."""
+
+    def read(piece: Piece, before: int, size: int, first_row: int) -> Iterator[Block]:
+        return _of_all(piece.read(first_row), before, size, sum(sizes))
+
+    before = 0
+    for file, source, size in zip(files, opened, sizes, strict=True):
+        whole = Piece(file, ((0, size),), partial(_read_whole, source))
+        for piece in [whole] if source.pieces is None else source.pieces():
+            yield replace(piece, read=partial(read, piece, before, size))
+        before += size
+
+
+def _read_whole(source: Source, first_row: int) -> Iterator[Block]:
+    """All blocks; a whole file has no rows before it."""
+    return source.read()
 
 
 def _read_across(

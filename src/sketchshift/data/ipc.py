@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from sketchshift.data.batches import batch_blocks, fields_of, picked_blocks
-from sketchshift.data.blocks import Access, Block, Source, reading
+from sketchshift.data.blocks import Access, Block, Piece, Source, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.places import share_out, spread
 from sketchshift.data.request import Request
@@ -18,6 +20,7 @@ from sketchshift.errors import DataError
 __all__ = ["open_ipc"]
 
 END_MARK_BYTES = 8  # a stream form may end with these, behind the last batch
+MAGIC_BYTES = 8  # at the start of the file form, filled up
 
 
 def open_ipc(path: Path, request: Request) -> Source:
@@ -56,26 +59,55 @@ def _open_file(path: Path, request: Request) -> Source:
     choice = choose(fields_of(schema), request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
-    def read() -> Iterator[Block]:
+    def read_batches(numbers: range, first_row: int) -> Iterator[Block]:
         with reading(where, pa.ArrowException):
             options, n_read = _only(schema, choice), 0
 
             def batches() -> Iterator[Any]:
                 nonlocal n_read
-                for n_read in range(1, n_batches + 1):
-                    yield _batch(path, options, n_read - 1)
+                for i in numbers:
+                    n_read = i + 1
+                    yield _batch(path, options, i)
 
             def done(_: int) -> float:
                 return float(n_read / n_batches)
 
-            yield from batch_blocks(batches(), choice, rows, source=where, done=done)
+            yield from batch_blocks(
+                batches(), choice, rows, source=where, done=done, first_row=first_row
+            )
+
+    def read() -> Iterator[Block]:
+        return read_batches(range(n_batches), 0)
+
+    def pieces() -> Iterator[Piece]:
+        ends = [0, *_batch_ends(path)]
+        if len(ends) != n_batches + 1:  # not written one after the other
+            ends, numbers = [0, path.stat().st_size], [range(n_batches)]
+        else:
+            numbers = [range(i, i + 1) for i in range(n_batches)]
+        for span, chosen in zip(pairwise(ends), numbers, strict=True):
+            yield Piece(path, (span,), partial(read_batches, chosen))
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
         with reading(where, pa.ArrowException):
             chosen = spread(n_places, n_batches, seed).tolist()
             yield from _read_across(path, choice, _only(schema, choice), chosen, n_rows, seed)
 
-    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size, across)
+    n_bytes = path.stat().st_size
+    return Source(choice.columns, d, None, read, Access.DISK, n_bytes, across, pieces)
+
+
+def _batch_ends(path: Path) -> Iterator[int]:
+    """Where the record batches of a file form end, from the heads of its messages."""
+    with reading(str(path), pa.ArrowException), pa.memory_map(str(path)) as file:
+        file.seek(MAGIC_BYTES)
+        while True:
+            try:
+                message = pa.ipc.read_message(file)
+            except EOFError:
+                return
+            if message.type == "record batch":
+                yield file.tell()
 
 
 def _read_across(

@@ -6,6 +6,7 @@ a window is dropped with its block. Pickled objects are never loaded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import numpy as np
 
 from sketchshift._typing import RealArray
 from sketchshift.data.arrays import check_dtype, check_shape, native
-from sketchshift.data.blocks import Access, Source, Take, reading, sliced
+from sketchshift.data.blocks import Access, Block, Piece, Source, Take, reading, sliced, spans
 from sketchshift.data.places import across_slices
 from sketchshift.data.request import Request
 from sketchshift.errors import DataError
 
 __all__ = ["open_npy"]
+
+PIECE_BYTES = 2**24
 
 
 def open_npy(path: Path, request: Request) -> Source:
@@ -43,9 +46,27 @@ def open_npy(path: Path, request: Request) -> Source:
     check_dtype(whole.dtype, where)
     request.refuse_names(where)
     take = _windows(path, whole) if whole.flags.c_contiguous else _slices(path)
-    read = partial(sliced, take, n, request.rows_for(d), source=where)
+    rows = request.rows_for(d)
+    read = partial(sliced, take, n, rows, source=where)
     across = across_slices(take, n, source=where)
-    return Source(None, d, n, read, Access.DISK, whole.nbytes, across)
+    pieces = partial(_pieces, path, whole, take, rows) if whole.flags.c_contiguous else None
+    return Source(None, d, n, read, Access.DISK, whole.nbytes, across, pieces)
+
+
+def _pieces(
+    path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]], take: Take, rows: int
+) -> Iterator[Piece]:
+    """Rows of about 16 MiB at a time; the header belongs to the first ones."""
+    n, width = len(whole), whole.shape[1] * whole.dtype.itemsize
+
+    def read(span: slice, first_row: int) -> Iterator[Block]:
+        for part in spans(span.stop - span.start, rows):
+            start, stop = span.start + part.start, span.start + part.stop
+            yield Block(take(slice(start, stop)), None, str(path), start, stop / n)
+
+    for span in spans(n, max(1, PIECE_BYTES // width)):
+        begin = whole.offset + span.start * width if span.start else 0
+        yield Piece(path, ((begin, whole.offset + span.stop * width),), partial(read, span))
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sketchshift.data.batches import batch_blocks, fields_of, picked_blocks, share_of
-from sketchshift.data.blocks import Access, Block, Source, reading
+from sketchshift.data.blocks import Access, Block, Piece, Source, reading
 from sketchshift.data.columns import Choice, choose
 from sketchshift.data.places import share_out, spread
 from sketchshift.data.request import Request
@@ -18,6 +19,7 @@ from sketchshift.data.request import Request
 __all__ = ["open_parquet"]
 
 BUFFER_BYTES = 2**20
+FOOTER_MARK_BYTES = 8  # behind the footer: its length, and the format's mark
 
 
 def open_parquet(path: Path, request: Request) -> Source:
@@ -47,9 +49,15 @@ def open_parquet(path: Path, request: Request) -> Source:
         return _read_across(path, choice, sizes, share_out(sizes, n_rows, n_places, seed), seed)
 
     def read() -> Iterator[Block]:
-        return _read(path, choice, rows, n)
+        return _read(path, choice, rows, n, None, 0)
 
-    return Source(choice.columns, d, n, read, Access.DISK, path.stat().st_size, across)
+    def pieces() -> Iterator[Piece]:
+        for group in range(len(sizes)):
+            ranges = _ranges(path, footer, group, choice)
+            yield Piece(path, ranges, partial(_read, path, choice, rows, n, [group]))
+
+    n_bytes = path.stat().st_size
+    return Source(choice.columns, d, n, read, Access.DISK, n_bytes, across, pieces)
 
 
 def _open(path: Path) -> Any:
@@ -57,11 +65,29 @@ def _open(path: Path) -> Any:
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES)
 
 
-def _read(path: Path, choice: Choice, rows: int, n: int) -> Iterator[Block]:
+def _read(
+    path: Path, choice: Choice, rows: int, n: int, groups: list[int] | None, first_row: int
+) -> Iterator[Block]:
+    """Blocks of some row groups, or of all; ``first_row`` rows lie before them."""
     where = str(path)
     with reading(where, pa.ArrowException), _open(path) as file:
-        batches = file.iter_batches(batch_size=rows, columns=choice.names)
-        yield from batch_blocks(batches, choice, rows, source=where, done=share_of(n))
+        batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=choice.names)
+        done = share_of(n)
+        yield from batch_blocks(batches, choice, rows, source=where, done=done, first_row=first_row)
+
+
+def _ranges(path: Path, footer: Any, group: int, choice: Choice) -> tuple[tuple[int, int], ...]:
+    """Bytes of the chosen columns of a row group; with the first one, the footer."""
+    chunks = [footer.row_group(group).column(i) for i in range(footer.num_columns)]
+    chunks = [chunk for chunk in chunks if chunk.path_in_schema in choice.names] or chunks
+    starts = [
+        min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks
+    ]
+    ranges = [(s, s + c.total_compressed_size) for s, c in zip(starts, chunks, strict=True)]
+    if group == 0:
+        size = path.stat().st_size
+        ranges.append((size - footer.serialized_size - FOOTER_MARK_BYTES, size))
+    return tuple(ranges)
 
 
 def _group_sizes(footer: Any) -> list[int]:
