@@ -318,9 +318,9 @@ def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkey
     assert all(a.ranges[0][1] == b.ranges[0][0] for a, b in pairwise(pieces))
 
 
-def test_a_bad_cell_in_a_later_piece_is_named_by_its_line(write, monkeypatch):
+def test_a_bad_cell_in_a_later_piece_is_named_by_its_row(write, monkeypatch):
     monkeypatch.setattr(delimited_places, "PIECE_BYTES", 64)
     path = write("i,j\n" + "1,2\n" * 50 + "1,what\n" + "1,2\n" * 50)
 
-    with pytest.raises(DataError, match="line 52"):
+    with pytest.raises(DataError, match="in row 50"):
         [list(piece.read(0)) for piece in open_source(path).pieces()]
