@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sketchshift._validation import parameter_error
-from sketchshift.data import Source, open_source
+from sketchshift.data import Block, Source, open_source
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import Progress, Sketcher, open_for
 
-__all__ = ["check_result", "open_planned", "sketch"]
+__all__ = ["as_read", "check_result", "open_planned", "sketch"]
 
 LEAST_WEIGHT = 2.0**-12
 """Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
@@ -33,6 +35,7 @@ def sketch(
     on_invalid: str = "raise",
     kernel: str = "auto",
     progress: Progress | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Sketch:
     """Read data once and give its sketch.
 
@@ -62,6 +65,10 @@ def sketch(
         Where the sums are computed.
     progress : callable or None
         Called as ``progress(n_rows, share_read)`` after each block.
+    checkpoint : path or None
+        For data in files: a file that holds the sums so far and what was read, written every
+        few seconds. After a crash the same call goes on from there, and ends with the same
+        bytes; data that has changed since is refused. Delete the file when the result is safe.
 
     Returns
     -------
@@ -84,9 +91,43 @@ def sketch(
         data, spec, n_clusters, planning, columns, on_invalid=on_invalid, weights=sample_weight
     )
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    result = sketcher.update(source, progress=progress).sketch()
+    if checkpoint is None:
+        result = sketcher.update(source, progress=progress).sketch()
+    else:
+        sums = _SketchSums(sketcher, source)
+        read_on(source, sums, checkpoint, as_read(sample_weight, on_invalid), progress)
+        result = sums.sketch
     check_result(result, is_weighted=sample_weight is not None)
     return result
+
+
+class _SketchSums:
+    """The sums of a plain pass, as a checkpoint holds them."""
+
+    kind = "a sketch"
+
+    def __init__(self, sketcher: Sketcher, source: Source) -> None:
+        self._sketcher, self._source, self.sketch = sketcher, source, sketcher.sketch()
+
+    def add(self, blocks: Iterator[Block]) -> None:
+        """Add all blocks."""
+        totals = self._sketcher.total(self._source, blocks)
+        self.sketch += Sketch(self.sketch.spec, self.sketch.fingerprint, totals)
+
+    def freeze(self) -> tuple[dict[str, Any], bytes]:
+        """The sketch of the rows so far."""
+        return {}, self.sketch.to_bytes()
+
+    def thaw(self, state: dict[str, Any], integers: bytes) -> None:
+        """Go on from a sketch of the same spec."""
+        begun = Sketch.from_bytes(integers)
+        check_same_plan(begun.spec, self.sketch.spec)
+        self.sketch = begun
+
+
+def as_read(sample_weight: Any, on_invalid: str, **more: Any) -> dict[str, Any]:
+    """What must be the same when a pass goes on, beside the spec."""
+    return {"sample_weight": sample_weight, "on_invalid": on_invalid} | more
 
 
 def open_planned(

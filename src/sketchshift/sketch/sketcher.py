@@ -5,8 +5,10 @@ Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -16,9 +18,10 @@ from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Block, Source, open_source
 from sketchshift.data.blocks import joined
 from sketchshift.data.request import BLOCK_BYTES
-from sketchshift.errors import DataError, SpecError
+from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
+from sketchshift.sketch.checkpoint import read_checkpoint, write_checkpoint
 from sketchshift.sketch.rows import RowAdder, make_accumulator
 from sketchshift.sketch.sketch import Sketch, check_removal
 from sketchshift.sketch.threads import add_blocks, processors
@@ -28,6 +31,7 @@ __all__ = ["Progress", "Sketcher", "open_for", "reporting"]
 
 BLOCK_NUMBERS = BLOCK_BYTES // 8  # what sources give at a time is enough for most kernels
 HELD_ROWS, HELD_NUMBERS = 512, 2**18  # most of small updates that are summed at once
+STREAM = "a Sketcher"  # kind of its checkpoints
 REACHED = 0.999999  # of a reach: clipping leaves rounding errors
 
 Progress = Callable[[int, float | None], None]
@@ -51,6 +55,11 @@ class Sketcher:
         by number, or leave them out and count them in ``n_invalid``.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed; the integers are the same.
+
+    Attributes
+    ----------
+    position : object
+        What was stored with the sums by :meth:`save`, where they were loaded; else None.
 
     Examples
     --------
@@ -80,6 +89,7 @@ class Sketcher:
         self._accumulate = make_accumulator(spec, self._kernel)
         self._totals = Totals.zero(spec)
         self._names = spec.columns
+        self.position: Any = None  # of the stream, where it was loaded from a file
         self._lock = Lock()  # several threads may update one sketcher
         n_rows = max(1, min(HELD_ROWS, HELD_NUMBERS // spec.n_features))
         self._held = np.empty((n_rows, spec.n_features))
@@ -188,6 +198,51 @@ class Sketcher:
             self._flush()
             return Sketch(self.spec, self.spec.fingerprint, self._totals.copy())
 
+    def save(self, path: str | os.PathLike[str], *, position: Any = None) -> None:
+        """Write the rows so far to a file, to go on from there after a crash.
+
+        Parameters
+        ----------
+        path : path
+            Replaced as a whole: a crash leaves the old file or the new one.
+        position : anything that JSON can hold
+            Where the stream stands, such as an offset. It is stored with the sums in one step,
+            so that :meth:`load` gives both as they were together.
+        """
+        state = {"columns": self._names, "on_invalid": "skip" if self._skip else "raise"}
+        integers = self.sketch().to_bytes()
+        write_checkpoint(Path(path), STREAM, {"value": position}, state, integers)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, n_threads: int | None = None, kernel: str = "auto"
+    ) -> Sketcher:
+        """Go on from a file that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            Anything but an intact file is a :class:`SketchFormatError`.
+        n_threads, kernel
+            As for a new sketcher.
+
+        Returns
+        -------
+        sketcher : Sketcher
+            With the rows that were in; ``position`` is what was stored with them.
+        """
+        position, state, integers = read_checkpoint(Path(path), STREAM)
+        try:
+            names, on_invalid = state["columns"], state["on_invalid"]
+            sketch = Sketch.from_bytes(integers)
+            sketcher = cls(sketch.spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+            sketcher.position = position["value"]
+            sketcher._names = None if names is None else tuple(map(str, names))
+        except (KeyError, TypeError, SketchFormatError) as error:
+            raise SketchFormatError(f"cannot go on from {path}: {error}") from None
+        sketcher._totals = sketch._totals
+        return sketcher
+
     def _total(
         self,
         data: Any,
@@ -196,13 +251,16 @@ class Sketcher:
         progress: Progress | None,
     ) -> Totals:
         source = open_for(self.spec, data, columns, weights=sample_weight, names=self._names)
-        blocks = reporting(source, progress)
+        totals = self.total(source, reporting(source, progress))
+        self._names = self._names or source.columns  # later frames are read by the same names
+        return totals
+
+    def total(self, source: Source, blocks: Iterator[Block]) -> Totals:
+        """What some blocks of a source add up to; they are not added here."""
         if self._kernel.chunk > BLOCK_NUMBERS:
             blocks = joined(blocks, self._kernel.chunk // self.spec.n_features)
         adders = add_blocks(blocks, self.adders(source), self.n_threads)
-        totals = sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
-        self._names = self._names or source.columns  # later frames are read by the same names
-        return totals
+        return sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
 
     def adders(self, source: Source) -> Callable[[], RowAdder]:
         """What makes adders for the rows of a source, one for each thread."""
@@ -270,7 +328,7 @@ def open_for(
     return open_source(data, columns=columns, default_columns=names, **opening)
 
 
-def reporting(source: Source, progress: Progress | None) -> Iterator[Block]:
+def reporting(source: Iterable[Block], progress: Progress | None) -> Iterator[Block]:
     """The blocks of a source, each reported once it was taken."""
     for block in source:
         yield block

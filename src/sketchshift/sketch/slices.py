@@ -6,7 +6,9 @@ sketch uses. Equal rows with equal keys give equal bytes, however they were cut 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -16,10 +18,11 @@ import pyarrow as pa
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
 from sketchshift.data import Block, Source
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
-from sketchshift.sketch.one_pass import check_result, open_planned
+from sketchshift.sketch.one_pass import as_read, check_result, open_planned
 from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import Progress, Sketcher, reporting
@@ -51,6 +54,7 @@ def sketch_by(
     on_invalid: str = "raise",
     kernel: str = "auto",
     progress: Progress | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
     """Read data once and give a sketch for each value of a key.
 
@@ -69,7 +73,7 @@ def sketch_by(
     max_slices : int, default=10_000
         More values than that are an error: a key such as a time to the second would fill the
         memory with sketches of a few rows.
-    n_threads, on_invalid, kernel, progress
+    n_threads, on_invalid, kernel, progress, checkpoint
         As in :func:`sketchshift.sketch`.
 
     Returns
@@ -104,7 +108,13 @@ def sketch_by(
         block_rows=rows_of_block(spec),
     )
     sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    table = slices_of(source, sketcher, keys, max_slices=max_slices, progress=progress)
+    slices = _Slices(source, sketcher, keys, max_slices)
+    if checkpoint is None:
+        slices.add(reporting(source, progress))
+    else:
+        reading = as_read(sample_weight, on_invalid, by=[by] if isinstance(by, str) else list(by))
+        read_on(source, slices, checkpoint, reading, progress)
+    table = slices.table()
     whole = table.merge() if len(table) else sketcher.sketch()
     check_result(whole, is_weighted=sample_weight is not None)
     return table
@@ -142,18 +152,95 @@ def slices_of(
     table : SketchTable
         A slice may have no rows but invalid ones.
     """
-    is_private = sketcher.spec.origin is not None
-    new_adder = partial(_SliceAdder, sketcher.adders(source), keys, max_slices, is_private)
-    adders = add_blocks(reporting(source, progress), new_adder, sketcher.n_threads)
-    parts = [(value, totals) for adder in adders for value, totals in adder.totals.items()]
-    spec, fingerprint = sketcher.spec, sketcher.spec.fingerprint
-    table = from_parts(
-        _key_table([value for value, _ in parts], adders),
-        [Sketch(spec, fingerprint, totals) for _, totals in parts],
-    )
-    if len(table) > max_slices:  # of all threads together
-        adders[0].refuse_many(parts[-1][0])
-    return table
+    slices = _Slices(source, sketcher, keys, max_slices)
+    slices.add(reporting(source, progress))
+    return slices.table()
+
+
+class _Slices:
+    """The totals of all keys so far."""
+
+    kind = "slices"
+
+    def __init__(
+        self, source: Source, sketcher: Sketcher, keys: Sequence[Key], max_slices: int
+    ) -> None:
+        self._sketcher, self._max_slices = sketcher, max_slices
+        self._new_adder = partial(_SliceAdder, sketcher.adders(source), keys, self._check_many)
+        self._totals: dict[Value, Totals] = {}
+        self._names: tuple[str, ...] = ()
+        self._written = {key.name for key in keys}  # those that came so in every block
+
+    def add(self, blocks: Iterator[Block]) -> None:
+        """Add all blocks."""
+        for adder in add_blocks(blocks, self._new_adder, self._sketcher.n_threads):
+            self._names = self._names or adder.names
+            self._written &= adder.written
+            for value, totals in adder.totals.items():
+                _add_to(self._totals, value, totals)
+        self._check_many(self._totals, self._names)  # of all threads together
+
+    def table(self) -> SketchTable:
+        """The slices, sorted by key."""
+        spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
+        sketches = [Sketch(spec, fingerprint, totals) for totals in self._totals.values()]
+        return from_parts(_key_table(list(self._totals), self._names, self._written), sketches)
+
+    def freeze(self) -> tuple[dict[str, Any], bytes]:
+        """A stream of Arrow for each combination of types that keys have, one after the other."""
+        groups: dict[tuple[Any, ...], list[Value]] = defaultdict(list)
+        for value in self._totals:
+            groups[tuple(part.type for part in value)].append(value)
+        streams = [self._stream(values) for values in groups.values()]
+        state = {
+            "names": self._names,
+            "written": sorted(self._written),
+            "lengths": [len(stream) for stream in streams],
+        }
+        return state, b"".join(streams)
+
+    def _stream(self, values: Sequence[Value]) -> bytes:
+        spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
+        sketches = [Sketch(spec, fingerprint, self._totals[v]).to_bytes() for v in values]
+        columns = [*(pa.array(column) for column in zip(*values, strict=True)), sketches]
+        table = pa.table({str(i): column for i, column in enumerate(columns)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue())
+
+    def thaw(self, state: dict[str, Any], integers: bytes) -> None:
+        """Go on from slices of the same spec."""
+        try:
+            self._names, self._written = tuple(state["names"]), set(state["written"])
+            for length in state["lengths"]:
+                stream, integers = integers[:length], integers[length:]
+                self._thaw_stream(pa.ipc.open_stream(stream).read_all())
+        except (KeyError, TypeError, pa.ArrowException) as cause:
+            raise SketchFormatError(
+                f"the slices of the checkpoint are damaged ({cause})."
+            ) from cause
+
+    def _thaw_stream(self, table: Any) -> None:
+        *keys, sketches = table.columns
+        for *value, data in zip(*keys, sketches, strict=True):
+            begun = Sketch.from_bytes(data.as_py())
+            check_same_plan(begun.spec, self._sketcher.spec)
+            self._totals[tuple(value)] = begun._totals
+
+    def _check_many(self, totals: dict[Value, Totals], names: Sequence[str]) -> None:
+        """Refuse more slices than allowed, with the value of a key as an example."""
+        if len(totals) <= self._max_slices:
+            return
+        example = ", ".join(str(part) for part in next(reversed(totals)))
+        is_private = self._sketcher.spec.origin is not None
+        such_as = "" if is_private else f" (such as {example})"
+        msg = (
+            f"there are more than {self._max_slices:,} slices by {', '.join(names)}{such_as}, and "
+            "each is a sketch. Take a coarser key, such as day(time), or allow more with "
+            "max_slices."
+        )
+        raise DataError(msg)
 
 
 class _SliceAdder:
@@ -163,11 +250,9 @@ class _SliceAdder:
         self,
         new_adder: Callable[[], RowAdder],
         keys: Sequence[Key],
-        max_slices: int,
-        is_private: bool,
+        check_many: Callable[[dict[Value, Totals], Sequence[str]], None],
     ) -> None:
-        self._adder, self._keys, self._max_slices = new_adder(), keys, max_slices
-        self._is_private = is_private
+        self._adder, self._keys, self._check_many = new_adder(), keys, check_many
         self.totals: dict[Value, Totals] = {}
         self.names: tuple[str, ...] = ()
         self.written = {key.name for key in keys}  # those that came so in every block
@@ -183,21 +268,12 @@ class _SliceAdder:
             except DataError:
                 self._adder.add(block)  # raises again, and counts rows as they lie there
                 raise
-            totals = self._adder.take()
-            self.totals[value] = self.totals[value] + totals if value in self.totals else totals
-            if len(self.totals) > self._max_slices:
-                self.refuse_many(value)
+            _add_to(self.totals, value, self._adder.take())
+            self._check_many(self.totals, self.names)
 
-    def refuse_many(self, value: Value) -> None:
-        """Raise, with the value of a key as an example."""
-        names, example = ", ".join(self.names), ", ".join(str(part) for part in value)
-        such_as = "" if self._is_private else f" (such as {example})"
-        msg = (
-            f"there are more than {self._max_slices:,} slices by {names}{such_as}, and "
-            "each is a sketch. Take a coarser key, such as day(time), or allow more with "
-            "max_slices."
-        )
-        raise DataError(msg)
+
+def _add_to(sums: dict[Value, Totals], value: Value, totals: Totals) -> None:
+    sums[value] = sums[value] + totals if value in sums else totals
 
 
 def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]]:
@@ -226,14 +302,12 @@ def _coded(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
     return numbers, list(zip(*present, strict=True))
 
 
-def _key_table(values: Sequence[Value], adders: Sequence[_SliceAdder]) -> Any:
-    names = next((adder.names for adder in adders if adder.names), ())
+def _key_table(values: Sequence[Value], names: Sequence[str], written: Set[str]) -> Any:
     columns = zip(*values, strict=True) if values else ([] for _ in names)
-    may_be_numbers = set(names).intersection(*(adder.written for adder in adders))
     try:
         return pa.table(
             {
-                name: _key_array(scalars, name in may_be_numbers)
+                name: _key_array(scalars, name in written)
                 for name, scalars in zip(names, columns, strict=True)
             }
         )
