@@ -33,6 +33,7 @@ from sketchshift.cli.facts import (
 from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
 from sketchshift.cli.spec_options import NAMES
 from sketchshift.cli.targets import Targets
+from sketchshift.cli.turnkey_options import checkpointed
 from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import AnySketch
 
@@ -102,15 +103,16 @@ def cluster(
     given = Inputs(ctx, inputs)
     targets = Targets.of(output, plot, plot_columns, given.files)
     decode = decoder_of(ctx, n_clusters, flags)
-    sketch = given.sketch(n_clusters, progress)
-    targets.check_columns(sketch)
-    domain = domain_of(sketch, flags["lower"], flags["upper"])
-    with decoding_progress("Decoding", show=progress) as advance:
-        warm_up(flags["decoder"])
-        start = time.perf_counter()
-        decoding = decode(sketch, domain, flags["seed"], advance)
-        seconds = time.perf_counter() - start
-    targets.write(sketch, decoding)
+    with checkpointed(flags["checkpoint"], [*given.paths, *targets.paths]) as checkpoint:
+        sketch = given.sketch(n_clusters, progress, checkpoint)
+        targets.check_columns(sketch)
+        domain = domain_of(sketch, flags["lower"], flags["upper"])
+        with decoding_progress("Decoding", show=progress) as advance:
+            warm_up(flags["decoder"])
+            start = time.perf_counter()
+            decoding = decode(sketch, domain, flags["seed"], advance)
+            seconds = time.perf_counter() - start
+        targets.write(sketch, decoding)
     facts = {
         "command": "cluster",
         "inputs": [str(file) for file in given.files],
@@ -176,7 +178,7 @@ def _next(ctx: click.Context, given: Inputs) -> str:
     return next_step(*words, *more)
 
 
-_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "as_json", "debug")
+_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "checkpoint", "as_json", "debug")
 
 
 def _as_typed(option: click.Option, value: Any) -> list[str]:

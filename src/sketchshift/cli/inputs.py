@@ -13,7 +13,7 @@ from sketchshift.cli.facts import counted, rows_in_words
 from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
 from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.tables import load_sum, where_option
-from sketchshift.cli.turnkey_options import on_invalid_option
+from sketchshift.cli.turnkey_options import checkpoint_option, on_invalid_option
 from sketchshift.errors import DataError
 from sketchshift.features.plan import planned_clusters
 from sketchshift.sketch import AnySketch
@@ -24,7 +24,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=AnySketch)
 
 AUTO = 20  # clusters that data is planned for with -k auto
-OF_DATA = ("columns", "weights", "standardize", "sketch_size", "on_invalid", "save_sketch")
+OF_DATA = (
+    "columns",
+    "weights",
+    "standardize",
+    "sketch_size",
+    "on_invalid",
+    "checkpoint",
+    "save_sketch",
+)
 """Flags that a sketch does not take."""
 
 
@@ -44,6 +52,7 @@ def input_options(function: F) -> F:
             help="Number m of frequencies. Default: 10·k·d.",
         ),
         on_invalid_option,
+        checkpoint_option,
         click.option(
             "--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."
         ),
@@ -81,10 +90,17 @@ class Inputs:
             )
             raise click.UsageError(msg)
         saved = self._params["save_sketch"]
-        self._target = None if saved is None else check_output(saved, self.files)
+        self.saved = None if saved is None else check_output(saved, self.files)
 
-    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None) -> AnySketch:
-        """The sketch of all rows; data is planned for and read once."""
+    @property
+    def paths(self) -> list[Path]:
+        """What is read, and what is written beside the result."""
+        return [*self.files, *([] if self.saved is None else [self.saved])]
+
+    def sketch(
+        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
+    ) -> AnySketch:
+        """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
             return for_clusters(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.cli.progress import reading_progress
@@ -103,10 +119,11 @@ class Inputs:
                 sample_weight=params["weights"],
                 on_invalid=params["on_invalid"],
                 progress=advance,
+                checkpoint=checkpoint,
             )
         result = _with_enough_rows(result, n_clusters)
-        if self._target is not None:
-            result.save(self._target)
+        if self.saved is not None:
+            result.save(self.saved)
         return result
 
 

@@ -21,6 +21,8 @@ from sketchshift.cli.spec_options import (
     spec_options,
 )
 from sketchshift.cli.turnkey_options import (
+    checkpoint_option,
+    checkpointed,
     on_invalid_option,
     refuse_mixture,
     turnkey_arguments,
@@ -68,6 +70,7 @@ FEWEST_FOR_RATE = 100_000
     help="Where to sum; cuda is an NVIDIA GPU. The bytes do not depend on it.",
 )
 @on_invalid_option
+@checkpoint_option
 @click.option(
     "--progress/--no-progress",
     default=None,
@@ -87,6 +90,7 @@ def sketch(
     threads: int | None,
     kernel: str,
     on_invalid: str,
+    checkpoint: str | None,
     progress: bool | None,
     as_json: bool,
     **flags: Any,
@@ -99,6 +103,7 @@ def sketch(
     same bytes, however it is cut into files. What is summed, a --plan says, to be shared by
     sketches that will be merged; -k plans on the way. With --by, a table of sketches is
     written, one for each day, customer or other key: any slice of it can be clustered later.
+    With --checkpoint, a pass that was cut off goes on when the same command is given again.
 
     Examples
     --------
@@ -121,13 +126,14 @@ def sketch(
     arguments |= {"columns": columns, "sample_weight": weights, "n_threads": threads}
     arguments |= {"on_invalid": on_invalid, "kernel": kernel}
     start = time.perf_counter()
-    with reading_progress("Reading", show=progress) as advance:
-        result, table = _read(files, by, arguments | {"progress": advance})
-    seconds = time.perf_counter() - start
-    if table is None:
-        result.save(target)
-    else:
-        table.to_parquet(target)
+    with checkpointed(checkpoint, [*files, target]) as kept:
+        with reading_progress("Reading", show=progress) as advance:
+            result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": kept})
+        seconds = time.perf_counter() - start
+        if table is None:
+            result.save(target)
+        else:
+            table.to_parquet(target)
     size = target.stat().st_size
     n_read = result.count + result.n_invalid
     rate = n_read / seconds

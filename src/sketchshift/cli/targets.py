@@ -63,6 +63,11 @@ class Targets:
         )
         return cls(output, plot, plot_columns, table, picture)
 
+    @property
+    def paths(self) -> list[Path]:
+        """Those that will be written."""
+        return [path for path in (self.table, self.picture) if path is not None]
+
     def check_columns(self, sketch: AnySketch) -> None:
         """Refuse columns that are not there, and a table with two columns of one name."""
         self._pair(sketch)

@@ -1,4 +1,4 @@
-"""The flags of a turnkey plan, shared by ``plan`` and ``sketch``.
+"""The flags of a turnkey plan and of a pass, shared by ``plan``, ``sketch`` and ``cluster``.
 
 With ``-k`` the bandwidths and the rest come from the data; without it, from the flags of a
 spec. One spec comes from one place: other combinations are misuse.
@@ -6,16 +6,21 @@ spec. One spec comes from one place: other combinations are misuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from sketchshift.cli.files import check_output
 from sketchshift.cli.spec_options import flags_given
 from sketchshift.features.plan import MAX_CLUSTERS
 
 __all__ = [
     "LARGEST_K",
+    "checkpoint_option",
+    "checkpointed",
     "on_invalid_option",
     "refuse_mixture",
     "turnkey_arguments",
@@ -68,6 +73,44 @@ def on_invalid_option(function: F) -> F:
         show_default=True,
         help="Refuse rows with missing or infinite values, or leave them out and count them.",
     )(function)
+
+
+def checkpoint_option(function: F) -> F:
+    """Add ``--checkpoint``."""
+    return click.option(
+        "--checkpoint",
+        metavar="PATH",
+        help="Keep the sums so far in this file: after a crash, the same command goes on.",
+    )(function)
+
+
+@contextmanager
+def checkpointed(path: str | None, others: Sequence[Path]) -> Iterator[Path | None]:
+    """The checkpoint of a pass, removed once the body has written its result.
+
+    Parameters
+    ----------
+    path : str or None
+        As the user gave it.
+    others : sequence of Path
+        Files that are read or written; the checkpoint must not be one of them.
+
+    Yields
+    ------
+    checkpoint : Path or None
+        Where it goes.
+    """
+    if path is None:
+        yield None
+        return
+    checkpoint = check_output(path)
+    if checkpoint in [other.resolve() for other in others]:
+        msg = f"the checkpoint {path!r} is also read or written. Give it a name of its own."
+        raise click.UsageError(msg)
+    if checkpoint.exists():
+        click.echo(f"Going on from {path}: comparing what was read with what is there.", err=True)
+    yield checkpoint
+    checkpoint.unlink(missing_ok=True)
 
 
 def refuse_mixture(ctx: click.Context, *, neither: str) -> None:

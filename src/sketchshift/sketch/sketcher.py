@@ -5,6 +5,7 @@ Takes blocks from ``data``; hands a :class:`~sketchshift.Sketch` to everybody.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -209,6 +210,11 @@ class Sketcher:
             Where the stream stands, such as an offset. It is stored with the sums in one step,
             so that :meth:`load` gives both as they were together.
         """
+        try:
+            json.dumps(position, allow_nan=False)
+        except (TypeError, ValueError) as cause:
+            msg = f"position must be something that JSON can hold, and it is not ({cause})."
+            raise DataError(msg) from None
         state = {"columns": self._names, "on_invalid": "skip" if self._skip else "raise"}
         integers = self.sketch().to_bytes()
         write_checkpoint(Path(path), STREAM, {"value": position}, state, integers)

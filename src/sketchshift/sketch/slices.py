@@ -18,7 +18,7 @@ import pyarrow as pa
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
 from sketchshift.data import Block, Source
-from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
@@ -168,8 +168,8 @@ class _Slices:
         self._sketcher, self._max_slices = sketcher, max_slices
         self._new_adder = partial(_SliceAdder, sketcher.adders(source), keys, self._check_many)
         self._totals: dict[Value, Totals] = {}
-        self._names: tuple[str, ...] = ()
-        self._written = {key.name for key in keys}  # those that came so in every block
+        self._names = tuple(key.name for key in keys)  # none where they are labels
+        self._written = set(self._names)  # those that came so in every block
 
     def add(self, blocks: Iterator[Block]) -> None:
         """Add all blocks."""
@@ -192,12 +192,8 @@ class _Slices:
         for value in self._totals:
             groups[tuple(part.type for part in value)].append(value)
         streams = [self._stream(values) for values in groups.values()]
-        state = {
-            "names": self._names,
-            "written": sorted(self._written),
-            "lengths": [len(stream) for stream in streams],
-        }
-        return state, b"".join(streams)
+        lengths = [len(stream) for stream in streams]
+        return {"written": sorted(self._written), "lengths": lengths}, b"".join(streams)
 
     def _stream(self, values: Sequence[Value]) -> bytes:
         spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
@@ -212,17 +208,21 @@ class _Slices:
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
         try:
-            self._names, self._written = tuple(state["names"]), set(state["written"])
+            self._written &= set(state["written"])
             for length in state["lengths"]:
                 stream, integers = integers[:length], integers[length:]
                 self._thaw_stream(pa.ipc.open_stream(stream).read_all())
-        except (KeyError, TypeError, pa.ArrowException) as cause:
+        except SketchshiftError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as cause:
             raise SketchFormatError(
                 f"the slices of the checkpoint are damaged ({cause})."
             ) from cause
 
     def _thaw_stream(self, table: Any) -> None:
         *keys, sketches = table.columns
+        if len(keys) != len(self._names):
+            raise ValueError(f"keys of {len(keys)} columns")
         for *value, data in zip(*keys, sketches, strict=True):
             begun = Sketch.from_bytes(data.as_py())
             check_same_plan(begun.spec, self._sketcher.spec)
