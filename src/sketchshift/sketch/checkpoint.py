@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from sketchshift.data import Block, Source
 from sketchshift.data.blocks import Piece
@@ -281,7 +280,6 @@ def _bytes_of(block: Block) -> Iterator[Any]:
     if block.weights is not None:
         yield np.ascontiguousarray(block.weights)
     if block.keys is not None:
-        batches = (
-            [block.keys] if isinstance(block.keys, pa.RecordBatch) else block.keys.to_batches()
-        )
+        is_table = hasattr(block.keys, "to_batches")  # not one batch
+        batches = block.keys.to_batches() if is_table else [block.keys]
         yield from (batch.serialize() for batch in batches)
