@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess
 import sys
@@ -271,7 +270,7 @@ def test_processes_that_charge_through_two_names_lose_no_charge(path, link):
 
     assert [process.returncode for process in running] == [0, 0]
     assert [len(names) for names in printed] == [150, 150]
-    assert sorted(ids(path)) == sorted(sum(printed, []))
+    assert sorted(ids(path)) == sorted([*printed[0], *printed[1]])
     assert link.is_symlink()
 
 

@@ -84,9 +84,7 @@ def test_one_row_moves_the_sums_of_a_plan_by_no_more_than_their_sensitivity(X, r
 def test_plans_are_charged_until_the_budget_is_spent(X, tmp_path):
     """Two plans of 0.6 make 0.86 by zCDP, three 1.06; a refused one draws no noise."""
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
-    specs = [
-        ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account) for _ in range(2)
-    ]
+    specs = [ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account) for _ in range(2)]
     spent = account.spent
 
     assert spent == pytest.approx(0.8626, abs=1e-3)

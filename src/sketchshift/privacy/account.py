@@ -109,7 +109,8 @@ class Account:
 
     def _open(self) -> None:
         """Write the file of a new account, unless another process has just done so."""
-        new = _Balance(**{name: _check(name, self._declared[name]) for name in _LIMITS})
+        epsilon, delta = (_check(name, self._declared[name]) for name in _LIMITS)
+        new = _Balance(epsilon, delta)
         with _locked(self._path) as file:
             if not file.exists():
                 write_atomically(file, new.to_bytes())
@@ -148,8 +149,8 @@ class _Balance:
         is_account = is_account and type(content["schema"]) is int and content["schema"] == 1
         if not is_account or not isinstance(content["charges"], list):
             raise SpecError("it must hold exactly schema (1), epsilon, delta, a list of charges.")
-        budget = {name: _check(name, content[name]) for name in _LIMITS}
-        return cls(**budget, ledger=Ledger.of(map(Charge.from_dict, content["charges"])))
+        epsilon, delta = (_check(name, content[name]) for name in _LIMITS)
+        return cls(epsilon, delta, Ledger.of(map(Charge.from_dict, content["charges"])))
 
     @property
     def spent(self) -> float:

@@ -68,9 +68,7 @@ class Budget:
         factor = self.rows_per_person * (2 if self.adjacency == "replace_one" else 1)
         return float(sensitivity) * factor
 
-    def look(
-        self, row_sensitivity: int | float, purpose: str, share: float = 1.0
-    ) -> Look:
+    def look(self, row_sensitivity: int | float, purpose: str, share: float = 1.0) -> Look:
         """A look at private rows, whose cost is known before it is taken.
 
         Parameters

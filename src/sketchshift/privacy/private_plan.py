@@ -109,9 +109,7 @@ def plan(
     off = float(np.linalg.norm(mean - rough))
     spread = math.sqrt(max(distance**2 - off**2, 0.25 * distance**2))
     ball = (B + float(np.linalg.norm(mean - c0))) / spread
-    return outline_spec(
-        mean, spread, tail, n_clusters, Origin("private", ball, charges), **shared
-    )
+    return outline_spec(mean, spread, tail, n_clusters, Origin("private", ball, charges), **shared)
 
 
 def _open(rows: Any, columns: Sequence[str] | None, d: int) -> Source:
