@@ -14,17 +14,14 @@ from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, check_number, parameter_error
 
-__all__ = ["ADJACENCIES", "KINDS", "Charge", "Origin"]
+__all__ = ["ADJACENCIES", "KINDS", "SCALES", "Charge", "Origin"]
 
 KINDS = ("declared", "public", "private")
 ADJACENCIES = ("add_remove", "replace_one")
-_LIMITS = {
-    "rho": (1e-20, 1e5),
-    "delta": (1e-30, 1e-2),
-    "sensitivity": (2.0**-20, 2.0**100),
-    "scale": (2.0**-20, 2.0**100),
-}
-"""Numbers of a charge: wider than any release has them, and far from where floats end."""
+SCALES = (2.0**-20, 2.0**100)
+"""Of noise: wider than any release has them, and their squares far from where floats end."""
+
+_LIMITS = {"rho": (1e-20, 1e5), "delta": (1e-30, 1e-2), "sensitivity": SCALES, "scale": SCALES}
 
 
 @dataclass(frozen=True)
