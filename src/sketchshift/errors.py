@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 __all__ = [
     "DataError",
@@ -54,7 +55,17 @@ class SketchFormatError(SketchshiftError, ValueError):
 
 
 class PrivacyError(SketchshiftError, ValueError):
-    """What was asked for would break the promise of a private release."""
+    """What was asked for would break the promise of a private release.
+
+    Attributes
+    ----------
+    ledger : Ledger or None
+        What a refusal has cost all the same, since it tells of the rows; None for others.
+    """
+
+    def __init__(self, message: str, ledger: Any = None) -> None:
+        super().__init__(message)
+        self.ledger = ledger
 
 
 class MissingDependencyError(SketchshiftError, ImportError):

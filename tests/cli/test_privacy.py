@@ -8,6 +8,7 @@ import sketchshift as ss
 from sketchshift.privacy import mechanism
 
 PROMISE = "--epsilon 1 --delta 1e-8"
+BALL = "-k 2 --center 0,0 --radius 50"
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 
@@ -87,6 +88,53 @@ def test_an_account_refuses_what_its_budget_does_not_cover(folder, run):
     assert not (folder / "two.sketch").exists()
 
 
+def test_plans_are_charged_to_an_account_until_its_budget_is_spent(folder, run):
+    """Five plans of 0.9 with a budget of 1: the first is made, and the release is refused."""
+    line = f"private-plan people.csv {BALL} --epsilon 0.9 --delta 1e-8"
+
+    text = run(f"{line} --account people.json --budget 1 -o plan0.json").stdout
+    refused = [run.error(f"{line} --account people.json -o plan{i}.json") for i in range(1, 5)]
+    run("sketch people.csv --plan plan0.json -o raw.sketch")
+    message = run.error(f"release raw.sketch {PROMISE} --account people.json -o out.sketch")
+
+    assert "Spent epsilon 0.9 of 1 at delta 1e-08 of people.json." in text
+    assert all("the budget does not last" in said for said in [*refused, message])
+    assert [path.name for path in folder.glob("plan?.json")] == ["plan0.json"]
+    assert ss.privacy.Account("people.json").spent == pytest.approx(0.9, abs=1e-3)
+
+
+def test_a_plan_tells_what_is_spent(folder, run):
+    line = f"private-plan people.csv {BALL} --epsilon 0.9 --delta 1e-8"
+
+    spent = run.facts(f"{line} --account people.json --budget 1 -o private.json")["spent"]
+    assert spent == pytest.approx(0.9, abs=1e-3)
+    assert run.facts(f"{line} -o other.json")["spent"] is None
+
+
+@pytest.mark.parametrize("content", ['{"charges": {}}', "[" * 100_000, "", "\0"])
+def test_a_damaged_account_is_said(folder, run, content):
+    (folder / "people.json").write_text(content)
+
+    message = run.error(f"release people.sketch {PROMISE} --account people.json -o o.sketch")
+    assert "is not an account" in message
+    assert not (folder / "o.sketch").exists()
+
+
+def test_a_refused_release_says_what_it_has_cost(folder, run):
+    line = "release people.sketch --epsilon 0.005 --delta 1e-8 -o out.sketch"
+
+    assert "epsilon 0.005 at delta 1e-08 by the charge" in run.error(line)
+    assert "epsilon 0.005 at delta 1e-08 in " in run.error(f"{line} --account a.json --budget 1")
+    assert ss.privacy.Account(folder / "a.json").spent == pytest.approx(0.005, abs=1e-4)
+
+
+def test_a_release_that_cannot_be_made_opens_no_account(folder, run):
+    (folder / "broken.sketch").write_bytes(b"SKETCHSH")
+    run.error(f"release broken.sketch {PROMISE} --account a.json --budget 1 -o out.sketch")
+
+    assert not (folder / "a.json").exists()
+
+
 def test_a_spec_that_may_not_be_published_is_refused(folder, run):
     assert "does not say where" in run.error(f"release week.sketch {PROMISE} -o out.sketch")
 
@@ -111,6 +159,16 @@ def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
         ("private-plan -k 2 --center 0,0 -o p.json", "needs --spread"),
         ("private-plan people.csv -k 2 --center 0,0 -o p.json", "needs --radius, --epsilon"),
         ("private-plan people.csv --public -k 2 --epsilon 1 -o p.json", "takes no --epsilon"),
+        ("private-plan people.csv --public -k 2 --account a -o p.json", "takes no --account"),
+        (
+            f"private-plan people.csv {BALL} {PROMISE} --budget 3 -o p.json",
+            "--budget is that of an",
+        ),
+        (f"release people.sketch {PROMISE} --account a.json --budget 3 -o a.json", "also an input"),
+        (
+            f"private-plan people.csv {BALL} {PROMISE} --account a.json -o a.json",
+            "also an input",
+        ),
         (f"release people.sketch {PROMISE} -o o.sketch --budget 3", "--budget is that of an"),
         ("release people.sketch --epsilon 1 -o o.sketch", "--delta"),
     ],

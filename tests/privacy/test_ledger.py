@@ -100,3 +100,9 @@ def test_different_promises_do_not_add_up(other):
 def test_anything_else_is_not_a_ledger(content):
     with pytest.raises(ss.SpecError, match="ledger"):
         Ledger.from_dict(content)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, math.inf, "small"])
+def test_a_delta_that_is_none_is_refused(delta):
+    with pytest.raises(ss.SpecError, match=r"'delta' parameter of Ledger\.epsilon must be"):
+        Ledger.of([A]).epsilon(delta)

@@ -9,7 +9,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.data import synthetic
-from sketchshift.privacy import private_plan
+from sketchshift.privacy import mechanism
 from sketchshift.privacy.zcdp import rho_of
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -69,20 +69,61 @@ def test_one_row_moves_the_sums_of_a_plan_by_no_more_than_their_sensitivity(X, r
     """Exact integers of both looks, with and without the row; the same first mean for both."""
     seen = []
 
-    def spend(self, vector, row_sensitivity, purpose, share=1.0):
-        seen.append((purpose, vector.astype(object), row_sensitivity))
-        return real(self, vector, row_sensitivity, purpose, share)
+    def draw(look, vector):
+        seen.append((vector.astype(object), look.charge.sensitivity))
+        return np.zeros_like(vector) + 10**9
 
-    real = private_plan.Budget.spend
-    monkeypatch.setattr(private_plan.Budget, "spend", spend)
-    monkeypatch.setattr(
-        "sketchshift.privacy.mechanism._draw", lambda _, v: np.zeros_like(v) + 10**9
-    )
+    monkeypatch.setattr(mechanism.Look, "draw", draw)
     for rows in (X[:1000], np.vstack([X[:500], [row], X[500:1000]])):
         ss.privacy.plan(rows, [30.0] * 3, 20.0, 4, 1.0, 1e-8)
 
-    for (_, a, sensitivity), (_, b, _) in zip(seen[:3], seen[3:], strict=True):
+    for (a, sensitivity), (b, _) in zip(seen[:3], seen[3:], strict=True):
         assert sum((b - a) ** 2) <= sensitivity**2
+
+
+def test_plans_are_charged_until_the_budget_is_spent(X, tmp_path):
+    """Two plans of 0.6 make 0.86 by zCDP, three 1.06; a refused one draws no noise."""
+    account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
+    specs = [ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account) for _ in range(2)]
+    spent = account.spent
+
+    assert spent == pytest.approx(0.8626, abs=1e-3)
+    with pytest.raises(ss.PrivacyError, match="budget does not last"):
+        ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
+    assert account.spent == spent
+    released = ss.privacy.release(ss.sketch(X, specs[0]), 0.1, 1e-8, account=account)
+    assert account.spent > released.ledger.epsilon(1e-8)  # the other plan is in there too
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"n_clusters": 0}, ss.SpecError),
+        ({"sketch_size": 0}, ss.SpecError),
+        ({"seed": -1}, ss.SpecError),
+        ({"rows": "broken.csv"}, ss.DataError),
+    ],
+)
+def test_a_plan_that_cannot_be_made_costs_nothing(X, tmp_path, monkeypatch, changes, error):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.csv").write_text("a,b,c\n" + "1,2,3\n" * 1000 + "1,x,3\n")
+    account = ss.privacy.Account("people.json", epsilon=1, delta=1e-8)
+    options = {"rows": X, "n_clusters": 4, **changes}
+
+    with pytest.raises(error):
+        ss.privacy.plan(
+            center=[30.0] * 3, radius=50.0, epsilon=0.6, delta=1e-8, account=account, **options
+        )
+    assert account.spent == 0.0
+
+
+def test_a_plan_is_charged_before_it_says_how_many_rows_there_are(X, tmp_path):
+    """A warning may be an exception: what it tells is then paid for, too."""
+    account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
+
+    with pytest.raises(ss.PrivacyWarning, match="too few to plan on"):
+        ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
+    assert account.spent == pytest.approx(0.6, abs=1e-3)
 
 
 def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):

@@ -62,6 +62,10 @@ def test_each_reader_names_the_other(private, raw, tmp_path):
     [
         ({"scale": 0.0}, "must be positive"),
         ({"scale": 1}, "must hold exactly"),
+        ({"scale": 1.7e308}, "must be positive numbers in range"),
+        ({"scale": 1e200}, "must be positive numbers in range"),
+        ({"scale": 5e-324}, "must be positive numbers in range"),
+        ({"count_factor": 2**62}, "must be positive numbers in range"),
         ({"count_factor": 0}, "must be positive"),
         ({"ledger": {}}, "no usable ledger"),
         ({"spec": {}}, "no usable spec"),
@@ -72,6 +76,44 @@ def test_each_reader_names_the_other(private, raw, tmp_path):
 def test_an_unsound_header_is_refused(private, changes, words):
     with pytest.raises(ss.SketchFormatError, match=words):
         PrivateSketch.from_bytes(altered(private.to_bytes(), **changes))
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 5e-324, 1e-300, 1e300, 1.7e308, 10**400])
+@pytest.mark.parametrize("name", ["delta", "rho", "sensitivity", "scale"])
+@pytest.mark.parametrize("place", ["ledger", "spec"])
+def test_a_charge_that_nothing_can_be_made_of_is_refused(private, place, name, number):
+    """In the ledger, or in the origin of the spec."""
+    data = private.to_bytes()
+    header = json.loads(unpack(data, PRIVATE_MAGIC, 1)[0])
+    charges = [header["ledger"]["charges"][0] | {name: number}]
+    if place == "ledger":
+        header["ledger"]["charges"] = charges
+    else:
+        header["spec"]["origin"] = {"kind": "private", "radius": 10.0, "charges": charges}
+
+    with pytest.raises(ss.SketchFormatError, match=f"no usable {place}: The '{name}' parameter"):
+        PrivateSketch.from_bytes(altered(data, **header))
+
+
+@pytest.mark.parametrize("changes", [{"origin": None}, {"tilt": ss.Tilt(1.0)}])
+def test_a_spec_that_no_release_has_is_refused(private, changes):
+    spec = json.loads(replace(private.spec, **changes).to_json())
+
+    with pytest.raises(ss.SketchFormatError, match="that has an origin, and no tilt"):
+        PrivateSketch.from_bytes(altered(private.to_bytes(), spec=spec))
+
+
+@pytest.mark.parametrize("number", [-(2**63), -(2**62), 2**62, 2**63 - 1])
+@pytest.mark.parametrize("at", [0, -1])
+def test_integers_that_no_release_has_are_refused(private, number, at):
+    """Two of them would not add up in int64."""
+    header, payload = unpack(private.to_bytes(), PRIVATE_MAGIC, 1)
+    numbers = np.frombuffer(payload, dtype="<i8").copy()
+    numbers[at] = number
+    forged = pack(PRIVATE_MAGIC, 1, json.loads(header), numbers.tobytes())
+
+    with pytest.raises(ss.SketchFormatError, match=r"reach 2\*\*62"):
+        PrivateSketch.from_bytes(forged)
 
 
 def test_a_damaged_or_newer_file_is_refused(private):
@@ -166,3 +208,13 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
         _ = empty.z
     with pytest.raises(ss.DataError, match="nothing to decode"):
         ss.decode(empty, 2)
+
+
+def test_numbers_that_no_cluster_explains_are_not_decoded(private):
+    """Waves of zero are those of no rows, whatever the number of rows says."""
+    waves = np.zeros_like(private._totals.waves)
+    totals = replace(private._totals, waves=waves, scale=1.0)
+    silent = replace(private, _totals=totals)
+
+    with pytest.raises(ss.DataError, match="no cluster of any weight is like this sketch"):
+        ss.decode(silent, 2)

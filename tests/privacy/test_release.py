@@ -152,6 +152,27 @@ def test_too_few_rows_are_refused_unless_forced(raw, no_noise):
         ss.privacy.release(raw, 0.05, 1e-8, force=True)
 
 
+def test_a_refusal_tells_no_count_that_nobody_keeps(raw, no_noise):
+    """To see that rows are few is a look at them; whoever asked must know what it cost."""
+    with pytest.raises(ss.PrivacyError, match=r"^the rows are too few") as refusal:
+        ss.privacy.release(raw, 0.05, 1e-8)
+
+    said, (charge,) = str(refusal.value), refusal.value.ledger.charges
+    assert "1,000" not in said
+    assert "spent epsilon 0.05 at delta 1e-08 by the charge 00000000" in said
+    assert "no account keeps it: note it down" in said
+    assert refusal.value.ledger.epsilon() == pytest.approx(0.05)
+    assert charge.purpose == "release"
+
+
+def test_a_refusal_is_charged_to_the_account_and_tells_the_count(raw, no_noise, tmp_path):
+    account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
+
+    with pytest.raises(ss.PrivacyError, match=r"^about 1,000 rows .* in .*people\.json") as refusal:
+        ss.privacy.release(raw, 0.05, 1e-8, account=account)
+    assert account.spent == refusal.value.ledger.epsilon(1e-8) == pytest.approx(0.05)
+
+
 def test_few_rows_are_warned_of(raw, no_noise):
     """270 rows would do at epsilon 1, m = 50; 1000 are enough there, and not at 0.15."""
     assert rows_needed(50, 5.39 * np.sqrt(50) * 2**22) == pytest.approx(50 * 5.39)

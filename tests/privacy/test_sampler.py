@@ -46,9 +46,10 @@ def test_large_noise_is_gaussian_to_its_last_digits():
 
 def test_the_noise_of_a_release_has_the_scale_its_charge_says():
     """The sum of squares over the scale is chi-square."""
-    noisy, charge = Budget(1.0, 1e-8).spend(np.zeros(4001, dtype=np.int64), 10**9, "release")
+    look = Budget(1.0, 1e-8).look(10**9, "release")
+    noisy = look.draw(np.zeros(4001, dtype=np.int64))
 
-    p = stats.chi2(4001).cdf(float(np.square(noisy / charge.scale).sum()))
+    p = stats.chi2(4001).cdf(float(np.square(noisy / look.charge.scale).sum()))
     assert NEVER < p < 1.0 - NEVER
 
 
@@ -63,7 +64,7 @@ def test_opendp_agrees_with_the_epsilon_that_was_asked_for(epsilon, delta):
     """The scale is not larger than that needs, to one part in a million."""
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    _, charge = Budget(epsilon, delta).spend(np.zeros(3, dtype=np.int64), 1000, "release")
+    charge = Budget(epsilon, delta).look(1000, "release").charge
 
     def epsilon_at(scale: float) -> float:
         gaussian = dp.m.make_gaussian(*space, scale)

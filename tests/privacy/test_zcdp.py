@@ -52,3 +52,9 @@ def test_the_noise_for_a_unit_of_sensitivity_is_that_of_our_trials(epsilon, kapp
 
 def test_nothing_spent_is_epsilon_zero():
     assert epsilon_of(0.0, 1e-8) == 0.0
+
+
+@pytest.mark.parametrize("rho", [1e-300, 1e-20, 1e5, 1e300])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 0.99])
+def test_any_cost_has_an_epsilon(rho, delta):
+    assert 0.0 <= epsilon_of(rho, delta) < math.inf

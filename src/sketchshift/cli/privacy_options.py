@@ -1,13 +1,17 @@
-"""The flags of a promise, shared by ``release`` and ``private-plan``."""
+"""The flags of a promise and of an account, shared by ``release`` and ``private-plan``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-__all__ = ["promise_options"]
+if TYPE_CHECKING:
+    from sketchshift.privacy import Account
+
+__all__ = ["account_options", "open_account", "promise_options", "spent_facts"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +47,48 @@ def promise_options(*, required: bool) -> Callable[[F], F]:
         ),
     )
 
+    return _adder(options)
+
+
+def account_options(function: F) -> F:
+    """Add ``--account`` and ``--budget``."""
+    options = (
+        click.option(
+            "--account",
+            metavar="PATH",
+            type=click.Path(path_type=Path),
+            help="Charge a budget that is kept in this .json file.",
+        ),
+        click.option(
+            "--budget",
+            type=click.FloatRange(min=0, min_open=True),
+            help="With a new --account: the epsilon that all of it together may cost, at --delta.",
+        ),
+    )
+    return _adder(options)(function)
+
+
+def open_account(path: Path | None, budget: float | None, delta: float) -> Account | None:
+    """The account of these flags, made if it is new."""
+    from sketchshift.privacy import Account
+
+    if path is not None:
+        return Account(path, budget, None if budget is None else delta)
+    if budget is not None:
+        raise click.UsageError("--budget is that of an --account. Give both.")
+    return None
+
+
+def spent_facts(account: Account | None, path: Path | None) -> tuple[dict[str, Any], list[str]]:
+    """How much of an account is spent, for ``--json`` and as lines."""
+    if account is None:
+        return {"spent": None}, []
+    spent = account.spent
+    of = f"epsilon {spent:.4g} of {account.epsilon:g} at delta {account.delta:g}"
+    return {"spent": spent}, [f"Spent {of} of {path}."]
+
+
+def _adder(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
     def add(function: F) -> F:
         for option in reversed(options):
             function = option(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,14 +10,23 @@ from sketchshift.cli.command import command
 from sketchshift.cli.facts import next_step, report, spec_facts
 from sketchshift.cli.files import check_output, data_files
 from sketchshift.cli.plan import write_spec, wrote_spec
-from sketchshift.cli.privacy_options import promise_options
+from sketchshift.cli.privacy_options import (
+    account_options,
+    open_account,
+    promise_options,
+    spent_facts,
+)
 from sketchshift.cli.spec_options import NUMBERS, columns_option
 from sketchshift.cli.turnkey_options import LARGEST_K
 from sketchshift.features import SketchSpec
 
+if TYPE_CHECKING:
+    from sketchshift.privacy import Account
+
 __all__ = ["private_plan"]
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
+_COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private rows alone
 
 
 @command
@@ -29,6 +38,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--spread", type=_POSITIVE, help="Without DATA: about the root of its variance.")
 @click.option("--public", is_flag=True, help="DATA is a public sample that looks like the rows.")
 @promise_options(required=False)
+@account_options
 @columns_option
 @click.option("-m", "--sketch-size", type=click.IntRange(min=1), help="Default: 10·k·d.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -42,7 +52,7 @@ def private_plan(
     from private rows as they are. They come from private DATA with noise, at the cost of
     --epsilon and --delta, in a ball of --center and --radius that may be 100 times too large;
     from a sample that is --public; or, without DATA, from --center and --spread that you
-    declare.
+    declare. A plan from private DATA is charged to an --account, as a release is.
 
     Examples
     --------
@@ -53,29 +63,37 @@ def private_plan(
     `sketchshift release people.sketch --epsilon 1 --delta 1e-8 -o week.private.sketch`.
     """
     inputs = [] if data is None else data_files([data])
-    target = check_output(output, inputs)
-    spec = _plan(inputs, flags)
+    path = flags["account"]
+    target = check_output(output, [*inputs, *([] if path is None else [path])])
+    spec, account = _plan(inputs, flags)
     write_spec(spec, target)
+    spent, lines = spent_facts(account, path)
     facts = {"command": "private-plan", "output": output, "fingerprint": spec.fingerprint}
     step = next_step("sketch", data or "DATA", "--plan", output, "-o", "people.sketch")
-    report(facts | spec_facts(spec), [wrote_spec(output, spec), step], as_json=as_json)
+    report(
+        facts | spent | spec_facts(spec), [wrote_spec(output, spec), *lines, step], as_json=as_json
+    )
 
 
-def _plan(inputs: Any, flags: dict[str, Any]) -> SketchSpec:
+def _plan(inputs: Any, flags: dict[str, Any]) -> tuple[SketchSpec, Account | None]:
+    """The plan, and the account that it was charged to."""
     from sketchshift import privacy
 
     shared = {name: flags[name] for name in ("n_clusters", "sketch_size", "seed", "columns")}
     if not inputs:
-        _need(flags, "declared", ("center", "spread"), ("public", "epsilon", "delta"))
-        return privacy.plan_declared(
+        _need(flags, "declared", ("center", "spread"), ("public", *_COSTS))
+        spec = privacy.plan_declared(
             flags["center"], flags["spread"], radius=flags["radius"], **shared
         )
+        return spec, None
     if flags["public"]:
-        _need(flags, "public", (), ("center", "spread", "epsilon", "delta"))
-        return privacy.plan_public(inputs, radius=flags["radius"], **shared)
+        _need(flags, "public", (), ("center", "spread", *_COSTS))
+        return privacy.plan_public(inputs, radius=flags["radius"], **shared), None
     _need(flags, "private", ("center", "radius", "epsilon", "delta"), ("spread",))
     names = ("center", "radius", "epsilon", "delta", "adjacency", "rows_per_person")
-    return privacy.plan(inputs, **{name: flags[name] for name in names}, **shared)
+    chosen = {name: flags[name] for name in names}
+    account = open_account(flags["account"], flags["budget"], flags["delta"])
+    return privacy.plan(inputs, **chosen, **shared, account=account), account
 
 
 def _need(

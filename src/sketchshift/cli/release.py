@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
 from sketchshift.cli.files import check_output, load_raw, sketch_files
-from sketchshift.cli.privacy_options import promise_options
+from sketchshift.cli.privacy_options import (
+    account_options,
+    open_account,
+    promise_options,
+    spent_facts,
+)
 
 __all__ = ["release"]
 
@@ -16,12 +23,7 @@ __all__ = ["release"]
 @click.argument("sketch", metavar="SKETCH")
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
 @promise_options(required=True)
-@click.option("--account", metavar="PATH", help="Charge a budget that is kept in this .json file.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0, min_open=True),
-    help="With a new --account: the epsilon that all releases together may cost, at --delta.",
-)
+@account_options
 @click.option("--force", is_flag=True, help="Also if clusters will be mostly noise.")
 def release(
     sketch: str,
@@ -30,7 +32,7 @@ def release(
     delta: float,
     adjacency: str,
     rows_per_person: int,
-    account: str | None,
+    account: Path | None,
     budget: float | None,
     force: bool,
     as_json: bool,
@@ -52,21 +54,16 @@ def release(
     """
     from sketchshift import privacy
 
-    if budget is not None and account is None:
-        raise click.UsageError("--budget is that of an --account. Give both.")
     (file,) = sketch_files([sketch])
-    target = check_output(output, [file])
-    kept = None
-    if account is not None:
-        kept = privacy.Account(account, budget, None if budget is None else delta)
+    target = check_output(output, [file, *([] if account is None else [account])])
+    raw = load_raw(file)
+    kept = open_account(account, budget, delta)
     released = privacy.release(
-        load_raw(file), epsilon, delta, adjacency, rows_per_person, account=kept, force=force
+        raw, epsilon, delta, adjacency, rows_per_person, account=kept, force=force
     )
     released.save(target)
     size = target.stat().st_size
-    facts = {"command": "release", "output": output, "spent": None if kept is None else kept.spent}
-    lines = [wrote(output, released, size), next_step("inspect", output)]
-    if kept is not None:
-        spent = f"epsilon {kept.spent:.4g} of {kept.epsilon:g} at delta {kept.delta:g}"
-        lines.insert(1, f"Spent {spent} of {account}.")
-    report(facts | sketch_facts(released, size), lines, as_json=as_json)
+    spent, lines = spent_facts(kept, account)
+    facts = {"command": "release", "output": output, **spent, **sketch_facts(released, size)}
+    lines = [wrote(output, released, size), *lines, next_step("inspect", output)]
+    report(facts, lines, as_json=as_json)

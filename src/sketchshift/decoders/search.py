@@ -17,6 +17,7 @@ from sketchshift._typing import FloatArray
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.reconstruction import draw_points
 from sketchshift.decoders.weighted_kmeans import weighted_kmeans
+from sketchshift.errors import DataError
 from sketchshift.sketch.threads import processors
 
 __all__ = ["best", "in_threads", "n_rounds", "search"]
@@ -87,9 +88,16 @@ def _shares(k: int) -> tuple[int, ...]:
 
 
 def best(fits: list[GaussianFit]) -> list[GaussianFit]:
-    """Fits whose loss is within 4 times the least."""
-    least = min(fit.loss for fit in fits)
-    return [fit for fit in fits if fit.loss <= KEPT * least]
+    """Fits whose loss is within 4 times the least, of those that have any weight."""
+    weighty = [fit for fit in fits if fit.weights.any()]
+    if not weighty:
+        msg = (
+            "there is nothing to decode: no cluster of any weight is like this sketch, whose "
+            "numbers are not those of rows, or all noise. Take it anew, or release it with less."
+        )
+        raise DataError(msg)
+    least = min(fit.loss for fit in weighty)
+    return [fit for fit in weighty if fit.loss <= KEPT * least]
 
 
 def _coarse_to_fine(fitter: GaussianFitter, fit: GaussianFit) -> GaussianFit:

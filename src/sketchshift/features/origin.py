@@ -14,10 +14,14 @@ from typing import Any
 
 from sketchshift._validation import check_choice, check_integer, check_number, parameter_error
 
-__all__ = ["ADJACENCIES", "KINDS", "Charge", "Origin"]
+__all__ = ["ADJACENCIES", "KINDS", "SCALES", "Charge", "Origin"]
 
 KINDS = ("declared", "public", "private")
 ADJACENCIES = ("add_remove", "replace_one")
+SCALES = (2.0**-20, 2.0**100)
+"""Of noise: wider than any release has them, and their squares far from where floats end."""
+
+_LIMITS = {"rho": (1e-20, 1e5), "delta": (1e-30, 1e-2), "sensitivity": SCALES, "scale": SCALES}
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Charge:
     mechanism: str
 
     def __post_init__(self) -> None:
-        for name in ("rho", "delta", "sensitivity", "scale"):
-            value = check_number("Charge", name, getattr(self, name), low=0.0, high=1e300)
+        for name, (low, high) in _LIMITS.items():
+            value = check_number("Charge", name, getattr(self, name), low=low, high=high)
             object.__setattr__(self, name, value)
         check_choice("Charge", "adjacency", self.adjacency, ADJACENCIES)
         check_integer("Charge", "rows_per_person", self.rows_per_person, 1, 2**31)

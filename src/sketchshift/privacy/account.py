@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,25 @@ from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Account"]
 
-_FIELDS = {"schema", "epsilon", "delta", "charges"}
+_LIMITS = {"epsilon": (1e-3, 1e3), "delta": (1e-30, 1e-2)}
+_FIELDS = {"schema", "charges", *_LIMITS}
+_WAIT = 0.005  # seconds between two attempts to lock the file
 
 
 class Account:
     """A budget that lasts until it is spent.
 
+    The file is the truth: each charge reads it anew, budget included, while no other process
+    can charge it. Symbolic links to it are other names of the same account; hard links, which
+    a charge would tear apart, are refused.
+
     Parameters
     ----------
     path : path
-        A JSON file; made by the first charge.
+        A JSON file; made at once if it is not there.
     epsilon, delta : float or None
         The budget. None takes that of the file; other numbers than those of the file are
-        refused.
+        refused, now and whenever the file has changed.
 
     Examples
     --------
@@ -50,24 +57,32 @@ class Account:
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> None:
-        self._path = Path(path)
-        self._charges: tuple[Charge, ...] = ()
-        known = self._read() if self._path.exists() else {"epsilon": epsilon, "delta": delta}
-        self.epsilon = check_number("Account", "epsilon", known["epsilon"], low=1e-3, high=1e3)
-        self.delta = check_number("Account", "delta", known["delta"], low=1e-30, high=1e-2)
-        for name, given in (("epsilon", epsilon), ("delta", delta)):
-            if given is not None and given != known[name]:
-                msg = (
-                    f"the account {os.fspath(path)} has {name} {known[name]:g}, and {given:g} was "
-                    f"asked for. Leave {name} out: a budget is fixed when its account is opened."
-                )
-                raise PrivacyError(msg)
+        self._path = Path(path).absolute()
+        self._declared = {"epsilon": epsilon, "delta": delta}
+        if self._path.exists():
+            self._read()
+        else:
+            self._open()
+
+    @property
+    def path(self) -> Path:
+        """The file, by the name it was opened with."""
+        return self._path
+
+    @property
+    def epsilon(self) -> float:
+        """What all charges together may cost, as the file has it."""
+        return self._read().epsilon
+
+    @property
+    def delta(self) -> float:
+        """At which delta, as the file has it."""
+        return self._read().delta
 
     @property
     def spent(self) -> float:
         """Epsilon of all charges in the file together, at the account's delta."""
-        self._refresh()
-        return Ledger.of(self._charges).epsilon(self.delta)
+        return self._read().spent
 
     def add(self, charges: Iterable[Charge]) -> None:
         """Charge a release and its plan, or refuse them; written to the file at once.
@@ -79,52 +94,118 @@ class Account:
         charges : iterable of Charge
             Those that are there already count once.
         """
-        with _lock(self._path):
-            self._refresh()
-            self._add(tuple(charges))
+        with _locked(self._path) as file:
+            before = self._read()
+            after = before.charged(charges)
+            if after.spent > after.epsilon * (1.0 + 1e-9):
+                msg = (
+                    f"the budget does not last: this would make epsilon {after.spent:.4g} at delta "
+                    f"{after.delta:g} of the {after.epsilon:g} in {self._path}, where "
+                    f"{before.spent:.4g} are spent. Spend a smaller epsilon, or merge sketches and "
+                    "release once."
+                )
+                raise PrivacyError(msg)
+            write_atomically(file, after.to_bytes())
 
-    def _add(self, charges: tuple[Charge, ...]) -> None:
-        ledger = Ledger.of((*self._charges, *charges))
-        epsilon = ledger.epsilon(self.delta)
-        if epsilon > self.epsilon * (1.0 + 1e-9):
-            msg = (
-                f"the budget does not last: this release would make epsilon {epsilon:.4g} at delta "
-                f"{self.delta:g} of the {self.epsilon:g} in {self._path}, where {self.spent:.4g} "
-                "are spent. Release with a smaller epsilon, or merge sketches and release once."
-            )
-            raise PrivacyError(msg)
-        self._charges = ledger.charges
-        write_atomically(self._path, self._to_json().encode() + b"\n")
+    def _open(self) -> None:
+        """Write the file of a new account, unless another process has just done so."""
+        epsilon, delta = (_check(name, self._declared[name]) for name in _LIMITS)
+        new = _Balance(epsilon, delta)
+        with _locked(self._path) as file:
+            if not file.exists():
+                write_atomically(file, new.to_bytes())
+        self._read()
 
-    def _refresh(self) -> None:
-        """What others have charged since the file was read."""
-        if self._path.exists():
-            self._read()
+    def _read(self) -> _Balance:
+        """What the file says now, if its budget is the one that was declared."""
+        found = _read_balance(self._path)
+        for name, declared in self._declared.items():
+            fixed = getattr(found, name)
+            if declared is not None and _check(name, declared) != fixed:
+                msg = (
+                    f"the account {self._path} has {name} {fixed:g}, and {declared:g} was asked "
+                    f"for. Leave {name} out: a budget is fixed when its account is opened."
+                )
+                raise PrivacyError(msg)
+        return found
 
-    def _to_json(self) -> str:
+
+@dataclass(frozen=True)
+class _Balance:
+    """The content of an account."""
+
+    epsilon: float
+    delta: float
+    ledger: Ledger = dataclasses.field(default_factory=lambda: Ledger.of(()))
+
+    @classmethod
+    def from_json(cls, text: bytes) -> _Balance:
+        """What a file holds; any :class:`ValueError` says why it is not an account."""
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise SpecError("it is nested too deeply.") from None
+        is_account = isinstance(content, dict) and set(content) == _FIELDS
+        is_account = is_account and type(content["schema"]) is int and content["schema"] == 1
+        if not is_account or not isinstance(content["charges"], list):
+            raise SpecError("it must hold exactly schema (1), epsilon, delta, a list of charges.")
+        epsilon, delta = (_check(name, content[name]) for name in _LIMITS)
+        return cls(epsilon, delta, Ledger.of(map(Charge.from_dict, content["charges"])))
+
+    @property
+    def spent(self) -> float:
+        return self.ledger.epsilon(self.delta)
+
+    def charged(self, charges: Iterable[Charge]) -> _Balance:
+        """The same with more charges."""
+        return dataclasses.replace(self, ledger=Ledger.of((*self.ledger.charges, *charges)))
+
+    def to_bytes(self) -> bytes:
         content = {
             "schema": 1,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "charges": [dataclasses.asdict(charge) for charge in self._charges],
+            "charges": [dataclasses.asdict(charge) for charge in self.ledger.charges],
         }
-        return json.dumps(content, indent=1, sort_keys=True)
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            content = json.loads(self._path.read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or set(content) != _FIELDS or content["schema"] != 1:
-                raise SpecError("it must hold exactly schema (1), epsilon, delta and charges")
-            self._charges = tuple(Charge.from_dict(charge) for charge in content["charges"])
-        except (ValueError, TypeError) as error:
-            raise PrivacyError(f"{self._path} is not an account: {error}.") from None
-        return content
+        return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _lock(path: Path) -> AbstractContextManager[Any]:
+def _check(name: str, value: Any) -> float:
+    low, high = _LIMITS[name]
+    return check_number("Account", name, value, low=low, high=high)
+
+
+def _read_balance(path: Path) -> _Balance:
+    try:
+        if path.exists() and not path.is_file():
+            raise SpecError("it is not a regular file.")
+        with path.open("rb") as file:
+            names, text = os.fstat(file.fileno()).st_nlink, file.read()
+        found = _Balance.from_json(text)
+    except FileNotFoundError:
+        msg = f"the account {path} is gone. Put it back, or open a new one by its budget."
+        raise PrivacyError(msg) from None
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        msg = f"{path} is not an account: {reason}. Restore it from a copy, or name another file."
+        raise PrivacyError(msg) from None
+    if names > 1:
+        msg = (
+            f"the account {path} has {names} names (hard links), of which a charge would reach "
+            "one. Remove the others, or make each a symbolic link."
+        )
+        raise PrivacyError(msg)
+    return found
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[Path]:
+    """The file itself, links followed, while nobody else has it: a lock on a name is none."""
     try:
         from filelock import FileLock
     except ImportError:
         msg = 'an account is locked by filelock: pip install "sketchshift[privacy]".'
         raise MissingDependencyError(msg) from None
-    return FileLock(f"{path}.lock")
+    file = Path(os.path.realpath(path))
+    with FileLock(f"{file}.lock").acquire(poll_interval=_WAIT):
+        yield file

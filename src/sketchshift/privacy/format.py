@@ -8,7 +8,9 @@ import numpy as np
 
 from sketchshift.errors import PrivacyError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.features.origin import SCALES
 from sketchshift.privacy.ledger import Ledger
+from sketchshift.privacy.mechanism import LARGEST
 from sketchshift.privacy.noisy_totals import NoisyTotals
 from sketchshift.sketch.container import pack, read_header, unpack
 from sketchshift.sketch.format import PRIVATE_MAGIC, check_fingerprint, read_spec
@@ -47,9 +49,13 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
-    if not 0 < factor < 2**62 or not 0.0 < scale < np.inf:
+    if spec.origin is None or spec.tilt is not None:
+        raise SketchFormatError("the spec is none of a release: that has an origin, and no tilt.")
+    if not 0 < factor < LARGEST or not SCALES[0] <= scale <= SCALES[1]:
         raise SketchFormatError("count_factor and scale must be positive numbers in range.")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
+    if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
+        raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
     totals = NoisyTotals(numbers[:-1].reshape(2, -1), int(numbers[-1]), factor, scale)
     if encode(spec, fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")

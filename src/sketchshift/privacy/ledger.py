@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sketchshift._validation import check_number
 from sketchshift.errors import PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.zcdp import epsilon_of
@@ -61,7 +62,11 @@ class Ledger:
 
     def epsilon(self, delta: float | None = None) -> float:
         """Epsilon of all together, at ``delta``; None takes :attr:`delta`."""
-        return epsilon_of(self.rho, self.delta if delta is None else delta)
+        if delta is None:
+            delta = self.delta
+        return epsilon_of(
+            self.rho, check_number("Ledger.epsilon", "delta", delta, low=1e-300, high=0.99)
+        )
 
     def __add__(self, other: Ledger) -> Ledger:
         """Both, of people who may be in both: charges add up."""
@@ -74,7 +79,8 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: charges, and the parts as lists of their positions."""
         charges = self.charges
-        places = [sorted(charges.index(charge) for charge in part) for part in self.parts]
+        at = {charge: i for i, charge in enumerate(charges)}
+        places = [sorted(at[charge] for charge in part) for part in self.parts]
         return {"charges": [dataclasses.asdict(c) for c in charges], "parts": sorted(places)}
 
     @classmethod

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift.data import Access, Source, open_source
 from sketchshift.errors import DataError, PrivacyWarning, warn
-from sketchshift.features import Charge, Origin, SketchSpec
+from sketchshift.features import Origin, SketchSpec
 from sketchshift.kernels import select_kernel
-from sketchshift.privacy.mechanism import Budget
+from sketchshift.privacy.account import Account
+from sketchshift.privacy.mechanism import Budget, Look
 from sketchshift.privacy.plan import TAIL, check_ball, outline_spec
 from sketchshift.sketch.rows import clip_rows
 
@@ -53,6 +54,7 @@ def plan(
     sketch_size: int | None = None,
     seed: int = 0,
     columns: Sequence[str] | None = None,
+    account: Account | None = None,
 ) -> SketchSpec:
     """A plan from private rows that does not leak: its cost stands in the spec.
 
@@ -81,6 +83,9 @@ def plan(
         Of the frequencies, not of the noise.
     columns : sequence of str or None
         Columns to read, by name.
+    account : Account or None
+        A budget that this plan is charged to, or refused by before anything is told. Data that
+        cannot be read costs nothing. Releases with this plan do not pay for it again.
 
     Returns
     -------
@@ -90,22 +95,21 @@ def plan(
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("plan")
     c0, B = check_ball("plan", center, radius)
     source = _open(rows, columns, len(c0))
-    rough, *first = _noisy_mean(source, c0, B, budget)
-    distance, tail, *second = _noisy_radii(source, rough, B, budget)
-    mean, *third = _noisy_mean(source, rough, min(NEAR * distance, B), budget)
+    shared: dict[str, Any] = {"sketch_size": sketch_size, "seed": seed, "columns": source.columns}
+    outline_spec(c0, B, TAIL, n_clusters, Origin("declared", 1.0), **shared)  # refused for nothing
+    looks = _looks(budget, len(c0))
+    charges = tuple(look.charge for look in looks)
+    sums = _sums(source, c0, B)
+    if account is not None:
+        account.add(charges)
+    rough = _mean(looks[0].draw(sums), c0, B)
+    distance, tail = _radii(looks[1], _histogram(source, rough, B), B)
+    near = min(NEAR * distance, B)
+    mean = _mean(looks[2].draw(_sums(source, rough, near)), rough, near)
     off = float(np.linalg.norm(mean - rough))
     spread = math.sqrt(max(distance**2 - off**2, 0.25 * distance**2))
     ball = (B + float(np.linalg.norm(mean - c0))) / spread
-    return outline_spec(
-        mean,
-        spread,
-        tail,
-        n_clusters,
-        Origin("private", ball, (*first, *second, *third)),
-        sketch_size=sketch_size,
-        seed=seed,
-        columns=source.columns,
-    )
+    return outline_spec(mean, spread, tail, n_clusters, Origin("private", ball, charges), **shared)
 
 
 def _open(rows: Any, columns: Sequence[str] | None, d: int) -> Source:
@@ -140,43 +144,64 @@ def _normalised(
         yield rows, squared_norms
 
 
-def _noisy_mean(
-    source: Source, c0: FloatArray, B: float, budget: Budget
-) -> tuple[FloatArray, Charge]:
-    """Mean of the rows clipped to the ball; its center where they are too few."""
-    d = len(c0)
+def _looks(budget: Budget, d: int) -> tuple[Look, Look, Look]:
+    """At the mean, the radii, and the mean again."""
+    longest, factor = _lengths(d)
+    sensitivity = math.hypot(longest, factor) * MARGIN
+    return (
+        budget.look(sensitivity, "plan: mean", share=0.25),
+        budget.look(1, "plan: radii", share=0.5),
+        budget.look(sensitivity, "plan: mean", share=0.25),
+    )
+
+
+def _lengths(d: int) -> tuple[float, int]:
+    """Of the longest vector that a row adds to the sums, and what it adds to the count."""
     longest = 2.0**BITS * MARGIN + math.sqrt(d) / 2.0
-    factor = round(longest / math.sqrt(COUNT_SHARE - 1))
+    return longest, round(longest / math.sqrt(COUNT_SHARE - 1))
+
+
+def _sums(source: Source, c0: FloatArray, B: float) -> IntArray:
+    """Sums of the rows clipped to the ball, and their scaled number, as exact integers."""
+    d = len(c0)
+    _, factor = _lengths(d)
     sums = np.zeros(d + 1, dtype=np.int64)
     for rows, squared_norms in _normalised(source, c0, B):
         clipped = clip_rows(rows, squared_norms, 1.0)
         sums[:d] += np.rint(clipped * 2.0**BITS).astype(np.int64).sum(axis=0)
         sums[d] += len(clipped) * factor
-    sensitivity = math.hypot(longest, factor) * MARGIN
-    noisy, charge = budget.spend(sums, sensitivity, "plan: mean", share=0.25)
-    count = noisy[d] / factor
+    return sums
+
+
+def _mean(noisy: IntArray, c0: FloatArray, B: float) -> FloatArray:
+    """Mean of the rows in the ball, from their noisy sums; its center where they are too few."""
+    d = len(c0)
+    count = noisy[d] / _lengths(d)[1]
     if count < LEAST_ROWS:
         msg = f"there are about {max(count, 0):.0f} rows, too few to plan on: the ball is used."
         warn(msg, PrivacyWarning)
-        return c0, charge
+        return c0
     shift = noisy[:d] / (2.0**BITS * count)
-    return c0 + B * shift / max(1.0, float(np.linalg.norm(shift))), charge
+    return np.asarray(c0 + B * shift / max(1.0, float(np.linalg.norm(shift))))
 
 
-def _noisy_radii(
-    source: Source, mean: FloatArray, B: float, budget: Budget
-) -> tuple[float, float, Charge]:
-    """Spread r0, tail rq / r0, and what they cost."""
+def _histogram(source: Source, mean: FloatArray, B: float) -> IntArray:
+    """Numbers of rows by their distance from the mean."""
     counts = np.zeros(BINS, dtype=np.int64)
     for _, squared_norms in _normalised(source, mean, 2.0 * B):
         finite = squared_norms[np.isfinite(squared_norms)]
         counts += np.bincount(np.searchsorted(EDGES, finite), minlength=BINS)
-    noisy, charge = budget.spend(counts, 1, "plan: radii", share=0.5)
-    kept = np.where(noisy > SURE * charge.scale, noisy, 0).astype(np.float64)
+    return counts
+
+
+def _radii(look: Look, counts: IntArray, B: float) -> tuple[float, float]:
+    """Spread r0 and tail rq / r0, from the histogram with noise."""
+    noisy = look.draw(counts)
+    kept = np.where(noisy > SURE * look.charge.scale, noisy, 0).astype(np.float64)
     if not kept.any():
-        return B, TAIL, charge
+        return B, TAIL
     shares = kept / kept.sum()
     radii = 2.0 * B * 2.0 ** (-(np.arange(BINS)[::-1] + 0.5) / PER_OCTAVE)
     square = float(shares @ radii**2)
     rq = math.sqrt(0.5 * square + 0.5 * float(shares @ radii**4) / square)
-    return math.sqrt(square), rq / math.sqrt(square), charge
+    return math.sqrt(square), rq / math.sqrt(square)

@@ -17,7 +17,7 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_flag, parameter_error
 from sketchshift.errors import PrivacyError, PrivacyWarning, warn
-from sketchshift.features import Origin
+from sketchshift.features import Charge, Origin
 from sketchshift.kernels import BITS
 from sketchshift.kernels.contract import G2
 from sketchshift.privacy.account import Account
@@ -25,6 +25,7 @@ from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST, Budget
 from sketchshift.privacy.noisy_totals import NoisyTotals
 from sketchshift.privacy.private_sketch import PrivateSketch
+from sketchshift.privacy.zcdp import epsilon_of
 from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]
@@ -104,7 +105,9 @@ def release(
     account : Account or None
         A budget that this release is charged to, or refused by before anything is told.
     force : bool, default=False
-        Release although the rows are so few that clusters will be mostly noise.
+        Release although the rows are so few that clusters will be mostly noise. Without it they
+        are refused, which costs as much, since it tells of them: the error says so, and has the
+        ledger in its ``ledger``.
 
     Returns
     -------
@@ -124,15 +127,18 @@ def release(
     check_flag("release", "force", force)
     origin, spec = _origin_of(sketch), sketch.spec
     _check_promises(origin, budget)
-    size = sensitivity(spec.sketch_size)
-    noisy, charge = budget.spend(release_vector(sketch), size, "release")
-    ledger = Ledger.of((*origin.charges, charge))
+    vector = release_vector(sketch)
+    look = budget.look(sensitivity(spec.sketch_size), "release")
+    ledger = Ledger.of((*origin.charges, look.charge))
     if account is not None:
         account.add(ledger.charges)
+    noisy = look.draw(vector)
     waves, scaled_count = noisy[:-1].reshape(2, -1), int(noisy[-1])
-    totals = NoisyTotals(waves, scaled_count, count_factor(spec.sketch_size), charge.scale)
+    totals = NoisyTotals(waves, scaled_count, count_factor(spec.sketch_size), look.charge.scale)
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
-    _check_rows(released, force=force)
+    if not force:
+        _check_rows(released, look.charge, account)
+    _warn_of_few_rows(released)
     return released
 
 
@@ -184,16 +190,32 @@ def _check_promises(origin: Origin, budget: Budget) -> None:
             raise PrivacyError(msg)
 
 
-def _check_rows(released: PrivateSketch, *, force: bool) -> None:
-    """Warn of, or refuse, a release that is mostly noise; judged by the noisy count."""
+def _check_rows(released: PrivateSketch, charge: Charge, account: Account | None) -> None:
+    """Refuse a release that is mostly noise; judged by the noisy count.
+
+    That is a look at the rows, paid for as any other. Without an account the count is not told:
+    what nobody has written down should say as little as it can.
+    """
     needed = rows_needed(released.spec.sketch_size, released._totals.scale)
-    if released.total_weight < POOR * needed and not force:
-        msg = (
-            f"about {released.count:,} rows are too few: at m={released.spec.sketch_size} this "
-            f"noise needs some {needed:,.0f}, and clusters would be mostly noise. The budget is "
-            "spent. Gather more rows, plan for fewer clusters, raise epsilon, or pass force=True."
-        )
-        raise PrivacyError(msg)
+    if released.total_weight >= POOR * needed:
+        return
+    rows = "the" if account is None else f"about {released.count:,}"
+    kept = (
+        f"by the charge {charge.id[:8]}, and no account keeps it: note it down"
+        if account is None
+        else f"in {account.path}"
+    )
+    msg = (
+        f"{rows} rows are too few: at m={released.spec.sketch_size} this noise needs some "
+        f"{needed:,.0f}, and clusters would be mostly noise. To see this has spent epsilon "
+        f"{epsilon_of(charge.rho, charge.delta):.4g} at delta {charge.delta:g} {kept}. Gather more "
+        "rows, plan for fewer clusters, raise epsilon, or pass force=True."
+    )
+    raise PrivacyError(msg, ledger=released.ledger)
+
+
+def _warn_of_few_rows(released: PrivateSketch) -> None:
+    needed = rows_needed(released.spec.sketch_size, released._totals.scale)
     if released.total_weight < needed:
         msg = (
             f"about {released.count:,} rows are few: for errors within some 10 % of those without "

@@ -13,6 +13,7 @@ import math
 __all__ = ["epsilon_of", "rho_of"]
 
 _ORDERS = (-30.0, 60.0)  # of log(a - 1)
+_AROUND = 4.0  # that the best order is searched for
 _RHO = (1e-14, 1e5)
 
 
@@ -48,8 +49,9 @@ def epsilon_of(rho: float, delta: float) -> float:
         return a * rho + math.log(above / a) - (math.log(delta) + math.log(a)) / above
 
     # the order of the plain bound rho + 2 sqrt(rho log(1/delta)) lies near the best one
-    middle = 0.5 * math.log(math.log(1.0 / delta) / rho)
-    bounds = (max(middle - 4.0, _ORDERS[0]), min(middle + 4.0, _ORDERS[1]))
+    middle = 0.5 * (math.log(-math.log(delta)) - math.log(rho))
+    middle = min(max(middle, _ORDERS[0] + _AROUND), _ORDERS[1] - _AROUND)
+    bounds = (middle - _AROUND, middle + _AROUND)
     found = minimize_scalar(epsilon, bounds=bounds, method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(found.fun))
 
