@@ -64,15 +64,15 @@ def test_full_and_quick_runs_are_kept_apart(paper, tmp_path):
 
 
 def test_all_goes_on_where_data_are_missing(paper, tmp_path, monkeypatch):
-    monkeypatch.delenv("SKETCHSHIFT_DATA", raising=False)
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "nothing"))
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
     real = text.replace('name = "separated"', 'name = "m"\nkind = "real"')
     real = real.replace("{ n_samples = 100000 }", '{ name = "mnist" }')
     (paper / "fig1.toml").write_text(real, encoding="utf-8")
     words = ("--paper", paper, "-o", tmp_path / "out", "--jobs", 1)
 
-    assert "fig1 was not run: the datasets are looked for" in run("--all", *words).stdout
-    assert "SKETCHSHIFT_DATA" in run("fig1", *words, status=1).stderr
+    assert "fig1 was not run: the dataset 'mnist' is not here" in run("--all", *words).stdout
+    assert "Fetch it: sketchshift data mnist" in run("fig1", *words, status=1).stderr
 
 
 @pytest.mark.parametrize("words", [[], ["fig0", "--all"]])
