@@ -46,6 +46,11 @@ class Handler(BaseHTTPRequestHandler):
         if isinstance(fault, int):
             self.send_error(fault)
             return
+        if fault == "elsewhere":
+            self.send_response(302)
+            self.send_header("Location", "/other.bin")
+            self.end_headers()
+            return
         start = int(asked[6:-1]) if asked and self.server.has_ranges else 0
         if start >= len(BYTES):
             self.send_error(416)
@@ -126,6 +131,14 @@ def test_a_server_without_ranges_sends_it_all_again(server, fetched):
     server.has_ranges, server.faults = False, ["truncated"]
 
     assert fetched() == BYTES
+
+
+def test_a_server_that_sends_us_elsewhere_is_followed_in_the_middle_too(server, fetched, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(BYTES[:1000])
+    server.faults = ["elsewhere"]
+
+    assert fetched() == BYTES
+    assert server.asked == ["bytes=1000-"] * 2
 
 
 def test_progress_is_told_in_bytes(server, tmp_path):

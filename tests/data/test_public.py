@@ -171,9 +171,7 @@ def whole(name: str) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.data(name)) for name in MADE_UP]
 )
-def test_the_arrays_pinned_are_those_that_the_numbers_of_the_documentation_are_taken_on(
-    name, site, tmp_path
-):
+def test_the_arrays_pinned_are_those_that_are_here(name, site, tmp_path):
     """Files of our making, pins of the table; skin's is the publisher's to the byte."""
     wanted = served(name, whole(name), {}, site)
     wanted = replace(wanted, digests=public_sets()[name].digests)
