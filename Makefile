@@ -6,10 +6,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # One thread for BLAS and OpenMP: the products here are small.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-export SKETCHSHIFT_DATA
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-slow test-browser lint bench quality privacy-bench reproduce docs clean
+.PHONY: setup demo examples test test-data test-slow test-browser lint bench data quality privacy-bench \
+	reproduce docs clean
 
 setup: $(VENV)/dev.done
 
@@ -50,6 +50,9 @@ test: lint  ## everything CI asks for but the browser; engines by themselves: th
 	$(BIN)/python -m pytest -n 2 -m "not slow and not browser and not engines"
 	$(BIN)/python -m pytest -m engines
 
+test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`
+	$(BIN)/python -m pytest -n 2 -m "data and not slow"
+
 $(VENV)/browser.done: $(VENV)/dev.done
 	@echo "Installing what drives a browser (once) ..."
 	$(PIP) -e '.[browser]'
@@ -59,7 +62,7 @@ test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, D
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
 	$(BIN)/python -m pytest tests/report/browser -m browser
 
-test-slow: setup  ## minutes: memory of long reads, exhaustive sensitivity
+test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
 	$(BIN)/python -m pytest -m slow
 
 bench: setup  ## ratios against baselines of the same run
@@ -67,6 +70,9 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_decode.py
 	$(BIN)/python benchmarks/bench_turnkey.py
 	$(BIN)/python benchmarks/bench_engines.py
+
+data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; goes on
+	$(BIN)/sketchshift data $(DATA)
 
 quality: setup  ## an hour: errors on all datasets; goes on where it stopped. QUALITY="--help"
 	PYTHONPATH=benchmarks $(BIN)/python -m quality $(QUALITY)

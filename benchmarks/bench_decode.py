@@ -1,6 +1,6 @@
 """How fast are the decoders? Against the public CL-OMPR (pycle 1.2) on the same sketch.
 
-Run by ``make bench``. Data: spectral MNIST from the folder in SKETCHSHIFT_DATA, else a mixture
+Run by ``make bench``. Data: spectral MNIST where it is (``make data``), else a mixture
 of the same size. One thread. Seconds are the best of a few runs, in turns; the ratios count.
 """
 

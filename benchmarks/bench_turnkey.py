@@ -1,6 +1,6 @@
 """How fast is the turnkey decoder? Against the same design in plain NumPy and SciPy.
 
-Run by ``make bench``. Data: spectral MNIST from the folder in SKETCHSHIFT_DATA, else a mixture
+Run by ``make bench``. Data: spectral MNIST where it is (``make data``), else a mixture
 of the same size. One thread. Seconds are those of the process, the best of a few runs taken in
 turns; the ratio counts.
 """

@@ -1,7 +1,7 @@
 """How often does ``compare`` cry wolf, and how often is it right? The tables of ``docs/drift.md``.
 
-Run: ``python benchmarks/drift_rates.py [rates|power|shares] [dataset]``, with SKETCHSHIFT_DATA
-set; half an hour for all. Both samples are drawn from one table of 20 000 rows, whose features
+Run: ``python benchmarks/drift_rates.py [rates|power|shares] [dataset]``, after ``make
+data``; half an hour for all. Both samples are drawn from one table of 20 000 rows, whose features
 are computed once, so that a repetition is a product of matrices. A threshold serves 100
 repetitions, and 5 of them are computed, each from the sketches of one.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from harness import if_here
 
 import sketchshift as ss
 from sketchshift.data import real
@@ -43,8 +44,8 @@ def heavy(freedom: float) -> np.ndarray:
 
 
 def some(name: str) -> np.ndarray:
-    """Random rows of a real dataset."""
-    X = real.load(name)
+    """Random rows of a real dataset, or pixels of a photograph that comes with scikit-learn."""
+    X = real.china_pixels() if name == "china" else real.load(name)
     return X[np.random.default_rng(0).permutation(len(X))[:ROWS]].astype(float)
 
 
@@ -53,6 +54,7 @@ DATASETS: dict[str, Callable[[], np.ndarray]] = {
     "6 Gaussians, d = 10": lambda: mixture(10),
     "t with 5 degrees, d = 3": lambda: heavy(5.0),
     "t with 2.5 degrees, d = 3": lambda: heavy(2.5),
+    "china": lambda: some("china"),
     "skin": lambda: some("skin"),
     "covertype": lambda: some("covertype"),
     "spectral_mnist": lambda: some("spectral_mnist"),
@@ -120,7 +122,9 @@ def print_rates(names: Sequence[str]) -> None:
     print(f"| data | spec | n_a, n_b | {' | '.join(f'at {level}' for level in LEVELS)} |")
     print("|---|---|---|---|---|---|")
     for name in names or DATASETS:
-        X = DATASETS[name]()
+        X = if_here(name, DATASETS[name])
+        if X is None:
+            continue
         for kind in ("planned", "plain"):
             table = FeatureTable.of(X, spec_of(X, kind))
             for counts in COUNTS:
@@ -134,7 +138,9 @@ def print_power(names: Sequence[str]) -> None:
     print("| data | spec | n_a = n_b | 2 % | 5 % | 10 % |")
     print("|---|---|---|---|---|---|")
     for name in names or ("6 Gaussians, d = 2", "6 Gaussians, d = 10", "skin", "covertype"):
-        X = DATASETS[name]()
+        X = if_here(name, DATASETS[name])
+        if X is None:
+            continue
         side = X[:, 0] > np.median(X[:, 0])
         for kind in ("planned", "plain"):
             table = FeatureTable.of(X, spec_of(X, kind))
@@ -164,7 +170,10 @@ def print_shares(names: Sequence[str]) -> None:
     print("|---|---|---|---|---|---|---|")
     for name in names or ("skin", "covertype", "spectral_mnist"):
         rng = np.random.default_rng(0)
-        X = rng.permutation(real.load(name).astype(float))[:100_000]
+        X = if_here(name, lambda name=name: real.load(name).astype(float))
+        if X is None:
+            continue
+        X = rng.permutation(X)[:100_000]
         whole = ss.sketch(X, n_clusters=CLUSTERS)
         decoding = ss.decode(whole, n_clusters=CLUSTERS)
         labels = ss.assign(X, decoding.centroids)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair timing, and results in dated files."""
+"""What the benchmarks share: fair timing, data that may be missing, results in dated files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
+from typing import TypeVar
+
+from sketchshift.errors import DataError
+
+T = TypeVar("T")
+
+
+def if_here(name: str, load: Callable[[], T]) -> T | None:
+    """A dataset, or None with a sentence on stderr where it is not here."""
+    try:
+        return load()
+    except DataError as error:
+        print(f"{name} is left out: {error}", file=sys.stderr)
+        return None
 
 
 def best_of(

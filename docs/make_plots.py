@@ -1,6 +1,6 @@
 """Draw the pictures of docs/plots.md from real data: ``python docs/make_plots.py``.
 
-Reads the folder that the environment variable SKETCHSHIFT_DATA names; writes docs/images.
+Reads datasets that ``make data`` fetches; writes docs/images.
 """
 
 from __future__ import annotations

@@ -1,14 +1,52 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import sketchshift as ss
+from sketchshift.data import real
+
+SAMPLES = Path(__file__).parent / "samples"
+NOT_HERE = f"a dataset is not in {real.data_folder()}: `make data` fetches the public ones"
 
 # the same examples in every run, and no limit of time, which means nothing on shared machines
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked ``data`` are skipped where one of the datasets they name is not here."""
+    for item in items:
+        names = [name for mark in item.iter_markers("data") for name in mark.args]
+        missing = [name for name in names if not real.is_here(name)]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=NOT_HERE))
+
+
+def sample(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and labels of a real dataset that comes with the tests, in part."""
+    with np.load(SAMPLES / f"{name}.npz", allow_pickle=False) as arrays:
+        return arrays["X"], arrays["y"]
+
+
+@pytest.fixture
+def skin() -> np.ndarray:
+    """Pixels of faces and of other things: every 25th."""
+    return sample("skin")[0].astype(float)
+
+
+@pytest.fixture(
+    params=["every seventh row", pytest.param("all", marks=pytest.mark.data("spectral_mnist"))]
+)
+def spectral_mnist(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
+    """Ten spectral features of the images of MNIST, and the digits."""
+    if request.param == "all":
+        return real.load("spectral_mnist"), real.load_labels("spectral_mnist")
+    X, y = sample("spectral_mnist")
+    return X.astype(np.float32), y
 
 
 @pytest.fixture

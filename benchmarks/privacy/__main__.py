@@ -12,7 +12,7 @@ import numpy as np
 
 import sketchshift as ss
 from privacy import other_environment
-from privacy.data import NAMES, Rows, rows
+from privacy.data import NAMES, Rows, here, rows
 from privacy.methods import METHODS
 from privacy.report import write_report
 
@@ -35,7 +35,7 @@ def main() -> None:
     has_other = other_environment.is_usable(options.diffprivlib)
     if not has_other:
         print("diffprivlib is left out: no interpreter that has it was given.")
-    for n, name in product(options.rows, options.datasets):
+    for n, name in product(options.rows, here(options.datasets)):
         wanted = [
             (method, epsilon, seed)
             for method, epsilon, seed in product(METHODS, EPSILONS, options.seeds)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from quality import datasets
 from quality.baselines import kmeans
-from quality.datasets import load
 
 import sketchshift as ss
 from sketchshift.data import synthetic
@@ -27,6 +28,12 @@ class Rows:
     least: float
 
 
+def here(names: Sequence[str]) -> list[str]:
+    """Those that can be had; of the others, stderr says how to get them."""
+    found = datasets.here(name for name in names if name != "gmm")
+    return [name for name in names if name == "gmm" or name in found]
+
+
 @lru_cache(maxsize=1)
 def rows(name: str, n: int) -> Rows:
     """So many rows of a dataset, drawn without putting back if there are enough of them."""
@@ -34,7 +41,7 @@ def rows(name: str, n: int) -> Rows:
     if name == "gmm":
         X = synthetic.gaussian_mixture(n, 10, K, cluster_std=0.15, seed=3)[0]
     else:
-        X = load(name).X
+        X = datasets.load(name).X
         X = X[rng.choice(len(X), n, replace=n > len(X))]
     centroids = kmeans(X, K, 0, starts=STARTS)
     spread = float(np.sqrt(X.var(axis=0).sum()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import sketchshift as ss
 from quality.clock import Clock, in_words
-from quality.datasets import RECIPES, Dataset, load
+from quality.datasets import RECIPES, Dataset, here, load
 from quality.found import centroid_index
 from quality.picture import write_picture
 from quality.runs import METHODS, MULTIPLES, QUICK, SEEDS, SLOW, Run, planned, sketch_size
@@ -30,7 +30,7 @@ def main(words: list[str] | None = None) -> None:
     store = Store(chosen.results / "quality")
     if chosen.again:
         store.forget(methods, chosen.datasets)
-    runs = planned(chosen.datasets, methods, chosen.multiples, chosen.seeds)
+    runs = planned(here(chosen.datasets), methods, chosen.multiples, chosen.seeds)
     left = [run for run in runs if run not in store]
     if chosen.estimate:
         _estimate(left, Clock(store.rows))

@@ -1,17 +1,16 @@
 """The data: seven real sets, synthetic sets whose clusters are known, and scikit-learn's digits.
 
-All but digits lie in the folder SKETCHSHIFT_DATA.
+All but digits lie in the folder that ``make data`` fills.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
+from harness import if_here
 
 from sketchshift.data import real
 
@@ -121,13 +120,15 @@ def load(name: str) -> Dataset:
 
         X, labels = load_digits(return_X_y=True)
     else:
-        X, labels = real.load(recipe.source), _labels(recipe.source)
+        X, labels = real.load(recipe.source), real.load_labels(recipe.source)
     return Dataset(name, recipe.group, recipe.k, recipe.prepare(X), labels)
 
 
-def _labels(source: str) -> np.ndarray | None:
-    archive, _, member = source.partition("/")
-    key = f"{member}_y" if member else "y"
-    path = Path(os.environ["SKETCHSHIFT_DATA"]).expanduser() / f"{archive}.npz"
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays.get(key)
+def here(names: Iterable[str]) -> list[str]:
+    """Those datasets that can be loaded; of the others, stderr says how to get them."""
+    return [name for name in names if if_here(name, lambda name=name: _find(name))]
+
+
+def _find(name: str) -> bool:
+    source = RECIPES[name].source
+    return source == "digits" or real.path_of(source).is_file()

@@ -118,6 +118,20 @@ def test_the_time_left_comes_from_runs_of_the_same_kind():
     assert clock.expected([Run("s2", "uniform", 4, 7)] * 2) == 6.0
 
 
+def test_datasets_that_are_not_here_are_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "nothing"))
+    words = ["--datasets", "digits,skin,cifar10,s1", "--only", "uniform", "--multiples", "2"]
+
+    main([*words, "--seeds", "1", "--results", str(tmp_path)])
+
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("skin is left out: the dataset 'skin' is not here")
+    assert "Fetch it: sketchshift data skin (in a clone of the repository: make data)" in said[0]
+    assert "It cannot be fetched: the features are those of a trained network" in said[1]
+    assert said[2].startswith("s1 is left out: the dataset 'sipu' is not here")
+    assert said[3].startswith("[1/1] digits uniform")
+
+
 def test_a_second_call_runs_nothing_and_writes_the_same_tables(tmp_path, capsys):
     words = ["--datasets", "digits", "--only", "uniform,lloyd", "--multiples", "2", "--seeds", "1"]
     words += ["--results", str(tmp_path)]

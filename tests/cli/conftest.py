@@ -55,7 +55,7 @@ def plain_terminal(monkeypatch):
 def folder(tmp_path, monkeypatch):
     """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices.
 
-    And people.csv with people.sketch, whose spec may be published.
+    And people.csv with people.sketch, whose spec may be published; skin.npz for the datasets.
     """
     pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
     for day in (1, 2):
@@ -70,6 +70,8 @@ def folder(tmp_path, monkeypatch):
     pyarrow.csv.write_csv(people, tmp_path / "people.csv")
     ss.sketch(people, PUBLIC).save(tmp_path / "people.sketch")
     (tmp_path / "centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
+    np.savez(tmp_path / "skin.npz", X=np.zeros((2, 3), np.uint8))
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

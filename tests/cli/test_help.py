@@ -28,6 +28,7 @@ COMMANDS = [
     "assign",
     "compare",
     "watch",
+    "data",
     "reproduce",
 ]
 

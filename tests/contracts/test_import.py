@@ -24,14 +24,18 @@ def test_importing_imports_nothing_heavy():
 def test_importing_costs_little_more_than_numpy():
     """Half a second is promised; counted in modules, which no noisy machine changes.
 
-    NumPy alone brings about 150 modules and the standard library the rest.
+    NumPy alone brings about 150. Those of the standard library are counted apart: the same import
+    brings more of them in a newer Python, 50 in 3.13 for 48 in 3.11.
     """
     code = (
-        "import sys, numpy; before = len(sys.modules); import sketchshift; "
-        "print(len(sys.modules) - before)"
+        "import sys, numpy; before = set(sys.modules); import sketchshift; "
+        "new = [name.partition('.')[0] for name in set(sys.modules) - before]; "
+        "print(len(new), sum(name in sys.stdlib_module_names for name in new))"
     )
 
-    assert int(run(code)) < 150
+    n, n_standard = map(int, run(code).split())
+    assert n - n_standard < 110
+    assert n_standard < 60
 
 
 def test_sketching_an_array_needs_no_optional_package():

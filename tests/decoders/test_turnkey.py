@@ -6,7 +6,6 @@ import dataclasses
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,14 +17,6 @@ from sketchshift.decoders import search
 RNG = np.random.default_rng(0)
 CLOUDS = np.repeat([[0.0, 0.0], [6.0, 0.0], [0.0, 8.0], [9.0, 9.0]], [400, 300, 200, 100], axis=0)
 CLOUDS = CLOUDS + RNG.normal(size=CLOUDS.shape)
-
-
-def spectral_mnist():
-    folder = os.environ.get("SKETCHSHIFT_DATA")
-    if not folder or not Path(folder, "spectral_mnist.npz").exists():
-        pytest.skip("needs spectral_mnist.npz in the folder that SKETCHSHIFT_DATA names")
-    with np.load(Path(folder, "spectral_mnist.npz"), allow_pickle=False) as data:
-        return data["X"], data["y"]
 
 
 def test_planted_clusters_are_found_with_their_shares_and_covariances():
@@ -53,17 +44,16 @@ def test_clusters_have_the_mean_and_the_covariance_of_the_rows():
     np.testing.assert_allclose(total, np.cov(CLOUDS.T, bias=True), rtol=1e-6)
 
 
-def test_real_data_is_clustered_as_well_as_by_k_means():
-    X, _ = spectral_mnist()
+def test_real_data_is_clustered_as_well_as_by_k_means(spectral_mnist):
+    X, _ = spectral_mnist
 
     decoding = ss.decode(ss.sketch(X, n_clusters=10), 10)
 
     assert ss.rse(X, decoding.centroids, ss.lloyd(X, 10)) < 1.02
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    X, y = spectral_mnist()
-    X, y = X[:20_000], y[:20_000]
+def test_the_order_of_the_rows_does_not_matter(spectral_mnist):
+    X, y = (part[:20_000] for part in spectral_mnist)
     orders = [np.argsort(y, kind="stable"), np.random.default_rng(1).permutation(len(X))]
 
     found = [ss.decode(ss.sketch(X[order], n_clusters=10), 10).centroids for order in orders]

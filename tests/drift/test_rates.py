@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from drift_rates import DATASETS, LEVELS, FeatureTable, rejections, spec_of
@@ -44,11 +42,15 @@ def test_a_small_shift_of_shares_is_found(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["planned", "plain"])
 @pytest.mark.parametrize("counts", [(100, 1_000), (5_000, 2_000)])
-@pytest.mark.parametrize("name", sorted(set(DATASETS) - {"t with 2.5 degrees, d = 3"}))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.data(name) if name in real.NAMES else ())
+        for name in sorted(set(DATASETS) - {"t with 2.5 degrees, d = 3"})
+    ],
+)
 def test_false_alarms_are_as_many_as_asked_for_on_all_data(name, counts, kind):
     """The table of docs/drift.md, whose exception is the heavy tail of 2.5 degrees."""
-    if name in real.NAMES and "SKETCHSHIFT_DATA" not in os.environ:
-        pytest.skip("needs the real datasets")
     if name.startswith("t with") and kind == "planned" and min(counts) < 1_000:
         pytest.skip("a few tilted rows of a heavy tail decide: 0.04 for 0.01, docs/drift.md")
     X = DATASETS[name]()

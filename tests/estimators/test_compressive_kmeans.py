@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import scale
 
 import sketchshift as ss
-from sketchshift.data import real
 from sketchshift.errors import SpecError
 
 
@@ -64,20 +61,17 @@ def test_labels_inertia_and_weights_agree_with_scikit_learn(blobs):
     np.testing.assert_allclose(km.weights_, np.bincount(km.labels_) / len(blobs), atol=0.01)
 
 
-@pytest.mark.skipif("SKETCHSHIFT_DATA" not in os.environ, reason="SKETCHSHIFT_DATA is not set")
-def test_the_error_on_real_data_is_near_that_of_k_means():
-    """Spectral features of MNIST, every seventh row; the decoder's promise is a few percent."""
-    X = real.load("spectral_mnist")[::7]
+def test_the_error_on_real_data_is_near_that_of_k_means(spectral_mnist):
+    """Spectral features of MNIST; the decoder's promise is a few percent."""
+    X, _ = spectral_mnist
 
     km = ss.CompressiveKMeans(10, random_state=0).fit(X)
 
     assert ss.rse(X, km.cluster_centers_, ss.lloyd(X, 10)) < 1.05
 
 
-@pytest.mark.parametrize("name", ["digits", "spectral_mnist"])
-def test_rows_in_another_order_give_the_same_bytes(name):
+def assert_that_order_does_not_matter(X: np.ndarray, y: np.ndarray) -> None:
     """Sorted by label, against shuffled: neither plan nor sketch knows an order."""
-    X, y = _labelled(name)
     shuffled = np.random.default_rng(0).permutation(len(X))
     km = ss.CompressiveKMeans(5, sketch_size=100, random_state=0)
 
@@ -87,15 +81,15 @@ def test_rows_in_another_order_give_the_same_bytes(name):
     assert by_label.tobytes() == at_random.tobytes()
 
 
-def _labelled(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with labels: few, all of which a plan looks at, or many."""
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return X[:, 18:23], y
-    if "SKETCHSHIFT_DATA" not in os.environ:
-        pytest.skip("SKETCHSHIFT_DATA is not set")
-    with np.load(Path(os.environ["SKETCHSHIFT_DATA"]) / "spectral_mnist.npz") as arrays:
-        return arrays["X"][::9], arrays["y"][::9]
+def test_few_rows_in_another_order_give_the_same_bytes():
+    """A plan looks at all of them."""
+    X, y = load_digits(return_X_y=True)
+    assert_that_order_does_not_matter(X[:, 18:23], y)
+
+
+def test_many_rows_in_another_order_give_the_same_bytes(spectral_mnist):
+    """A plan looks at some of them."""
+    assert_that_order_does_not_matter(*spectral_mnist)
 
 
 def test_distances_are_those_to_the_centroids_in_the_dtype_of_the_rows(blobs):

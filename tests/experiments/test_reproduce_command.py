@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 from sketchshift.cli import main
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
+SAMPLE = Path(__file__).parents[1] / "samples" / "spectral_mnist.npz"
 
 
 def run(*words, status=0):
@@ -64,15 +66,30 @@ def test_full_and_quick_runs_are_kept_apart(paper, tmp_path):
 
 
 def test_all_goes_on_where_data_are_missing(paper, tmp_path, monkeypatch):
-    monkeypatch.delenv("SKETCHSHIFT_DATA", raising=False)
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "nothing"))
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
     real = text.replace('name = "separated"', 'name = "m"\nkind = "real"')
     real = real.replace("{ n_samples = 100000 }", '{ name = "mnist" }')
     (paper / "fig1.toml").write_text(real, encoding="utf-8")
     words = ("--paper", paper, "-o", tmp_path / "out", "--jobs", 1)
 
-    assert "fig1 was not run: the datasets are looked for" in run("--all", *words).stdout
-    assert "SKETCHSHIFT_DATA" in run("fig1", *words, status=1).stderr
+    assert "fig1 was not run: the dataset 'mnist' is not here" in run("--all", *words).stdout
+    assert "Fetch it: sketchshift data mnist" in run("fig1", *words, status=1).stderr
+
+
+def test_real_data_is_found_in_the_users_cache(paper, tmp_path, monkeypatch):
+    """Where `sketchshift data` puts it when nothing else is said."""
+    monkeypatch.delenv("SKETCHSHIFT_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "sketchshift").mkdir(parents=True)
+    shutil.copy(SAMPLE, tmp_path / "cache" / "sketchshift")
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    text = text.replace('name = "separated"', 'name = "m"\nkind = "real"')
+    text = text.replace("{ n_samples = 100000 }", '{ name = "spectral_mnist" }')
+    (paper / "fig0.toml").write_text(text, encoding="utf-8")
+
+    words = ("fig0", "--paper", paper, "-o", tmp_path / "out", "--jobs", 1, "--points", 1)
+    assert "0.1   holds " in run(*words, "--realizations", 1).stdout
 
 
 @pytest.mark.parametrize("words", [[], ["fig0", "--all"]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def test_every_picture_of_the_gallery_is_there_and_small():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("SKETCHSHIFT_DATA" not in os.environ, reason="needs the real datasets")
+@pytest.mark.data("covertype", "uber_pickups")
 def test_the_pictures_of_the_gallery_are_drawn_by_their_script_and_legible(faults):
     spec = importlib.util.spec_from_file_location("make_plots", DOCS / "make_plots.py")
     make_plots = importlib.util.module_from_spec(spec)

@@ -11,6 +11,7 @@ from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines
 from sketchshift.cli.compare import compare
+from sketchshift.cli.data import data
 from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
@@ -72,6 +73,7 @@ for _command in (
     assign,
     compare,
     watch,
+    data,
     reproduce,
 ):
     main.add_command(_command)

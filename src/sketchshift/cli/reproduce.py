@@ -60,7 +60,7 @@ def reproduce(
 
     FIGURE is fig1, fig2, ... Every run is kept in FOLDER as Parquet, beside the picture and
     the verdicts (JSON and markdown). An interrupted command goes on where it stopped. Figures
-    8 and 10 need real data in the folder that SKETCHSHIFT_DATA names.
+    8 and 10 need real data; that of figure 8 is fetched by `sketchshift data`.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 r"""Spectral features of images: what figure 8 clusters, from the raw pixels of MNIST.
 
 One SIFT descriptor an image, the exact nearest-neighbour graph of these, and eigenvectors of
-its normalised Laplacian. Run ``python -m sketchshift.experiments.spectral_features --help``;
-needs the extra ``paper`` (OpenCV).
+its normalised Laplacian. ``sketchshift data spectral_mnist`` fetches the pixels and makes them;
+for other images, ``python -m sketchshift.experiments.spectral_features --help``. Needs the extra
+``paper`` (OpenCV).
 
 Symbols
 -------
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer
+from sketchshift.data.public import write_arrays
 from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "neighbour_graph",
     "sift_descriptors",
     "spectral_features",
+    "write_features",
 ]
 
 WINDOW = 22.0 / 28.0
@@ -132,17 +135,38 @@ def laplacian_eigenvectors(graph: Any, n_features: int) -> FloatArray:
 @click.option("--rows", type=click.IntRange(min=20), help="Only so many images; default: all.")
 def main(images: str, output: str, rows: int | None) -> None:
     """Write spectral features of IMAGES, an .npz file with X (N, height, width) and y."""
-    with np.load(images, allow_pickle=False) as arrays:
-        if "X" not in arrays:
-            raise click.ClickException(f"{images} holds no array X.")
-        pixels = arrays["X"][:rows]
-        labels = {"y": arrays["y"][:rows]} if "y" in arrays else {}
     try:
-        X = spectral_features(pixels)
+        n, d = write_features(Path(images), Path(output), rows)
     except (DataError, MissingDependencyError) as error:
         raise click.ClickException(str(error)) from error
-    np.savez(Path(output), allow_pickle=False, X=X.astype(np.float32), **labels)
-    click.echo(f"Wrote {output}: {len(X):,} rows x {X.shape[1]} columns.")
+    click.echo(f"Wrote {output}: {n:,} rows x {d} columns.")
+
+
+def write_features(images: Path, output: Path, rows: int | None = None) -> tuple[int, int]:
+    """Write the features of a file of images.
+
+    Parameters
+    ----------
+    images : Path
+        An ``.npz`` file with ``X`` (N, height, width), and ``y`` where there are labels.
+    output : Path
+        An ``.npz`` file with ``X`` (N, d), and ``y``.
+    rows : int or None
+        Only so many images.
+
+    Returns
+    -------
+    shape : tuple of int
+        N and d.
+    """
+    with np.load(images, allow_pickle=False) as arrays:
+        if "X" not in arrays:
+            raise DataError(f"{str(images)!r} holds no array X.")
+        pixels = arrays["X"][:rows]
+        labels = {"y": arrays["y"][:rows]} if "y" in arrays else {}
+    X = spectral_features(pixels)
+    write_arrays(output, {"X": X.astype(np.float32), **labels})
+    return len(X), X.shape[1]
 
 
 if __name__ == "__main__":
