@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,18 @@ def test_every_module_says_what_it_is_and_what_it_offers():
         assert "from __future__ import annotations" in text, path
         if path.name != "__main__.py":
             assert "__all__" in text, path
+
+
+def test_every_file_is_written_through_the_one_function():
+    """``sketch.container`` writes: whole or not at all, and sweeps what killed writers left."""
+    writing = r"\.write_(text|bytes)\(|import tempfile|open\([^)\n]*[\"'][wxa]b?[\"']|savefig\(path"
+    found = [
+        path.relative_to(SRC).as_posix()
+        for path in FILES
+        if re.search(writing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == ["sketch/container.py"]
 
 
 def test_files_stay_short():

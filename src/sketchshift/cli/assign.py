@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -124,20 +123,17 @@ def _writer(target: Path, kind: str) -> Iterator[Any]:
     import pyarrow.csv
     import pyarrow.parquet
 
+    from sketchshift.sketch.container import opened_atomically
+
     schema = pa.schema([("cluster", pa.int32())])
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     make = pyarrow.parquet.ParquetWriter if kind == "parquet" else pyarrow.csv.CSVWriter
-    try:
-        with make(str(temporary), schema) as writer:
+    with opened_atomically(target) as file, make(file, schema) as writer:
 
-            def write(labels: Any) -> None:
-                batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
-                writer.write_batch(batch)
+        def write(labels: Any) -> None:
+            batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
+            writer.write_batch(batch)
 
-            yield write
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield write
 
 
 def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer
 from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.sketch.container import opened_atomically
 
 __all__ = [
     "laplacian_eigenvectors",
@@ -141,7 +142,8 @@ def main(images: str, output: str, rows: int | None) -> None:
         X = spectral_features(pixels)
     except (DataError, MissingDependencyError) as error:
         raise click.ClickException(str(error)) from error
-    np.savez(Path(output), allow_pickle=False, X=X.astype(np.float32), **labels)
+    with opened_atomically(Path(output)) as file:
+        np.savez(file, allow_pickle=False, X=X.astype(np.float32), **labels)
     click.echo(f"Wrote {output}: {len(X):,} rows x {X.shape[1]} columns.")
 
 
