@@ -10,6 +10,7 @@ import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
+    "_interrupt": 0,
     "errors": 0,
     "_typing": 0,
     "_validation": 0,

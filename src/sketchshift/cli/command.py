@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
+from sketchshift._interrupt import STATUS, interruptible, was_interrupted
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
@@ -49,6 +50,12 @@ def debug_option(function: F) -> F:
     return click.option("--debug", **_debug)(function)
 
 
+class _Interruption(click.ClickException):
+    """What there is to say about a command that Ctrl-C ended."""
+
+    exit_code = STATUS
+
+
 class Command(click.Command):
     """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
 
@@ -60,15 +67,28 @@ class Command(click.Command):
         self.params.append(click.Option(["--debug"], **_debug))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a deliberate exception ends it with exit status 1."""
+        """Run the command; a deliberate exception ends it with exit status 1, Ctrl-C with 130."""
         try:
-            with _warnings_as_notes():
+            with interruptible(), _warnings_as_notes():
                 return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _abort(ctx)
         except (SketchshiftError, OSError) as error:
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
-            raise click.ClickException(sentence(error)) from error
+            is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
+            failure = _Interruption if is_interruption else click.ClickException
+            raise failure(sentence(error)) from error
+        except Exception:
+            if was_interrupted():
+                _abort(ctx)
+            raise
+
+
+def _abort(ctx: click.Context) -> NoReturn:
+    click.echo("Aborted!", err=True)
+    ctx.exit(STATUS)
 
 
 @contextmanager

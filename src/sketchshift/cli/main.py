@@ -53,7 +53,7 @@ def main() -> None:
       sketchshift sketch points.csv -k 10 -o day1.sketch
 
     Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
-    2 misuse.
+    2 misuse, 130 interrupted.
     """
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
+import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -110,7 +110,7 @@ def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
             if os.name != "posix":
                 file.close()  # an open file cannot be renamed there
             if path.exists():
-                _copy_owner_and_mode(path, file.name)
+                _copy_owner_and_mode(path, Path(file.name))
             Path(file.name).replace(path)
     except FileNotFoundError as error:
         if path.parent.is_dir():
@@ -171,11 +171,11 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-def _copy_owner_and_mode(source: Path, target: str) -> None:
+def _copy_owner_and_mode(source: Path, target: Path) -> None:
     status = source.stat()
     with suppress(OSError, AttributeError):  # only an administrator may give files away
         os.chown(target, status.st_uid, status.st_gid)
-    shutil.copymode(source, target)
+    target.chmod(stat.S_IMODE(status.st_mode))
 
 
 def _sync_directory(directory: Path) -> None:
