@@ -12,6 +12,7 @@ SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
     "_interrupt": 0,
     "errors": 0,
+    "_text": 0,
     "_typing": 0,
     "_validation": 0,
     "kernels": 1,
@@ -34,6 +35,7 @@ LAYERS = {
     "__main__": 8,
 }
 EXCEPTIONS = {
+    ("errors", "_text"),
     ("_validation", "errors"),
     ("cli", "plots"),
     ("cli", "report"),
@@ -108,3 +110,15 @@ def test_files_stay_short():
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
 
     assert {path: n for path, n in lengths.items() if n > 350} == {}
+
+
+def test_all_that_is_printed_passes_one_function():
+    """``say`` shows what would control a terminal; rich draws the progress and the demo."""
+    printing = r"click\.s?echo|\bprint\("
+    found = [
+        path.relative_to(SRC).as_posix()
+        for path in FILES
+        if room_of(path) == "cli" and re.search(printing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == ["cli/demo.py", "cli/facts.py"]

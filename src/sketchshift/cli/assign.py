@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from sketchshift._text import from_cell
 from sketchshift._typing import FloatArray
 from sketchshift.cli.centroids import check_suffix, n_columns
 from sketchshift.cli.command import command
@@ -162,7 +163,7 @@ def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
     except OSError as error:
         raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, StopIteration, csv.Error) as error:
         msg = f"{path!r} does not hold centroids: `sketchshift cluster -o` writes such files."
         raise DataError(msg) from error
     if not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
@@ -185,6 +186,7 @@ def _read(path: Path, kind: str) -> tuple[list[str], Any]:
     else:
         with path.open(newline="", encoding="utf-8") as file:
             head, *lines = list(csv.reader(file))
+        head = [from_cell(name) for name in head]
         rows = [[float(cell) for cell in line[2:]] for line in lines]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)

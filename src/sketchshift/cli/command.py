@@ -18,9 +18,11 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from sketchshift._interrupt import STATUS, interruptible, was_interrupted
+from sketchshift._text import visible_lines
+from sketchshift.cli.facts import say
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
-__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
+__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
@@ -87,8 +89,18 @@ class Command(click.Command):
 
 
 def _abort(ctx: click.Context) -> NoReturn:
-    click.echo("Aborted!", err=True)
+    say("Aborted!", err=True)
     ctx.exit(STATUS)
+
+
+@contextmanager
+def visible_messages() -> Iterator[None]:
+    """Make what click and we say about misuse harmless to a terminal."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible_lines(error.message)  # click shows it itself
+        raise
 
 
 @contextmanager
@@ -99,9 +111,9 @@ def _warnings_as_notes() -> Iterator[None]:
 
         def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
             if issubclass(category, PlanWarning | PrivacyWarning | ScaleHint):
-                click.echo(f"Note: {message}", err=True)
+                say(f"Note: {message}", err=True)
             else:
-                show(message, category, *place, **options)
+                show(visible_lines(str(message)), category, *place, **options)
 
         for category in (PlanWarning, PrivacyWarning, ScaleHint):
             warnings.simplefilter("always", category)

@@ -9,7 +9,7 @@ import click
 import sketchshift
 from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
-from sketchshift.cli.command import debug_option, keep_lines
+from sketchshift.cli.command import debug_option, keep_lines, visible_messages
 from sketchshift.cli.compare import compare
 from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
@@ -33,6 +33,14 @@ class _InOrder(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.help = keep_lines(self.help)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with visible_messages():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with visible_messages():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

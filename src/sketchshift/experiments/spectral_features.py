@@ -20,6 +20,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._text import visible
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer
 from sketchshift.errors import DataError, MissingDependencyError
@@ -144,7 +145,7 @@ def main(images: str, output: str, rows: int | None) -> None:
         raise click.ClickException(str(error)) from error
     with opened_atomically(Path(output)) as file:
         np.savez(file, allow_pickle=False, X=X.astype(np.float32), **labels)
-    click.echo(f"Wrote {output}: {len(X):,} rows x {X.shape[1]} columns.")
+    click.echo(f"Wrote {visible(output)}: {len(X):,} rows x {X.shape[1]} columns.")
 
 
 if __name__ == "__main__":
