@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from sketchshift.errors import SpecError
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "check_names",
     "check_number",
     "parameter_error",
+    "unmasked",
 ]
 
 
@@ -80,3 +83,26 @@ def check_names(caller: str, name: str, value: Any, length: int) -> tuple[str, .
     if not are_names or len(names) != length or len(set(names)) != length:
         raise parameter_error(caller, name, f"{length} different column names", value)
     return tuple(str(name) for name in names)
+
+
+def unmasked(values: Any) -> Any:
+    """The same values, NaN where they are masked: ``np.asarray`` would show what lies below.
+
+    Parameters
+    ----------
+    values : anything
+        Rows of a list may be masked arrays, too.
+
+    Returns
+    -------
+    values : as given, or array of floats
+        As given where nothing is a masked array.
+    """
+    if isinstance(values, list | tuple):
+        if not any(isinstance(row, np.ma.MaskedArray) and row.ndim for row in values):
+            return values
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.kind not in "biuf":
+        return values
+    is_float = values.dtype.kind == "f"
+    return np.ma.filled(values if is_float else values.astype(np.float64), np.nan)

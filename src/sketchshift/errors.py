@@ -9,6 +9,8 @@ import sys
 import warnings
 from typing import Any
 
+from sketchshift._text import visible_lines
+
 __all__ = [
     "DataError",
     "IncompatibleSketchesError",
@@ -28,6 +30,10 @@ __all__ = [
 
 class SketchshiftError(Exception):
     """Parent of all exceptions of this library."""
+
+    def __str__(self) -> str:
+        """The sentence, harmless to a terminal whatever names are in it."""
+        return visible_lines(super().__str__())
 
 
 class SpecError(SketchshiftError, ValueError):
@@ -89,7 +95,7 @@ def warn(message: str, category: type[Warning]) -> None:
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=depth)
+    warnings.warn(visible_lines(message), category, stacklevel=depth)
 
 
 _PACKAGE = __name__.partition(".")[0] + "."

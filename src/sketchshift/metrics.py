@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_integer, parameter_error, unmasked
 from sketchshift.errors import DataError
 
-__all__ = ["assign", "lloyd", "match_centroids", "mse", "rse"]
+__all__ = ["as_weights", "assign", "lloyd", "match_centroids", "mse", "rse"]
 
 _BLOCK = 1 << 18  # numbers of an array held at a time
 
@@ -53,7 +53,7 @@ def mse(X: Any, centroids: Any, *, sample_weight: Any = None) -> float:
     0.16666666666666666
     """
     rows, points = _as_rows(X), _as_centroids(centroids)
-    weights = None if sample_weight is None else _as_weights(sample_weight, len(rows))
+    weights = None if sample_weight is None else as_weights(sample_weight, len(rows))
     sums = []
     for part, _, distances in _nearest(rows, points):
         sums.append(float(distances.sum() if weights is None else distances @ weights[part]))
@@ -207,7 +207,7 @@ def _nearest_to(block: FloatArray, centroids: FloatArray) -> tuple[IntArray, Flo
 
 
 def _as_rows(X: Any) -> RealArray:
-    rows = np.asarray(X)
+    rows = np.asarray(unmasked(X))
     if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "fiub":
         msg = (
             "data must be an array of real numbers of shape (N, d), neither 0. Got shape "
@@ -218,7 +218,7 @@ def _as_rows(X: Any) -> RealArray:
 
 
 def _as_centroids(centroids: Any) -> FloatArray:
-    points = np.asarray(centroids)
+    points = np.asarray(unmasked(centroids))
     if points.ndim != 2 or points.size == 0 or points.dtype.kind not in "fiub":
         msg = (
             "centroids must be an array of real numbers of shape (k, d), neither 0. Got shape "
@@ -231,8 +231,9 @@ def _as_centroids(centroids: Any) -> FloatArray:
     return points.astype(np.float64)
 
 
-def _as_weights(sample_weight: Any, n: int) -> FloatArray:
-    weights = np.asarray(sample_weight, dtype=np.float64)
+def as_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Weights as floats, one for each of n rows; refused where one is missing or negative."""
+    weights = np.asarray(unmasked(sample_weight), dtype=np.float64)
     if weights.shape != (n,):
         raise DataError(f"sample_weight must have shape ({n},), one a row. Got {weights.shape}.")
     if not np.isfinite(weights).all() or weights.min() < 0.0 or weights.sum() == 0.0:

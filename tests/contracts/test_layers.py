@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
+    "_interrupt": 0,
     "errors": 0,
+    "_text": 0,
     "_typing": 0,
     "_validation": 0,
     "kernels": 1,
@@ -32,6 +35,7 @@ LAYERS = {
     "__main__": 8,
 }
 EXCEPTIONS = {
+    ("errors", "_text"),
     ("_validation", "errors"),
     ("cli", "plots"),
     ("cli", "report"),
@@ -89,8 +93,32 @@ def test_every_module_says_what_it_is_and_what_it_offers():
             assert "__all__" in text, path
 
 
+def test_every_file_is_written_through_the_one_function():
+    """``sketch.container`` writes: whole or not at all, and sweeps what killed writers left."""
+    writing = r"\.write_(text|bytes)\(|import tempfile|open\([^)\n]*[\"'][wxa]b?[\"']|savefig\(path"
+    found = [
+        path.relative_to(SRC).as_posix()
+        for path in FILES
+        if re.search(writing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == ["sketch/container.py"]
+
+
 def test_files_stay_short():
     """Two hundred lines is the aim; beyond three hundred and fifty a file has two subjects."""
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
 
     assert {path: n for path, n in lengths.items() if n > 350} == {}
+
+
+def test_all_that_is_printed_passes_one_function():
+    """``say`` shows what would control a terminal; rich draws the progress and the demo."""
+    printing = r"click\.s?echo|\bprint\("
+    found = [
+        path.relative_to(SRC).as_posix()
+        for path in FILES
+        if room_of(path) == "cli" and re.search(printing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == ["cli/demo.py", "cli/facts.py"]

@@ -48,6 +48,26 @@ def test_names_from_the_data_cannot_end_the_script_they_travel_in(subject):
     assert text.count("<script") == text.count("</script>") == 2
 
 
+def test_names_neither_turn_nor_hide_what_stands_beside_them(tmp_path):
+    """The page shows escapes; the table that it saves has the true names, and no formulas."""
+    names = ["=a\u202eb", "c\x1b[31m"]
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=names)
+    rows["\u2066day"] = ["\u202e1", "2\u200f"] * 150
+    table = ss.sketch_by(rows, by="\u2066day", n_clusters=2, standardize=True)
+    subject = Subject.of("\u202e.parquet", 10, table)
+
+    text, _ = report_on(subject, 2)
+    shown = embedded(text)
+    header = shown.pop("header")
+
+    escapes = re.findall(r"\\u(20[0-9a-f]{2}|001b)", json.dumps(shown).replace("\\\\", ""))
+    assert escapes == []
+    assert "\u202e" not in text
+    assert shown["columns"] == [r"=a\u202eb", r"c\x1b[31m"]
+    scales = [f"'{names[0]} scale", f"{names[1]} scale"]
+    assert header == ["cluster", "share", f"'{names[0]}", names[1], *scales]
+
+
 def test_a_name_in_the_title_is_escaped():
     spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0)
     sketch = ss.sketch(np.arange(5.0)[:, None], spec)

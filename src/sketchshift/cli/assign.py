@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from sketchshift._text import from_cell
 from sketchshift._typing import FloatArray
 from sketchshift.cli.centroids import check_suffix, n_columns
 from sketchshift.cli.command import command
@@ -124,20 +124,17 @@ def _writer(target: Path, kind: str) -> Iterator[Any]:
     import pyarrow.csv
     import pyarrow.parquet
 
+    from sketchshift.sketch.container import opened_atomically
+
     schema = pa.schema([("cluster", pa.int32())])
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     make = pyarrow.parquet.ParquetWriter if kind == "parquet" else pyarrow.csv.CSVWriter
-    try:
-        with make(str(temporary), schema) as writer:
+    with opened_atomically(target) as file, make(file, schema) as writer:
 
-            def write(labels: Any) -> None:
-                batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
-                writer.write_batch(batch)
+        def write(labels: Any) -> None:
+            batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
+            writer.write_batch(batch)
 
-            yield write
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield write
 
 
 def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
@@ -166,7 +163,7 @@ def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
     except OSError as error:
         raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, StopIteration, csv.Error) as error:
         msg = f"{path!r} does not hold centroids: `sketchshift cluster -o` writes such files."
         raise DataError(msg) from error
     if not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
@@ -189,6 +186,7 @@ def _read(path: Path, kind: str) -> tuple[list[str], Any]:
     else:
         with path.open(newline="", encoding="utf-8") as file:
             head, *lines = list(csv.reader(file))
+        head = [from_cell(name) for name in head]
         rows = [[float(cell) for cell in line[2:]] for line in lines]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from sketchshift._text import cell
 from sketchshift.cli.facts import aligned, counted, number
 from sketchshift.decoders import Decoding
 
@@ -87,7 +88,8 @@ def encode_clusters(
         Of the columns.
     kind : {"csv", "json", "parquet"}
         Of the file. Tables have the columns "cluster", "share", then those of the data; JSON
-        also holds covariances, where there are any.
+        also holds covariances, where there are any. Names that a spreadsheet would take for
+        formulas have an apostrophe in front in CSV.
     scale : sequence of float
         Of each column, if they have scales of their own: what distances are measured in. In
         tables, more columns: "x scale" for the column "x".
@@ -106,12 +108,9 @@ def encode_clusters(
     head = ["cluster", "share", *names, *(_scale_name(name) for name in names if scale)]
     if kind == "parquet":
         return _parquet(decoding, head, scale)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    for fact in cluster_facts(decoding):
-        writer.writerow([fact["cluster"], fact["share"], *fact["centroid"], *scale])
-    return text.getvalue().encode()
+    lines: list[list[Any]] = [[cell(name) for name in head]]
+    lines += [[f["cluster"], f["share"], *f["centroid"], *scale] for f in cluster_facts(decoding)]
+    return "".join(map(_csv_line, lines)).encode()
 
 
 def n_columns(names: Sequence[str]) -> int:
@@ -119,6 +118,13 @@ def n_columns(names: Sequence[str]) -> int:
     d = len(names) // 2
     has_scales = d > 0 and list(names[d:]) == [_scale_name(name) for name in names[:d]]
     return d if has_scales else len(names)
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    """A line of CSV; cells with a carriage return are quoted too, as they are not by default."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _scale_name(name: str) -> str:

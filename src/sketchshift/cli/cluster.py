@@ -28,6 +28,7 @@ from sketchshift.cli.facts import (
     next_step,
     report,
     rows_in_words,
+    say,
     sketch_facts,
 )
 from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
@@ -131,7 +132,7 @@ def cluster(
     lines = [*_story(sketch, decoding, seconds, choice), *targets.lines(), _next(ctx, given)]
     report(facts, lines, as_json=as_json)
     if decoding.outcome is not Outcome.COMPLETE:
-        click.echo(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
+        say(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
 
 
 def _story(

@@ -13,13 +13,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
+from sketchshift._interrupt import STATUS, interruptible, was_interrupted
+from sketchshift._text import visible_lines
+from sketchshift.cli.facts import say
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
-__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence"]
+__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
@@ -49,6 +52,12 @@ def debug_option(function: F) -> F:
     return click.option("--debug", **_debug)(function)
 
 
+class _Interruption(click.ClickException):
+    """What there is to say about a command that Ctrl-C ended."""
+
+    exit_code = STATUS
+
+
 class Command(click.Command):
     """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
 
@@ -60,15 +69,38 @@ class Command(click.Command):
         self.params.append(click.Option(["--debug"], **_debug))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a deliberate exception ends it with exit status 1."""
+        """Run the command; a deliberate exception ends it with exit status 1, Ctrl-C with 130."""
         try:
-            with _warnings_as_notes():
+            with interruptible(), _warnings_as_notes():
                 return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _abort(ctx)
         except (SketchshiftError, OSError) as error:
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
-            raise click.ClickException(sentence(error)) from error
+            is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
+            failure = _Interruption if is_interruption else click.ClickException
+            raise failure(sentence(error)) from error
+        except Exception:
+            if was_interrupted():
+                _abort(ctx)
+            raise
+
+
+def _abort(ctx: click.Context) -> NoReturn:
+    say("Aborted!", err=True)
+    ctx.exit(STATUS)
+
+
+@contextmanager
+def visible_messages() -> Iterator[None]:
+    """Make what click and we say about misuse harmless to a terminal."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible_lines(error.message)  # click shows it itself
+        raise
 
 
 @contextmanager
@@ -79,9 +111,9 @@ def _warnings_as_notes() -> Iterator[None]:
 
         def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
             if issubclass(category, PlanWarning | PrivacyWarning | ScaleHint):
-                click.echo(f"Note: {message}", err=True)
+                say(f"Note: {message}", err=True)
             else:
-                show(message, category, *place, **options)
+                show(visible_lines(str(message)), category, *place, **options)
 
         for category in (PlanWarning, PrivacyWarning, ScaleHint):
             warnings.simplefilter("always", category)

@@ -186,6 +186,8 @@ def _write_pixels(path: Path) -> None:
 
 def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | None:
     """Write the picture; the sentence that says what to install where it cannot be."""
+    from sketchshift.sketch.container import opened_atomically
+
     try:
         from sketchshift.plots.comparison import comparison_figure
 
@@ -193,7 +195,8 @@ def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | 
         figure = comparison_figure(X, whole, bandwidth=BANDWIDTH, decoding=decoding, **box)
     except MissingDependencyError as error:
         return str(error)
-    figure.savefig(path, format="png", dpi=150)
+    with opened_atomically(path) as file:
+        figure.savefig(file, format="png", dpi=150)
     return None
 
 

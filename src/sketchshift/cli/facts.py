@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from sketchshift._text import visible, visible_lines
 from sketchshift.features import Origin, SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
@@ -30,6 +31,7 @@ __all__ = [
     "quoted",
     "report",
     "rows_in_words",
+    "say",
     "sketch_facts",
     "spec_facts",
     "wrote",
@@ -52,10 +54,15 @@ def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> 
         Which of the two.
     """
     if as_json:
-        click.echo(json.dumps(_finite(facts), allow_nan=False))
+        say(json.dumps(_finite(facts), allow_nan=False))
         return
     for line in lines:
-        click.echo(line)
+        say(visible(line))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text: all that goes to a terminal passes here, and none of it can control one."""
+    click.echo(visible_lines(text), err=err)
 
 
 def spec_facts(spec: SketchSpec) -> dict[str, Any]:
@@ -189,6 +196,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     lines : list of str
         Without blanks at their ends.
     """
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
 
     def pad(i: int, cell: str) -> str:

@@ -6,7 +6,6 @@ folder". Neither may it replace one of its own inputs.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.privacy import load as load_private
 from sketchshift.sketch import Sketch, load
+from sketchshift.sketch.container import draft_of
 from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
 __all__ = [
@@ -55,7 +55,7 @@ def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
         if not target.parent.is_dir():
             fact = f"there is no folder {str(target.parent)!r}"
             raise DataError(f"cannot write {output!r}: {fact}. Make it first.")
-        with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", dir=target.parent):
+        with draft_of(target):
             pass
     except OSError as error:
         msg = f"cannot write {output!r}: {error.strerror}. Choose another folder or name."

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.facts import counted, rows_in_words
+from sketchshift.cli.facts import counted, rows_in_words, say
 from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
 from sketchshift.cli.spec_options import columns_option
 from sketchshift.cli.tables import load_sum, where_option
@@ -135,7 +135,7 @@ def for_clusters(sketch: S, n_clusters: int | Literal["auto"]) -> S:
             f"Note: this sketch was planned for {counted(planned, 'cluster')} (m / (10 d)); "
             f"{n_clusters:,} may be inaccurate. Sketch the data again with -k {n_clusters}."
         )
-        click.echo(msg, err=True)
+        say(msg, err=True)
     return _with_enough_rows(sketch, n_clusters)
 
 

@@ -9,7 +9,7 @@ import click
 import sketchshift
 from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
-from sketchshift.cli.command import debug_option, keep_lines
+from sketchshift.cli.command import debug_option, keep_lines, visible_messages
 from sketchshift.cli.compare import compare
 from sketchshift.cli.data import data
 from sketchshift.cli.demo import demo
@@ -35,6 +35,14 @@ class _InOrder(click.Group):
         super().__init__(*args, **kwargs)
         self.help = keep_lines(self.help)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with visible_messages():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with visible_messages():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -54,7 +62,7 @@ def main() -> None:
       sketchshift sketch points.csv -k 10 -o day1.sketch
 
     Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
-    2 misuse.
+    2 misuse, 130 interrupted.
     """
 
 

@@ -25,6 +25,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from sketchshift._text import visible
 from sketchshift.decoders import Round, Step
 from sketchshift.decoders.decoding import Progress as DecodingProgress
 
@@ -176,7 +177,7 @@ def _shown(
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, _TimeLeft())
     progress = Progress(*columns, console=console, transient=True, speed_estimate_period=WINDOW)
-    task = progress.add_task(label, total=None, rows=0)
+    task = progress.add_task(visible(label), total=None, rows=0)
     timer = threading.Timer(DELAY, progress.start)
     timer.daemon = True
     timer.start()

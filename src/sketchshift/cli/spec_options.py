@@ -39,7 +39,10 @@ class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
         if isinstance(value, tuple):
             return value
-        names = tuple(next(csv.reader([value], skipinitialspace=True), []))
+        try:
+            names = tuple(next(csv.reader([value], skipinitialspace=True), []))
+        except csv.Error:  # a line break outside of double quotes
+            names = ()
         if not names or "" in names:
             self.fail(f"{value!r} must be column names between commas, as in a,b.", param, ctx)
         return names

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import RealArray
+from sketchshift._validation import unmasked
 from sketchshift.data.blocks import Access, Source, Take, sliced
 from sketchshift.data.places import across_slices
 from sketchshift.data.request import Request
@@ -96,7 +97,7 @@ def open_sparse(matrix: Any, request: Request) -> Source:
 def as_array(data: Any) -> RealArray:
     """An array from nested lists, or from anything with ``__array__``."""
     try:
-        array: RealArray = np.asanyarray(data)
+        array: RealArray = np.asanyarray(unmasked(data))
     except Exception as cause:  # foreign ``__array__`` methods raise what they like
         msg = (
             f"cannot make an array of numbers from {type(data).__name__}: {cause} "
@@ -138,8 +139,7 @@ def native(values: RealArray) -> RealArray:
 
 
 def _rows_of(array: RealArray) -> Take:
-    if not isinstance(array, np.ma.MaskedArray):
-        plain = np.asarray(array)
-        return lambda span: native(plain[span])
-    dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
-    return lambda span: native(np.ma.filled(array[span].astype(dtype), np.nan))
+    if isinstance(array, np.ma.MaskedArray):
+        return lambda span: native(unmasked(array[span]))
+    plain = np.asarray(array)
+    return lambda span: native(plain[span])

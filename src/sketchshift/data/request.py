@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchshift._typing import FloatArray
+from sketchshift._validation import unmasked
 from sketchshift.data.labels import Labels, checked_keys
 from sketchshift.errors import DataError
 
@@ -154,7 +155,7 @@ def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None
     if weights is None or isinstance(weights, str):
         return weights
     try:
-        array = np.asarray(weights)
+        array = np.asarray(unmasked(weights))
         found = f"an array of shape {array.shape} and dtype {array.dtype}"
     except ValueError as cause:  # nested lists of unequal length
         array, found = np.empty((0, 0)), f"{type(weights).__name__} ({cause})"

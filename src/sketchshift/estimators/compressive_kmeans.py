@@ -20,7 +20,7 @@ from sketchshift.estimators.base import SketchedEstimator
 from sketchshift.estimators.rows import Collection, Rows, rows_in_memory
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.metrics import assign, mse
+from sketchshift.metrics import as_weights, assign, mse
 from sketchshift.sketch import AnySketch
 
 __all__ = ["CompressiveKMeans"]
@@ -306,7 +306,8 @@ def _nearest(rows: Any, centroids: FloatArray) -> IntArray:
 
 def _inertia(rows: Any, centroids: FloatArray, weights: Any) -> float:
     """Weighted sum of the squared distances to the nearest centroids."""
-    total = rows.shape[0] if weights is None else float(np.sum(weights))
+    weights = None if weights is None else as_weights(weights, rows.shape[0])
+    total = rows.shape[0] if weights is None else float(weights.sum())
     if not issparse(rows):
         return mse(rows, centroids, sample_weight=weights) * total
     from sklearn.metrics import pairwise_distances_argmin_min

@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from sketchshift._validation import unmasked
 from sketchshift.data import Source, open_source
 from sketchshift.data.memory import is_table
 from sketchshift.errors import DataError
@@ -140,7 +141,9 @@ def open_rows(
     source = open_source(array, weights=sample_weight)
     if names is not None:
         source = dataclasses.replace(source, columns=tuple(str(name) for name in names))
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = (
+        None if sample_weight is None else np.asarray(unmasked(sample_weight), dtype=np.float64)
+    )
     if weights is not None and not weights.any():
         msg = "all sample weights are zero, so that no row counts. Give some a positive weight."
         raise DataError(msg)
@@ -157,7 +160,8 @@ def rows_in_memory(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         raise DataError(msg)
     accept_sparse = "csr" if get_tags(estimator).input_tags.sparse else False
     dtypes = [np.float64, np.float32]
-    return validate_data(estimator, X, reset=reset, accept_sparse=accept_sparse, dtype=dtypes)
+    rows = unmasked(X)  # scikit-learn does not look at masks
+    return validate_data(estimator, rows, reset=reset, accept_sparse=accept_sparse, dtype=dtypes)
 
 
 def is_source(X: Any) -> bool:

@@ -20,6 +20,7 @@ from sketchshift.experiments.datasets import make_data
 from sketchshift.experiments.definition import Contender, Figure, Grid
 from sketchshift.experiments.landscapes import LANDSCAPES
 from sketchshift.experiments.store import Row
+from sketchshift.sketch.container import opened_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,8 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
     canvas = Canvas(layout="constrained")
     known[kind](canvas, figure, grid, rows)
     canvas.suptitle(f"{figure.name}: {figure.title}")
-    canvas.savefig(path, format="png", dpi=120)
+    with opened_atomically(path) as file:
+        canvas.savefig(file, format="png", dpi=120)
 
 
 def _curves(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:

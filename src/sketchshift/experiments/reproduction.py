@@ -12,6 +12,7 @@ from sketchshift.experiments.pictures import draw
 from sketchshift.experiments.runner import Progress, planned, run_figure
 from sketchshift.experiments.store import Store
 from sketchshift.experiments.verdicts import judge, markdown, verdict_facts
+from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Files", "n_missing", "reproduce"]
 
@@ -82,7 +83,7 @@ def reproduce(
     rows = run_figure(figure, grid, store, n_jobs=n_jobs, progress=progress)
     draw(figure, grid, rows, files.picture)
     facts = verdict_facts(figure, judge(figure, rows), rows)
-    files.verdicts.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    write_atomically(files.verdicts, json.dumps(facts, indent=1).encode())
     text = "\n".join(markdown(facts))
-    files.verdicts.with_suffix(".md").write_text(text, encoding="utf-8")
+    write_atomically(files.verdicts.with_suffix(".md"), text.encode())
     return facts

@@ -21,6 +21,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._text import visible
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer
 from sketchshift.data.public import write_arrays
@@ -139,7 +140,7 @@ def main(images: str, output: str, rows: int | None) -> None:
         n, d = write_features(Path(images), Path(output), rows)
     except (DataError, MissingDependencyError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"Wrote {output}: {n:,} rows x {d} columns.")
+    click.echo(f"Wrote {visible(output)}: {n:,} rows x {d} columns.")
 
 
 def write_features(images: Path, output: Path, rows: int | None = None) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sketchshift.errors import DataError
+from sketchshift.sketch.container import opened_atomically
 
 __all__ = ["KEY", "Row", "Store", "commit"]
 
@@ -65,9 +65,8 @@ class Store:
         names = list(dict.fromkeys(name for row in rows for name in row))
         schema = pa.schema([(name, _type(name)) for name in names])
         table = pa.Table.from_pylist(rows, schema=schema)
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        pq.write_table(table, draft)
-        draft.replace(self.path)
+        with opened_atomically(self.path) as file:
+            pq.write_table(table, file)
         self._saved = time.monotonic()
 
     def forget(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from sketchshift.experiments.checks import Evidence, evaluate
 from sketchshift.experiments.definition import Claim, Figure
 from sketchshift.experiments.store import Row
+from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Outcome", "Verdict", "judge", "markdown", "verdict_facts", "write_summary"]
 
@@ -139,8 +140,8 @@ def write_summary(folder: Path, size: str, names: Sequence[str]) -> Path:
     for facts in found:
         lines += markdown(facts)
     path = folder / f"verdicts-{size}.md"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    path.with_suffix(".json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    write_atomically(path, "\n".join(lines).encode())
+    write_atomically(path.with_suffix(".json"), json.dumps(found, indent=1).encode())
     return path
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, RealArray
-from sketchshift._validation import check_choice, check_integer, check_number
+from sketchshift._validation import check_choice, check_integer, check_number, unmasked
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
@@ -49,7 +49,8 @@ class Box:
     upper: FloatArray
 
     def __post_init__(self) -> None:
-        lower, upper = (np.array(end, dtype=np.float64) for end in (self.lower, self.upper))
+        ends = (unmasked(self.lower), unmasked(self.upper))
+        lower, upper = (np.array(end, dtype=np.float64) for end in ends)
         if lower.ndim != 1 or lower.size == 0 or lower.shape != upper.shape:
             msg = f"a Box takes two corners of shape (d,). Got {lower.shape} and {upper.shape}."
             raise SpecError(msg)

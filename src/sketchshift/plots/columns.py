@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sketchshift._text import visible
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
@@ -98,19 +99,19 @@ def rows_in_words(sketch: AnySketch) -> str:
 
 
 def plain(name: str) -> str:
-    """A column name in which a dollar sign does not start a formula."""
-    return name.replace("$", r"\$")
+    """A column name in which a dollar sign starts no formula, and nothing hides or turns others."""
+    return visible(name).replace("$", r"\$")
 
 
 def wrapped(name: str, width: int) -> str:
     """A column name, plain, on lines of at most so many characters; nothing is left out."""
-    parts = re.findall(rf"[^ _./-]{{1,{width - 1}}}[ _./-]?|[ _./-]", name)
+    parts = re.findall(rf"[^ _./-]{{1,{width - 1}}}[ _./-]?|[ _./-]", visible(name))
     lines = [""]
     for part in parts:  # a word with the sign after it, or a piece of a long word
         if len(lines[-1] + part.rstrip()) > width:
             lines.append("")
         lines[-1] += part
-    return plain("\n".join(line.rstrip() for line in lines))
+    return "\n".join(plain(line.rstrip()) for line in lines)
 
 
 def in_units(values: FloatArray) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.plots.centroids import mark_centroids
+from sketchshift.plots.columns import names_of, plain
 from sketchshift.plots.correlation import correlation_image, require_matplotlib
 from sketchshift.sketch import Sketch
 
@@ -98,7 +99,7 @@ def comparison_figure(
         f"Its kernel density, from every row ($\\sigma$ = {bandwidth:g})",
         f"From the sketch alone: {sketch.nbytes:,} bytes{found}",
     )
-    names = sketch.spec.columns or ("column 0", "column 1")
+    names = [plain(name) for name in names_of(sketch)]
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel=names[0])
     axes[0].set_ylabel(names[1])

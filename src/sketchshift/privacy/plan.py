@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift._validation import check_integer, check_number, parameter_error
+from sketchshift._validation import check_integer, check_number, parameter_error, unmasked
 from sketchshift.features import Origin, SketchSpec
 from sketchshift.features.plan import FAR_SHARE, HIGH, MAX_CLUSTERS, RANGE, rounded, rounded_center
 from sketchshift.sketch import plan as plan_from_rows
@@ -190,7 +190,7 @@ def within_reach(spec: SketchSpec) -> SketchSpec:
 
 def check_ball(caller: str, center: Any, radius: Any) -> tuple[FloatArray, float]:
     """Center and radius of a ball that somebody declared."""
-    middle = np.asarray(center, dtype=np.float64)
+    middle = np.asarray(unmasked(center), dtype=np.float64)
     if middle.ndim != 1 or not middle.size or not (np.abs(middle) <= 1e140).all():
         raise parameter_error(caller, "center", "a list of finite numbers, one a column", center)
     return middle, check_number(caller, "radius", radius, low=1e-140, high=1e140)

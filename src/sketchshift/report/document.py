@@ -23,12 +23,16 @@ from typing import Any
 import numpy as np
 
 import sketchshift
+from sketchshift._text import cell, visible_lines
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.moments import spread_of
 from sketchshift.report.subject import Choice, Subject
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["curve_facts", "document", "to_json", "view"]
+
+HEADER = "header"
+"""The only text of a document that is saved and not shown: its names are the true ones."""
 
 FREQUENCIES, NUMBERS = 2_048, 500_000
 """Most frequencies, and numbers in them, that a page is given: the first ones are like all."""
@@ -54,6 +58,7 @@ def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
         "name": subject.name,
         "promise": subject.promise,
         "columns": list(subject.columns),
+        HEADER: _header(subject),
         "scale": list(scale) if isinstance(scale, tuple) else [],
         "summary": _summary(subject),
         "plan": _plan(subject.whole),
@@ -114,8 +119,11 @@ def curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
 
 
 def to_json(facts: Any) -> str:
-    """JSON text in ASCII; what is not a finite number becomes null."""
-    return json.dumps(_finite(facts), allow_nan=False, separators=(",", ":"))
+    """JSON text in ASCII, for a page: what is not a finite number becomes null.
+
+    Signs in text that would turn or hide what stands beside them are shown as escapes.
+    """
+    return json.dumps(_shown(facts), allow_nan=False, separators=(",", ":"))
 
 
 def _summary(subject: Subject) -> list[tuple[str, str]]:
@@ -176,11 +184,20 @@ def _packed(values: Any) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def _finite(value: Any) -> Any:
+def _header(subject: Subject) -> list[str]:
+    """The first line of the table that the page saves, as ``sketchshift assign`` reads it."""
+    has_scales = isinstance(subject.whole.spec.scale, tuple)
+    scales = [f"{name} scale" for name in subject.columns if has_scales]
+    return [cell(name) for name in ("cluster", "share", *subject.columns, *scales)]
+
+
+def _shown(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: item if name == HEADER else _shown(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_shown(item) for item in value]
+    if isinstance(value, str):
+        return visible_lines(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

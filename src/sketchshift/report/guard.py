@@ -23,6 +23,10 @@ MOST_QUERY, MOST_HEADERS = 256, 16_384
 """Bytes of a query, where five numbers need far fewer, and of all headers."""
 
 
+MOST_AT_ONCE = 64
+"""Requests that are worked on."""
+
+
 class Guard:
     """Refuses what does not come from the page, before the application sees it.
 
@@ -43,6 +47,7 @@ class Guard:
     ) -> None:
         self._application, self._prefix = application, f"/{token}/".encode()
         self._hosts = {host.encode() for host in hosts}
+        self._n_running = 0
         self._headers = [
             (b"content-security-policy", f"{policy}; frame-ancestors 'none'".encode()),
             (b"cross-origin-resource-policy", b"same-origin"),
@@ -67,7 +72,11 @@ class Guard:
             await _refuse(guarded, *refusal)
             return
         path = scope["path"][len(self._prefix) - 1 :]
-        await self._application({**scope, "path": path, "raw_path": None}, receive, guarded)
+        self._n_running += 1
+        try:
+            await self._application({**scope, "path": path, "raw_path": None}, receive, guarded)
+        finally:
+            self._n_running -= 1
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
         headers = scope["headers"]
@@ -85,10 +94,13 @@ class Guard:
             return 414, f"a query here has at most {MOST_QUERY} bytes."
         if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
             return 431, f"the headers of a request have at most {MOST_HEADERS} bytes here."
+        if self._n_running >= MOST_AT_ONCE:
+            return 503, f"{MOST_AT_ONCE} requests are being worked on. Ask again later."
         return None
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    # closed, so that nobody goes on to send what is not wanted
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})

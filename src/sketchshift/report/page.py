@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from sketchshift._text import visible
 from sketchshift.report.document import to_json
 
 __all__ = ["policy", "render"]
@@ -41,7 +42,7 @@ def render(document: Mapping[str, Any]) -> str:
     """
     parts = {
         "policy": policy(live=document["live"] is not None),
-        "title": html.escape(f"{document['name']}: clusters"),
+        "title": html.escape(f"{visible(document['name'])}: clusters"),
         "style": _style(),
         "program": _program(),
         "document": to_json(document).replace("<", r"\u003c").replace(">", r"\u003e"),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from sketchshift.errors import DataError
+from sketchshift.report.connection import MOST_WAITING, Connection
 from sketchshift.report.guard import Guard
 from sketchshift.report.page import policy
 from sketchshift.report.server import Explorer
@@ -22,7 +23,6 @@ __all__ = ["Address", "listening"]
 
 HOST = "127.0.0.1"
 MOST_HEAD = 65_536  # bytes of the head of a request that are waited for
-MOST_AT_ONCE = 64  # connections
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def listening(explorer: Explorer, port: int = 0) -> Iterator[Address]:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((HOST, port))
-            bound.listen(MOST_AT_ONCE)
+            bound.listen(MOST_WAITING)
         except OSError as error:
             msg = f"cannot listen on port {port}: {error.strerror}. Leave --port out."
             raise DataError(msg) from error
@@ -97,13 +97,12 @@ def listening(explorer: Explorer, port: int = 0) -> Iterator[Address]:
         guard = Guard(explorer.application(), token, hosts, policy(live=True))
         config = uvicorn.Config(
             guard,
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_level="warning",
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_AT_ONCE,
             h11_max_incomplete_event_size=MOST_HEAD,
             timeout_graceful_shutdown=1,
         )

@@ -57,6 +57,5 @@ function clusterButton(i, state) {
 function csv(state) {
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const rows = state.view.centroids.map((row, i) => [i, state.view.shares[i], ...row, ...state.scale]);
-  const scales = state.scale.map((_, i) => `${state.columns[i]} scale`); // as `sketchshift assign` reads them
-  return [["cluster", "share", ...state.columns, ...scales], ...rows].map((row) => row.map((cell) => quoted(String(cell))).join(",")).join("\n") + "\n";
+  return [state.header, ...rows].map((row) => row.map((cell) => quoted(String(cell))).join(",")).join("\n") + "\n";
 }

@@ -1,0 +1,70 @@
+"""Ctrl-C on the command line: a quiet end with exit status 130, whenever it comes.
+
+The first module that the package imports, since its imports take most of a second, and what
+they do with an exception in their midst is not ours. So a process of the command ends at once
+while it imports or ends anyway; only while a command runs is there something to tidy up, and
+the interruption is raised. Programs that import the package are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+
+TYPE_CHECKING = False  # typing itself takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from sys import UnraisableHookArgs
+    from types import FrameType
+
+__all__ = ["STATUS", "interruptible", "was_interrupted"]
+
+STATUS = 128 + signal.SIGINT
+
+
+class _State:
+    is_running = False
+    was_interrupted = False
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C while the body runs."""
+    _State.is_running = True
+    try:
+        yield
+    finally:
+        _State.is_running = False
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C came, which extension modules turn into exceptions of other kinds."""
+    return _State.was_interrupted
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if not _State.is_running:
+        os._exit(STATUS)
+    _State.was_interrupted = True
+    raise KeyboardInterrupt
+
+
+def _leave_if_lost(lost: UnraisableHookArgs) -> None:
+    """End when an interruption came where exceptions are printed and forgotten."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        os._exit(STATUS)
+    sys.__unraisablehook__(lost)
+
+
+def _is_command() -> bool:
+    """Whether this process is ``sketchshift ...`` or ``python -m sketchshift ...``."""
+    name = "".join(sys.argv[:1]).replace("\\", "/").rpartition("/")[2]
+    return name in ("-m", "sketchshift", "sketchshift.exe", "sketchshift-script.py")
+
+
+# who starts a command with nohup or in the background has Ctrl-C ignored, and it stays so
+if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = _leave_if_lost
