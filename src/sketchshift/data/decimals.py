@@ -17,7 +17,6 @@ __all__ = ["floats_of"]
 
 LARGEST_WHOLE = 2**53  # float64 holds every whole number up to it
 LARGEST_POWER = 22  # and every power of ten up to 10**22
-WORDS = {32: np.dtype(np.int32), 64: np.dtype(np.int64)}
 
 
 def floats_of(column: Any) -> FloatArray:
@@ -42,7 +41,7 @@ def floats_of(column: Any) -> FloatArray:
     scale = column.type.scale
     is_short &= abs(scale) <= LARGEST_POWER
     power = 10.0 ** min(abs(scale), LARGEST_POWER)
-    values = digits / power if scale >= 0 else digits * power
+    values: FloatArray = digits / power if scale >= 0 else digits * power
     if column.null_count:
         is_missing = column.is_null().to_numpy(zero_copy_only=False)
         values[is_missing], is_short = np.nan, is_short | is_missing
@@ -55,10 +54,10 @@ def floats_of(column: Any) -> FloatArray:
 def _digits(column: Any) -> tuple[IntArray, BoolArray]:
     """The whole numbers behind the decimals, and which of them float64 holds as they are."""
     width = column.type.bit_width
-    kind, n_words = WORDS.get(width, WORDS[64]), max(1, width // 64)
-    words = np.frombuffer(column.buffers()[1], kind).reshape(-1, n_words)
+    kind: type[np.int32 | np.int64] = np.int32 if width == 32 else np.int64
+    words = np.frombuffer(column.buffers()[1], kind).reshape(-1, max(1, width // 64))
     words = words[column.offset : column.offset + len(column)]
-    lowest = words[:, 0]
+    lowest = words[:, 0].astype(np.int64, copy=False)
     is_short = (lowest <= LARGEST_WHOLE) & (lowest >= -LARGEST_WHOLE)
     for higher in words[:, 1:].T:  # of small numbers, they repeat the sign
         is_short &= higher == lowest >> 63
