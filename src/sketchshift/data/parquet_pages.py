@@ -2,27 +2,37 @@
 
 A page is decompressed as a whole, to the size that its own header says; what the footer says of
 it nobody checks. So the headers are walked, from page to page: structs of Thrift's compact
-protocol, of which two numbers matter and the rest is skipped.
+protocol, of which a few numbers matter.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from sketchshift.errors import DataError
 
-__all__ = ["page_sizes"]
+__all__ = ["Page", "pages_of"]
 
-DECOMPRESSED, STORED = 2, 3  # numbers of the fields of a page header
-BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 3, 7, 8, 9, 10, 12  # types of Thrift
+KIND, SIZE, STORED, DATA, DATA_2 = 1, 2, 3, 5, 8  # fields of a page header
+N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4  # fields of the header of a page of data
+DICTIONARY, SHARED_PREFIXES = 2, 7  # a kind of page, and an encoding
+
+TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12  # types of Thrift
 INTEGERS = (4, 5, 6)
 DEEPEST = 16
 
 
-def page_sizes(file: BinaryIO, chunk: Any) -> Iterator[int]:
-    """Bytes of each page of a column chunk, decompressed.
+class Page(NamedTuple):
+    """Bytes of a page when decompressed, and what it takes a row, at most, when decoded."""
+
+    n_bytes: int
+    n_bytes_a_row: float
+
+
+def pages_of(file: BinaryIO, chunk: Any) -> Iterator[Page]:
+    """The pages of a column chunk.
 
     Parameters
     ----------
@@ -33,8 +43,9 @@ def page_sizes(file: BinaryIO, chunk: Any) -> Iterator[int]:
 
     Yields
     ------
-    size : int
-        Of the header, not of the values: those of a dictionary may be many more.
+    page : Page
+        A dictionary, or values that share what they begin with, may stand for all of its bytes
+        in every row; other pages hold what they hold, mean over their values.
     """
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
@@ -42,51 +53,52 @@ def page_sizes(file: BinaryIO, chunk: Any) -> Iterator[int]:
     end = at + chunk.total_compressed_size
     while at < end:
         file.seek(at)
-        sizes = dict(_integers(file))
-        size, stored = sizes.get(DECOMPRESSED, -1), sizes.get(STORED, -1)
+        header = _struct(file, 0)
+        size, stored = header.get(SIZE, -1), header.get(STORED, -1)
         if size < 0 or stored < 0:
             raise _damaged()
-        yield size
+        data, second = header.get(DATA, {}), header.get(DATA_2, {})
+        encoding = data.get(ENCODING, second.get(ENCODING_2))
+        n_values = data.get(N_VALUES, second.get(N_VALUES, 0))
+        is_shared = header.get(KIND) == DICTIONARY or encoding == SHARED_PREFIXES
+        yield Page(size, size if is_shared else size / max(1, n_values))
         at = file.tell() + stored
 
 
 def _damaged() -> DataError:
-    return DataError("it seems damaged or incomplete (a page without its sizes).")
+    return DataError("it seems damaged or incomplete (the header of a page makes no sense).")
 
 
-def _integers(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Numbers and values of the fields of a struct that are integers; reads all of it."""
-    number = 0
-    while head := _byte(file):
-        number = number + (head >> 4) if head >> 4 else _signed(file)
-        kind = head & 15
-        if kind in INTEGERS:
-            yield number, _signed(file)
-        else:
-            _skip(file, kind, 0, in_list=False)
-
-
-def _skip(file: BinaryIO, kind: int, depth: int, *, in_list: bool) -> None:
-    """Read past a value; of a boolean, only lists have a byte of its own."""
+def _struct(file: BinaryIO, depth: int) -> dict[int, Any]:
+    """The fields of a struct by their numbers: integers and structs; others are read past."""
     if depth > DEEPEST:
         raise _damaged()
+    fields, number = {}, 0
+    while head := _byte(file):
+        number = number + (head >> 4) if head >> 4 else _signed(file)
+        value = _value(file, head & 15, depth)
+        if value is not None:
+            fields[number] = value
+    return fields
+
+
+def _value(file: BinaryIO, kind: int, depth: int) -> Any:
     if kind in INTEGERS:
-        _varint(file)
-    elif kind == BYTE or (kind in (1, 2) and in_list):
-        _byte(file)
-    elif kind in (DOUBLE, BINARY):
+        return _signed(file)
+    if kind == STRUCT:
+        return _struct(file, depth + 1)
+    if kind in (DOUBLE, BINARY):
         file.seek(8 if kind == DOUBLE else _varint(file), os.SEEK_CUR)
+    elif kind == BYTE:
+        _byte(file)
     elif kind in (LIST, SET):
         head = _byte(file)
-        for _ in range(head >> 4 if head >> 4 < 15 else _varint(file)):
-            _skip(file, head & 15, depth + 1, in_list=True)
-    elif kind == STRUCT:
-        while head := _byte(file):
-            if not head >> 4:
-                _varint(file)
-            _skip(file, head & 15, depth + 1, in_list=False)
-    elif kind not in (1, 2):  # a page header holds no map, and there are no other types
+        kind, n_items = head & 15, head >> 4 if head >> 4 < 15 else _varint(file)
+        for _ in range(n_items):
+            _value(file, BYTE if kind in (TRUE, FALSE) else kind, depth + 1)
+    elif kind not in (TRUE, FALSE):  # a page header holds no map, and there are no other types
         raise _damaged()
+    return None
 
 
 def _byte(file: BinaryIO) -> int:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
+from itertools import product
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sketchshift.data.blocks import spans
-from sketchshift.data.parquet_pages import page_sizes
+from sketchshift.data.parquet_pages import pages_of
 from sketchshift.data.request import listed
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
@@ -238,10 +239,7 @@ def _check_count(claimed: Any, sketch: Sketch) -> None:
 
 
 def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:
-    """Rows to decode at a time; refuses a file that would not go into memory.
-
-    Of texts and bytes, a page of n bytes may stand for n bytes in each row.
-    """
+    """Rows to decode at a time; refuses a file that would not go into memory."""
     limit, footer = max(max_bytes or 0, MOST_BYTES), file.metadata
     if footer.num_rows > limit // SMALLEST:
         msg = (
@@ -250,13 +248,12 @@ def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: in
         )
         raise DataError(msg)
     _check_schema(file.schema_arrow)
-    largest, n_sketches = 1, 0
-    for group in range(footer.num_row_groups):
-        for column in range(footer.num_columns):
-            chunk = footer.row_group(group).column(column)
-            for size in page_sizes(source, chunk):
-                largest = max(largest, size)
-                n_sketches += size if chunk.path_in_schema == SKETCH else 0
+    largest, a_row, n_sketches = 0, 1.0, 0
+    for group, column in product(range(footer.num_row_groups), range(footer.num_columns)):
+        chunk = footer.row_group(group).column(column)
+        for page in pages_of(source, chunk):
+            largest, a_row = max(largest, page.n_bytes), max(a_row, page.n_bytes_a_row)
+            n_sketches += page.n_bytes if chunk.path_in_schema == SKETCH else 0
     if largest > limit:
         msg = (
             f"it has a page of {largest:,} bytes, and at most {limit:,} are read. Write it with "
@@ -265,7 +262,7 @@ def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: in
         raise DataError(msg)
     if where is None and max_bytes is not None and n_sketches > max_bytes:
         raise _too_large(n_sketches, max_bytes)
-    return max(1, min(BATCH_ROWS, BATCH_BYTES // largest))
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / a_row)))
 
 
 def _too_large(n_bytes: int, max_bytes: int) -> DataError:
