@@ -5,6 +5,8 @@ Workers are processes of their own: whatever travels is pickled.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,3 +144,26 @@ def shops_spec() -> ss.SketchSpec:
 def shops_sketch(shops, shops_spec) -> ss.Sketch:
     """The reference: one thread of one process."""
     return ss.sketch(shops, shops_spec, n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def decimals(tmp_path_factory):
+    """A file of decimals, x and w; Arrow's own cast to floats is off for hundreds of them."""
+    path = tmp_path_factory.mktemp("decimals") / "rows.parquet"
+    numbers = np.random.default_rng(0).integers(100_000, 1_000_000, 2000)
+    column = pa.array([Decimal(int(n)).scaleb(-3) for n in numbers], pa.decimal128(12, 3))
+    pq.write_table(pa.table({"x": column, "w": column}), path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def decimals_spec() -> ss.SketchSpec:
+    """So narrow that the last bit of a row is seen in the sums."""
+    return ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=0.01, columns=("x",))
+
+
+@pytest.fixture(scope="session")
+def decimals_sketch(decimals, decimals_spec) -> ss.Sketch:
+    """Of the floats that Python reads."""
+    rows = np.array([float(number) for number in pq.read_table(decimals)["x"].to_pylist()])
+    return ss.sketch(rows[:, None], decimals_spec, sample_weight=rows, n_threads=1)

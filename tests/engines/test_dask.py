@@ -68,6 +68,12 @@ def test_any_partitioning_gives_the_bytes_of_one_thread(cut, folder, spec, expec
     assert engine.sketch(cut(folder), spec, client=client).to_bytes() == expected.to_bytes()
 
 
+def test_decimals_are_rounded_once(decimals, decimals_spec, decimals_sketch):
+    frame = dd.read_parquet(decimals, dtype_backend="pyarrow")
+
+    assert engine.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
+
+
 @settings(deadline=None, max_examples=10)
 @given(
     cuts=st.lists(st.integers(0, 500), max_size=9).map(sorted),

@@ -22,7 +22,7 @@ from sketchshift.cli.facts import (
     spec_facts,
 )
 from sketchshift.cli.files import is_table, load_any, read_spec
-from sketchshift.cli.tables import load_table
+from sketchshift.cli.tables import look_into
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -87,15 +87,13 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
 
 
 def _inspect_table(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
-    table = load_table(path, None)
-    whole = table.merge()
+    slices, counts, whole = look_into(path)
     facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
     facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
-    keys = zip(*(keys_in_words(column.to_pylist()) for column in table.keys.columns), strict=True)
-    facts |= {"by": list(table.by), "n_slices": len(table)}
+    keys = zip(*(keys_in_words(column.to_pylist()) for column in slices.columns), strict=True)
+    facts |= {"by": slices.column_names, "n_slices": len(slices)}
     facts["slices"] = [
-        {"key": list(key), "rows": rows}
-        for key, rows in zip(keys, table.counts.tolist(), strict=True)
+        {"key": list(key), "rows": rows} for key, rows in zip(keys, counts, strict=True)
     ]
     return whole, facts
 

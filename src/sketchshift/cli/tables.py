@@ -14,7 +14,7 @@ from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import Sketch, SketchTable
 
-__all__ = ["load_sum", "load_table", "where_option"]
+__all__ = ["load_sum", "load_table", "look_into", "where_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,16 +29,29 @@ def load_table(file: Path, where: str | None) -> SketchTable:
     """The slices of a table for which a condition holds; none of them is an error."""
     table = SketchTable.from_parquet(file, where=where)
     if not len(table):
-        whole = SketchTable.from_parquet(file)
-        fact = f"no slice by {', '.join(whole.by)} has {where}" if where else "it has no slices"
-        raise DataError(f"{file}: {fact}. `sketchshift inspect {file}` lists them.")
+        raise _no_slices(file, table.by, where)
     return table
+
+
+def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Sketch]:
+    """Keys and numbers of rows of a table, and their sum; none of them is an error."""
+    from sketchshift.sketch.stored import overview
+
+    keys, counts, whole = overview(file, where)
+    if whole is None:
+        raise _no_slices(file, keys.column_names, where)
+    return keys, counts, whole
+
+
+def _no_slices(file: Path, by: Sequence[str], where: str | None) -> DataError:
+    fact = f"no slice by {', '.join(by)} has {where}" if where else "it has no slices"
+    return DataError(f"{file}: {fact}. `sketchshift inspect {file}` lists them.")
 
 
 def load_sum(
     files: Sequence[Path], where: str | None = None, *, disjoint: bool = False
 ) -> Sketch | PrivateSketch:
-    """The sketch of all rows of sketches and tables, with one more of them in memory at a time.
+    """The sketch of all rows of sketches and tables, with a few of them in memory at a time.
 
     Parameters
     ----------
@@ -59,9 +72,7 @@ def load_sum(
         other = next(file for file in files if file not in tables)
         msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
         raise click.UsageError(msg)
-    parts = (
-        load_table(file, where).merge() if file in tables else load_any(file) for file in files
-    )
+    parts = (look_into(file, where)[2] if file in tables else load_any(file) for file in files)
     return reduce(partial(_added, disjoint=disjoint), parts)
 
 

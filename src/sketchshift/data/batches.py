@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data.blocks import Block, spans
 from sketchshift.data.columns import Choice, Field
+from sketchshift.data.decimals import floats_of
 
 __all__ = ["batch_blocks", "fields_of", "holds_numbers", "picked_blocks", "share_of", "stack"]
 
@@ -146,7 +147,9 @@ def _to_numpy(column: Any) -> RealArray:
         column = pc.run_end_decode(column)
     kind = column.type
     has_missing_bits = pa.types.is_boolean(kind) and column.null_count
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or has_missing_bits:
+    if pa.types.is_decimal(kind):
+        return floats_of(column)
+    if pa.types.is_null(kind) or has_missing_bits:
         column = column.cast(pa.float64())
     if isinstance(column, pa.ChunkedArray):
         return np.asarray(column.to_numpy())

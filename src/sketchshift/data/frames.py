@@ -2,7 +2,8 @@
 
 Takes an eager frame; hands out blocks cut from slices of it. A slice goes to NumPy
 directly where the frame can, else through Arrow, which turns missing values of
-nullable columns into NaN and decimals into floats.
+nullable columns into NaN. Decimals always go through Arrow, where they become the floats
+nearest to them.
 """
 
 from __future__ import annotations
@@ -112,8 +113,13 @@ def _holds_numbers(frame: nw.DataFrame[Any], j: int, dtype: Any) -> bool:
 
 
 def _taker(frame: nw.DataFrame[Any], positions: list[int]) -> Take:
+    kinds = list(frame.schema.values())
+    has_decimals = any(isinstance(kinds[j], nw.Decimal) for j in positions)
+
     def take(span: slice) -> RealArray:
         piece = frame[span, positions]
+        if has_decimals:
+            return _through_arrow(piece)
         values: RealArray = piece.to_numpy()
         return values if values.dtype.kind in "biuf" else _through_arrow(piece)
 

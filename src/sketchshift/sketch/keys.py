@@ -23,6 +23,7 @@ __all__ = [
     "parse",
     "plain",
     "plain_table",
+    "refuse_kind",
     "stacked",
     "taken",
     "written",
@@ -121,9 +122,14 @@ def plain(column: Any) -> Any:
     if pa.types.is_floating(kind):
         column = pc.add(column.cast(pa.float64()), 0.0)  # of -0.0, too, it makes 0.0
         return pc.if_else(pc.is_nan(column), None, column)
+    refuse_kind(kind)
+    return column
+
+
+def refuse_kind(kind: Any) -> None:
+    """Refuse an Arrow type whose values are no keys."""
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
         raise DataError(f"a key cannot hold {kind}. Take a column of texts, numbers or dates.")
-    return column
 
 
 def plain_table(table: Any) -> Any:

@@ -246,6 +246,8 @@ def merged(sketches: Sequence[Sketch]) -> Sketch:
     for sketch in sketches:
         if sketch.fingerprint != first.fingerprint or sketch.spec != first.spec:
             first + sketch  # raises, with both specs in words
+    if len(sketches) == 1:
+        return first
     totals = Totals.total([sketch._totals for sketch in sketches])
     return Sketch(first.spec, first.fingerprint, totals)
 

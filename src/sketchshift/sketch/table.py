@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import IntArray
+from sketchshift._validation import check_integer
 from sketchshift.data.request import listed
-from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
+from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.container import write_atomically
 from sketchshift.sketch.sketch import Sketch, merged
@@ -26,8 +27,6 @@ from sketchshift.sketch.sketch import Sketch, merged
 __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
-BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
-UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,29 +185,19 @@ class SketchTable:
             ``sketch`` holds sketches as bytes; all others but ``count`` are the key. Rows with
             equal keys are added up.
         where : str or None
-            As in :meth:`where`; other sketches are not looked at.
+            As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
 
         Returns
         -------
         table : SketchTable
-            Anything but intact sketches of one spec is an error.
+            Anything but intact sketches of one spec is an error, and so is a ``count`` that is
+            not that of its sketch.
         """
-        import pyarrow as pa
+        from sketchshift.sketch.stored import joined, parts_of
 
-        from sketchshift.sketch.keys import plain_table
-
-        table = _read(table)
-        _check_schema(table.schema)
-        keys = plain_table(table.drop_columns([SKETCH]))
-        rows = range(len(keys)) if where is None else _rows_where(keys, where).tolist()
-        column, sketches = table.column(SKETCH), []
-        for row in rows:
-            try:
-                sketches.append(Sketch.from_bytes(column[row].as_py() or b""))
-            except SketchFormatError as error:
-                raise SketchFormatError(f"row {row} of the table: {error}") from None
-        names = [name for name in keys.column_names if name != COUNT]
-        return from_parts(keys.select(names).take(pa.array(rows, pa.int64())), sketches)
+        with _streaming(table) as reader:
+            keys, sketches = joined(parts_of(reader, reader.schema, where))
+        return from_parts(keys, sketches)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
@@ -225,33 +214,35 @@ class SketchTable:
         write_atomically(Path(path), written.getvalue())
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str], *, where: str | None = None) -> SketchTable:
-        """Read a Parquet file of sketches.
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        where: str | None = None,
+        max_bytes: int = 2**30,
+    ) -> SketchTable:
+        """Read a Parquet file of sketches, a few rows at a time.
 
         Parameters
         ----------
         path : path
-            What :meth:`to_parquet`, ``sketchshift sketch --by`` or an engine wrote.
+            What :meth:`to_parquet`, ``sketchshift sketch --by`` or an engine wrote; of a folder
+            all files.
         where : str or None
-            As in :meth:`where`; other sketches are not looked at.
+            As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
+        max_bytes : int, default=2**30
+            What the sketches read and their keys may take together. A small file may hold a
+            large table; one that holds more is refused.
 
         Returns
         -------
         table : SketchTable
-            As :meth:`from_arrow` makes it.
+            As :meth:`from_arrow` makes it. Up to three times ``max_bytes`` of memory.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from sketchshift.sketch.stored import joined, parts_in
 
-        try:
-            table = pq.read_table(path, partitioning=None)
-        except (pa.ArrowException, OSError) as cause:
-            msg = f"cannot read {os.fspath(path)!r} as a Parquet file ({cause})."
-            raise DataError(msg) from cause
-        try:
-            return cls.from_arrow(table, where=where)
-        except (DataError, SketchFormatError) as error:
-            raise type(error)(f"{os.fspath(path)}: {error}") from error
+        check_integer("from_parquet", "max_bytes", max_bytes, 1, 2**62)
+        return from_parts(*joined(parts_in(path, where, max_bytes=max_bytes)))
 
     def _with_counts(self) -> Any:
         import pyarrow as pa
@@ -278,8 +269,6 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
     table : SketchTable
         Sorted by key. O(n m) time.
     """
-    import pyarrow as pa
-
     from sketchshift.sketch.keys import plain_table
 
     for sketch in sketches[1:]:
@@ -288,15 +277,20 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
     keys = plain_table(keys)
     if not sketches:
         return SketchTable(keys, ())
+    groups, members = grouped(keys)
+    return SketchTable(groups, tuple(merged([sketches[i] for i in rows]) for rows in members))
+
+
+def grouped(keys: Any) -> tuple[Any, list[list[int]]]:
+    """The different keys in ascending order, missing ones last, and the rows that have each."""
+    import pyarrow as pa
+
     order = "__order__"
-    numbered = keys.append_column(order, pa.array(range(len(sketches)), pa.int64()))
+    numbered = keys.append_column(order, pa.array(range(len(keys)), pa.int64()))
     groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([(order, "list")])
     groups = groups.sort_by([(name, "ascending") for name in keys.column_names])
     members = groups.column(f"{order}_list").to_pylist()
-    return SketchTable(
-        groups.select(keys.column_names).cast(keys.schema).combine_chunks(),
-        tuple(merged([sketches[i] for i in rows]) for rows in members),
-    )
+    return groups.select(keys.column_names).cast(keys.schema).combine_chunks(), members
 
 
 def _rows_where(table: Any, condition: str) -> IntArray:
@@ -305,8 +299,9 @@ def _rows_where(table: Any, condition: str) -> IntArray:
     return matching(table, condition)
 
 
-def _read(data: Any) -> Any:
-    """Whatever exports a stream of Arrow, as a table."""
+@contextmanager
+def _streaming(data: Any) -> Iterator[Any]:
+    """Whatever exports a stream of Arrow, as a reader of record batches."""
     import pyarrow as pa
 
     if not hasattr(data, "__arrow_c_stream__"):
@@ -317,28 +312,7 @@ def _read(data: Any) -> Any:
         )
         raise DataError(msg)
     try:
-        table = pa.RecordBatchReader.from_stream(data).read_all()
+        yield pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, OSError) as cause:
         msg = f"cannot read {type(data).__name__} as a table of sketches: {cause}"
         raise DataError(msg) from cause
-    return table.drop_columns([name for name in table.column_names if UNNAMED.fullmatch(name)])
-
-
-def _check_schema(schema: Any) -> None:
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
-    if twice:
-        raise DataError(f"the table has more than one column {twice[0]!r}. Select each once.")
-    kind = str(schema.field(SKETCH).type) if SKETCH in schema.names else None
-    if kind not in BYTES:
-        fact = "is not there" if kind is None else f"holds {kind}, not bytes"
-        msg = (
-            f"a table of sketches has a column 'sketch' of bytes, and here it {fact}. "
-            "`sketchshift sketch --by` writes such tables."
-        )
-        raise DataError(msg)
-    if set(schema.names) <= {COUNT, SKETCH}:
-        msg = (
-            "a table of sketches has at least one column of keys, and here is none. Select the "
-            "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
-        )
-        raise DataError(msg)

@@ -45,6 +45,12 @@ def test_weights_are_those_of_one_thread(dataset, files, spec):
     assert engine.sketch(dataset, spec, columns=["x", "y"], sample_weight="w") == whole
 
 
+def test_decimals_are_rounded_once(ray_cluster, decimals, decimals_spec, decimals_sketch):
+    dataset = ray_cluster.data.read_parquet(str(decimals))
+
+    assert engine.sketch(dataset, decimals_spec, sample_weight="w") == decimals_sketch
+
+
 def test_a_worker_killed_midway_loses_nothing_and_counts_nothing_twice(
     dataset, spec, expected, tmp_path
 ):

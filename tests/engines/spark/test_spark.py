@@ -38,6 +38,13 @@ def test_weights_are_those_of_one_thread(frame, files, spec):
     assert spark.sketch(frame, spec, ["x", "y"], sample_weight="w") == whole
 
 
+def test_decimals_are_rounded_once(session, decimals, decimals_spec, decimals_sketch):
+    frame = session.read.parquet(str(decimals))
+
+    assert dict(frame.dtypes)["x"] == "decimal(12,3)"
+    assert spark.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
+
+
 def test_columns_with_odd_names_are_read(session):
     table = pa.table({"a.b": [0.0, 1.0], "c `d`": [2.0, 3.0]})
     spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=table.column_names)

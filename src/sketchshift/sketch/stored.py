@@ -1,0 +1,307 @@
+"""Tables of sketches as they are stored: read a few rows at a time, and held to what they say.
+
+A file of some kilobytes may stand for gigabytes: a value that is written once for many rows, a
+page of zeros. So pages are measured before they are decoded, few rows are decoded at a time, equal
+sketches are kept once, and what would be held is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from hashlib import blake2b
+from itertools import product
+from typing import Any, BinaryIO
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sketchshift.data.blocks import spans
+from sketchshift.data.parquet_pages import pages_of
+from sketchshift.data.request import listed
+from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
+from sketchshift.sketch.sketch import Sketch, merged
+from sketchshift.sketch.table import COUNT, SKETCH, grouped
+from sketchshift.sketch.where import matching
+
+__all__ = ["MOST_BYTES", "Part", "joined", "overview", "parts_in", "parts_of"]
+
+BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
+UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
+
+MOST_BYTES = 2**30
+"""Of sketches that a table read from a file may hold, unless more are asked for."""
+
+BATCH_BYTES = 2**26  # decoded at a time; never less than a row
+BATCH_ROWS = 1024
+SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table: keys, as :func:`plain_table` makes them, and sketches of n_bytes."""
+
+    keys: Any
+    sketches: list[Sketch]
+    n_bytes: int
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of rows behind each sketch."""
+        return [sketch.count for sketch in self.sketches]
+
+
+def parts_in(
+    path: str | os.PathLike[str], where: str | None = None, *, max_bytes: int | None = None
+) -> Iterator[Part]:
+    """The rows of a Parquet file, or of a folder of them, for which a condition holds.
+
+    Parameters
+    ----------
+    path : path
+        What is wrong with it is said with its name.
+    where : str or None
+        As :meth:`SketchTable.where` takes it.
+    max_bytes : int or None
+        What all parts together may take, for a caller that holds them; None for one that holds
+        the keys alone.
+
+    Yields
+    ------
+    part : Part
+        The first has no rows. Memory: one part, and one page of each column.
+    """
+    with _naming(path):
+        files = pq.ParquetDataset(path, partitioning=None)
+        n_held, limit = 0, max_bytes or MOST_BYTES
+        for name in files.files:
+            with files.filesystem.open_input_file(name) as source:
+                file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
+                n_rows = _checked_sizes(file, source, where, max_bytes)
+                batches = file.iter_batches(batch_size=n_rows, use_threads=False)
+                n_read = 0
+                for part in parts_of(batches, file.schema_arrow, where):
+                    n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
+                    n_read += len(part.sketches)
+                    if n_held > limit:
+                        about = n_held / n_read * file.metadata.num_rows if where is None else 0
+                        raise _too_large(max(n_held, int(about)), limit)
+                    yield part
+
+
+def parts_of(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator[Part]:
+    """The rows of record batches for which a condition holds.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Taken one at a time.
+    schema : Arrow schema
+        Theirs; what is no table of sketches is refused before a batch is taken.
+    where : str or None
+        As in :func:`parts_in`. Of rows left out no sketch is looked at, unless the condition
+        names ``count``, which is then that of the sketches.
+
+    Yields
+    ------
+    part : Part
+        The first has no rows, so that a condition is read even where there are no batches.
+    """
+    _check_schema(schema)
+    rows, first = _Rows(), 0
+    yield rows.part(schema.empty_table(), where, first)
+    for batch in batches:
+        for span in spans(batch.num_rows, BATCH_ROWS):
+            piece = batch.slice(span.start, span.stop - span.start)
+            yield rows.part(piece, where, first + span.start)
+        first += batch.num_rows
+
+
+def joined(parts: Iterable[Part]) -> tuple[Any, list[Sketch]]:
+    """The keys and the sketches of all parts."""
+    keys, sketches = [], []
+    for part in parts:
+        keys.append(part.keys)
+        sketches += part.sketches
+    return _stack(keys), sketches
+
+
+def overview(
+    path: str | os.PathLike[str], where: str | None = None
+) -> tuple[Any, list[int], Sketch | None]:
+    """What there is in a file of sketches, without holding more than a few of them.
+
+    Parameters
+    ----------
+    path, where
+        As in :func:`parts_in`.
+
+    Returns
+    -------
+    keys : Arrow table
+        One row for each slice, as :class:`SketchTable` has them.
+    counts : list of int
+        Numbers of rows of the slices.
+    whole : Sketch or None
+        Of the rows of all; None if there are no slices.
+    """
+    keys, counts, whole = [], [], None
+    for part in parts_in(path, where):
+        keys.append(part.keys)
+        counts += part.counts
+        if part.sketches:
+            whole = merged([*([] if whole is None else [whole]), *part.sketches])
+    if whole is None:
+        return keys[0], [], None
+    slices, members = grouped(_stack(keys))
+    return slices, [sum(counts[i] for i in rows) for rows in members], whole
+
+
+def _stack(keys: Sequence[Any]) -> Any:
+    """One below the other; those of two files may differ in their types."""
+    if all(part.schema == keys[0].schema for part in keys):
+        return pa.concat_tables(keys)
+    return reduce(_below, keys)
+
+
+def _below(above: Any, below: Any) -> Any:
+    if set(above.column_names) != set(below.column_names):
+        msg = (
+            f"files of one table have the same key, and here one has {listed(above.column_names)} "
+            f"and another {listed(below.column_names)}. Read them one by one."
+        )
+        raise DataError(msg)
+    return stacked(above, below)
+
+
+class _Rows:
+    """Reads rows; keeps one of equal sketches and of equal specs."""
+
+    def __init__(self) -> None:
+        self._seen: WeakValueDictionary[bytes, Sketch] = WeakValueDictionary()
+        self._first: Sketch | None = None
+
+    def part(self, piece: Any, where: str | None, first: int) -> Part:
+        """Those of a piece of a table for which a condition holds."""
+        own = [name for name in piece.schema.names if name in (COUNT, SKETCH)]
+        own += [name for name in piece.schema.names if UNNAMED.fullmatch(name)]
+        keys = plain_table(piece.drop_columns(own))
+        sketches = None
+        if where is None:
+            rows: Sequence[int] = range(len(keys))
+        else:
+            counts = pa.nulls(len(keys), pa.int64())
+            if COUNT in where:  # else it cannot name it
+                sketches = [self._sketch(piece, row, first) for row in range(len(keys))]
+                counts = pa.array([sketch.count for sketch in sketches], pa.int64())
+            rows = matching(keys.append_column(COUNT, counts), where).tolist()
+        kept = keys.take(pa.array(rows, pa.int64()))
+        lengths = (len(piece.column(SKETCH)[row].as_buffer() or b"") for row in rows)
+        n_bytes = sum(lengths)
+        if sketches is None:
+            return Part(kept, [self._sketch(piece, row, first) for row in rows], n_bytes)
+        return Part(kept, [sketches[row] for row in rows], n_bytes)
+
+    def _sketch(self, piece: Any, row: int, first: int) -> Sketch:
+        data = piece.column(SKETCH)[row].as_py() or b""
+        name = blake2b(data, digest_size=32).digest()
+        try:
+            sketch = self._seen.get(name) or self._new(data)
+            self._seen[name] = sketch
+            if COUNT in piece.schema.names:
+                _check_count(piece.column(COUNT)[row].as_py(), sketch)
+        except SketchFormatError as error:
+            raise SketchFormatError(f"row {first + row} of the table: {error}") from None
+        return sketch
+
+    def _new(self, data: bytes) -> Sketch:
+        sketch = Sketch.from_bytes(data)
+        if self._first is None:
+            self._first = sketch
+        is_alike = self._first.spec == sketch.spec
+        return replace(sketch, spec=self._first.spec) if is_alike else sketch
+
+
+def _check_count(claimed: Any, sketch: Sketch) -> None:
+    if isinstance(claimed, str) or claimed != sketch.count:
+        shown = "missing" if claimed is None else f"{claimed!r:.40}"
+        msg = (
+            f"its count is {shown}, and its sketch has {sketch.count} rows. Leave the column "
+            "'count' out: the sketches know it."
+        )
+        raise SketchFormatError(msg)
+
+
+def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:
+    """Rows to decode at a time; refuses a file that would not go into memory."""
+    limit, footer = max(max_bytes or 0, MOST_BYTES), file.metadata
+    if footer.num_rows > limit // SMALLEST:
+        msg = (
+            f"it has {footer.num_rows:,} rows, and at most {limit // SMALLEST:,} are read. Read "
+            "it in parts, or allow more in Python with max_bytes."
+        )
+        raise DataError(msg)
+    _check_schema(file.schema_arrow)
+    largest, a_row, n_sketches = 0, 1.0, 0
+    for group, column in product(range(footer.num_row_groups), range(footer.num_columns)):
+        chunk = footer.row_group(group).column(column)
+        for page in pages_of(source, chunk):
+            largest, a_row = max(largest, page.n_bytes), max(a_row, page.n_bytes_a_row)
+            n_sketches += page.n_bytes if chunk.path_in_schema == SKETCH else 0
+    if largest > limit:
+        msg = (
+            f"it has a page of {largest:,} bytes, and at most {limit:,} are read. Write it with "
+            "smaller pages, or allow more in Python with max_bytes."
+        )
+        raise DataError(msg)
+    if where is None and max_bytes is not None and n_sketches > max_bytes:
+        raise _too_large(n_sketches, max_bytes)
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / a_row)))
+
+
+def _too_large(n_bytes: int, max_bytes: int) -> DataError:
+    msg = (
+        f"its sketches and keys take about {n_bytes:,} bytes, and at most {max_bytes:,} bytes are "
+        "held. Select slices with a condition (where, --where), or allow more in Python with "
+        "max_bytes."
+    )
+    return DataError(msg)
+
+
+@contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except (DataError, SketchFormatError) as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from error
+    except (pa.ArrowException, OSError) as cause:
+        msg = f"cannot read {os.fspath(path)!r} as a Parquet file ({cause})."
+        raise DataError(msg) from cause
+
+
+def _check_schema(schema: Any) -> None:
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise DataError(f"the table has more than one column {twice[0]!r}. Select each once.")
+    kind = str(schema.field(SKETCH).type) if SKETCH in schema.names else None
+    if kind not in BYTES:
+        fact = "is not there" if kind is None else f"holds {kind}, not bytes"
+        msg = (
+            f"a table of sketches has a column 'sketch' of bytes, and here it {fact}. "
+            "`sketchshift sketch --by` writes such tables."
+        )
+        raise DataError(msg)
+    if set(schema.names) <= {COUNT, SKETCH}:
+        msg = (
+            "a table of sketches has at least one column of keys, and here is none. Select the "
+            "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
+        )
+        raise DataError(msg)
+    for field in schema:
+        refuse_kind(field.type)

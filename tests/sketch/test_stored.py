@@ -1,0 +1,239 @@
+"""Files of tables: small ones that would fill the memory, and ones that say what is not so."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sketchshift as ss
+from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.sketch import stored
+
+SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5)
+X = np.random.default_rng(1).normal(size=(60, 2))
+KEYS = np.repeat(["a", "b", "c"], [10, 20, 30])
+
+MEASURE = """
+import resource, sys
+from sketchshift.cli.main import main
+import click
+try:
+    main(sys.argv[1:], standalone_mode=False)
+except (SystemExit, click.ClickException, Exception) as error:
+    print(type(error).__name__, error, file=sys.stderr)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.fixture(scope="module")
+def table() -> ss.SketchTable:
+    return ss.sketch_by(X, by=KEYS, spec=SPEC)
+
+
+def megabytes(*arguments: str | Path) -> tuple[float, str]:
+    """Peak resident memory of a command in a process of its own, and what it said."""
+    words = [sys.executable, "-c", MEASURE, *map(str, arguments)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ)
+    return int(done.stdout.splitlines()[-1]) / 1000, done.stdout + done.stderr
+
+
+def write_copies(path: Path, n: int, sketch_size: int) -> None:
+    """One sketch, n times: a dictionary page and a number a row."""
+    spec = ss.SketchSpec(n_features=2, sketch_size=sketch_size, bandwidth=0.5)
+    data = ss.sketch(X, spec).to_bytes()
+    copies = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([data]))
+    pq.write_table(pa.table({"day": np.arange(n), "sketch": copies}), path, store_schema=False)
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
+    write_copies(path, 20_000, 4000)
+    assert path.stat().st_size < 200_000
+    return path
+
+
+def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(
+    bomb: Path, tmp_path: Path
+) -> None:
+    """It was 4.1 GB."""
+    plain, _ = megabytes("inspect", "--help")
+
+    inspected, said = megabytes("inspect", bomb, "--json")
+    assert '"n_slices": 20000' in said
+    assert inspected < plain + 300
+    merged, said = megabytes("merge", bomb, "-o", tmp_path / "all.sketch")
+    assert "1,200,000 rows" in said
+    assert merged < plain + 300
+
+
+def test_more_than_is_allowed_is_refused_with_its_size(bomb: Path, tmp_path: Path) -> None:
+    """1.3 GB of sketches, if all were held."""
+    peak, said = megabytes("report", bomb, "-k", "2", "-o", tmp_path / "r.html")
+
+    words = r"about 1,28\d,\d{3},\d{3} bytes, and at most 1,073,741,824 bytes are held"
+    assert re.search(words, said), said
+    assert peak < 1000
+    with pytest.raises(DataError, match=r"bomb.parquet: .*where, --where.*max_bytes"):
+        ss.SketchTable.from_parquet(bomb)
+    some = ss.SketchTable.from_parquet(bomb, where="day < 5")
+    assert len(some) == 5
+    assert len({id(sketch._totals) for sketch in some.sketches}) == 1  # copies are shared
+
+
+def test_the_argument_allows_more_and_less(table: ss.SketchTable, tmp_path: Path) -> None:
+    table.to_parquet(tmp_path / "t.parquet")
+    n_bytes = sum(sketch.nbytes for sketch in table.sketches)
+
+    with pytest.raises(DataError, match=rf"at most {n_bytes // 2:,} bytes are held"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=n_bytes // 2)
+    read = ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=2 * n_bytes)
+    assert read == table
+    one = ss.SketchTable.from_parquet(
+        tmp_path / "t.parquet", where="key = 'a'", max_bytes=n_bytes // 2
+    )
+    assert one == table.where("key = 'a'")
+    with pytest.raises(ss.SpecError, match="max_bytes"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=-1)
+
+
+def test_a_key_that_would_fill_the_memory_is_refused(table: ss.SketchTable, tmp_path: Path) -> None:
+    """A text of a megabyte, written once, for each of 5,000 rows."""
+    n, zeros = 5000, pa.array(np.zeros(5000, np.int32))
+    key, sketch = pa.array(["x" * 2**20]), pa.array([table.sketches[0].to_bytes()])
+    columns = {"text": pa.DictionaryArray.from_arrays(zeros, key), "day": np.arange(n)}
+    columns["sketch"] = pa.DictionaryArray.from_arrays(zeros, sketch)
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", store_schema=False)
+
+    peak, said = megabytes("inspect", tmp_path / "t.parquet")
+
+    assert "and at most 1,073,741,824 bytes are held" in said
+    assert peak < 2000
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd", "brotli"])
+def test_a_large_page_is_refused_before_it_is_read(
+    codec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the footer says: pages are looked at themselves."""
+    rows = pa.table({"key": [1], "sketch": [b"\0" * 3_000_000]})
+    pq.write_table(rows, tmp_path / "t.parquet", compression=codec, use_dictionary=False)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
+    monkeypatch.setattr(stored, "MOST_BYTES", 1_000_000)
+
+    with pytest.raises(DataError, match=r"a page of 3,000,0\d\d bytes, and at most 1,000,000"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2", max_bytes=1)
+
+
+def test_more_rows_than_sketches_could_be_held_are_refused(tmp_path: Path) -> None:
+    """Missing ones take no room in a file."""
+    n = 5_000_000
+    rows = pa.table({"key": pa.array(np.zeros(n, np.int8)), "sketch": pa.nulls(n, pa.binary())})
+    pq.write_table(rows, tmp_path / "t.parquet")
+
+    with pytest.raises(DataError, match=r"5,000,000 rows, and at most 4,194,304 are read"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64())]
+)
+def test_nested_keys_are_refused_before_they_are_read(
+    kind: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"key": pa.nulls(1, kind), "sketch": [b""]})
+    pq.write_table(rows, tmp_path / "t.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
+
+    with pytest.raises(DataError, match="a key cannot hold"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+
+
+FORGED = {
+    "more": [10, 2000, 30],
+    "fewer": [10, 2, 30],
+    "missing": [10, None, 30],
+    "text": ["10", "20", "30"],
+    "a fraction": [10.0, 20.5, 30.0],
+}
+
+
+@pytest.mark.parametrize("where", [None, "count > 15", "count < 15", "key = 'b'"])
+@pytest.mark.parametrize("counts", FORGED.values(), ids=FORGED)
+def test_counts_that_differ_from_the_sketches_are_refused(
+    counts: list[object], where: str | None, table: ss.SketchTable, tmp_path: Path
+) -> None:
+    forged = table.to_arrow().set_column(1, "count", pa.array(counts))
+    pq.write_table(forged, tmp_path / "t.parquet")
+
+    words = r"row \d of the table: its count is .*, and its sketch has \d+ rows"
+    with pytest.raises(SketchFormatError, match=words):
+        ss.SketchTable.from_arrow(forged, where=where)
+    with pytest.raises(SketchFormatError, match=words):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where=where)
+
+
+def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:
+    arrow = table.to_arrow()
+
+    for kind in (pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(38, 0)):
+        wider = arrow.set_column(1, "count", arrow["count"].cast(kind))
+        assert ss.SketchTable.from_arrow(wider, where="count > 15") == table.where("count > 15")
+
+
+def test_a_condition_on_counts_needs_no_column_of_them(table: ss.SketchTable) -> None:
+    arrow = table.to_arrow().drop_columns(["count"])
+
+    assert ss.SketchTable.from_arrow(arrow, where="count > 15") == table.where("count > 15")
+    with pytest.raises(DataError, match="Did you mean 'count'"):
+        ss.SketchTable.from_arrow(arrow, where="coutn > 15")
+
+
+def test_a_condition_is_read_even_where_there_are_no_rows(table: ss.SketchTable) -> None:
+    arrow = table.to_arrow().slice(0, 0)
+
+    assert len(ss.SketchTable.from_arrow(arrow, where="key = 'a'")) == 0
+    with pytest.raises(DataError, match="there is no column 'city'"):
+        ss.SketchTable.from_arrow(arrow, where="city = 'a'")
+
+
+def test_a_folder_of_tables_is_read_as_one(table: ss.SketchTable, tmp_path: Path) -> None:
+    for name in "abc":
+        table.where(f"key = '{name}'").to_parquet(tmp_path / f"{name}.parquet")
+
+    assert ss.SketchTable.from_parquet(tmp_path) == table
+
+
+WRITERS = {
+    "pages of version 2": lambda rows, path: pq.write_table(rows, path, data_page_version="2.0"),
+    "a row a page": lambda rows, path: pq.write_table(rows, path, data_page_size=1),
+    "row groups of one": lambda rows, path: pq.write_table(rows, path, row_group_size=1),
+    "checksums": lambda rows, path: pq.write_table(rows, path, write_page_checksum=True),
+    "an index of pages": lambda rows, path: pq.write_table(rows, path, write_page_index=True),
+    "shared prefixes": lambda rows, path: pq.write_table(
+        rows, path, use_dictionary=False, column_encoding={"sketch": "DELTA_BYTE_ARRAY"}
+    ),
+    "Polars": lambda rows, path: pl.from_arrow(rows).write_parquet(path),
+    "pandas": lambda rows, path: rows.to_pandas().to_parquet(path),
+    "DuckDB": lambda rows, path: (
+        pytest.importorskip("duckdb").from_arrow(rows).write_parquet(str(path))
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_files_of_other_writers_are_read(
+    write: object, table: ss.SketchTable, tmp_path: Path
+) -> None:
+    write(table.to_arrow(), tmp_path / "t.parquet")
+
+    assert ss.SketchTable.from_parquet(tmp_path / "t.parquet") == table
