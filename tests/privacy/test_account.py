@@ -262,6 +262,13 @@ def test_a_folder_is_not_an_account(tmp_path):
         ss.privacy.Account(tmp_path, epsilon=5, delta=1e-8)
 
 
+def test_a_folder_that_is_not_there_is_not_made(tmp_path):
+    """A name misspelt would be a new account, with nothing spent."""
+    with pytest.raises(ss.PrivacyError, match=r"there is no folder .*poeple\. Make it first"):
+        ss.privacy.Account(tmp_path / "poeple" / "people.json", epsilon=5, delta=1e-8)
+    assert not (tmp_path / "poeple").exists()
+
+
 def test_processes_that_charge_through_two_names_lose_no_charge(path, link):
     """Real processes, 150 charges each, through the file and through a link to it."""
     ss.privacy.Account(path, epsilon=900, delta=1e-8)

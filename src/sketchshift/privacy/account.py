@@ -207,5 +207,7 @@ def _locked(path: Path) -> Iterator[Path]:
         msg = 'an account is locked by filelock: pip install "sketchshift[privacy]".'
         raise MissingDependencyError(msg) from None
     file = Path(os.path.realpath(path))
+    if not file.parent.is_dir():  # the lock would make it
+        raise PrivacyError(f"cannot write {path}: there is no folder {file.parent}. Make it first.")
     with FileLock(f"{file}.lock").acquire(poll_interval=_WAIT):
         yield file
