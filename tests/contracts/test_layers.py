@@ -15,6 +15,7 @@ LAYERS = {
     "_text": 0,
     "_typing": 0,
     "_validation": 0,
+    "_writing": 0,
     "kernels": 1,
     "mixtures": 1,
     "data": 2,
@@ -94,7 +95,7 @@ def test_every_module_says_what_it_is_and_what_it_offers():
 
 
 def test_every_file_is_written_through_the_one_function():
-    """``sketch.container`` writes: whole or not at all, and sweeps what killed writers left."""
+    """``_writing`` writes: whole or not at all, and sweeps what killed writers left."""
     writing = r"\.write_(text|bytes)\(|import tempfile|open\([^)\n]*[\"'][wxa]b?[\"']|savefig\(path"
     found = [
         path.relative_to(SRC).as_posix()
@@ -102,7 +103,7 @@ def test_every_file_is_written_through_the_one_function():
         if re.search(writing, path.read_text(encoding="utf-8"))
     ]
 
-    assert found == ["sketch/container.py"]
+    assert found == ["_writing.py"]
 
 
 def test_files_stay_short():

@@ -124,7 +124,7 @@ def _writer(target: Path, kind: str) -> Iterator[Any]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from sketchshift.sketch.container import opened_atomically
+    from sketchshift._writing import opened_atomically
 
     schema = pa.schema([("cluster", pa.int32())])
     make = pyarrow.parquet.ParquetWriter if kind == "parquet" else pyarrow.csv.CSVWriter

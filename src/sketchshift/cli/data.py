@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import command, sentence
-from sketchshift.cli.facts import aligned, next_step, report
+from sketchshift.cli.facts import aligned, next_step, report, say
 from sketchshift.errors import DataError, SketchshiftError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _fetch_all(
         seconds = round(time.perf_counter() - start, 1)
         found.append({"name": name, "path": str(path), "fetched": is_new, "seconds": seconds})
         if not is_quiet:
-            click.echo(f"{name:<15} {f'fetched in {seconds} s' if is_new else 'is here'}: {path}")
+            say(f"{name:<15} {f'fetched in {seconds} s' if is_new else 'is here'}: {path}")
     return found, failures
 
 

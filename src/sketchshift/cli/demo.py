@@ -172,8 +172,8 @@ def _write_pixels(path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from sketchshift._writing import write_atomically
     from sketchshift.data.real import china_pixels
-    from sketchshift.sketch.container import write_atomically
 
     pixels = china_pixels()
     thirds = [len(part) for part in np.array_split(pixels, 3)]
@@ -186,7 +186,7 @@ def _write_pixels(path: Path) -> None:
 
 def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | None:
     """Write the picture; the sentence that says what to install where it cannot be."""
-    from sketchshift.sketch.container import opened_atomically
+    from sketchshift._writing import opened_atomically
 
     try:
         from sketchshift.plots.comparison import comparison_figure

@@ -91,7 +91,7 @@ class Picture:
         """Draw it, if asked for; the lines that say so."""
         if self.plot is None or self.target is None:
             return []
-        from sketchshift.sketch.container import write_atomically
+        from sketchshift._writing import write_atomically
 
         drawn = io.BytesIO()
         draw().savefig(drawn, format=check_suffix("--plot", self.plot, PICTURES), dpi=150)

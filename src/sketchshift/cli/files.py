@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
+from sketchshift._writing import draft_of
 from sketchshift.cli.facts import quoted
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.privacy import load as load_private
 from sketchshift.sketch import Sketch, load
-from sketchshift.sketch.container import draft_of
 from sketchshift.sketch.format import MAGIC, PRIVATE_MAGIC
 
 __all__ = [

@@ -112,7 +112,7 @@ def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
 
 def write_spec(spec: SketchSpec, target: Path) -> None:
     """Write a plan file, all of it or nothing."""
-    from sketchshift.sketch.container import write_atomically
+    from sketchshift._writing import write_atomically
 
     write_atomically(target, spec.to_json().encode() + b"\n")
 

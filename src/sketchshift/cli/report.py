@@ -66,9 +66,9 @@ def report(
 
     Then: `sketchshift explore sketches.parquet`, to change k and slices as you look.
     """
+    from sketchshift._writing import write_atomically
     from sketchshift.cli.progress import decoding_progress
     from sketchshift.report import report_on
-    from sketchshift.sketch.container import write_atomically
 
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))

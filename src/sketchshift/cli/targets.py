@@ -81,7 +81,7 @@ class Targets:
 
     def write(self, sketch: AnySketch, decoding: Decoding) -> None:
         """Write what was asked for, each file at once."""
-        from sketchshift.sketch.container import write_atomically
+        from sketchshift._writing import write_atomically
 
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sketchshift.cli.facts import say
 from sketchshift.cli.files import check_output
 from sketchshift.cli.spec_options import flags_given
 from sketchshift.features.plan import MAX_CLUSTERS
@@ -108,7 +109,7 @@ def checkpointed(path: str | None, others: Sequence[Path]) -> Iterator[Path | No
         msg = f"the checkpoint {path!r} is also read or written. Give it a name of its own."
         raise click.UsageError(msg)
     if checkpoint.exists():
-        click.echo(f"Going on from {path}: comparing what was read with what is there.", err=True)
+        say(f"Going on from {path}: comparing what was read with what is there.", err=True)
     yield checkpoint
     checkpoint.unlink(missing_ok=True)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import shutil
 import tomllib
 import warnings
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._writing import opened_atomically
 from sketchshift.data.download import RemoteFile, download, file_digest
 from sketchshift.errors import DataError
 
@@ -119,12 +119,8 @@ def fetch(wanted: PublicSet, folder: Path, *, count: Count | None = None) -> Pat
 def write_arrays(path: Path, arrays: Arrays) -> None:
     """Write an ``.npz`` file that is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as stream:
-        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    with opened_atomically(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def array_digest(array: NDArray[Any]) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchshift._typing import FloatArray
+from sketchshift._writing import opened_atomically
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.experiments.checks import points_of
 from sketchshift.experiments.datasets import make_data
 from sketchshift.experiments.definition import Contender, Figure, Grid
 from sketchshift.experiments.landscapes import LANDSCAPES
 from sketchshift.experiments.store import Row
-from sketchshift.sketch.container import opened_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sketchshift._writing import write_atomically
 from sketchshift.experiments.definition import Figure, Grid
 from sketchshift.experiments.pictures import draw
 from sketchshift.experiments.runner import Progress, planned, run_figure
 from sketchshift.experiments.store import Store
 from sketchshift.experiments.verdicts import judge, markdown, verdict_facts
-from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Files", "n_missing", "reproduce"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sketchshift._writing import opened_atomically
 from sketchshift.errors import DataError
-from sketchshift.sketch.container import opened_atomically
 
 __all__ = ["KEY", "Row", "Store", "commit"]
 

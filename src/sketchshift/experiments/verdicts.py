@@ -9,10 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from sketchshift._writing import write_atomically
 from sketchshift.experiments.checks import Evidence, evaluate
 from sketchshift.experiments.definition import Claim, Figure
 from sketchshift.experiments.store import Row
-from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Outcome", "Verdict", "judge", "markdown", "verdict_facts", "write_summary"]
 

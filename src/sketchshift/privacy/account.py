@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from sketchshift._validation import check_number
+from sketchshift._writing import write_atomically
 from sketchshift.errors import MissingDependencyError, PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
-from sketchshift.sketch.container import write_atomically
 
 __all__ = ["Account"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray
+from sketchshift._writing import write_atomically
 from sketchshift.errors import SketchFormatError
 from sketchshift.features import Frequencies, SketchSpec
-from sketchshift.sketch.container import write_atomically
 
 __all__ = ["AnySketch"]
 

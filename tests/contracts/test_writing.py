@@ -13,14 +13,14 @@ import time
 
 import pytest
 
-from sketchshift.sketch.container import opened_atomically, write_atomically
+from sketchshift._writing import opened_atomically, write_atomically
 
 OLD, NEW = b"old" * 1000, b"new" * 1_000_000
 
 WRITER = """
 import sys
 from pathlib import Path
-from sketchshift.sketch.container import write_atomically
+from sketchshift._writing import write_atomically
 print("ready", flush=True)
 while True:
     write_atomically(Path(sys.argv[1]), b"new" * 1_000_000)
@@ -29,7 +29,7 @@ while True:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from sketchshift.sketch.container import opened_atomically
+from sketchshift._writing import opened_atomically
 with opened_atomically(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
