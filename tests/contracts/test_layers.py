@@ -95,7 +95,10 @@ def test_every_module_says_what_it_is_and_what_it_offers():
 
 
 def test_every_file_is_written_through_the_one_function():
-    """``_writing`` writes: whole or not at all, and sweeps what killed writers left."""
+    """``_writing`` writes: whole or not at all, and sweeps what killed writers left.
+
+    A download goes on where it was cut off: that file is meant to stay as it is.
+    """
     writing = r"\.write_(text|bytes)\(|import tempfile|open\([^)\n]*[\"'][wxa]b?[\"']|savefig\(path"
     found = [
         path.relative_to(SRC).as_posix()
@@ -103,7 +106,7 @@ def test_every_file_is_written_through_the_one_function():
         if re.search(writing, path.read_text(encoding="utf-8"))
     ]
 
-    assert found == ["_writing.py"]
+    assert found == ["_writing.py", "data/download.py"]
 
 
 def test_files_stay_short():

@@ -279,7 +279,7 @@ def test_ctrl_c_is_a_sentence(command, monkeypatch):
 
     monkeypatch.setattr(public, "fetch", interrupted)
 
-    assert "Error: interrupted. What was fetched is kept" in command(status=1).stderr
+    assert "Error: interrupted. What was fetched is kept" in command(status=130).stderr
 
 
 @pytest.mark.parametrize(

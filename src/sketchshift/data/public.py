@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._writing import opened_atomically
+from sketchshift._writing import opened_atomically, write_atomically
 from sketchshift.data.download import RemoteFile, download, file_digest
 from sketchshift.errors import DataError
 
@@ -182,7 +182,7 @@ def _record(wanted: PublicSet, files: Files, folder: Path) -> None:
     }
     said = {"date": str(date.today()), "licence": wanted.licence, "files": facts}
     path = folder / f"{wanted.name}.json"
-    path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    write_atomically(path, (json.dumps(said, indent=1) + "\n").encode())
 
 
 def _mnist(files: Files) -> Arrays:
