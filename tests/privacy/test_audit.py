@@ -191,11 +191,11 @@ def test_the_audit_of_plans_comes_close():
     """The claim is a mu of 2.48, with looks of the plan that the center does not tell."""
     trial = audit_plans(2000, 10.0)
 
-    assert 1.3 < trial.mu <= trial.claimed
+    assert 1.2 < trial.mu <= trial.claimed
 
 
 @pytest.mark.slow
-def test_half_the_noise_in_plan_and_release_raises_the_alarm(monkeypatch):
-    spoil_noise(monkeypatch, lambda vector, noise: noise // 2)
+def test_a_quarter_of_the_noise_in_plan_and_release_raises_the_alarm(monkeypatch):
+    spoil_noise(monkeypatch, lambda vector, noise: noise // 4)
 
-    assert audit_plans(2000, 10.0).alarms
+    assert audit_plans(1000, 10.0).alarms
