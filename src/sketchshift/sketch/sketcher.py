@@ -139,7 +139,7 @@ class Sketcher:
         removed = self._total(data, sample_weight, columns, progress)
         with self._lock:
             rest = self._totals - removed
-            check_removal(self._totals, removed, rest)
+            check_removal(self._totals, removed, rest, self.spec)
             self._totals = rest
         return self
 
