@@ -80,7 +80,7 @@ class FarRows:
             return unknown
         place = middle + values[-1] / slope * axes[:, -1]
         share = _untilted(slope**2 / float(values[-1]), place, problem)
-        is_there = share * problem.sketch.total_weight >= 0.5
+        is_there = share < 1.0 and share * problem.sketch.total_weight >= 0.5
         is_there &= bool(np.linalg.norm(place) <= problem.sketch.spec.reach)
         return replace(unknown, place=place, share=share) if is_there else unknown
 
@@ -142,7 +142,7 @@ def is_suspicious(problem: Problem) -> bool:
     if problem.sketch.spec.tilt is None or problem.moments is None:
         return False
     total, tilted = np.trace(problem.moments[1]), np.trace(problem.outline[1])
-    return bool(tilted > OUTSIDE and not LESS < total < MORE)
+    return bool(tilted > OUTSIDE and total > 0.0 and not LESS < total < MORE)
 
 
 def _misfit(bare: Problem, fits: list[GaussianFit]) -> float:
@@ -160,7 +160,7 @@ def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
 
 def _moments(fit: GaussianFit) -> tuple[FloatArray, FloatArray]:
     """Mean (d,) and covariance (d, d) of the Gaussians together."""
-    shares = fit.weights / fit.weights.sum()
+    shares = fit.shares
     mean = shares @ fit.means
     rests = fit.means - mean
     return mean, (rests.T * shares) @ rests + np.diag(shares @ fit.deviations**2)

@@ -52,6 +52,12 @@ class GaussianFit:
         """Number T of atoms."""
         return len(self.weights)
 
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, adding up to 1; all alike where no atom explains anything."""
+        weights = self.weights if self.weights.any() else np.ones(self.n_atoms)
+        return np.asarray(weights / weights.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianFitter:

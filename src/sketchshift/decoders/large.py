@@ -162,7 +162,7 @@ def atoms_of(problem: Problem, fits: list[GaussianFit], k: int) -> Reconstructio
     n_fits = max(1, NUMBERS // (ATOMS * k * k))
     pooled = sorted(fits, key=lambda fit: fit.loss)[:n_fits]
     means = np.concatenate([fit.means for fit in pooled])
-    weights = np.concatenate([fit.weights / fit.weights.sum() for fit in pooled])
+    weights = np.concatenate([fit.shares for fit in pooled])
     return Reconstruction(means, problem.untilted(means, weights))
 
 

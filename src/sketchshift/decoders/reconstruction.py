@@ -45,7 +45,7 @@ def draw_points(fits: list[GaussianFit], n: int, seed: int) -> FloatArray:
     normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(-(-n // 2) + 1), d))
     parts = []
     for fit in fits:
-        counts = _rounded(fit.weights / fit.weights.sum(), n / (2 * len(fits)))
+        counts = _rounded(fit.shares, n / (2 * len(fits)))
         atoms = np.repeat(np.arange(fit.n_atoms), counts)
         rests = fit.deviations[atoms] * normals[: len(atoms)]
         parts += [fit.means[atoms] + rests, fit.means[atoms] - rests]

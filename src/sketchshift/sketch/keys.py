@@ -17,6 +17,7 @@ from sketchshift.data.labels import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
 __all__ = [
+    "RESERVED",
     "Key",
     "columns_of",
     "numbered",

@@ -25,6 +25,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch import format as file_format
 from sketchshift.sketch.base import AnySketch
 from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
+from sketchshift.sketch.soundness import is_sound
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
 __all__ = ["Sketch", "check_removal", "load", "merged"]
@@ -172,7 +173,7 @@ class Sketch(AnySketch):
             )
             raise IncompatibleSketchesError(msg)
         totals = operation(self._totals, other._totals)
-        check_removal(self._totals, other._totals, totals)
+        check_removal(self._totals, other._totals, totals, self.spec)
         return Sketch(self.spec, self.fingerprint, totals)
 
     def __eq__(self, other: object) -> bool:
@@ -252,7 +253,7 @@ def merged(sketches: Sequence[Sketch]) -> Sketch:
     return Sketch(first.spec, first.fingerprint, totals)
 
 
-def check_removal(left: Totals, right: Totals, result: Totals) -> None:
+def check_removal(left: Totals, right: Totals, result: Totals, spec: SketchSpec) -> None:
     """Refuse what no removal of rows once added could leave behind."""
     if result.count < 0 or result.n_invalid < 0 or min(result.measures[:, 0]) < 0:
         msg = (
@@ -260,7 +261,7 @@ def check_removal(left: Totals, right: Totals, result: Totals) -> None:
             "only sketches of rows that are in."
         )
         raise RemovalError(msg)
-    if not result.is_sound():
+    if not is_sound(result, spec):
         msg = (
             f"what was removed was not all among what was added: {_amount(right)} from "
             f"{_amount(left)} leaves {_amount(result)} whose totals are not those of any rows. "

@@ -189,7 +189,7 @@ class Sketcher:
         with self._lock:
             self._flush()
             rest = self._totals - removed
-            check_removal(self._totals, removed, rest)
+            check_removal(self._totals, removed, rest, self.spec)
             self._totals = rest
         return self
 

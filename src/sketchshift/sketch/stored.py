@@ -25,7 +25,7 @@ from sketchshift.data.blocks import spans
 from sketchshift.data.parquet_pages import pages_of
 from sketchshift.data.request import listed
 from sketchshift.errors import DataError, SketchFormatError
-from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
+from sketchshift.sketch.keys import RESERVED, plain_table, refuse_kind, stacked
 from sketchshift.sketch.sketch import Sketch, merged
 from sketchshift.sketch.table import COUNT, SKETCH, grouped
 from sketchshift.sketch.where import matching
@@ -303,5 +303,8 @@ def _check_schema(schema: Any) -> None:
             "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
         )
         raise DataError(msg)
+    own = RESERVED.intersection(schema.names) - {COUNT, SKETCH}
+    if own:
+        raise DataError(f"a key cannot be named {min(own)!r}. Rename the column.")
     for field in schema:
         refuse_kind(field.type)

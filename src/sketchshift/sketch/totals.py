@@ -110,25 +110,6 @@ class Totals:
     def __sub__(self, other: Totals) -> Totals:
         return self._combine(other, -1)
 
-    def is_sound(self) -> bool:
-        """Whether rows could have left these integers: else a sum or a mean might go wrong.
-
-        A wave never exceeds the weight, since a row adds to it at most what a frequency of
-        zero would; a row of weight 1 adds less than 2**61 to a sum, and 2**82 to a product.
-        """
-        weights, limit = self.measures[:, 0], 2 ** (CAPACITY_BITS + BITS)
-        largest = 2 ** (CAPACITY_BITS + 83)
-        is_empty = self.count == 0
-        return bool(
-            0 <= self.count < limit
-            and 0 <= self.n_invalid < limit
-            and all(0 <= weight < limit for weight in weights)
-            and int(self.waves.max()) <= weights[-1]
-            and int(self.waves.min()) >= -weights[-1]
-            and all(-largest < number < largest for number in self.measures.ravel())
-            and not (is_empty and self.measures.any())
-        )
-
     def _combine(self, other: Totals, sign: int) -> Totals:
         measures = self.measures + sign * other.measures
         check_capacity(max(*measures[:, 0], (self.count + sign * other.count) << BITS))

@@ -1,0 +1,99 @@
+"""What rows leave is sound, however extreme they are; what nobody's rows left is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.sketch.container import pack, unpack
+from sketchshift.sketch.format import MAGIC
+from sketchshift.sketch.soundness import is_sound
+
+SPECS = {
+    "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),
+    "precise": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=0.7, precision="float64"),
+    "tilted": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0, tilt=ss.Tilt(1.0, 5.0)),
+    "far": ss.SketchSpec(
+        n_features=3, sketch_size=6, bandwidth=(0.1, 3.0), tilt=ss.Tilt(1e-3, 2.0**16)
+    ),
+    "one column": ss.SketchSpec(n_features=1, sketch_size=6, bandwidth=1e-20, tilt=ss.Tilt(1e20)),
+    "wide": ss.SketchSpec(n_features=70, sketch_size=6, bandwidth=1.0),
+}
+WEIGHTS = [0.0, 1.0, 2.0**-60, 2.0**-53, 2.0**-24, 2.0**-23, 0.3, 0.5, 1 - 2.0**-53, 1.5, 7.25]
+WEIGHTS += [1e-3, 2.0**20 - 0.5, 2.0**39]
+SHARES = [0.0, 1e-9, 1e-3, 0.4, 0.99999]  # of the reach
+
+
+@st.composite
+def weighted_rows(draw, spec):
+    """A few rows, some at the border of what is reached, and their weights."""
+    d, n = spec.n_features, draw(st.integers(1, 6))
+    shares = draw(
+        st.lists(st.sampled_from([0.0, 1e-9, 1e-3, 0.4, 0.99999]), min_size=n, max_size=n)
+    )
+    seed = draw(st.integers(0, 2**32))
+    directions = np.random.default_rng(seed).normal(size=(n, d))
+    directions[draw(st.integers(0, n - 1))] = np.eye(d)[0]
+    rows = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    weights = draw(st.lists(st.sampled_from(WEIGHTS), min_size=n, max_size=n))
+    return rows * (spec.reach * np.array(shares))[:, None], np.array(weights)
+
+
+@pytest.mark.parametrize("name", SPECS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_rows_leave_is_sound_and_so_are_sums_and_parts(name, data):
+    spec = SPECS[name]
+    rows, weights = data.draw(weighted_rows(spec))
+    cut = data.draw(st.integers(0, len(rows)))
+    if weights.sum() >= 2.0**40:
+        weights = weights / 4
+
+    sketcher = ss.Sketcher(spec, n_threads=1).update(rows, sample_weight=weights)
+    assert is_sound(sketcher.sketch()._totals, spec)
+    assert is_sound(ss.Sketcher(spec).update(rows).sketch()._totals, spec)
+    if weights.sum() < 2.0**39:
+        twice = sketcher.sketch() + sketcher.sketch()
+        assert is_sound(twice._totals, spec)
+    rest = sketcher.remove(rows[:cut], sample_weight=weights[:cut]).sketch()
+    assert ss.Sketch.from_bytes(rest.to_bytes()) == rest
+
+
+def forged(sketch: ss.Sketch, place: int, number: int, measure: int = 0) -> bytes:
+    """The file with one wide integer replaced, and its digest mended."""
+    spec = sketch.spec
+    header, payload = unpack(sketch.to_bytes(), MAGIC, 1)
+    wide = len(sketch._totals.measures[0])
+    at = 16 * (spec.sketch_size + measure * wide + place)
+    changed = bytearray(payload)
+    changed[at : at + 16] = number.to_bytes(16, "little", signed=True)
+    import json
+
+    return pack(MAGIC, 1, json.loads(header), bytes(changed))
+
+
+X = np.random.default_rng(0).normal(size=(50, 2))
+FORGERIES = {
+    "a weight apart from the fine one": (1, 2**40),
+    "a negative fine weight": (1, -1),
+    "no fine weight": (1, 0),
+    "a sum beyond reach": (2, 2**100),
+    "a rest that is more than a rest": (4, 2**40),
+    "a negative square": (8, -1),
+    "a square beyond reach": (8, 2**110),
+    "a square too small for its sum": (10, 0),
+    "a product beyond its squares": (9, 2**90),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("measure", [0, 1])
+def test_integers_that_no_rows_left_are_refused(forgery, measure):
+    sketch = ss.sketch(X + 3.0, SPECS["tilted"])
+
+    assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.measures[0, 0])) == sketch
+    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+        ss.Sketch.from_bytes(forged(sketch, *forgery, measure))
