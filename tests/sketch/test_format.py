@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.sketch import container
+from sketchshift import _writing
 from sketchshift.sketch import format as file_format
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.sketch"))
@@ -261,7 +261,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, spec, X, monkeypatch):
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(container.os, "fsync", full)
+    monkeypatch.setattr(_writing.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         ss.sketch(X, spec).save(path)
 
