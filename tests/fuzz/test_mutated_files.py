@@ -30,10 +30,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import sketchshift as ss
 from sketchshift import errors
-from sketchshift.cli.facts import sketch_facts, spec_facts
+from sketchshift.cli.facts import keys_in_words, sketch_facts, spec_facts
 from sketchshift.cli.inspect import _statistics
 from sketchshift.features import Origin
 from sketchshift.report import Subject, report_on
+from sketchshift.sketch.stored import overview
 from sketchshift.sketch.totals import n_measures, n_wide
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
@@ -316,6 +317,7 @@ def try_table(folder: Path, rng: np.random.Generator) -> None:
     where = pick([None, "count > 10", "key < 2", "key IS NULL"], rng)
     found = ss.SketchTable.from_parquet(path, where=where)
     repr(found)
+    use(lambda: [keys_in_words(column.to_pylist()) for column in overview(path)[0].columns])
     use(found.merge)
     if len(found):
         use(lambda: use_sketch(found.sketches[0], table().sketches[0], rng))

@@ -162,7 +162,6 @@ FORGED = {
     "more": [10, 2000, 30],
     "fewer": [10, 2, 30],
     "missing": [10, None, 30],
-    "text": ["10", "20", "30"],
     "a fraction": [10.0, 20.5, 30.0],
 }
 
@@ -180,6 +179,45 @@ def test_counts_that_differ_from_the_sketches_are_refused(
         ss.SketchTable.from_arrow(forged, where=where)
     with pytest.raises(SketchFormatError, match=words):
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", where=where)
+
+
+@pytest.mark.parametrize("counts", [["10", "20", "30"], [None] * 3, [[1], [], []]])
+def test_counts_that_are_no_numbers_are_refused(
+    counts: list[object], table: ss.SketchTable
+) -> None:
+    forged = table.to_arrow().set_column(1, "count", pa.array(counts))
+
+    with pytest.raises(DataError, match=r"column 'count' holds .* Leave it out|cannot hold list"):
+        ss.SketchTable.from_arrow(forged)
+
+
+BEYOND = {
+    "a day of the year 12000": pa.array([3_700_000] * 3, pa.int32()).cast(pa.date32()),
+    "a time of that year": pa.array([2**48] * 3, pa.timestamp("s")),
+    "bytes that are no text": pa.Array.from_buffers(
+        pa.string(),
+        3,
+        [None, pa.py_buffer(np.arange(4, dtype=np.int32)), pa.py_buffer(b"\xff" * 3)],
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", BEYOND.values(), ids=BEYOND)
+def test_keys_that_python_has_no_value_for_are_refused(
+    keys: pa.Array, table: ss.SketchTable, tmp_path: Path
+) -> None:
+    arrow = table.to_arrow().set_column(0, "key", keys)
+    pq.write_table(arrow, tmp_path / "t.parquet")
+
+    for read in (ss.SketchTable.from_parquet, stored.overview):
+        with pytest.raises(DataError, match="the key 'key' holds a value that Python has none"):
+            read(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("name", ["__order__", "__row__"])
+def test_names_that_the_table_needs_are_no_keys(name: str, table: ss.SketchTable) -> None:
+    with pytest.raises(DataError, match=f"a key cannot be named '{name}'"):
+        ss.SketchTable.from_arrow(table.to_arrow().rename_columns([name, "count", "sketch"]))
 
 
 def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:

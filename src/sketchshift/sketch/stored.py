@@ -229,8 +229,8 @@ class _Rows:
 
 
 def _check_count(claimed: Any, sketch: Sketch) -> None:
-    if isinstance(claimed, str) or claimed != sketch.count:
-        shown = "missing" if claimed is None else f"{claimed!r:.40}"
+    if claimed != sketch.count:
+        shown = "missing" if claimed is None else claimed
         msg = (
             f"its count is {shown}, and its sketch has {sketch.count} rows. Leave the column "
             "'count' out: the sketches know it."
@@ -308,3 +308,10 @@ def _check_schema(schema: Any) -> None:
         raise DataError(f"a key cannot be named {min(own)!r}. Rename the column.")
     for field in schema:
         refuse_kind(field.type)
+    kind = schema.field(COUNT).type if COUNT in schema.names else pa.int64()
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        msg = (
+            f"the column 'count' holds {kind}, and it is the number of rows of each sketch. Leave "
+            "it out: the sketches know it."
+        )
+        raise DataError(msg)

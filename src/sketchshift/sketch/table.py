@@ -290,7 +290,22 @@ def grouped(keys: Any) -> tuple[Any, list[list[int]]]:
     groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([(order, "list")])
     groups = groups.sort_by([(name, "ascending") for name in keys.column_names])
     members = groups.column(f"{order}_list").to_pylist()
-    return groups.select(keys.column_names).cast(keys.schema).combine_chunks(), members
+    different = groups.select(keys.column_names).cast(keys.schema).combine_chunks()
+    _check_values(different)
+    return different, members
+
+
+def _check_values(keys: Any) -> None:
+    """Refuse keys that cannot be shown: dates of the year 12000, bytes that are no text."""
+    for name in keys.column_names:
+        try:
+            keys.column(name).to_pylist()
+        except (ValueError, OverflowError) as cause:
+            msg = (
+                f"the key {name!r} holds a value that Python has none for ({cause}). Mend it, or "
+                "make the column one of bytes or numbers."
+            )
+            raise DataError(msg) from cause
 
 
 def _rows_where(table: Any, condition: str) -> IntArray:
