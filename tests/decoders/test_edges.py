@@ -9,6 +9,8 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
+from sketchshift.decoders.gaussians import GaussianFit
+from sketchshift.decoders.reconstruction import draw_points
 from sketchshift.errors import DataError, SpecError
 from sketchshift.metrics import match_centroids
 from sketchshift.objective import Box
@@ -196,3 +198,31 @@ def test_wrong_seeds_and_domains_are_refused(decoder):
     for domain in (Box([0], [1]), ([0, 0], [1, 1])):
         with pytest.raises(SpecError, match=r"'domain' .* must be a Box of 2 columns"):
             decoder(sketch, 1, domain=domain)
+
+
+def test_points_are_drawn_from_all_atoms_alike_where_none_explains_anything():
+    """As of a sketch that is forged; NaN would then end in a traceback."""
+    fit = GaussianFit(np.zeros(2), np.array([[0.0], [5.0]]), np.zeros((2, 1)))
+
+    points = draw_points([fit], 100, 0)
+
+    assert sorted(set(points.ravel())) == [0.0, 5.0]
+    assert (points == 5.0).sum() == len(points) // 2
+
+
+def test_a_share_of_far_rows_beyond_one_is_not_believed():
+    """So few frequencies and such a spec let the moments tell of one; shares were negative then."""
+    spec = ss.SketchSpec(
+        n_features=3,
+        sketch_size=12,
+        bandwidth=(0.5, 2.0),
+        tilt=ss.Tilt(3.0, 4.0),
+        center=(1, 2, 3),
+        scale=(1.0, 2.0, 3.0),
+    )
+    X = np.random.default_rng(5).normal(size=(300, 3)) + np.repeat([[0.0], [4.0]], 150, axis=0)
+    sketch = ss.sketch(X, spec)
+
+    decoding = ss.decode(sketch, "auto", max_clusters=3)
+
+    assert (decoding.weights > 0.0).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,6 @@ from hypothesis import strategies as st
 import sketchshift as ss
 from sketchshift.sketch.container import pack, unpack
 from sketchshift.sketch.format import MAGIC
-from sketchshift.sketch.soundness import is_sound
 
 SPECS = {
     "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),
@@ -53,11 +54,11 @@ def test_whatever_rows_leave_is_sound_and_so_are_sums_and_parts(name, data):
         weights = weights / 4
 
     sketcher = ss.Sketcher(spec, n_threads=1).update(rows, sample_weight=weights)
-    assert is_sound(sketcher.sketch()._totals, spec)
-    assert is_sound(ss.Sketcher(spec).update(rows).sketch()._totals, spec)
+    assert sketcher.sketch()._totals.is_sound(spec)
+    assert ss.Sketcher(spec).update(rows).sketch()._totals.is_sound(spec)
     if weights.sum() < 2.0**39:
         twice = sketcher.sketch() + sketcher.sketch()
-        assert is_sound(twice._totals, spec)
+        assert twice._totals.is_sound(spec)
     rest = sketcher.remove(rows[:cut], sample_weight=weights[:cut]).sketch()
     assert ss.Sketch.from_bytes(rest.to_bytes()) == rest
 
@@ -70,8 +71,6 @@ def forged(sketch: ss.Sketch, place: int, number: int, measure: int = 0) -> byte
     at = 16 * (spec.sketch_size + measure * wide + place)
     changed = bytearray(payload)
     changed[at : at + 16] = number.to_bytes(16, "little", signed=True)
-    import json
-
     return pack(MAGIC, 1, json.loads(header), bytes(changed))
 
 

@@ -214,10 +214,40 @@ def test_keys_that_python_has_no_value_for_are_refused(
             read(tmp_path / "t.parquet")
 
 
-@pytest.mark.parametrize("name", ["__order__", "__row__"])
-def test_names_that_the_table_needs_are_no_keys(name: str, table: ss.SketchTable) -> None:
-    with pytest.raises(DataError, match=f"a key cannot be named '{name}'"):
-        ss.SketchTable.from_arrow(table.to_arrow().rename_columns([name, "count", "sketch"]))
+def test_a_name_that_the_table_needs_is_no_key(table: ss.SketchTable) -> None:
+    with pytest.raises(DataError, match="a key cannot be named '__row__'"):
+        ss.SketchTable.from_arrow(table.to_arrow().rename_columns(["__row__", "count", "sketch"]))
+
+
+@pytest.mark.parametrize("name", [".a", "[0]", "a.b", "a[0]", "0", "row", "row_list", "__order__"])
+def test_odd_names_are_keys(name: str, table: ss.SketchTable) -> None:
+    """Arrow takes some of them for paths into nested columns."""
+    odd = table.to_arrow().rename_columns([name, "count", "sketch"])
+
+    assert ss.SketchTable.from_arrow(odd, where=f"\"{name}\" = 'b'").sketches == (table["b"],)
+    assert (
+        ss.sketch_by(pa.table({name: KEYS, "x": X[:, 0], "y": X[:, 1]}), name, SPEC)["b"].count
+        == 20
+    )
+
+
+@pytest.mark.parametrize("number", range(200))
+def test_a_damaged_footer_is_read_or_refused(
+    number: int, table: ss.SketchTable, tmp_path: Path
+) -> None:
+    """Some of them end the process, if pyarrow is asked for a column chunk."""
+    rng, path = np.random.default_rng(number), tmp_path / "t.parquet"
+    table.to_parquet(path)
+    data = bytearray(path.read_bytes())
+    for _ in range(3):
+        data[rng.integers(len(data) - 2000, len(data))] = rng.integers(256)
+    path.write_bytes(data)
+
+    for read in (ss.SketchTable.from_parquet, stored.overview):
+        try:
+            read(path)
+        except (DataError, SketchFormatError) as error:
+            assert "t.parquet" in str(error)  # noqa: PT017
 
 
 def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:

@@ -114,11 +114,11 @@ def is_table(file: Path) -> bool:
 
     try:
         schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError):
+        if "sketch" not in schema.names:
+            return False
+        kind = schema.field("sketch").type
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return False  # its reader will say what is wrong
-    if "sketch" not in schema.names:
-        return False
-    kind = schema.field("sketch").type
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 

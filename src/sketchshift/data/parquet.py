@@ -39,7 +39,7 @@ def open_parquet(path: Path, request: Request) -> Source:
         however large the row groups are.
     """
     where = str(path)
-    with reading(where, pa.ArrowException), _open(path) as file:
+    with reading(where, pa.ArrowException, UnicodeDecodeError), _open(path) as file:
         fields, footer = fields_of(file.schema_arrow), file.metadata
     choice = choose(fields, request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))

@@ -11,7 +11,6 @@ import numpy as np
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.container import pack, read_header, unpack
-from sketchshift.sketch.soundness import is_sound
 from sketchshift.sketch.totals import Totals, WideArray, n_measures, n_wide
 
 __all__ = [
@@ -59,7 +58,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     waves = np.frombuffer(payload, dtype="<i8", count=2 * spec.sketch_size).astype(np.int64)
     measures = _read_wide(payload[16 * spec.sketch_size :]).reshape(n_measures(spec), -1)
     totals = Totals(header["count"], header["n_invalid"], waves.reshape(2, -1), measures)
-    if not is_sound(totals, spec):
+    if not totals.is_sound(spec):
         raise SketchFormatError("the integers are not those of any rows.")
     if encode(spec, header["fingerprint"], totals) != data:
         raise SketchFormatError("the header is not written in the canonical way.")

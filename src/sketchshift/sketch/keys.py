@@ -17,7 +17,6 @@ from sketchshift.data.labels import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
 __all__ = [
-    "RESERVED",
     "Key",
     "columns_of",
     "numbered",
@@ -30,7 +29,7 @@ __all__ = [
     "written",
 ]
 
-RESERVED = {"count", "sketch", "__order__", "__row__"}
+RESERVED = {"count", "sketch", "__row__"}
 """Names of columns that tables of sketches have besides their keys."""
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")

@@ -25,7 +25,6 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch import format as file_format
 from sketchshift.sketch.base import AnySketch
 from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
-from sketchshift.sketch.soundness import is_sound
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
 __all__ = ["Sketch", "check_removal", "load", "merged"]
@@ -261,7 +260,7 @@ def check_removal(left: Totals, right: Totals, result: Totals, spec: SketchSpec)
             "only sketches of rows that are in."
         )
         raise RemovalError(msg)
-    if not is_sound(result, spec):
+    if not result.is_sound(spec):
         msg = (
             f"what was removed was not all among what was added: {_amount(right)} from "
             f"{_amount(left)} leaves {_amount(result)} whose totals are not those of any rows. "

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
-from itertools import product
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
@@ -22,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sketchshift.data.blocks import spans
-from sketchshift.data.parquet_pages import pages_of
+from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.request import listed
 from sketchshift.errors import DataError, SketchFormatError
-from sketchshift.sketch.keys import RESERVED, plain_table, refuse_kind, stacked
+from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
 from sketchshift.sketch.sketch import Sketch, merged
 from sketchshift.sketch.table import COUNT, SKETCH, grouped
-from sketchshift.sketch.where import matching
+from sketchshift.sketch.where import ROW, matching
 
 __all__ = ["MOST_BYTES", "Part", "joined", "overview", "parts_in", "parts_of"]
 
@@ -249,11 +248,9 @@ def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: in
         raise DataError(msg)
     _check_schema(file.schema_arrow)
     largest, a_row, n_sketches = 0, 1.0, 0
-    for group, column in product(range(footer.num_row_groups), range(footer.num_columns)):
-        chunk = footer.row_group(group).column(column)
-        for page in pages_of(source, chunk):
-            largest, a_row = max(largest, page.n_bytes), max(a_row, page.n_bytes_a_row)
-            n_sketches += page.n_bytes if chunk.path_in_schema == SKETCH else 0
+    for page in pages_in(source):
+        largest, a_row = max(largest, page.n_bytes), max(a_row, page.n_bytes_a_row)
+        n_sketches += page.n_bytes if page.column == SKETCH else 0
     if largest > limit:
         msg = (
             f"it has a page of {largest:,} bytes, and at most {limit:,} are read. Write it with "
@@ -280,7 +277,7 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (DataError, SketchFormatError) as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from error
-    except (pa.ArrowException, OSError) as cause:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as cause:
         msg = f"cannot read {os.fspath(path)!r} as a Parquet file ({cause})."
         raise DataError(msg) from cause
 
@@ -303,9 +300,8 @@ def _check_schema(schema: Any) -> None:
             "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
         )
         raise DataError(msg)
-    own = RESERVED.intersection(schema.names) - {COUNT, SKETCH}
-    if own:
-        raise DataError(f"a key cannot be named {min(own)!r}. Rename the column.")
+    if ROW in schema.names:
+        raise DataError(f"a key cannot be named {ROW!r}. Rename the column.")
     for field in schema:
         refuse_kind(field.type)
     kind = schema.field(COUNT).type if COUNT in schema.names else pa.int64()

@@ -285,14 +285,14 @@ def grouped(keys: Any) -> tuple[Any, list[list[int]]]:
     """The different keys in ascending order, missing ones last, and the rows that have each."""
     import pyarrow as pa
 
-    order = "__order__"
-    numbered = keys.append_column(order, pa.array(range(len(keys)), pa.int64()))
-    groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([(order, "list")])
-    groups = groups.sort_by([(name, "ascending") for name in keys.column_names])
-    members = groups.column(f"{order}_list").to_pylist()
-    different = groups.select(keys.column_names).cast(keys.schema).combine_chunks()
+    names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
+    numbered = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
+    groups = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    groups = groups.sort_by([(name, "ascending") for name in names])
+    members = groups.column("row_list").to_pylist()
+    different = groups.select(names).rename_columns(keys.column_names).cast(keys.schema)
     _check_values(different)
-    return different, members
+    return different.combine_chunks(), members
 
 
 def _check_values(keys: Any) -> None:

@@ -22,7 +22,7 @@ from sketchshift._typing import IntArray
 from sketchshift.data.request import listed
 from sketchshift.errors import DataError
 
-__all__ = ["matching"]
+__all__ = ["ROW", "matching"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
