@@ -119,7 +119,7 @@ def test_an_interrupted_process_goes_on_when_started_again(paper, tmp_path, jobs
     process.send_signal(signal.SIGINT)
     output, error = process.communicate(timeout=120)
 
-    assert process.returncode == 1, error
+    assert process.returncode == 130, error
     assert output == ""
     assert error.startswith("Error: fig0 was interrupted. Finished runs are kept in ")
     kept = pq.read_table(runs)

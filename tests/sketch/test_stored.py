@@ -22,15 +22,16 @@ SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5)
 X = np.random.default_rng(1).normal(size=(60, 2))
 KEYS = np.repeat(["a", "b", "c"], [10, 20, 30])
 
+# VmHWM and not ru_maxrss, in which the memory of the process that started this one may be left
 MEASURE = """
-import resource, sys
+import re, sys
 from sketchshift.cli.main import main
 import click
 try:
     main(sys.argv[1:], standalone_mode=False)
 except (SystemExit, click.ClickException, Exception) as error:
     print(type(error).__name__, error, file=sys.stderr)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
 
 
