@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -246,3 +247,16 @@ def test_a_largest_number_needs_auto():
         ss.decode(sketch, n_clusters=2, max_clusters=4)
     with pytest.raises(SpecError, match='must be "auto" or an integer from 1 to 100000'):
         ss.decode(sketch, n_clusters="best")
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.PrivacyWarning")
+def test_noise_that_leaves_less_than_half_a_row_is_decoded():
+    """The number of rows is then 0, and something is divided by it."""
+    spec = ss.SketchSpec(3, 12, bandwidth=1.0, origin=ss.Origin("declared", 20.0))
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    released = ss.privacy.release(ss.sketch(rows, spec), 9.0, 1e-6, force=True)
+    few = dataclasses.replace(released._totals, scaled_count=released._totals.count_factor // 3)
+
+    decoding = ss.decode(dataclasses.replace(released, _totals=few), "auto", max_clusters=3)
+
+    assert np.isfinite(decoding.curve.score).all()

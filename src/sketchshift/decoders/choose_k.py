@@ -119,7 +119,8 @@ class _Misfit:
         self.zeta: ComplexArray = problem.z[:FREQUENCIES] * math.sqrt(m)
         weights = GaussianFitter(problem).weights[:FREQUENCIES]
         self.weights = weights / (weights @ np.abs(self.zeta) ** 2 or 1.0)
-        self.tilt, self.count = problem.sketch.spec.tilt, problem.sketch.count
+        self.tilt = problem.sketch.spec.tilt
+        self.count = max(1, problem.sketch.count)  # noise may have left less than half a row
         self.floor = problem.noise_floor
 
     def noise(self, points: Reconstruction) -> float:
