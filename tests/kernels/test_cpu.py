@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.kernels import BITS, MOMENT_ROWS, PHASE_LIMIT, select_kernel
+from sketchshift.kernels.cpu.dense import GROUP, PANEL, ROWS
 
 DTYPES = [np.float32, np.float64]
 CPU, REFERENCE = select_kernel("cpu"), select_kernel("reference")
@@ -39,11 +40,11 @@ def some_blocks(size, m, seed=2):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("m", [1, 31, 32, 33, 100])
+@pytest.mark.parametrize("m", [1, PANEL - 1, PANEL, PANEL + 1, 3 * PANEL + 4])
 @pytest.mark.parametrize("d", [1, 2, 10, 65])
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 255, 256, 257, 600])
+@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1, GROUP - 1, GROUP, GROUP + 1, 600])
 def test_dense_sums_equal_the_reference_bit_for_bit(n, d, m, dtype):
-    """At every edge of the tiles: 4 rows, groups of 256 rows, panels of 8, 16 or 32."""
+    """At every edge of the tiles, whatever their sizes are on this processor."""
     rows, weights = some_rows(n, d, dtype)
     turns = some_turns(d, m)
 
