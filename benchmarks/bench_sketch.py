@@ -123,12 +123,32 @@ def from_parquet() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "points.parquet"
         pq.write_table(pa.table({f"x{k}": X[:, k] for k in range(10)}), path)
-        assert ss.sketch(path, spec) == ss.sketch(X, spec)
-        seconds = best_of({"array": sketching(X, spec), "file": sketching(path, spec)}, 4)
+        checkpoint = Path(folder) / "checkpoint"
+
+        def checkpointed() -> ss.Sketch:
+            checkpoint.unlink(missing_ok=True)
+            return ss.sketch(path, spec, n_threads=1, checkpoint=checkpoint)
+
+        def gone_on() -> ss.Sketch:
+            """All of it was read: what is left is to compare."""
+            return ss.sketch(path, spec, n_threads=1, checkpoint=checkpoint)
+
+        assert ss.sketch(path, spec) == ss.sketch(X, spec) == checkpointed() == gone_on()
+        seconds = best_of(
+            {
+                "array": sketching(X, spec),
+                "file": sketching(path, spec),
+                "checkpointed": checkpointed,
+                "gone on": gone_on,
+            },
+            4,
+        )
     return {
         "file to sketch, million rows/s": len(X) / seconds["file"] / 1e6,
         "array to sketch, million rows/s": len(X) / seconds["array"] / 1e6,
         "file / array rate": seconds["array"] / seconds["file"],
+        "with a checkpoint / without, time": seconds["checkpointed"] / seconds["file"],
+        "comparing what was read / reading it, time": seconds["gone on"] / seconds["file"],
     }
 
 

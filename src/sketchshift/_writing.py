@@ -56,6 +56,10 @@ def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
             raise
         msg = f"cannot write {path}: the folder {path.parent} does not exist."
         raise FileNotFoundError(msg) from error
+    except OSError as error:
+        if error.filename is None:  # of a full disk the system does not say which file it was
+            error.filename = str(path)
+        raise
     _sync_directory(path.parent)
 
 

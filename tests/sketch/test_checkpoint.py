@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from contextlib import suppress
+import os
+import re
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import numpy as np
@@ -71,8 +73,9 @@ class PowerCutError(Exception):
     """The end of the process, as far as a pass can tell."""
 
 
+@contextmanager
 def cut_off_after(n_writes: int):
-    """Make writing a checkpoint fail, once it was written so often."""
+    """Writing a checkpoint fails, once it was written so often."""
     left = [n_writes]
     whole = checkpoint.write_checkpoint
 
@@ -82,21 +85,16 @@ def cut_off_after(n_writes: int):
         left[0] -= 1
         whole(*arguments)
 
-    patch = pytest.MonkeyPatch()
-    patch.setattr(checkpoint, "write_checkpoint", write_checkpoint)
-    return patch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "write_checkpoint", write_checkpoint)
+        yield
 
 
 def sketch_with_cuts(read, cuts):
     """Call ``read``, cut off after so many checkpoints each time, and once more to the end."""
     for cut in cuts:
-        patch = cut_off_after(cut)
-        try:
+        with suppress(PowerCutError), cut_off_after(cut):
             return read()
-        except PowerCutError:
-            pass
-        finally:
-            patch.undo()
     return read()
 
 
@@ -178,10 +176,8 @@ def cut_off(tmp_path, name: str, n_writes: int = 8, **options):
     def read():
         return ss.sketch(tmp_path / name, NAMED, checkpoint=tmp_path / "c", **options)
 
-    patch = cut_off_after(n_writes)
-    with pytest.raises(PowerCutError):
+    with pytest.raises(PowerCutError), cut_off_after(n_writes):
         read()
-    patch.undo()
     return read
 
 
@@ -204,6 +200,37 @@ def test_data_that_has_changed_is_refused(tmp_path, name, row):
 def test_data_that_has_become_shorter_is_refused(tmp_path, n_left):
     read = cut_off(tmp_path, "x.csv")
     write(rows().slice(0, n_left), tmp_path / "x.csv")
+
+    with pytest.raises(ss.DataError, match="changed since the checkpoint"):
+        read()
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "x.arrow", "x.ipc"])
+def test_columns_that_were_renamed_are_seen_also_when_all_was_read(tmp_path, name):
+    write(rows(), tmp_path / name)
+    ss.sketch(tmp_path / name, NAMED, checkpoint=tmp_path / "c")
+    write(rows().rename_columns(["y", "x", "w", "key"]), tmp_path / name)
+
+    with pytest.raises(ss.DataError, match="changed since the checkpoint"):
+        ss.sketch(tmp_path / name, NAMED, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.ipc"])
+@pytest.mark.parametrize("n_writes", [1, 2, 3])
+def test_keys_that_were_renamed_in_their_dictionary_are_seen(tmp_path, name, n_writes):
+    """Each row has the number that it had; what the numbers mean is another thing now."""
+
+    def write_keys(*names):
+        keys = pa.DictionaryArray.from_arrays(pa.array(np.arange(N) % 2, pa.int8()), list(names))
+        write(rows().set_column(3, "key", keys), tmp_path / name)
+
+    def read():
+        return ss.sketch_by(tmp_path / name, "key", NAMED, checkpoint=tmp_path / "c")
+
+    write_keys("a", "b")
+    with pytest.raises(PowerCutError), cut_off_after(n_writes):
+        read()
+    write_keys("a", "c")
 
     with pytest.raises(ss.DataError, match="changed since the checkpoint"):
         read()
@@ -260,10 +287,28 @@ def test_other_options_are_refused_by_name(tmp_path):
 
     with pytest.raises(ss.DataError, match="begun with on_invalid='raise', and now it is 'skip'"):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c", on_invalid="skip")
+    with pytest.raises(
+        ss.DataError, match=r"with columns=\['x', 'y'\], and now it is \['y', 'w'\]"
+    ):
+        ss.sketch(tmp_path / "x.csv", SPEC, checkpoint=tmp_path / "c", columns=["y", "w"])
     with pytest.raises(ss.DataError, match="begun with sample_weight=None, and now it is 'w'"):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c", sample_weight="w")
     with pytest.raises(ss.SketchFormatError, match="checkpoint of a sketch, not of slices"):
         ss.sketch_by(tmp_path / "x.csv", "key", NAMED, checkpoint=tmp_path / "c")
+
+
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    read = cut_off(tmp_path, "x.csv")
+    before = (tmp_path / "c").read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "c"))):
+        read()
+
+    assert (tmp_path / "c").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -299,24 +344,34 @@ def test_a_forged_checkpoint_is_refused_or_goes_on_but_never_breaks(tmp_path, by
             return ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c")
         return ss.sketch_by(tmp_path / "x.csv", by, NAMED, checkpoint=tmp_path / "c")
 
-    patch = cut_off_after(8)
-    with pytest.raises(PowerCutError):
+    with pytest.raises(PowerCutError), cut_off_after(8):
         read()
-    patch.undo()
-    original = (tmp_path / "c").read_bytes()
-    text, payload = unpack(original, checkpoint.MAGIC, 1)
-    for place in _places(json.loads(text)):
+    kind = "a sketch" if by is None else "slices"
+    *parts, integers = checkpoint.read_checkpoint(tmp_path / "c", kind)
+    text = json.dumps(parts)
+    for place in _places(parts):
         for strange in STRANGE:
-            header = json.loads(text)
+            forged = json.loads(text)
             *above, last = place
-            inner = header
+            inner = forged
             for name in above:
                 inner = inner[name]
             inner[last] = strange
-            forged = pack(checkpoint.MAGIC, 1, header, bytes(payload))
-            (tmp_path / "c").write_bytes(forged)
+            checkpoint.write_checkpoint(tmp_path / "c", kind, *forged, integers)
             with suppress(ss.SketchshiftError):
                 read()
+
+
+@pytest.mark.parametrize("field", ["n_position", "n_state"])
+@pytest.mark.parametrize("strange", [-1, 0, 1, 2**70, True, None])
+def test_forged_lengths_are_refused(tmp_path, field, strange):
+    read = cut_off(tmp_path, "x.csv")
+    text, payload = unpack((tmp_path / "c").read_bytes(), checkpoint.MAGIC, 1)
+    header = json.loads(text) | {field: strange}
+    (tmp_path / "c").write_bytes(pack(checkpoint.MAGIC, 1, header, bytes(payload)))
+
+    with pytest.raises(ss.SketchFormatError, match="cannot go on from"):
+        read()
 
 
 def _places(content, above=()):
@@ -370,6 +425,15 @@ def test_a_sketcher_keeps_its_columns_and_what_it_does_with_invalid_rows(tmp_pat
     assert (again.sketch().n_invalid, again.position) == (1, None)
 
 
+def test_a_long_position_and_a_long_trail_are_read_again(tmp_path):
+    ss.Sketcher(SPEC).save(tmp_path / "s", position="x" * 20_000_000)
+    files = [{"name": f"{'folder/' * 20}{i}.csv"} for i in range(150_000)]
+    checkpoint.write_checkpoint(tmp_path / "t", "a sketch", {"files": files}, {}, b"")
+
+    assert len(ss.Sketcher.load(tmp_path / "s").position) == 20_000_000
+    assert checkpoint.read_checkpoint(tmp_path / "t", "a sketch")[0]["files"] == files
+
+
 def test_a_checkpoint_of_a_pass_is_no_sketcher(tmp_path):
     cut_off(tmp_path, "x.csv")
 
@@ -377,8 +441,9 @@ def test_a_checkpoint_of_a_pass_is_no_sketcher(tmp_path):
         ss.Sketcher.load(tmp_path / "c")
 
 
-def test_a_position_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path):
+@pytest.mark.parametrize("position", [{1, 2}, float("nan"), b"bytes", {(1, 2): 3}])
+def test_a_position_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path, position):
     with pytest.raises(ss.DataError, match="position"):
-        ss.Sketcher(SPEC).save(tmp_path / "s", position={1, 2})
+        ss.Sketcher(SPEC).save(tmp_path / "s", position=position)
 
     assert not (tmp_path / "s").exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -348,3 +349,15 @@ def test_threads_may_bring_single_rows_at_the_same_time(spec, X):
         list(pool.map(lambda i: sketcher.update(X[i : i + 1]), range(len(X))))
 
     assert sketcher.sketch() == ss.sketch(X, spec)
+
+
+@pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy])
+def test_a_copy_and_its_original_go_their_own_ways(spec, X, copying):
+    original = ss.Sketcher(spec).update(X[:1])
+    other = copying(original)
+
+    original.update(X[1:2])
+    other.update(X[2:3])
+
+    assert original.sketch() == ss.sketch(X[:2], spec)
+    assert other.sketch() == ss.sketch(X[[0, 2]], spec)

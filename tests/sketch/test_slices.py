@@ -321,7 +321,7 @@ def test_a_file_whose_keys_are_all_missing_is_one_with_the_missing_keys(tmp_path
     assert table.counts.tolist() == [1, 1, 3]
 
 
-@pytest.mark.parametrize("name", ["count", "sketch", "__order__", "__row__"])
+@pytest.mark.parametrize("name", ["count", "sketch", "__row__"])
 def test_a_key_named_like_a_column_of_the_table_is_refused_before_the_pass(name: str) -> None:
     blocks = iter([pa.table({"x": [1.0], name: ["a"]})])
 

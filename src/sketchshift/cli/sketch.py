@@ -127,6 +127,7 @@ def sketch(
     arguments |= {"on_invalid": on_invalid, "kernel": kernel}
     start = time.perf_counter()
     with checkpointed(checkpoint, [*files, target]) as kept:
+        is_begun = kept is not None and kept.exists()
         with reading_progress("Reading", show=progress) as advance:
             result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": kept})
         seconds = time.perf_counter() - start
@@ -138,7 +139,7 @@ def sketch(
     n_read = result.count + result.n_invalid
     rate = n_read / seconds
     pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
-    told = f", {rate:,.0f} rows/s" if n_read >= FEWEST_FOR_RATE else ""
+    told = f", {rate:,.0f} rows/s" if n_read >= FEWEST_FOR_RATE and not is_begun else ""
     read = f"Read once in {seconds:.2f} s{told}."
     lines = [wrote(output, result, size), read, next_step("inspect", output)]
     if table is not None:

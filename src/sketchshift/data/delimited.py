@@ -74,8 +74,10 @@ def open_delimited(path: Path, request: Request) -> Source:
         return _read(path, choice, types, size, rows, part, head.schema.names, first_row)
 
     def pieces() -> Iterator[Piece]:
+        first = 0  # the header belongs to the first rows
         for part in row_ranges(path, delimiter):
-            yield Piece(path, (part,), partial(read_part, part))
+            yield Piece(path, ((first, part[1]),), partial(read_part, part))
+            first = part[1]
 
     n_bytes, delimiter = path.stat().st_size, delimiter_of(path)
     is_sought = not is_gzipped(path)

@@ -10,6 +10,7 @@ refused. So a pass that goes on ends with the bytes of one that was never distur
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import time
@@ -31,7 +32,7 @@ __all__ = ["Sums", "check_same_plan", "read_checkpoint", "read_on", "write_check
 
 MAGIC = b"\x89SKC\r\n\x1a\n"
 VERSION = 1
-_KINDS = {"kind": str, "position": dict, "state": dict}
+_KINDS = {"kind": str, "n_position": int, "n_state": int}
 
 SECONDS, SHARE = 5.0, 0.05
 """Time between two writes: at least so long, and so that they take no more than this share."""
@@ -58,8 +59,9 @@ def write_checkpoint(
     path: Path, kind: str, position: dict[str, Any], state: dict[str, Any], integers: bytes
 ) -> None:
     """Replace a checkpoint as a whole: a crash leaves the old one or the new one."""
-    header = {"kind": kind, "position": position, "state": state}
-    write_atomically(path, pack(MAGIC, VERSION, header, integers))
+    parts = [json.dumps(part, allow_nan=False).encode() for part in (position, state)]
+    header = {"kind": kind, "n_position": len(parts[0]), "n_state": len(parts[1])}
+    write_atomically(path, pack(MAGIC, VERSION, header, b"".join([*parts, integers])))
 
 
 def read_checkpoint(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
@@ -71,10 +73,26 @@ def read_checkpoint(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, An
         text, payload = unpack(data, MAGIC, VERSION)
         header = read_header(text, _KINDS)
         if header["kind"] != kind:
-            raise SketchFormatError(f"it is a checkpoint of {header['kind']}, not of {kind}.")
+            msg = f"it is a checkpoint of {header['kind']}, not of {kind}. Give it another name."
+            raise SketchFormatError(msg)
+        middle = header["n_position"]
+        end = middle + header["n_state"]
+        if not 0 <= middle <= end <= len(payload):
+            raise SketchFormatError("its parts are longer than the file.")
+        position, state = (_read_object(p) for p in (payload[:middle], payload[middle:end]))
     except SketchFormatError as error:
         raise SketchFormatError(f"cannot go on from {path}: {error}") from None
-    return header["position"], header["state"], bytes(payload)
+    return position, state, bytes(payload[end:])
+
+
+def _read_object(text: memoryview) -> dict[str, Any]:
+    try:
+        content = json.loads(bytes(text))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise SketchFormatError("its parts are not JSON.")
+    return content
 
 
 def check_same_plan(begun: SketchSpec, now: SketchSpec) -> None:
@@ -281,6 +299,14 @@ def _bytes_of(block: Block) -> Iterator[Any]:
     if block.weights is not None:
         yield np.ascontiguousarray(block.weights)
     if block.keys is not None:
-        is_table = hasattr(block.keys, "to_batches")  # not one batch
-        batches = block.keys.to_batches() if is_table else [block.keys]
-        yield from (batch.serialize() for batch in batches)
+        yield _stream(block.keys)
+
+
+def _stream(keys: Any) -> Any:
+    """Keys with their types and dictionaries, which a batch alone does not hold."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, keys.schema) as writer:
+        writer.write(keys)
+    return sink.getvalue()

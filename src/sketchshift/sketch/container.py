@@ -24,6 +24,10 @@ _DIGEST = 32
 def pack(magic: bytes, version: int, header: Mapping[str, Any], payload: bytes) -> bytes:
     """Bytes of a file: a function of its content alone."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    if len(text) > MAX_HEADER:
+        raise SketchFormatError(
+            f"a header has at most {MAX_HEADER:,} bytes, and here {len(text):,}."
+        )
     body = b"".join([_PREFIX.pack(magic, version, 0, len(text)), text, payload])
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 

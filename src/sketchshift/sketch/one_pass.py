@@ -95,7 +95,7 @@ def sketch(
         result = sketcher.update(source, progress=progress).sketch()
     else:
         sums = _SketchSums(sketcher, source)
-        read_on(source, sums, checkpoint, as_read(sample_weight, on_invalid), progress)
+        read_on(source, sums, checkpoint, as_read(source, sample_weight, on_invalid), progress)
         result = sums.sketch
     check_result(result, is_weighted=sample_weight is not None)
     return result
@@ -125,9 +125,10 @@ class _SketchSums:
         self.sketch = begun
 
 
-def as_read(sample_weight: Any, on_invalid: str, **more: Any) -> dict[str, Any]:
-    """What must be the same when a pass goes on, beside the spec."""
-    return {"sample_weight": sample_weight, "on_invalid": on_invalid} | more
+def as_read(source: Source, sample_weight: Any, on_invalid: str, **more: Any) -> dict[str, Any]:
+    """What must be the same when a pass goes on, beside the spec, as JSON has it."""
+    columns = None if source.columns is None else list(source.columns)
+    return {"columns": columns, "sample_weight": sample_weight, "on_invalid": on_invalid} | more
 
 
 def open_planned(

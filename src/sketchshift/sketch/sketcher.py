@@ -104,6 +104,22 @@ class Sketcher:
         with self._lock:
             return self._totals.count + self._n_held
 
+    def __copy__(self) -> Sketcher:
+        """Another sketcher with the same rows; neither sees what the other takes in."""
+        other = Sketcher.__new__(Sketcher)
+        with self._lock:
+            self._flush()
+            vars(other).update(vars(self))
+        other._totals, other._held, other._lock = (
+            self._totals.copy(),
+            np.empty_like(self._held),
+            Lock(),
+        )
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sketcher:
+        return self.__copy__()
+
     def __repr__(self) -> str:
         return f"<Sketcher of {self.count} rows x {self.spec.n_features} columns so far>"
 
@@ -208,11 +224,11 @@ class Sketcher:
             Replaced as a whole: a crash leaves the old file or the new one.
         position : anything that JSON can hold
             Where the stream stands, such as an offset. It is stored with the sums in one step,
-            so that :meth:`load` gives both as they were together.
+            so that :meth:`load` gives both as they were together; of a tuple JSON makes a list.
         """
         try:
             json.dumps(position, allow_nan=False)
-        except (TypeError, ValueError) as cause:
+        except (TypeError, ValueError, RecursionError) as cause:
             msg = f"position must be something that JSON can hold, and it is not ({cause})."
             raise DataError(msg) from None
         state = {"columns": self._names, "on_invalid": "skip" if self._skip else "raise"}
@@ -228,7 +244,7 @@ class Sketcher:
         Parameters
         ----------
         path : path
-            Anything but an intact file is a :class:`SketchFormatError`.
+            A damaged file, or one of another kind, is a :class:`SketchFormatError`.
         n_threads, kernel
             As for a new sketcher.
 

@@ -112,7 +112,9 @@ def sketch_by(
     if checkpoint is None:
         slices.add(reporting(source, progress))
     else:
-        reading = as_read(sample_weight, on_invalid, by=[by] if isinstance(by, str) else list(by))
+        reading = as_read(
+            source, sample_weight, on_invalid, by=[by] if isinstance(by, str) else list(by)
+        )
         read_on(source, slices, checkpoint, reading, progress)
     table = slices.table()
     whole = table.merge() if len(table) else sketcher.sketch()
