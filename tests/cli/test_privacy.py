@@ -241,3 +241,11 @@ def test_a_report_says_about_how_many_rows_there_are(released, run, folder):
 
     assert "2 clusters of about " in text
     assert "there are about " in message
+
+
+def test_a_new_account_needs_a_budget_and_an_old_one_none(run, folder):
+    line = "release people.sketch --epsilon 0.3 --delta 1e-8 -o out.sketch --account new.json"
+
+    assert "Give its --budget" in run.error(line, status=2)
+    run(f"{line} --budget 1")
+    assert "Leave epsilon (--budget) out" in run.error(f"{line} --budget 2")

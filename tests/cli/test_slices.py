@@ -132,3 +132,11 @@ def test_a_missing_time_is_a_dash_beside_dates():
     assert keys_in_words([day, day.replace(minute=1)])[0] == "2026-01-01 00:00:00"
     assert keys_in_words([day.replace(tzinfo=dt.UTC)]) == ["2026-01-01 00:00:00+00:00"]
     assert keys_in_words(["2026-01-01 00:00:00", 3]) == ["2026-01-01 00:00:00", "3"]
+
+
+def test_slices_of_a_table_are_inspected(run, folder):
+    facts = run.facts("inspect sketches.parquet --where \"shop = 'a'\"")
+
+    assert {part["key"][1] for part in facts["slices"]} == {"a"}
+    assert facts["rows"] == sum(part["rows"] for part in facts["slices"]) == 67
+    assert "'week.sketch' is none" in run.error("inspect week.sketch --where 'a = 1'", status=2)

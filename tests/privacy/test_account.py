@@ -305,3 +305,16 @@ def test_killed_processes_leave_the_account_whole_and_never_overspent(path, link
     last, _ = start(10**6, path)[0].communicate()
     assert len(ids(path)) == affordable
     assert set(printed) | set(last.split()) <= set(ids(path))
+
+
+def test_the_path_of_an_account_is_no_account_and_is_refused_before_anything_is_spent(tmp_path):
+    spec = ss.privacy.plan_declared(center=[0, 0], spread=1.0, n_clusters=2)
+    X = np.zeros((50, 2))
+    path = str(tmp_path / "a.json")
+
+    with pytest.raises(ss.SpecError, match="'account' parameter of release must be an Account"):
+        ss.privacy.release(ss.sketch(X, spec), epsilon=1, delta=1e-8, account=path)
+    with pytest.raises(ss.SpecError, match="'account' parameter of plan must be an Account"):
+        ss.privacy.plan(
+            X, center=[0, 0], radius=9, n_clusters=2, epsilon=1, delta=1e-8, account=path
+        )

@@ -22,7 +22,7 @@ from sketchshift.cli.facts import (
     spec_facts,
 )
 from sketchshift.cli.files import is_table, load_any, read_spec
-from sketchshift.cli.tables import look_into
+from sketchshift.cli.tables import look_into, where_option
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -36,7 +36,8 @@ SHOWN = 20
 
 @command
 @click.argument("file")
-def inspect(file: str, as_json: bool) -> None:
+@where_option
+def inspect(file: str, where: str | None, as_json: bool) -> None:
     """Show what is inside FILE: a sketch, a table of sketches, or the plan of one.
 
     Rows, columns with their mean and standard deviation in the units of the data, and the
@@ -46,7 +47,7 @@ def inspect(file: str, as_json: bool) -> None:
     Examples
     --------
       sketchshift inspect day1.sketch
-      sketchshift inspect sketches.parquet --json
+      sketchshift inspect sketches.parquet --where "shop = 'a'" --json
 
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
@@ -55,16 +56,22 @@ def inspect(file: str, as_json: bool) -> None:
     if path.is_dir() or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
+    if where is not None and not is_table(path):
+        msg = f"--where selects slices of a table of sketches, and {file!r} is none."
+        raise click.UsageError(msg)
     if _is_plan(path):
         spec = read_spec(path)
         about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_facts(spec)
         step = next_step("sketch", "DATA", "--plan", file, "-o", "day1.sketch")
         report(about, [*_table(about), "", step], as_json=as_json)
         return
-    look = _inspect_table if is_table(path) else _inspect_sketch
-    sketch, facts = look(file, path)
+    if is_table(path):
+        sketch, facts = _inspect_table(file, path, where)
+    else:
+        sketch, facts = _inspect_sketch(file, path)
     served = max(1, min(most_clusters(sketch.spec, None), sketch.count))
-    step = next_step("cluster", file, "-k", str(served))
+    chosen = [] if where is None else ["--where", where]
+    step = next_step("cluster", file, *chosen, "-k", str(served))
     columns = ["", *_columns(facts["statistics"])] if "statistics" in facts else []
     lines = [*_table(facts), *columns, *_slices(facts), "", step]
     report(facts, lines, as_json=as_json)
@@ -86,8 +93,8 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     return sketch, facts | {"statistics": _statistics(sketch)}
 
 
-def _inspect_table(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
-    slices, counts, whole = look_into(path)
+def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
+    slices, counts, whole = look_into(path, where)
     facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
     facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
     keys = zip(*(keys_in_words(column.to_pylist()) for column in slices.columns), strict=True)

@@ -72,6 +72,12 @@ def open_account(path: Path | None, budget: float | None, delta: float) -> Accou
     """The account of these flags, made if it is new."""
     from sketchshift.privacy import Account
 
+    if path is not None and budget is None and not path.exists():
+        msg = (
+            f"the account {str(path)!r} is not there yet. Give its --budget, the epsilon that all "
+            "of it together may cost."
+        )
+        raise click.UsageError(msg)
     if path is not None:
         return Account(path, budget, None if budget is None else delta)
     if budget is not None:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sketchshift._validation import check_number
+from sketchshift._validation import check_number, parameter_error
 from sketchshift._writing import write_atomically
 from sketchshift.errors import MissingDependencyError, PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
 
-__all__ = ["Account"]
+__all__ = ["Account", "check_account"]
 
 _LIMITS = {"epsilon": (1e-3, 1e3), "delta": (1e-30, 1e-2)}
 _FIELDS = {"schema", "charges", *_LIMITS}
@@ -124,7 +124,8 @@ class Account:
             if declared is not None and _check(name, declared) != fixed:
                 msg = (
                     f"the account {self._path} has {name} {fixed:g}, and {declared:g} was asked "
-                    f"for. Leave {name} out: a budget is fixed when its account is opened."
+                    f"for. Leave {name} (--budget) out: a budget is fixed when its account is "
+                    "opened."
                 )
                 raise PrivacyError(msg)
         return found
@@ -211,3 +212,9 @@ def _locked(path: Path) -> Iterator[Path]:
         raise PrivacyError(f"cannot write {path}: there is no folder {file.parent}. Make it first.")
     with FileLock(f"{file}.lock").acquire(poll_interval=_WAIT):
         yield file
+
+
+def check_account(caller: str, account: Any) -> None:
+    """Refuse anything but an account or None, such as the path of one."""
+    if account is not None and not isinstance(account, Account):
+        raise parameter_error(caller, "account", "an Account, as ss.privacy.Account(path)", account)

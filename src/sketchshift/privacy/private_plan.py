@@ -23,7 +23,7 @@ from sketchshift.data import Access, Source, open_source
 from sketchshift.errors import DataError, PrivacyWarning, warn
 from sketchshift.features import Origin, SketchSpec
 from sketchshift.kernels import select_kernel
-from sketchshift.privacy.account import Account
+from sketchshift.privacy.account import Account, check_account
 from sketchshift.privacy.mechanism import Budget, Look
 from sketchshift.privacy.plan import TAIL, check_ball, outline_spec
 from sketchshift.sketch.rows import clip_rows
@@ -93,6 +93,7 @@ def plan(
         Marked with the origin "private". O(N d).
     """
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("plan")
+    check_account("plan", account)
     c0, B = check_ball("plan", center, radius)
     source = _open(rows, columns, len(c0))
     shared: dict[str, Any] = {"sketch_size": sketch_size, "seed": seed, "columns": source.columns}

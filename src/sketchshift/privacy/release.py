@@ -20,7 +20,7 @@ from sketchshift.errors import PrivacyError, PrivacyWarning, warn
 from sketchshift.features import Charge, Origin
 from sketchshift.kernels import BITS
 from sketchshift.kernels.contract import G2
-from sketchshift.privacy.account import Account
+from sketchshift.privacy.account import Account, check_account
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST, Budget
 from sketchshift.privacy.noisy_totals import NoisyTotals
@@ -125,6 +125,7 @@ def release(
     """
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("release")
     check_flag("release", "force", force)
+    check_account("release", account)
     origin, spec = _origin_of(sketch), sketch.spec
     _check_promises(origin, budget)
     vector = release_vector(sketch)
