@@ -109,11 +109,11 @@ def test_every_file_is_written_through_the_one_function():
     assert found == ["_writing.py", "data/download.py"]
 
 
-def test_files_stay_short():
-    """Two hundred lines is the aim; beyond three hundred and fifty a file has two subjects."""
+def test_a_file_is_one_subject():
+    """As long as its subject, six hundred lines are fine; beyond nine hundred it has two."""
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
 
-    assert {path: n for path, n in lengths.items() if n > 350} == {}
+    assert {path: n for path, n in lengths.items() if n > 900} == {}
 
 
 def test_all_that_is_printed_passes_one_function():
