@@ -110,11 +110,7 @@ class Sketcher:
         with self._lock:
             self._flush()
             vars(other).update(vars(self))
-        other._totals, other._held, other._lock = (
-            self._totals.copy(),
-            np.empty_like(self._held),
-            Lock(),
-        )
+        other._held, other._lock = np.empty_like(self._held), Lock()
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Sketcher:
