@@ -8,10 +8,11 @@ the interruption is raised. Programs that import the package are left alone.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False  # typing itself takes a while to import
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType
 
-__all__ = ["STATUS", "interruptible", "was_interrupted"]
+__all__ = ["STATUS", "end_as_interrupted", "interruptible", "was_interrupted"]
 
 STATUS = 128 + signal.SIGINT
 
@@ -27,6 +28,7 @@ STATUS = 128 + signal.SIGINT
 class _State:
     is_running = False
     was_interrupted = False
+    is_ending = False
 
 
 @contextmanager
@@ -42,6 +44,22 @@ def interruptible() -> Iterator[None]:
 def was_interrupted() -> bool:
     """Whether Ctrl-C came, which extension modules turn into exceptions of other kinds."""
     return _State.was_interrupted
+
+
+def end_as_interrupted() -> None:
+    """Let the process end with ``STATUS``, once all others have tidied up.
+
+    Where Ctrl-C came inside code that was made from text, Python would end it by the signal.
+    """
+    _State.is_ending = _State.was_interrupted
+
+
+def _end() -> None:
+    if _State.is_ending:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(STATUS)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -67,4 +85,5 @@ def _is_command() -> bool:
 # who starts a command with nohup or in the background has Ctrl-C ignored, and it stays so
 if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _interrupt)
+    atexit.register(_end)  # the first one: it runs last
     sys.unraisablehook = _leave_if_lost

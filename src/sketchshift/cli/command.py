@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sketchshift._interrupt import STATUS, interruptible, was_interrupted
+from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
 from sketchshift._text import visible_lines
 from sketchshift.cli.facts import say
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
@@ -80,6 +80,8 @@ class Command(click.Command):
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
             is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
+            if is_interruption:
+                end_as_interrupted()
             failure = _Interruption if is_interruption else click.ClickException
             raise failure(sentence(error)) from error
         except Exception:
@@ -90,6 +92,7 @@ class Command(click.Command):
 
 def _abort(ctx: click.Context) -> NoReturn:
     say("Aborted!", err=True)
+    end_as_interrupted()
     ctx.exit(STATUS)
 
 
