@@ -104,26 +104,3 @@ def test_an_interruption_that_a_command_reports_ends_it_with_the_same_status(
 
     said = run.error("sketchshift reproduce fig3 --jobs 1 --realizations 1 --points 1", 130)
     assert "fig3 was interrupted. Finished runs are kept" in said
-
-
-INSIDE_TEXT = """
-import sys
-sys.argv = ["sketchshift", "plan", "x.csv", "-k", "2", "-o", "plan.json"]
-import sketchshift.cli.plan as command
-from sketchshift.cli import main
-
-def interrupted(*paths):
-    exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)")
-
-command.data_files = interrupted
-main()
-"""
-
-
-def test_an_interruption_inside_code_made_from_text_ends_with_130_too():
-    """Python itself would end such a process by the signal, though the exception was caught."""
-    words = [sys.executable, "-c", INSIDE_TEXT]
-
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
-
-    assert (ended.returncode, ended.stderr) == (130, "Aborted!\n")
