@@ -27,7 +27,7 @@ def long_command(tmp_path_factory) -> list[str]:
     X = np.random.default_rng(0).normal(size=(300_000, 4))
     columns = {f"x{i}": X[:, i] for i in range(4)}
     pyarrow.csv.write_csv(pa.table(columns), folder / "points.csv")
-    return ["cluster", str(folder / "points.csv"), "-k", "40", "-o", str(folder / "centroids.csv")]
+    return ["cluster", str(folder / "points.csv"), "-k", "150", "-o", str(folder / "centroids.csv")]
 
 
 @pytest.fixture(scope="module")
