@@ -3,7 +3,8 @@
 The first module that the package imports, since its imports take most of a second, and what
 they do with an exception in their midst is not ours. So a process of the command ends at once
 while it imports or ends anyway; only while a command runs is there something to tidy up, and
-the interruption is raised. Programs that import the package are left alone.
+the interruption is raised. A library that swallows it meets it again a moment later. Programs
+that import the package are left alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["STATUS", "end_as_interrupted", "interruptible", "was_interrupted"]
 
 STATUS = 128 + signal.SIGINT
+AGAIN_AFTER = 0.5  # seconds
 
 
 class _State:
@@ -39,6 +41,7 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         _State.is_running = False
+        _remind(0)
 
 
 def was_interrupted() -> bool:
@@ -67,7 +70,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if not _State.is_running:
         os._exit(STATUS)
     _State.was_interrupted = True
-    raise KeyboardInterrupt
+    _remind(AGAIN_AFTER)
+    if number == signal.SIGINT or not _is_tidying_up():
+        raise KeyboardInterrupt
+
+
+def _remind(after: float) -> None:
+    """Interrupt again after some seconds; never, if these are 0. Windows cannot."""
+    if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) is _interrupt:
+        signal.setitimer(signal.ITIMER_REAL, after)
+
+
+def _is_tidying_up() -> bool:
+    """Whether an interruption is on its way through ``finally`` and ``except``."""
+    handled = sys.exception()
+    while handled is not None and not isinstance(handled, KeyboardInterrupt):
+        handled = handled.__context__
+    return handled is not None
 
 
 def _leave_if_lost(lost: UnraisableHookArgs) -> None:
@@ -86,5 +105,7 @@ def _is_command() -> bool:
 # who starts a command with nohup or in the background has Ctrl-C ignored, and it stays so
 if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _interrupt)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _interrupt)
     atexit.register(_end)  # the first one: it runs last
     sys.unraisablehook = _leave_if_lost

@@ -91,6 +91,42 @@ def test_a_program_that_imports_the_package_keeps_its_own_way_of_being_interrupt
     assert ended.stdout == "default_int_handler\n"
 
 
+AS_COMMAND = """
+import os, signal, sys, time
+sys.argv = ["sketchshift"]
+from sketchshift._interrupt import interruptible
+with interruptible():
+"""
+
+
+def test_an_interruption_that_a_library_swallows_comes_again():
+    swallowing = """
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        pass
+    time.sleep(30)
+"""
+
+    ended = subprocess.run([sys.executable, "-c", AS_COMMAND + swallowing], stderr=-1, timeout=20)
+
+    assert b"KeyboardInterrupt" in ended.stderr
+
+
+def test_tidying_up_after_an_interruption_is_not_interrupted():
+    tidying = """
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        time.sleep(1.5)
+        print("tidy", flush=True)
+"""
+
+    ended = subprocess.run([sys.executable, "-c", AS_COMMAND + tidying], capture_output=True)
+
+    assert ended.stdout == b"tidy\n"
+
+
 def test_an_interruption_that_a_command_reports_ends_it_with_the_same_status(
     run, monkeypatch, tmp_path
 ):
