@@ -16,7 +16,7 @@ import numpy as np
 from harness import report
 
 import sketchshift as ss
-from sketchshift.kernels.cuda import accumulators
+from sketchshift.kernels.cuda import kernel as accumulators
 from sketchshift.kernels.reference import KERNEL as REFERENCE
 
 CASES = ((10, 1024), (16, 1024), (64, 1024), (10, 10_240))

@@ -16,10 +16,10 @@ from harness import if_here
 
 import sketchshift as ss
 from sketchshift.data import real
-from sketchshift.decoders.base import Problem
 from sketchshift.decoders.choose_k import choose_k, nested_centers
-from sketchshift.decoders.fitted import Fitted, fit_sketch
 from sketchshift.decoders.gaussians import PENALTY, GaussianFitter
+from sketchshift.decoders.problem import Problem
+from sketchshift.decoders.turnkey import Fitted, fit_sketch
 from sketchshift.kernels import select_kernel
 
 SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)

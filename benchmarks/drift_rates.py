@@ -18,11 +18,10 @@ from harness import if_here
 
 import sketchshift as ss
 from sketchshift.data import real
-from sketchshift.decoders.base import Problem
-from sketchshift.decoders.fitted import fit_sketch
-from sketchshift.drift.model import Population
-from sketchshift.drift.noise import SamplingNoise
-from sketchshift.drift.quadratic import quantile
+from sketchshift.decoders.problem import Problem
+from sketchshift.decoders.turnkey import fit_sketch
+from sketchshift.drift.compare import Population
+from sketchshift.drift.noise import SamplingNoise, quantile
 from sketchshift.kernels import select_kernel
 
 ROWS, LAWS, EACH = 20_000, 5, 100

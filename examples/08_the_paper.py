@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift import plots
-from sketchshift.decoders.estimate_sigma import estimate_sigma
-from sketchshift.decoders.local_maximum import LOCAL_MAXIMA
-from sketchshift.objective import CorrelationFunction
+from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
+from sketchshift.decoders.paper.sketch_and_shift import estimate_sigma
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 MEANS, STD, M = np.array([[-0.6, -0.5], [0.6, -0.4], [0.1, 0.7]]), 0.07, 1000

@@ -15,7 +15,7 @@ import numpy as np
 
 import sketchshift as ss
 from privacy.data import K, Rows
-from sketchshift.privacy.zcdp import epsilon_of, rho_of
+from sketchshift.privacy.mechanism import epsilon_of, rho_of
 
 DELTA = 1e-8
 SAMPLE = 1000

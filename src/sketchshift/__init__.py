@@ -26,6 +26,7 @@ from sketchshift.decoders import (
     decode_range,
     shares,
 )
+from sketchshift.decoders.objective import Box
 from sketchshift.drift import (
     ClusterChange,
     Comparison,
@@ -51,9 +52,8 @@ from sketchshift.errors import (
 )
 from sketchshift.features import Origin, SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
-from sketchshift.objective import Box
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
-from sketchshift.sketch.engine import register_engine
+from sketchshift.sketch.reading import register_engine
 
 if TYPE_CHECKING:
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans

@@ -148,7 +148,7 @@ def test_nothing_is_left_to_load_when_the_clock_of_a_decoding_starts(decoder, fo
     program = f"""
 import sys
 import sketchshift as ss
-from sketchshift.cli.decoder_options import warm_up
+from sketchshift.cli.options import warm_up
 sketch = ss.load("week.sketch")
 warm_up({decoder!r})
 before = set(sys.modules)

@@ -27,10 +27,10 @@ COMMANDS = {
 SLOWED = """
 import sys, time
 from sketchshift.sketch import checkpoint
-from sketchshift.data import delimited_places
-from sketchshift.sketch.rows import RowAdder
+from sketchshift.data import text_files
+from sketchshift.sketch.measure import RowAdder
 checkpoint.SECONDS, checkpoint.SHARE = 0.02, 1.0
-delimited_places.PIECE_BYTES = 200_000
+text_files.PIECE_BYTES = 200_000
 add = RowAdder.add
 def slow(self, block):
     time.sleep(0.02 * len(block.values) / 4000)

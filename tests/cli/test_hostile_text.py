@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.cli.assign import read_centroids
-from sketchshift.cli.centroids import encode_clusters
+from sketchshift.cli.output import encode_clusters
 from sketchshift.cli.progress import counting_progress
 
 TITLE = "\x1b]0;owned\x07"  # renames the window

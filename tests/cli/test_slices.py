@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.cli.facts import keys_in_words
+from sketchshift.cli.output import keys_in_words
 
 
 def test_one_pass_writes_a_sketch_for_each_day(folder, run):

@@ -106,7 +106,7 @@ def test_every_file_is_written_through_the_one_function():
         if re.search(writing, path.read_text(encoding="utf-8"))
     ]
 
-    assert found == ["_writing.py", "data/download.py"]
+    assert found == ["_writing.py", "data/public.py"]
 
 
 def test_a_file_is_one_subject():
@@ -125,4 +125,4 @@ def test_all_that_is_printed_passes_one_function():
         if room_of(path) == "cli" and re.search(printing, path.read_text(encoding="utf-8"))
     ]
 
-    assert found == ["cli/demo.py", "cli/facts.py"]
+    assert found == ["cli/demo.py", "cli/output.py"]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.mixtures import Mixture
-from sketchshift.objective import CorrelationFunction
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.objective import CorrelationFunction
 
 
 def kernel(squares: np.ndarray, bandwidth: float) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchshift.data import Block, open_source
-from sketchshift.data.blocks import joined, once, spans
+from sketchshift.data.source import joined, once, spans
 from sketchshift.errors import DataError
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sketchshift.data.columns import Choice, Field, choose
-from sketchshift.data.request import make_request
+from sketchshift.data.source import Choice, Field, choose, make_request
 from sketchshift.errors import DataError
 
 FIELDS = [

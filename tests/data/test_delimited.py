@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchshift.data import delimited_places, open_source
+from sketchshift.data import open_source, text_files
 from sketchshift.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -290,8 +290,8 @@ def test_text_is_cut_between_rows_only(tmp_path_factory, lines, end, size, is_en
 
     source = open_source(path, columns=["i"], keys=["s", "t"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited_places, "PIECE_BYTES", size)
-        patch.setattr(delimited_places, "MOST_BYTES", 4 * size)
+        patch.setattr(text_files, "PIECE_BYTES", size)
+        patch.setattr(text_files, "MOST_BYTES", 4 * size)
         pieces = list(source.pieces())
         found = [(b.values[:, 0].tolist(), b.keys.to_pylist()) for p in pieces for b in p.read(0)]
 
@@ -308,7 +308,7 @@ def _joined(blocks):
 
 @pytest.mark.parametrize("cell", ["x", '"a,b"', '"line\n2"', '"say ""hi"""'])
 def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkeypatch, cell):
-    monkeypatch.setattr(delimited_places, "PIECE_BYTES", 64)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 64)
     path = write("i,s\n" + "".join(f"{i},{cell}\n" for i in range(100)))
 
     pieces = list(open_source(path, columns=["i"]).pieces())
@@ -319,7 +319,7 @@ def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkey
 
 
 def test_a_bad_cell_in_a_later_piece_is_named_by_its_row(write, monkeypatch):
-    monkeypatch.setattr(delimited_places, "PIECE_BYTES", 64)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 64)
     path = write("i,j\n" + "1,2\n" * 50 + "1,what\n" + "1,2\n" * 50)
 
     with pytest.raises(DataError, match="in row 50"):

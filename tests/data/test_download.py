@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from sketchshift.data import download as module
-from sketchshift.data.download import RemoteFile, download
+from sketchshift.data import public as module
+from sketchshift.data.public import RemoteFile, download
 from sketchshift.errors import DataError
 
 BYTES = np.random.default_rng(0).bytes(300_000)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchshift.data import open_source
-from sketchshift.data.parts import draw_part, in_one_order, merge_parts
-from sketchshift.data.sampling import draw_rows
+from sketchshift.data.sample import draw_part, draw_rows, in_one_order, merge_parts
 
 
 def drawn(rows, n_rows, seed=0, weights=None):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchshift.data import Access, arrays, open_source, sampling
-from sketchshift.data.places import by_position, share_out, spread
-from sketchshift.data.sampling import draw_rows
+from sketchshift.data import Access, memory, open_source
+from sketchshift.data import sample as sampling
+from sketchshift.data.sample import by_position, draw_rows, share_out, spread
 
 N = 50_000
 X = np.sort(np.random.default_rng(0).normal(size=(N, 2)), axis=0)  # sorted: the head is far out
@@ -222,7 +222,7 @@ def test_a_text_file_that_cannot_be_cut_is_read_from_start_to_end(tmp_path):
 
 def test_a_long_text_without_line_feeds_is_not_cut_in_the_middle_of_a_cell(tmp_path, monkeypatch):
     """A piece of 1 MiB may end within a cell, and what is left there is no value."""
-    monkeypatch.setattr("sketchshift.data.delimited_places.LONGEST_LINE", 1000)
+    monkeypatch.setattr("sketchshift.data.text_files.LONGEST_LINE", 1000)
     rows = b"\r".join(b"%d,%d" % (i, 10**6) for i in range(5000))
     for name, header in (("returns.csv", b"n,y\r"), ("mixed.csv", b"n,y\n")):
         (tmp_path / name).write_bytes(header + rows)
@@ -278,7 +278,7 @@ def test_a_large_memory_map_is_a_file_and_a_small_one_is_memory(folder, monkeypa
     weights = np.arange(N) + 1.0
     assert open_source(mapped).access is Access.MEMORY
 
-    monkeypatch.setattr(arrays, "LARGE_MAP", 0)
+    monkeypatch.setattr(memory, "LARGE_MAP", 0)
     source = open_source(mapped, weights=weights)
     sample = draw_rows(source, 1000, seed=0, keep=lambda _: None)
 

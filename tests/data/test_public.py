@@ -20,8 +20,7 @@ from click.testing import CliRunner
 
 from sketchshift.cli import main
 from sketchshift.data import public, real
-from sketchshift.data.download import RemoteFile
-from sketchshift.data.public import PublicSet, array_digest, fetch, public_sets
+from sketchshift.data.public import PublicSet, RemoteFile, array_digest, fetch, public_sets
 from sketchshift.errors import DataError
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sketchshift.data import open_source
-from sketchshift.data.request import Request, listed, make_request
+from sketchshift.data.source import Request, listed, make_request
 from sketchshift.errors import DataError
 
 

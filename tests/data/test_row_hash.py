@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sketchshift.data.row_hash import hash_rows, random_bits
+from sketchshift.data.sample import hash_rows, random_bits
 
 
 def test_rows_hash_alike_wherever_they_stand_and_whatever_their_dtype():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchshift.data import open_source
-from sketchshift.data.sampling import draw_head, draw_rows
+from sketchshift.data.sample import draw_head, draw_rows
 
 
 def draw(data, n_rows: int, seed: int = 0, **options):

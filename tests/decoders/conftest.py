@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.decoders.objective import Box
 from sketchshift.metrics import lloyd, mse, rse
-from sketchshift.objective import Box
 
 
 class Figure1:

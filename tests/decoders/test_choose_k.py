@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.base import Problem
 from sketchshift.decoders.choose_k import _Misfit, most_clusters, nested_centers
-from sketchshift.decoders.reconstruction import Reconstruction
-from sketchshift.decoders.tilted import tilted_wave
+from sketchshift.decoders.gaussians import tilted_wave
+from sketchshift.decoders.points import Reconstruction
+from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError, SpecError
 
 POINTS = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])

@@ -11,10 +11,10 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
-from sketchshift.decoders.base import Problem
-from sketchshift.decoders.refine import refine
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.paper.refine import refine
+from sketchshift.decoders.problem import Problem
 from sketchshift.metrics import lloyd, mse, rse
-from sketchshift.mixtures import Mixture
 
 
 @pytest.mark.parametrize("decoder", [SketchAndShift(n_initializations=50), ClOmpr()])

@@ -10,10 +10,10 @@ import pytest
 import sketchshift as ss
 from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
 from sketchshift.decoders.gaussians import GaussianFit
-from sketchshift.decoders.reconstruction import draw_points
+from sketchshift.decoders.objective import Box
+from sketchshift.decoders.points import draw_points
 from sketchshift.errors import DataError, SpecError
 from sketchshift.metrics import match_centroids
-from sketchshift.objective import Box
 
 DECODERS = {
     "shift": SketchAndShift(n_initializations=100),

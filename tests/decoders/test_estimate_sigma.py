@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.estimate_sigma import estimate_sigma
-from sketchshift.objective import CorrelationFunction
+from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.decoders.paper.sketch_and_shift import estimate_sigma
 
 
 @pytest.mark.parametrize("d", [2, 3])

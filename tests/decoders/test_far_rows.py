@@ -9,7 +9,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.data import synthetic
-from sketchshift.decoders import large
+from sketchshift.decoders import gaussians
 
 CLUSTERS = synthetic.gaussian_mixture(50_000, 2, 4, seed=3)[0]
 
@@ -24,7 +24,7 @@ def with_far(n: int, distance: float) -> tuple[np.ndarray, ss.Sketch]:
 @pytest.mark.parametrize(("n", "distance"), [(1, 300.0), (1, 1500.0), (3, 1000.0)])
 def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance, is_large, monkeypatch):
     """As with k-means: one centroid for the far rows, the others where they were."""
-    monkeypatch.setattr(large, "LARGE", 0 if is_large else 10**9)
+    monkeypatch.setattr(gaussians, "LARGE", 0 if is_large else 10**9)
     X, sketch = with_far(n, distance)
 
     with pytest.warns(ss.PlanWarning, match=f"They are about {n}, near column 0 = "):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import large
+from sketchshift.decoders import gaussians
 
 
 def mixture(k, d, n, deviation):
@@ -23,7 +23,7 @@ def sixty():
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(large, "LARGE", 0)
+    monkeypatch.setattr(gaussians, "LARGE", 0)
 
 
 @pytest.mark.usefixtures("always")
@@ -32,12 +32,12 @@ def test_clusters_are_found_from_blocks_of_frequencies(sixty):
     decoding = ss.decode(sketch, 60)
     assert ss.mse(X, decoding.centroids) < 1.02 * error
     assert decoding.weights.sum() == pytest.approx(1.0)
-    assert [step.total for step in decoding.trace] == [large.FITS] * large.FITS
+    assert [step.total for step in decoding.trace] == [gaussians.FITS] * gaussians.FITS
 
 
 @pytest.mark.usefixtures("always")
 def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty, monkeypatch):
-    monkeypatch.setattr(large, "STEPS", 40)
+    monkeypatch.setattr(gaussians, "STEPS", 40)
     _, _, sketch = sixty
     once = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
     again = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
@@ -50,15 +50,15 @@ def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty, mo
 
 def test_blocks_hold_every_frequency_once():
     for m in (1, 1000, 1600, 100_000):
-        places = np.concatenate([np.arange(m)[block] for block in large._blocks(m)])
+        places = np.concatenate([np.arange(m)[block] for block in gaussians._blocks(m)])
         np.testing.assert_array_equal(places, np.arange(m))
 
 
 def test_the_present_search_is_kept_where_it_is_quick():
-    assert not large.is_large(100, 2_000)  # 100 clusters in the plane
-    assert large.is_large(1000, 40_000)
-    assert large.n_points(1000, 10) == 200_000
-    assert large.n_points(1000, 100) == 40_000
+    assert not gaussians.is_large(100, 2_000)  # 100 clusters in the plane
+    assert gaussians.is_large(1000, 40_000)
+    assert gaussians.n_points(1000, 10) == 200_000
+    assert gaussians.n_points(1000, 100) == 40_000
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.local_maximum import Discretized, GradientAscent, SketchedMeanShift
+from sketchshift.decoders.objective import Box, CorrelationFunction
+from sketchshift.decoders.paper.climb import Discretized, GradientAscent, SketchedMeanShift
 from sketchshift.errors import SpecError
-from sketchshift.objective import Box, CorrelationFunction
 
 BOX = Box([-3, -3], [3, 3])
 CLIMBS = [SketchedMeanShift(), GradientAscent(), Discretized()]

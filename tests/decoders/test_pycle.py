@@ -9,9 +9,9 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders import ClOmpr
-from sketchshift.decoders.weights import nonnegative_weights
+from sketchshift.decoders.objective import Box
+from sketchshift.decoders.paper.refine import nonnegative_weights
 from sketchshift.metrics import match_centroids
-from sketchshift.objective import Box
 
 
 def pycle_centroids(X, Omega, k, bounds, n_restarts):

@@ -7,10 +7,10 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders import Outcome, SketchAndShift
-from sketchshift.decoders.base import Problem
-from sketchshift.decoders.reduce_support import merge_nearest, reduce_support
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.paper.refine import merge_nearest, reduce_support
+from sketchshift.decoders.problem import Problem
 from sketchshift.metrics import match_centroids
-from sketchshift.mixtures import Mixture
 
 
 def test_of_two_twins_one_goes_however_light_the_others_are():

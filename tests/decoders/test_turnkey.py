@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.decoders import search
+from sketchshift.decoders import gaussians
 
 RNG = np.random.default_rng(0)
 CLOUDS = np.repeat([[0.0, 0.0], [6.0, 0.0], [0.0, 8.0], [9.0, 9.0]], [400, 300, 200, 100], axis=0)
@@ -65,7 +65,7 @@ def test_the_same_bytes_with_any_number_of_threads(monkeypatch):
     sketch = ss.sketch(CLOUDS, n_clusters=4)
     found = []
     for n_threads in (1, 5):
-        monkeypatch.setattr(search, "processors", lambda n=n_threads: n)
+        monkeypatch.setattr(gaussians, "processors", lambda n=n_threads: n)
         with threadpool_limits(n_threads):
             found.append(ss.decode(sketch, 4, seed=3).centroids.tobytes())
 

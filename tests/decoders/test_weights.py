@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from sketchshift.decoders.weights import hard_threshold, nonnegative_weights
+from sketchshift.decoders.paper.refine import hard_threshold, nonnegative_weights
 
 
 def atoms_and_target(seed, k, m):

@@ -8,8 +8,8 @@ from drift_rates import FeatureTable
 
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterAtoms
-from sketchshift.drift.model import Population
-from sketchshift.drift.quadratic import quantile
+from sketchshift.drift.compare import Population
+from sketchshift.drift.noise import quantile
 
 PLAIN = ss.SketchSpec(2, 80, 1.0)
 

@@ -9,14 +9,12 @@ from scipy.stats import binom
 
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterAtoms
-from sketchshift.drift.model import Population
-from sketchshift.drift.noise import AddedNoise
-from sketchshift.drift.quadratic import quantile
+from sketchshift.drift.compare import Population
+from sketchshift.drift.noise import AddedNoise, quantile
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
-from sketchshift.privacy.noisy_totals import NoisyTotals
-from sketchshift.privacy.private_sketch import PrivateSketch
 from sketchshift.privacy.release import count_factor, release_vector, sensitivity
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
 
 SPEC = ss.privacy.plan_declared(center=[2.0, 2.0], spread=4.0, n_clusters=4)
 KAPPA = 5.39

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sketchshift.drift.quadratic import quantile, tail
+from sketchshift.drift.noise import quantile, tail
 
 PROBABILITIES = (0.9, 0.5, 0.1, 0.01, 1e-6, 1e-30)
 

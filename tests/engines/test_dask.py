@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.engines import dask as engine
-from sketchshift.engines.dask_tasks import map_partitions, tree
-from sketchshift.engines.partitions import merge_sketches, sketch_partition
-from sketchshift.engines.reading import Reading
+from sketchshift.engines.dask import map_partitions, tree
+from sketchshift.engines.driver import Reading, merge_sketches, sketch_partition
 
 pytestmark = [
     pytest.mark.engines,

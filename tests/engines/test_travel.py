@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sketchshift.engines.travel import own_errors
+from sketchshift.engines.driver import own_errors
 from sketchshift.errors import InvalidRowsError, MissingDependencyError
 
 REPORT = """An exception was thrown from the Python worker:

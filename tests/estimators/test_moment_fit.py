@@ -9,9 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import sketchshift as ss
-from sketchshift.estimators.gaussians import Coordinates
-from sketchshift.estimators.mixture_fit import draw_points
-from sketchshift.estimators.moment_fit import MomentFit, prior
+from sketchshift.estimators.mixture_fit import Coordinates, MomentFit, draw_points, prior
 
 TYPES = ["full", "diag", "spherical"]
 

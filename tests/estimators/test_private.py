@@ -9,10 +9,8 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import sketchshift as ss
-from sketchshift.estimators.gaussians import Coordinates
-from sketchshift.estimators.mixture_fit import most_misfit
-from sketchshift.estimators.moment_fit import MomentFit
-from sketchshift.mixtures import Mixture
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.estimators.mixture_fit import Coordinates, MomentFit, most_misfit
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 

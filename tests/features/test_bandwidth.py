@@ -8,8 +8,7 @@ import scipy.integrate
 
 import sketchshift as ss
 from sketchshift.data.synthetic import gaussian_mixture
-from sketchshift.features.bandwidth import MAX_ROWS
-from sketchshift.features.bandwidth_rules import GRID, N_BINS, RULES, SQUARED_LENGTH
+from sketchshift.features.bandwidth import GRID, MAX_ROWS, N_BINS, RULES, SQUARED_LENGTH
 
 CENTRES = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])  # of the paper's first figure
 

@@ -11,8 +11,15 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchshift.features.frequencies import FAR, LAWS, _bandwidths, draw_frequencies
-from sketchshift.features.structured import MIN_FEATURES, draw_signs, padded_size
+from sketchshift.features.frequencies import (
+    FAR,
+    LAWS,
+    MIN_FEATURES,
+    _bandwidths,
+    draw_frequencies,
+    draw_signs,
+    padded_size,
+)
 from sketchshift.kernels import BITS, select_kernel
 
 # Kolmogorov-Smirnov tests below have a fixed seed; another would fail with probability 1e-4

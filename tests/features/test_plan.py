@@ -10,8 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.features.cluster_radius import cluster_radius
-from sketchshift.features.plan import plan_rows
+from sketchshift.features.plan import cluster_radius, plan_rows
 
 
 def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:

@@ -30,12 +30,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import sketchshift as ss
 from sketchshift import errors
-from sketchshift.cli.facts import keys_in_words, sketch_facts, spec_facts
 from sketchshift.cli.inspect import _statistics
+from sketchshift.cli.output import keys_in_words, sketch_facts, spec_facts
 from sketchshift.features import Origin
 from sketchshift.report import Subject, report_on
+from sketchshift.sketch.measure import n_measures, n_wide
 from sketchshift.sketch.stored import overview
-from sketchshift.sketch.totals import n_measures, n_wide
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
 SECONDS = 60  # for one file; a decoding takes a tenth of one

@@ -12,7 +12,7 @@ import numpy as np
 import sketchshift as ss
 from sketchshift.features import Charge, Origin
 from sketchshift.privacy import Ledger
-from sketchshift.privacy.noisy_totals import NoisyTotals
+from sketchshift.privacy.sketch import NoisyTotals
 
 HERE = Path(__file__).parent
 SPECS = {

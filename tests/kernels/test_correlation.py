@@ -89,7 +89,7 @@ def test_blocks_of_points_do_not_change_the_result(kernel, problem, monkeypatch)
     points, turns, residual = problem
     whole = kernel.correlation(points, turns, residual)
 
-    monkeypatch.setattr("sketchshift.kernels.correlation._BLOCK", 7 * 700)
+    monkeypatch.setattr("sketchshift.kernels.host._BLOCK", 7 * 700)
 
     # a matrix product may round otherwise for another number of rows
     for of_blocks, value in zip(kernel.correlation(points, turns, residual), whole, strict=True):

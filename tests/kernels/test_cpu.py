@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.kernels import BITS, MOMENT_ROWS, PHASE_LIMIT, select_kernel
-from sketchshift.kernels.cpu.dense import GROUP, PANEL, ROWS
+from sketchshift.kernels.cpu.sums import GROUP, PANEL, ROWS
 
 DTYPES = [np.float32, np.float64]
 CPU, REFERENCE = select_kernel("cpu"), select_kernel("reference")

@@ -14,8 +14,11 @@ cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
 if not cupy.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
-from sketchshift.kernels.cuda.accumulators import CudaDense, CudaStructured  # noqa: E402
-from sketchshift.kernels.cuda.moments import moments  # noqa: E402
+from sketchshift.kernels.cuda.kernel import (  # noqa: E402
+    CudaDense,
+    CudaStructured,
+    moments,
+)
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sketchshift.kernels import select_kernel
-from sketchshift.kernels.descent import moment_penalty
+from sketchshift.kernels.reference import moment_penalty
 
 # components, frequencies, dimension: below and above a tile, a panel and a block of panels
 SHAPES = [(1, 1, 1), (3, 31, 2), (4, 32, 5), (9, 300, 3), (30, 1000, 10), (5, 100, 70)]

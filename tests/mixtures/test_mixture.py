@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.mixtures import Mixture
+from sketchshift.decoders.mixture import Mixture
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [1.5, -0.5], [-1.0, 2.0]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.kernels import select_kernel
-from sketchshift.objective import CorrelationFunction
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import sketchshift as ss
-from sketchshift.objective import Box, draw_starts
+from sketchshift.decoders.objective import Box, draw_starts
 
 numbers = st.floats(-1e6, 1e6)
 

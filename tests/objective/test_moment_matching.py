@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.mixtures import Mixture
-from sketchshift.objective import MomentMatching
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.objective import MomentMatching
 
 SPREADS = ["none", "isotropic", "diagonal", "full"]
 K, D, M = 4, 3, 150

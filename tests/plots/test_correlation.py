@@ -10,7 +10,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.plots import correlation_image, plot_correlation
-from sketchshift.plots.comparison import comparison_figure, kernel_density
+from sketchshift.plots.figure import comparison_figure, kernel_density
 
 
 def cloud(d: int = 2, n: int = 500) -> np.ndarray:

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.decoders.moments import moments_of, spread_of
+from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.plots import decoding_figure, plot_centroids, plot_pairs, plot_parallel
-from sketchshift.plots.columns import separation
+from sketchshift.plots.looks import separation
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.features import Charge
-from sketchshift.privacy.zcdp import epsilon_of
+from sketchshift.privacy.mechanism import epsilon_of
 
 CHARGE_UNTIL_REFUSED = """
 import os, sys

@@ -70,14 +70,14 @@ def test_noise_is_not_taken_for_clusters():
 @pytest.mark.parametrize("is_large", [False, True])
 def test_a_descent_stops_at_the_noise_floor(is_large, monkeypatch):
     """With ten times its noise claimed, a sketch is fitted no better than that: 2 std^2."""
-    from sketchshift.decoders import large
+    from sketchshift.decoders import gaussians
 
     X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
     spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
     claimed = 10.0 * released.noise_std
     monkeypatch.setattr(ss.privacy.PrivateSketch, "noise_std", claimed)
-    monkeypatch.setattr(large, "LARGE", 0 if is_large else 10**9)
+    monkeypatch.setattr(gaussians, "LARGE", 0 if is_large else 10**9)
 
     misfits = [step.residual_norm**2 for step in ss.decode(released, 5).trace]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sketchshift as ss
 from sketchshift.features import Charge
 from sketchshift.privacy import Ledger
-from sketchshift.privacy.zcdp import rho_of
+from sketchshift.privacy.mechanism import rho_of
 
 DELTA = 1e-8
 

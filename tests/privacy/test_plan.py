@@ -10,7 +10,7 @@ import pytest
 import sketchshift as ss
 from sketchshift.data import synthetic
 from sketchshift.privacy import mechanism
-from sketchshift.privacy.zcdp import rho_of
+from sketchshift.privacy.mechanism import rho_of
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 

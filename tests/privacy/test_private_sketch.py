@@ -15,8 +15,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.privacy import PrivateSketch
-from sketchshift.sketch.container import pack, unpack
-from sketchshift.sketch.format import PRIVATE_MAGIC
+from sketchshift.sketch.file import PRIVATE_MAGIC, pack, unpack
 
 
 @pytest.fixture

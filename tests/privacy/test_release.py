@@ -10,9 +10,8 @@ import pytest
 import sketchshift as ss
 from sketchshift.features import Origin
 from sketchshift.privacy.release import release_vector, rows_needed
-from sketchshift.sketch.container import unpack
-from sketchshift.sketch.format import PRIVATE_MAGIC
-from sketchshift.sketch.totals import Totals
+from sketchshift.sketch.file import PRIVATE_MAGIC, unpack
+from sketchshift.sketch.measure import Totals
 
 
 def parts(sketch: ss.privacy.PrivateSketch) -> tuple[bytes, bytes]:

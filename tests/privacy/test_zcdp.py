@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchshift.privacy.zcdp import epsilon_of, rho_of
+from sketchshift.privacy.mechanism import epsilon_of, rho_of
 
 RHOS = st.floats(1e-8, 50.0)
 DELTAS = st.floats(1e-12, 1e-3)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.serve import listening
-from sketchshift.report.server import Explorer
-from sketchshift.report.subject import Subject
+from sketchshift.report.document import Subject
+from sketchshift.report.explorer import Explorer
+from sketchshift.report.server import listening
 
 SCRIPT = "<script>alert(1)</script>"
 SHOP = "it's <b>"

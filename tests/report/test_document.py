@@ -8,12 +8,9 @@ import numpy as np
 import pandas as pd
 
 import sketchshift as ss
-from sketchshift.objective import CorrelationFunction
-from sketchshift.report.document import document, to_json, view
-from sketchshift.report.page import policy, render
-from sketchshift.report.report import report_on
-from sketchshift.report.subject import Subject
-from sketchshift.report.trends import trends
+from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.report.document import Subject, document, to_json, trends, view
+from sketchshift.report.page import policy, render, report_on
 
 
 def floats(packed: str) -> np.ndarray:

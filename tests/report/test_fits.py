@@ -5,12 +5,9 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.errors import DataError
-from sketchshift.report import fits as module
-from sketchshift.report.fits import Fits
-from sketchshift.report.latest import MOST_PAGES, Latest, OutdatedError
-from sketchshift.report.server import Explorer
-from sketchshift.report.subject import Subject
-from sketchshift.report.wishes import Wish
+from sketchshift.report import explorer as module
+from sketchshift.report.document import Subject
+from sketchshift.report.explorer import MOST_PAGES, Explorer, Fits, Latest, OutdatedError, Wish
 
 
 def never() -> None:

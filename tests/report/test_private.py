@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.document import document, to_json, view
-from sketchshift.report.report import report_on
-from sketchshift.report.server import Explorer
-from sketchshift.report.subject import Subject
-from sketchshift.report.wishes import Wish
+from sketchshift.report.document import Subject, document, to_json, view
+from sketchshift.report.explorer import Explorer, Wish
+from sketchshift.report.page import report_on
 
 
 @pytest.fixture

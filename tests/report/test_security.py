@@ -13,8 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from sketchshift.errors import DataError
-from sketchshift.report.connection import MOST_WAITING
-from sketchshift.report.serve import listening
+from sketchshift.report.server import MOST_WAITING, listening
 
 
 class Client:
@@ -179,7 +178,7 @@ def _is_closed(held: socket.socket, seconds: float) -> bool:
 @pytest.fixture
 def hasty(monkeypatch):
     """A server that waits for half a second."""
-    monkeypatch.setattr("sketchshift.report.connection.PATIENCE", 0.5)
+    monkeypatch.setattr("sketchshift.report.server.PATIENCE", 0.5)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -10,9 +10,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from sketchshift.report import fits as module
-from sketchshift.report.serve import listening
-from sketchshift.report.server import Explorer
+from sketchshift.report import explorer as module
+from sketchshift.report.explorer import Explorer
+from sketchshift.report.server import listening
 
 
 class Held:

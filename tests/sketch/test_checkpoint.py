@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.data import delimited_places, npy, request
+from sketchshift.data import npy, source, text_files
 from sketchshift.sketch import checkpoint
-from sketchshift.sketch.container import pack, unpack
-from sketchshift.sketch.rows import RowAdder
+from sketchshift.sketch.file import pack, unpack
+from sketchshift.sketch.measure import RowAdder
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=30, bandwidth=1.0)
 NAMED = ss.SketchSpec(n_features=2, sketch_size=30, bandwidth=1.0, columns=("x", "y"))
@@ -33,10 +33,10 @@ def small_pieces(monkeypatch):
     """Every block is followed by a checkpoint, and files have many pieces."""
     monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     monkeypatch.setattr(checkpoint, "SHARE", np.inf)
-    monkeypatch.setattr(delimited_places, "PIECE_BYTES", 700)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 700)
     monkeypatch.setattr(npy, "PIECE_BYTES", 1000)
-    monkeypatch.setattr(request, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(request, "MOST_ROWS", 13)
+    monkeypatch.setattr(source, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(source, "MOST_ROWS", 13)
 
 
 def rows(seed: int = 0) -> pa.Table:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift import _writing
-from sketchshift.sketch import format as file_format
+from sketchshift.sketch import file as file_format
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.sketch"))
 CONSTANT = 1 << 14  # bytes a reader may allocate beside the file: JSON, exceptions; used: 2 kB

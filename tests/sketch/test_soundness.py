@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.sketch.container import pack, unpack
-from sketchshift.sketch.format import MAGIC
+from sketchshift.sketch.file import MAGIC, pack, unpack
 
 SPECS = {
     "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),

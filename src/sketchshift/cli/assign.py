@@ -15,10 +15,9 @@ import numpy as np
 
 from sketchshift._text import from_cell
 from sketchshift._typing import FloatArray
-from sketchshift.cli.centroids import check_suffix, n_columns
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step, report
-from sketchshift.cli.files import check_output, data_files
+from sketchshift.cli.inputs import data_files
+from sketchshift.cli.output import check_output, check_suffix, counted, n_columns, next_step, report
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.metrics import assign as nearest
 

@@ -9,19 +9,25 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.centroids import cluster_facts, cluster_table
-from sketchshift.cli.chosen import choice_facts, choice_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.decoder_options import (
+from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
+from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
+    NAMES,
+    checkpointed,
     decoder_of,
     decoder_options,
     domain_of,
     warm_up,
 )
-from sketchshift.cli.facts import (
+from sketchshift.cli.output import (
+    Targets,
     between_commas,
+    choice_facts,
+    choice_in_words,
+    cluster_facts,
+    cluster_table,
     column_names,
     counted,
     left_out,
@@ -31,10 +37,6 @@ from sketchshift.cli.facts import (
     say,
     sketch_facts,
 )
-from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
-from sketchshift.cli.spec_options import NAMES
-from sketchshift.cli.targets import Targets
-from sketchshift.cli.turnkey_options import checkpointed
 from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import AnySketch
 

@@ -19,7 +19,7 @@ import click
 
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
 from sketchshift._text import visible_lines
-from sketchshift.cli.facts import say
+from sketchshift.cli.output import say
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from sketchshift.cli.centroids import CLUSTERS_SHOWN
 from sketchshift.cli.command import command
-from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.facts import (
+from sketchshift.cli.inputs import load_sum, sketch_files
+from sketchshift.cli.options import Picture, distance_facts, drift_options, percent
+from sketchshift.cli.output import (
+    CLUSTERS_SHOWN,
     aligned,
     column_names,
     counted,
@@ -20,8 +21,6 @@ from sketchshift.cli.facts import (
     report,
     rows_in_words,
 )
-from sketchshift.cli.files import sketch_files
-from sketchshift.cli.tables import load_sum
 from sketchshift.drift import ClusterChange, Comparison
 from sketchshift.drift import compare as compare_sketches
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import command, sentence
-from sketchshift.cli.facts import aligned, next_step, report, say
+from sketchshift.cli.output import aligned, next_step, report, say
 from sketchshift.errors import DataError, SketchshiftError
 
 if TYPE_CHECKING:

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from sketchshift.cli.centroids import cluster_facts, cluster_table
 from sketchshift.cli.command import command
-from sketchshift.cli.decoder_options import warm_up
-from sketchshift.cli.facts import next_step, report, sketch_facts
-from sketchshift.cli.files import check_output
+from sketchshift.cli.options import warm_up
+from sketchshift.cli.output import (
+    check_output,
+    cluster_facts,
+    cluster_table,
+    next_step,
+    report,
+    sketch_facts,
+)
 from sketchshift.decoders import Decoding, decode
 from sketchshift.errors import MissingDependencyError, SketchshiftError
 from sketchshift.features import SketchSpec
@@ -189,7 +194,7 @@ def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | 
     from sketchshift._writing import opened_atomically
 
     try:
-        from sketchshift.plots.comparison import comparison_figure
+        from sketchshift.plots.figure import comparison_figure
 
         box = {"lower": BOX[0], "upper": BOX[1]}
         figure = comparison_figure(X, whole, bandwidth=BANDWIDTH, decoding=decoding, **box)

@@ -9,15 +9,15 @@ from urllib.request import urlopen
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step, promise, sketch_facts
-from sketchshift.cli.facts import report as print_facts
-from sketchshift.cli.subjects import load_subject
-from sketchshift.decoders.base import MAX_CLUSTERS
+from sketchshift.cli.inputs import load_subject
+from sketchshift.cli.output import counted, next_step, promise, sketch_facts
+from sketchshift.cli.output import report as print_facts
 from sketchshift.errors import MissingDependencyError
+from sketchshift.features.plan import MAX_CLUSTERS
 
 if TYPE_CHECKING:
-    from sketchshift.report.serve import Address
-    from sketchshift.report.server import Explorer
+    from sketchshift.report.explorer import Explorer
+    from sketchshift.report.server import Address
 
 __all__ = ["explore"]
 
@@ -88,8 +88,8 @@ def explore(
 
 def _parts() -> tuple[Any, type[Explorer]]:
     try:
-        from sketchshift.report.serve import listening
-        from sketchshift.report.server import Explorer
+        from sketchshift.report.explorer import Explorer
+        from sketchshift.report.server import listening
     except ImportError as cause:
         msg = 'the explorer needs Starlette and uvicorn. Run: pip install "sketchshift[explore]"'
         raise MissingDependencyError(msg) from cause

@@ -1,26 +1,243 @@
-"""What ``cluster`` is given: sketches or tables of them, to be merged, or data to be read once."""
+"""What commands are given: data, sketches, tables of sketches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from sketchshift.cli.facts import counted, rows_in_words, say
-from sketchshift.cli.files import check_output, data_files, has_magic, is_table, sketch_files
-from sketchshift.cli.spec_options import columns_option
-from sketchshift.cli.tables import load_sum, where_option
-from sketchshift.cli.turnkey_options import checkpoint_option, on_invalid_option
-from sketchshift.errors import DataError
+from sketchshift.cli.options import checkpoint_option, columns_option, on_invalid_option
+from sketchshift.cli.output import check_output, counted, quoted, rows_in_words, say
+from sketchshift.errors import DataError, SpecError
+from sketchshift.features import SketchSpec
 from sketchshift.features.plan import planned_clusters
-from sketchshift.sketch import AnySketch
+from sketchshift.privacy import PrivateSketch
+from sketchshift.privacy import load as load_private
+from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
+from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC
 
-__all__ = ["OF_DATA", "Inputs", "for_clusters", "input_options"]
+if TYPE_CHECKING:
+    from sketchshift.report import Subject
+
+__all__ = [
+    "OF_DATA",
+    "Inputs",
+    "data_files",
+    "for_clusters",
+    "has_magic",
+    "input_options",
+    "is_table",
+    "load_any",
+    "load_raw",
+    "load_subject",
+    "load_sum",
+    "load_table",
+    "look_into",
+    "read_spec",
+    "sketch_files",
+    "where_option",
+]
+
+# Paths on the command line: outputs that can be written, sketches meant by a glob.
+#
+# An output is checked before the data is read: a pass of hours must not end in "no such
+# folder". Neither may it replace one of its own inputs.
+
+
+def data_files(data: Sequence[str]) -> list[Path]:
+    """Files meant by paths, folders and globs of data."""
+    from sketchshift.data.files import expand
+
+    files = [file for path in data for file in expand(path)]
+    if is_table(files[0]):
+        msg = (
+            f"{str(files[0])!r} is a table of sketches, not data. Cluster it: sketchshift cluster "
+            f"{quoted(str(files[0]))} -k auto"
+        )
+        raise click.UsageError(msg)
+    return files
+
+
+def sketch_files(paths: Sequence[str]) -> list[Path]:
+    """Files meant by paths and quoted globs of sketches, each once.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        A path that does not exist and holds ``*``, ``?`` or ``[`` is a glob.
+
+    Returns
+    -------
+    files : list of Path
+        Those of a glob sorted by name. A file given twice is misuse, since its rows would
+        count twice.
+    """
+    files = [file for path in paths for file in _expand(path)]
+    seen: set[Path] = set()
+    for file in files:
+        if file.resolve() in seen:
+            msg = f"{str(file)!r} is given twice, and its rows would count twice. Give it once."
+            raise click.UsageError(msg)
+        seen.add(file.resolve())
+    return files
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
+    with file.open("rb") as opened:
+        if opened.read(4) != b"PAR1":
+            return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(file)
+        if "sketch" not in schema.names:
+            return False
+        kind = schema.field("sketch").type
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return False  # its reader will say what is wrong
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def has_magic(file: Path, *magics: bytes) -> bool:
+    """Whether a file begins as a sketch does, raw or private; or with one of the bytes given."""
+    with file.open("rb") as opened:
+        return opened.read(len(MAGIC)) in (magics or (MAGIC, PRIVATE_MAGIC))
+
+
+def load_any(path: Path) -> Sketch | PrivateSketch:
+    """A sketch, raw or private as its first bytes say."""
+    return load_private(path) if has_magic(path, PRIVATE_MAGIC) else load_raw(path)
+
+
+def load_raw(path: Path) -> Sketch:
+    """A raw sketch; data, or what is not even data, is refused by name."""
+    from sketchshift.data.files import KNOWN_SUFFIXES, known_suffixes
+
+    if not has_magic(path) and path.name.lower().endswith(KNOWN_SUFFIXES):
+        msg = (
+            f"{str(path)!r} is data. Take its sketch first: sketchshift sketch "
+            f"{quoted(str(path))} -k 10 -o day1.sketch"
+        )
+        raise click.UsageError(msg)
+    if not has_magic(path) and path.suffix.lower() != ".sketch":
+        msg = (
+            f"{path}: the first bytes are not those of a sketch file, and data is read from files "
+            f"that end in {known_suffixes()}."
+        )
+        raise DataError(msg)
+    return load(path)
+
+
+def read_spec(path: str | Path) -> SketchSpec:
+    """The spec in a plan file; what is wrong with it is said with its name."""
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        hint = "Write one with `sketchshift plan`."
+        raise DataError(f"cannot read the plan {str(path)!r}: {error.strerror}. {hint}") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: a plan must be JSON, and this is not text.") from error
+    try:
+        return SketchSpec.from_json(text)
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from error
+
+
+def _expand(path: str) -> list[Path]:
+    given = Path(path).expanduser()
+    if given.is_dir():
+        hint = f"Give its files, as in '{given / '*.sketch'}'."
+        raise DataError(f"{path!r} is a folder, not a sketch. {hint}")
+    if given.exists() or not any(sign in path for sign in "*?["):
+        if not given.exists():
+            raise DataError(f"there is no file {path!r}. Check the name and the folder.")
+        return [given]
+    pattern = str(given.relative_to(given.anchor))
+    matches = sorted(Path(given.anchor).glob(pattern), key=Path.as_posix)
+    files = [match for match in matches if match.is_file() and not match.name.startswith(".")]
+    if not files:
+        raise DataError(f"no file matches {path!r}. Check the pattern and the folder.")
+    return files
+
+
+# Tables of sketches on the command line: selected by ``--where``, added up.
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def where_option(function: F) -> F:
+    """Add ``--where``."""
+    about = "Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\"."
+    return click.option("--where", metavar="CONDITION", help=about)(function)
+
+
+def load_table(file: Path, where: str | None) -> SketchTable:
+    """The slices of a table for which a condition holds; none of them is an error."""
+    table = SketchTable.from_parquet(file, where=where)
+    if not len(table):
+        raise _no_slices(file, table.by, where)
+    return table
+
+
+def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Sketch]:
+    """Keys and numbers of rows of a table, and their sum; none of them is an error."""
+    from sketchshift.sketch.stored import overview
+
+    keys, counts, whole = overview(file, where)
+    if whole is None:
+        raise _no_slices(file, keys.column_names, where)
+    return keys, counts, whole
+
+
+def _no_slices(file: Path, by: Sequence[str], where: str | None) -> DataError:
+    fact = f"no slice by {', '.join(by)} has {where}" if where else "it has no slices"
+    return DataError(f"{file}: {fact}. `sketchshift inspect {file}` lists them.")
+
+
+def load_sum(
+    files: Sequence[Path], where: str | None = None, *, disjoint: bool = False
+) -> Sketch | PrivateSketch:
+    """The sketch of all rows of sketches and tables, with a few of them in memory at a time.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        At least one; all raw or all private.
+    where : str or None
+        Which slices of tables count; without tables it is misuse.
+    disjoint : bool
+        Whether no person has rows in two of them; only private sketches have to know.
+
+    Returns
+    -------
+    sketch : Sketch or PrivateSketch
+        The sum, of the kind of the files.
+    """
+    tables = [file for file in files if is_table(file)]
+    if where is not None and len(tables) < len(files):
+        other = next(file for file in files if file not in tables)
+        msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
+        raise click.UsageError(msg)
+    parts = (look_into(file, where)[2] if file in tables else load_any(file) for file in files)
+    return reduce(partial(_added, disjoint=disjoint), parts)
+
+
+def _added(
+    total: Sketch | PrivateSketch, part: Sketch | PrivateSketch, *, disjoint: bool
+) -> Sketch | PrivateSketch:
+    if isinstance(total, PrivateSketch) and isinstance(part, PrivateSketch):
+        return total.merge(part, disjoint=disjoint)
+    return total + part
+
+
+# What ``cluster`` is given: sketches or tables of them, to be merged, or data to be read once.
+
 S = TypeVar("S", bound=AnySketch)
 
 AUTO = 20  # clusters that data is planned for with -k auto
@@ -173,3 +390,32 @@ def _is_sketch(file: Path) -> bool:
 
     is_known = file.name.lower().endswith(KNOWN_SUFFIXES)
     return not is_known or has_magic(file) or is_table(file)
+
+
+# What ``report`` and ``explore`` look at: one sketch, or one table of them.
+
+
+def load_subject(file: str, where: str | None = None) -> Subject:
+    """Read a sketch or a table of sketches; anything else is misuse.
+
+    Parameters
+    ----------
+    file : str
+        As the user typed it.
+    where : str or None
+        Which slices of a table count.
+
+    Returns
+    -------
+    subject : Subject
+        Under that name.
+    """
+    from sketchshift.report import Subject
+
+    found = sketch_files([file])
+    if len(found) > 1:
+        msg = f"{file!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
+        raise click.UsageError(msg)
+    path = found[0]
+    given = load_table(path, where) if is_table(path) else load_sum([path], where)
+    return Subject.of(file, path.stat().st_size, given)

@@ -10,7 +10,8 @@ import click
 import numpy as np
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import (
+from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, where_option
+from sketchshift.cli.output import (
     aligned,
     column_names,
     counted,
@@ -21,8 +22,6 @@ from sketchshift.cli.facts import (
     sketch_facts,
     spec_facts,
 )
-from sketchshift.cli.files import is_table, load_any, read_spec
-from sketchshift.cli.tables import look_into, where_option
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch

@@ -9,15 +9,18 @@ from typing import Any
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step, number, report, spec_facts
-from sketchshift.cli.files import check_output, data_files
-from sketchshift.cli.spec_options import build_spec, columns_option, schema_of, spec_options
-from sketchshift.cli.turnkey_options import (
+from sketchshift.cli.inputs import data_files
+from sketchshift.cli.options import (
+    build_spec,
+    columns_option,
     on_invalid_option,
     refuse_mixture,
+    schema_of,
+    spec_options,
     turnkey_arguments,
     turnkey_options,
 )
+from sketchshift.cli.output import check_output, counted, next_step, number, report, spec_facts
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import plan as make_plan
 

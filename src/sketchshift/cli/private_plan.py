@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report, spec_facts
-from sketchshift.cli.files import check_output, data_files
-from sketchshift.cli.plan import write_spec, wrote_spec
-from sketchshift.cli.privacy_options import (
+from sketchshift.cli.inputs import data_files
+from sketchshift.cli.options import (
+    LARGEST_K,
+    NUMBERS,
     account_options,
+    columns_option,
     open_account,
     promise_options,
     spent_facts,
 )
-from sketchshift.cli.spec_options import NUMBERS, columns_option
-from sketchshift.cli.turnkey_options import LARGEST_K
+from sketchshift.cli.output import check_output, next_step, report, spec_facts
+from sketchshift.cli.plan import write_spec, wrote_spec
 from sketchshift.features import SketchSpec
 
 if TYPE_CHECKING:

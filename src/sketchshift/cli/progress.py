@@ -27,7 +27,7 @@ from rich.text import Text
 
 from sketchshift._text import visible
 from sketchshift.decoders import Round, Step
-from sketchshift.decoders.decoding import Progress as DecodingProgress
+from sketchshift.decoders.decoder import Progress as DecodingProgress
 
 __all__ = ["counting_progress", "decoding_progress", "reading_progress"]
 

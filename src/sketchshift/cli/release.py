@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, load_raw, sketch_files
-from sketchshift.cli.privacy_options import (
+from sketchshift.cli.inputs import load_raw, sketch_files
+from sketchshift.cli.options import (
     account_options,
     open_account,
     promise_options,
     spent_facts,
 )
+from sketchshift.cli.output import check_output, next_step, report, sketch_facts, wrote
 
 __all__ = ["release"]
 

@@ -7,15 +7,20 @@ from typing import Any, Literal
 
 import click
 
-from sketchshift.cli.centroids import check_suffix, cluster_facts
 from sketchshift.cli.command import command
-from sketchshift.cli.decoder_options import CLUSTERS
-from sketchshift.cli.facts import counted, next_step, promise, rows_in_words, sketch_facts
-from sketchshift.cli.facts import report as print_facts
-from sketchshift.cli.files import check_output, sketch_files
-from sketchshift.cli.inputs import for_clusters
-from sketchshift.cli.subjects import load_subject
-from sketchshift.cli.tables import where_option
+from sketchshift.cli.inputs import for_clusters, load_subject, sketch_files, where_option
+from sketchshift.cli.options import CLUSTERS
+from sketchshift.cli.output import (
+    check_output,
+    check_suffix,
+    cluster_facts,
+    counted,
+    next_step,
+    promise,
+    rows_in_words,
+    sketch_facts,
+)
+from sketchshift.cli.output import report as print_facts
 
 __all__ = ["report"]
 

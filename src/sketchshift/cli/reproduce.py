@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import next_step, report
+from sketchshift.cli.output import next_step, report
 from sketchshift.errors import DataError, SketchshiftError
 
 if TYPE_CHECKING:

@@ -8,25 +8,30 @@ from typing import Any
 
 import click
 
-from sketchshift.cli.centroids import check_suffix
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, data_files, read_spec
-from sketchshift.cli.spec_options import (
+from sketchshift.cli.inputs import data_files, read_spec
+from sketchshift.cli.options import (
     NAMES,
     build_spec,
-    columns_option,
-    flags_given,
-    schema_of,
-    spec_options,
-)
-from sketchshift.cli.turnkey_options import (
     checkpoint_option,
     checkpointed,
+    columns_option,
+    flags_given,
     on_invalid_option,
     refuse_mixture,
+    schema_of,
+    spec_options,
     turnkey_arguments,
     turnkey_options,
+)
+from sketchshift.cli.output import (
+    check_output,
+    check_suffix,
+    counted,
+    next_step,
+    report,
+    sketch_facts,
+    wrote,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable

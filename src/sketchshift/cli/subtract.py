@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.facts import counted, next_step, report, sketch_facts, wrote
-from sketchshift.cli.files import check_output, sketch_files
-from sketchshift.cli.tables import load_sum, where_option
+from sketchshift.cli.inputs import load_sum, sketch_files, where_option
+from sketchshift.cli.output import check_output, counted, next_step, report, sketch_facts, wrote
 from sketchshift.errors import DataError
 
 __all__ = ["subtract"]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from sketchshift.cli.command import command
-from sketchshift.cli.drift_options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.facts import (
+from sketchshift.cli.inputs import is_table, load_any, load_table, sketch_files, where_option
+from sketchshift.cli.options import Picture, distance_facts, drift_options, percent
+from sketchshift.cli.output import (
     aligned,
     counted,
     keys_in_words,
@@ -19,8 +20,6 @@ from sketchshift.cli.facts import (
     report,
     rows_in_words,
 )
-from sketchshift.cli.files import is_table, load_any, sketch_files
-from sketchshift.cli.tables import load_table, where_option
 from sketchshift.drift import Distance, Moment, Watch
 from sketchshift.drift import watch as watch_slices
 from sketchshift.errors import DataError

@@ -8,7 +8,7 @@ pyarrow, narwhals and scipy are imported by the leaf that needs them, on first u
 
 from __future__ import annotations
 
-from sketchshift.data.blocks import Access, Block, Source
 from sketchshift.data.open import open_source
+from sketchshift.data.source import Access, Block, Source
 
 __all__ = ["Access", "Block", "Source", "open_source"]

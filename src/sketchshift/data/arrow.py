@@ -1,24 +1,248 @@
-"""Arrow tables, record batches, streams and datasets.
-
-Takes anything made of record batches, also through the Arrow C interface (DuckDB,
-Ibis, ...). Tables are cut without a copy; streams are consumed batch by batch.
-"""
+"""Arrow, from memory and from files: record batches become blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from sketchshift.data.batches import batch_blocks, fields_of, share_of
-from sketchshift.data.blocks import Access, Block, Source, once, reading
-from sketchshift.data.columns import Choice, choose
-from sketchshift.data.request import Request
+from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
+from sketchshift.data.sample import share_out, spread
+from sketchshift.data.source import (
+    Access,
+    Block,
+    Choice,
+    Field,
+    Piece,
+    Request,
+    Source,
+    choose,
+    once,
+    reading,
+    spans,
+)
 from sketchshift.errors import DataError
 
-__all__ = ["open_arrow"]
+__all__ = [
+    "batch_blocks",
+    "fields_of",
+    "floats_of",
+    "holds_numbers",
+    "open_arrow",
+    "open_ipc",
+    "open_parquet",
+    "picked_blocks",
+    "share_of",
+    "stack",
+]
+
+# Arrow's decimals as the floats nearest to them.
+#
+# Arrow's own cast rounds more than once: of six digits, every third number comes out one unit of
+# the last place off, and is then not the number that the same digits in a text file are.
+
+LARGEST_WHOLE = 2**53  # float64 holds every whole number up to it
+LARGEST_POWER = 22  # and every power of ten up to 10**22
+
+
+def floats_of(column: Any) -> FloatArray:
+    """Decimals as ``float(decimal.Decimal)`` gives them, in float64; nulls become NaN.
+
+    Parameters
+    ----------
+    column : Arrow array or chunked array
+        Of any decimal type.
+
+    Returns
+    -------
+    values : array of shape (n,)
+        Digits and powers of ten that are floats themselves make one division, which is rounded
+        once; others go through text, which takes some ten times longer.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        return np.concatenate([floats_of(chunk) for chunk in column.chunks] or [np.empty(0)])
+    if len(column) == column.null_count:
+        return np.full(len(column), np.nan)
+    digits, is_short = _digits(column)
+    scale = column.type.scale
+    is_short &= abs(scale) <= LARGEST_POWER
+    power = 10.0 ** min(abs(scale), LARGEST_POWER)
+    values: FloatArray = digits / power if scale >= 0 else digits * power
+    if column.null_count:
+        is_missing = column.is_null().to_numpy(zero_copy_only=False)
+        values[is_missing], is_short = np.nan, is_short | is_missing
+    if not is_short.all():
+        rest = column.filter(pa.array(~is_short))
+        values[~is_short] = rest.cast(pa.string()).cast(pa.float64()).to_numpy()
+    return values
+
+
+def _digits(column: Any) -> tuple[IntArray, BoolArray]:
+    """The whole numbers behind the decimals, and which of them float64 holds as they are."""
+    width = column.type.bit_width
+    kind: type[np.int32 | np.int64] = np.int32 if width == 32 else np.int64
+    words = np.frombuffer(column.buffers()[1], kind).reshape(-1, max(1, width // 64))
+    words = words[column.offset : column.offset + len(column)]
+    lowest = words[:, 0].astype(np.int64, copy=False)
+    is_short = (lowest <= LARGEST_WHOLE) & (lowest >= -LARGEST_WHOLE)
+    for higher in words[:, 1:].T:  # of small numbers, they repeat the sign
+        is_short &= higher == lowest >> 63
+    return lowest, is_short
+
+
+# The one way from Arrow to NumPy: record batches become blocks.
+#
+# Takes a stream of record batches from ``arrow``, ``parquet``, ``ipc`` or ``delimited``.
+# Nulls become NaN; booleans, decimals and dictionary-encoded numbers become numbers.
+
+
+def batch_blocks(
+    batches: Iterable[Any],
+    choice: Choice,
+    rows: int,
+    *,
+    source: str,
+    done: Callable[[int], float | None] = lambda _: None,
+    weights: FloatArray | None = None,
+    first_row: int = 0,
+) -> Iterator[Block]:
+    """Blocks of at most ``rows`` rows from a stream of record batches.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Taken one at a time.
+    choice : Choice
+        Columns to stack, and the column of weights.
+    rows : int
+        A larger batch is cut; a smaller one becomes a block of its own.
+    source : str
+        Name for messages.
+    done : callable
+        Share of the input read, given the number of rows read.
+    weights : array, optional
+        Weights of all rows, where they do not come as a column.
+    first_row : int
+        Number of the stream's first row within ``source``.
+
+    Yields
+    ------
+    block : Block
+        One new array of shape (n, d): no more than one batch and one block in memory.
+    """
+    first = first_row
+    for batch in batches:
+        for span in spans(batch.num_rows, rows):
+            piece = batch.slice(span.start, span.stop - span.start)
+            after = first + piece.num_rows
+            w = None if weights is None else weights[first:after]
+            if choice.weights is not None:
+                w = _to_numpy(piece.column(choice.weights)).astype(np.float64, copy=False)
+            values = stack([piece.column(name) for name in choice.columns])
+            keys = piece.select(list(choice.keys)) if choice.keys else None
+            yield Block(values, w, source, first, done(after), keys)
+            first = after
+
+
+def picked_blocks(
+    batches: Iterable[Any], positions: IntArray, choice: Choice, *, source: str, first_row: int
+) -> Iterator[Block]:
+    """Single rows from a stream of record batches, as far as that has to be read.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Taken one at a time, up to the last position.
+    positions : array of int
+        Rows to pick, ascending, counted from the start of the stream.
+    choice : Choice
+        Columns to stack, and the column of weights.
+    source : str
+        Name for messages.
+    first_row : int
+        Number of the stream's first row within ``source``.
+
+    Yields
+    ------
+    block : Block
+        One row.
+    """
+    first = 0
+    for batch in batches:
+        until = np.searchsorted(positions, first + batch.num_rows)
+        here, positions = positions[:until] - first, positions[until:]
+        picked = batch.take(pa.array(here))
+        for block in batch_blocks([picked], choice, max(len(here), 1), source=source):
+            for i, row in enumerate(here):
+                weights = None if block.weights is None else block.weights[i : i + 1]
+                at = first_row + first + int(row)
+                yield Block(block.values[i : i + 1], weights, source, at)
+        first += batch.num_rows
+        if not len(positions):
+            return
+
+
+def stack(columns: Sequence[Any]) -> RealArray:
+    """Arrow columns side by side as one array of shape (n, d)."""
+    arrays = [_to_numpy(column) for column in columns]
+    values = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
+    for j, array in enumerate(arrays):
+        values[:, j] = array
+    return values
+
+
+def fields_of(schema: Any) -> list[Field]:
+    """The columns of an Arrow schema."""
+    return [Field(field.name, str(field.type), holds_numbers(field.type)) for field in schema]
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Whether values of an Arrow type can be read as real numbers."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return holds_numbers(kind.value_type)
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def share_of(total: int) -> Callable[[int], float]:
+    """Share of ``total`` rows, as ``batch_blocks`` asks for it."""
+    return lambda rows: rows / total
+
+
+def _to_numpy(column: Any) -> RealArray:
+    """One Arrow column as a NumPy vector; nulls make integers and booleans float64."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    kind = column.type
+    has_missing_bits = pa.types.is_boolean(kind) and column.null_count
+    if pa.types.is_decimal(kind):
+        return floats_of(column)
+    if pa.types.is_null(kind) or has_missing_bits:
+        column = column.cast(pa.float64())
+    if isinstance(column, pa.ChunkedArray):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+# Arrow tables, record batches, streams and datasets.
+#
+# Takes anything made of record batches, also through the Arrow C interface (DuckDB,
+# Ibis, ...). Tables are cut without a copy; streams are consumed batch by batch.
 
 BATCHES_AHEAD = 2  # a dataset scan reads this far ahead; Arrow's own default is 16
 
@@ -44,9 +268,9 @@ def open_arrow(data: Any, request: Request) -> Source:
         return _open_dataset(data, request)
     try:
         if isinstance(data, pa.RecordBatchReader):
-            return _open_stream(data, request)
+            return _open_stream_in_memory(data, request)
         if hasattr(data, "__arrow_c_stream__"):
-            return _open_stream(pa.RecordBatchReader.from_stream(data), request)
+            return _open_stream_in_memory(pa.RecordBatchReader.from_stream(data), request)
         if hasattr(data, "__arrow_c_array__"):
             return _open_table(pa.record_batch(data), request)
     except pa.ArrowException as cause:
@@ -81,7 +305,7 @@ def _labelled(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> Iterat
         yield replace(block, keys=labels(span))
 
 
-def _open_stream(reader: Any, request: Request) -> Source:
+def _open_stream_in_memory(reader: Any, request: Request) -> Source:
     request.refuse_weight_array("an Arrow stream")
     choice = choose(fields_of(reader.schema), request, "the stream")
     d = len(choice.columns)
@@ -117,3 +341,245 @@ def _is_dataset(data: Any) -> bool:
     import pyarrow.dataset as ds
 
     return isinstance(data, ds.Dataset)
+
+
+# Arrow files: the file form (also called Feather) and the stream form.
+
+END_MARK_BYTES = 8  # a stream form may end with these, behind the last batch
+MAGIC_BYTES = 8  # at the start of the file form, filled up
+
+
+def open_ipc(path: Path, request: Request) -> Source:
+    """Read an Arrow file in either form; which one it is, its first bytes say.
+
+    Parameters
+    ----------
+    path : Path
+        Feather version 1, deprecated since 2020, is refused.
+    request : Request
+        Other columns than those asked for are not decoded.
+
+    Returns
+    -------
+    source : Source
+        Memory: one block and the chosen columns of one record batch; uncompressed
+        batches of the file form are mapped, so that not even those are copied.
+    """
+    where = str(path)
+    with reading(where), path.open("rb") as file:
+        magic = file.read(6)
+    if magic.startswith(b"FEA1"):
+        msg = f"cannot read {where}: it is Feather version 1. Rewrite it as Parquet or Arrow."
+        raise DataError(msg)
+    return (_open_ipc_file if magic == b"ARROW1" else _open_stream_file)(path, request)
+
+
+def _open_ipc_file(path: Path, request: Request) -> Source:
+    where = str(path)
+    with (
+        reading(where, pa.ArrowException),
+        pa.memory_map(where) as file,
+        pa.ipc.open_file(file) as reader,
+    ):
+        schema, n_batches = reader.schema, reader.num_record_batches
+    choice = choose(fields_of(schema), request, where)
+    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def read_batches(numbers: range, first_row: int) -> Iterator[Block]:
+        with reading(where, pa.ArrowException):
+            options, n_read = _only(schema, choice), 0
+
+            def batches() -> Iterator[Any]:
+                nonlocal n_read
+                for i in numbers:
+                    n_read = i + 1
+                    yield _batch(path, options, i)
+
+            def done(_: int) -> float:
+                return float(n_read / n_batches)
+
+            yield from batch_blocks(
+                batches(), choice, rows, source=where, done=done, first_row=first_row
+            )
+
+    def read() -> Iterator[Block]:
+        return read_batches(range(n_batches), 0)
+
+    def pieces() -> Iterator[Piece]:
+        ends = [0, *_batch_ends(path)]
+        if len(ends) != n_batches + 1:  # not written one after the other
+            ends, numbers = [0, path.stat().st_size], [range(n_batches)]
+        else:
+            numbers = [range(i, i + 1) for i in range(n_batches)]
+        for span, chosen in zip(pairwise(ends), numbers, strict=True):
+            yield Piece(path, (span,), partial(read_batches, chosen))
+
+    def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
+        with reading(where, pa.ArrowException):
+            chosen = spread(n_places, n_batches, seed).tolist()
+            yield from _read_batches_across(
+                path, choice, _only(schema, choice), chosen, n_rows, seed
+            )
+
+    n_bytes = path.stat().st_size
+    return Source(choice.columns, d, None, read, Access.DISK, n_bytes, across, pieces)
+
+
+def _batch_ends(path: Path) -> Iterator[int]:
+    """Where the record batches of a file form end, from the heads of its messages."""
+    with reading(str(path), pa.ArrowException), pa.memory_map(str(path)) as file:
+        file.seek(MAGIC_BYTES)
+        while True:
+            try:
+                message = pa.ipc.read_message(file)
+            except EOFError:
+                return
+            if message.type == "record batch":
+                yield file.tell()
+
+
+def _read_batches_across(
+    path: Path, choice: Choice, options: Any, chosen: Sequence[int], n_rows: int, seed: int
+) -> Iterator[Block]:
+    """Rows all along the chosen record batches, as many as their sizes ask for."""
+    sizes = [_batch(path, options, i).num_rows for i in chosen]
+    for part, n, _ in share_out(sizes, n_rows, len(chosen), seed):
+        i = chosen[part]
+        where = f"record batch {i} of {path}"
+        batches = [_batch(path, options, i)]
+        positions = spread(n, sizes[part], seed + i)
+        yield from picked_blocks(batches, positions, choice, source=where, first_row=0)
+
+
+def _batch(path: Path, options: Any, i: int) -> Any:
+    """Map the file anew for each batch, so that pages already read are given back."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+        return reader.get_batch(i)
+
+
+def _open_stream_file(path: Path, request: Request) -> Source:
+    where = str(path)
+    with (
+        reading(where, pa.ArrowException),
+        pa.OSFile(where) as file,
+        pa.ipc.open_stream(file) as reader,
+    ):
+        schema = reader.schema
+    choice = choose(fields_of(schema), request, where)
+    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def read() -> Iterator[Block]:
+        with reading(where, pa.ArrowException), pa.OSFile(where) as file:
+            size = file.size()
+            reader = pa.ipc.open_stream(file, options=_only(schema, choice))
+
+            def done(_: int) -> float:
+                return min(1.0, float((file.tell() + END_MARK_BYTES) / size))
+
+            yield from batch_blocks(reader, choice, rows, source=where, done=done)
+
+    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size)
+
+
+def _only(schema: Any, choice: Choice) -> Any:
+    fields = sorted(schema.get_field_index(name) for name in choice.names)
+    return pa.ipc.IpcReadOptions(included_fields=fields)
+
+
+# Parquet files: only the chosen columns, a few pages at a time.
+
+BUFFER_BYTES = 2**20
+FOOTER_MARK_BYTES = 8  # behind the footer: its length, and the format's mark
+
+
+def open_parquet(path: Path, request: Request) -> Source:
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        Its footer is read at once, for the columns and the number of rows.
+    request : Request
+        Other columns than those asked for are not touched.
+
+    Returns
+    -------
+    source : Source
+        Memory: one block, and one buffer of 1 MiB or one page per column read,
+        however large the row groups are.
+    """
+    where = str(path)
+    with reading(where, pa.ArrowException, UnicodeDecodeError), _open_parquet_file(path) as file:
+        fields, footer = fields_of(file.schema_arrow), file.metadata
+    choice = choose(fields, request, where)
+    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+    n, sizes = footer.num_rows, _group_sizes(footer)
+
+    def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
+        return _read_groups_across(
+            path, choice, sizes, share_out(sizes, n_rows, n_places, seed), seed
+        )
+
+    def read() -> Iterator[Block]:
+        return _read_parquet(path, choice, rows, n, None, 0)
+
+    def pieces() -> Iterator[Piece]:
+        for group in range(len(sizes)):
+            ranges = _group_ranges(path, footer, group, choice)
+            yield Piece(path, ranges, partial(_read_parquet, path, choice, rows, n, [group]))
+
+    n_bytes = path.stat().st_size
+    return Source(choice.columns, d, n, read, Access.DISK, n_bytes, across, pieces)
+
+
+def _open_parquet_file(path: Path) -> Any:
+    """Without ``pre_buffer``, which holds whole row groups, and with buffered pages."""
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES)
+
+
+def _read_parquet(
+    path: Path, choice: Choice, rows: int, n: int, groups: list[int] | None, first_row: int
+) -> Iterator[Block]:
+    """Blocks of some row groups, or of all; ``first_row`` rows lie before them."""
+    where = str(path)
+    with reading(where, pa.ArrowException), _open_parquet_file(path) as file:
+        batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=choice.names)
+        done = share_of(n)
+        yield from batch_blocks(batches, choice, rows, source=where, done=done, first_row=first_row)
+
+
+def _group_ranges(
+    path: Path, footer: Any, group: int, choice: Choice
+) -> tuple[tuple[int, int], ...]:
+    """Bytes of the chosen columns of a row group; with the first one, the footer."""
+    chunks = [footer.row_group(group).column(i) for i in range(footer.num_columns)]
+    chunks = [chunk for chunk in chunks if chunk.path_in_schema in choice.names] or chunks
+    starts = [
+        min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks
+    ]
+    ranges = [(s, s + c.total_compressed_size) for s, c in zip(starts, chunks, strict=True)]
+    if group == 0:
+        size = path.stat().st_size
+        ranges.append((size - footer.serialized_size - FOOTER_MARK_BYTES, size))
+    return tuple(ranges)
+
+
+def _group_sizes(footer: Any) -> list[int]:
+    return [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+
+
+def _read_groups_across(
+    path: Path,
+    choice: Choice,
+    sizes: Sequence[int],
+    shares: Iterable[tuple[int, int, int]],
+    seed: int,
+) -> Iterator[Block]:
+    """Rows all along the row groups chosen; a group is decoded up to its last row picked."""
+    where = str(path)
+    with reading(where, pa.ArrowException), _open_parquet_file(path) as file:
+        for group, n_rows, _ in shares:
+            positions = spread(n_rows, sizes[group], seed + group)
+            batches = file.iter_batches(row_groups=[group], columns=choice.names)
+            first = sum(sizes[:group])
+            yield from picked_blocks(batches, positions, choice, source=where, first_row=first)

@@ -16,9 +16,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from sketchshift.data.blocks import Access, Block, Piece, Source
-from sketchshift.data.places import by_position, share_out
-from sketchshift.data.request import Request, listed
+from sketchshift.data.sample import by_position, share_out
+from sketchshift.data.source import Access, Block, Piece, Request, Source, listed
 from sketchshift.errors import DataError
 
 __all__ = ["KNOWN_SUFFIXES", "expand", "known_suffixes", "open_files"]
@@ -169,14 +168,14 @@ def _reader(suffix: str) -> Reader:
 
         return open_npy
     if suffix == ".parquet":
-        from sketchshift.data.parquet import open_parquet
+        from sketchshift.data.arrow import open_parquet
 
         return open_parquet
     if suffix in ARROW:
-        from sketchshift.data.ipc import open_ipc
+        from sketchshift.data.arrow import open_ipc
 
         return open_ipc
-    from sketchshift.data.delimited import open_delimited
+    from sketchshift.data.text_files import open_delimited
 
     return open_delimited
 

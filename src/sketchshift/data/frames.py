@@ -17,9 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from sketchshift._typing import FloatArray, RealArray
-from sketchshift.data.blocks import Source, Take, sliced
-from sketchshift.data.columns import Choice, Field, choose
-from sketchshift.data.request import Request
+from sketchshift.data.source import Choice, Field, Request, Source, Take, choose, sliced
 from sketchshift.errors import DataError
 
 __all__ = ["is_frame", "open_frame"]
@@ -106,7 +104,7 @@ def _holds_numbers(frame: nw.DataFrame[Any], j: int, dtype: Any) -> bool:
     if isinstance(dtype, nw.Unknown):  # long double, sparse: NumPy knows
         return bool(empty.to_numpy().dtype.kind in "biuf")
     if isinstance(dtype, nw.Categorical | nw.Enum):  # an Enum is one with an order
-        from sketchshift.data.batches import holds_numbers
+        from sketchshift.data.arrow import holds_numbers
 
         return holds_numbers(empty.to_arrow().schema.field(0).type)
     return False
@@ -127,7 +125,7 @@ def _taker(frame: nw.DataFrame[Any], positions: list[int]) -> Take:
 
 
 def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
-    from sketchshift.data.batches import stack
+    from sketchshift.data.arrow import stack
 
     width = piece.shape[1]  # pandas adds its index behind the columns
     return stack(piece.to_arrow().columns[:width])

@@ -13,10 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from sketchshift._typing import RealArray
-from sketchshift.data.arrays import check_dtype, check_shape, native
-from sketchshift.data.blocks import Access, Block, Piece, Source, Take, reading, sliced, spans
-from sketchshift.data.places import across_slices
-from sketchshift.data.request import Request
+from sketchshift.data.memory import check_dtype, check_shape, native
+from sketchshift.data.sample import across_slices
+from sketchshift.data.source import (
+    Access,
+    Block,
+    Piece,
+    Request,
+    Source,
+    Take,
+    reading,
+    sliced,
+    spans,
+)
 from sketchshift.errors import DataError
 
 __all__ = ["open_npy"]

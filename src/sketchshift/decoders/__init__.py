@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sketchshift.decoders.cl_ompr import ClOmpr
-from sketchshift.decoders.decoding import Decoding, KCurve, Outcome, Round, Step
+from sketchshift.decoders.decoder import Decoding, KCurve, Outcome, Round, Step
+from sketchshift.decoders.paper.cl_ompr import ClOmpr
+from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.shares import shares
-from sketchshift.decoders.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.turnkey import decode, decode_range
 
 __all__ = [

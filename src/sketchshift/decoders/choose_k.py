@@ -19,17 +19,16 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._validation import check_integer
-from sketchshift.decoders.base import MAX_CLUSTERS, Problem
-from sketchshift.decoders.decoding import KCurve
-from sketchshift.decoders.gaussians import GaussianFitter
-from sketchshift.decoders.reconstruction import Reconstruction
-from sketchshift.decoders.reduce_support import merge_nearest
-from sketchshift.decoders.tilted import tilted_wave
-from sketchshift.decoders.weighted_kmeans import lloyd_from, weighted_kmeans
+from sketchshift.decoders.decoder import KCurve
+from sketchshift.decoders.gaussians import GaussianFitter, tilted_wave
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.paper.refine import merge_nearest
+from sketchshift.decoders.points import Reconstruction, lloyd_from, weighted_kmeans
+from sketchshift.decoders.problem import Problem
 from sketchshift.features import SketchSpec
+from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
-from sketchshift.mixtures import Mixture
 
 __all__ = ["choose_k", "curve_of_one_point", "most_clusters", "nested_centers"]
 

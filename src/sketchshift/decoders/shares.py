@@ -18,10 +18,10 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.base import one_blas_thread
-from sketchshift.decoders.decoding import Decoding
-from sketchshift.decoders.tilted import tilted_wave
-from sketchshift.decoders.weights import nonnegative_weights
+from sketchshift.decoders.decoder import Decoding
+from sketchshift.decoders.gaussians import tilted_wave
+from sketchshift.decoders.paper.refine import nonnegative_weights
+from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.drift.clusters import ClusterChange
-from sketchshift.drift.compare import Comparison, Distance, compare
+from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
 from sketchshift.drift.watch import Moment, Watch, watch
 
 __all__ = ["ClusterChange", "Comparison", "Distance", "Moment", "Watch", "compare", "watch"]

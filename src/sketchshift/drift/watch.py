@@ -13,10 +13,16 @@ import numpy as np
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.base import one_blas_thread
+from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.decoders.shares import ClusterAtoms, shares
-from sketchshift.drift.compare import Distance, check_false_alarm, distance_between, n_rows
-from sketchshift.drift.model import Clusters, Population
+from sketchshift.drift.compare import (
+    Clusters,
+    Distance,
+    Population,
+    check_false_alarm,
+    distance_between,
+    n_rows,
+)
 from sketchshift.drift.noise import AddedNoise, SamplingNoise
 from sketchshift.errors import DataError, SpecError
 from sketchshift.sketch import AnySketch, SketchTable

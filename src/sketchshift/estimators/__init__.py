@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.estimators.compressive_gaussian_mixture import CompressiveGaussianMixture
-from sketchshift.estimators.compressive_kmeans import CompressiveKMeans
+from sketchshift.estimators.kmeans import CompressiveKMeans
+from sketchshift.estimators.mixture import CompressiveGaussianMixture
 
 __all__ = ["CompressiveGaussianMixture", "CompressiveKMeans"]

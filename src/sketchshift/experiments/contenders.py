@@ -13,7 +13,7 @@ from typing import Any
 
 from sketchshift import decoders
 from sketchshift._typing import FloatArray
-from sketchshift.decoders.base import one_blas_thread
+from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.errors import DataError
 from sketchshift.experiments import looks
 from sketchshift.experiments.datasets import Data

@@ -15,9 +15,9 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.data.real import load
+from sketchshift.decoders.objective import Box
 from sketchshift.errors import DataError
 from sketchshift.experiments.definition import DatasetSpec
-from sketchshift.objective import Box
 
 __all__ = ["RECIPES", "Data", "cube", "make_data"]
 

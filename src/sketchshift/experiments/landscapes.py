@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchshift._typing import FloatArray
+from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.experiments.datasets import Data, cube, make_data
 from sketchshift.experiments.definition import Figure, Grid
 from sketchshift.experiments.looks import (
@@ -19,7 +20,6 @@ from sketchshift.experiments.looks import (
 )
 from sketchshift.experiments.store import Row
 from sketchshift.features import SketchSpec
-from sketchshift.objective import CorrelationFunction
 from sketchshift.sketch import Sketch, sketch
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift.decoders import SketchAndShift, Step
-from sketchshift.decoders.base import one_blas_thread
-from sketchshift.decoders.local_maximum import LOCAL_MAXIMA
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.objective import Box, CorrelationFunction, draw_starts
+from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
+from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.experiments.datasets import Data, cube
-from sketchshift.mixtures import Mixture
-from sketchshift.objective import Box, CorrelationFunction, draw_starts
 from sketchshift.sketch import Sketch
 
 __all__ = [

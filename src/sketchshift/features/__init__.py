@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from sketchshift.features.frequencies import Frequencies, draw_frequencies
-from sketchshift.features.origin import Charge, Origin
-from sketchshift.features.spec import SketchSpec
-from sketchshift.features.tilt import Tilt
+from sketchshift.features.spec import Charge, Origin, SketchSpec, Tilt
 
 __all__ = ["Charge", "Frequencies", "Origin", "SketchSpec", "Tilt", "draw_frequencies"]

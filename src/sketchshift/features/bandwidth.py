@@ -14,14 +14,152 @@ r0        root of the total variance of the rows
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import Float32Array, FloatArray
 from sketchshift.errors import DataError
-from sketchshift.features.bandwidth_rules import RULES
+from sketchshift.features.frequencies import draw_frequencies
+from sketchshift.features.spec import Tilt
+from sketchshift.kernels import BITS, PHASE_LIMIT, select_kernel
 
-__all__ = ["MAX_ROWS", "choose_bandwidth"]
+__all__ = [
+    "BLOCKS",
+    "GRID",
+    "MAX_ROWS",
+    "N_BINS",
+    "RULES",
+    "SQUARED_LENGTH",
+    "choose_bandwidth",
+    "entropy_rule",
+    "regression_rule",
+    "tilted_radius_rule",
+]
+
+# The rules by which a bandwidth is chosen, each on rows of total variance 1.
+#
+# Called by ``features.bandwidth`` alone. Small sketches are taken with the kernel that takes
+# the large ones.
+#
+# Symbols
+# -------
+# n, d, k   rows of the sample, columns, clusters
+# m         frequencies of a small sketch
+# R         length of a frequency at bandwidth 1
+# modulus   abs(1/n sum_i e^{i <omega, x_i>}): of an entry of the sketch, without 1 / sqrt(m)
+
+CLUSTERS = 10  # where the number of clusters is not given
+SHARE = 0.9  # of the tilted radius, for one cluster: docs/bandwidth.md has the measurements
+CAP = 64.0  # of the tilt, as in a plan
+
+BLOCKS = 30
+"""Blocks of frequencies of like length, of which the highest modulus is fitted."""
+
+SQUARED_LENGTH = 2.303915777583499
+"""Mean of R^2 under the law "adapted_radius"."""
+
+ROUNDS = 10  # of sketch and fit
+START = 0.3  # cluster_std at first, as a share of the data's own
+LEAST = 1e-3  # cluster_std never goes below this share: such clusters are points
+STEPS = np.geomspace(0.05, 5.0, 61)  # factors by which cluster_std may change in one round
+TOLERANCE = 1e-10  # of the factor
+
+GRID = np.geomspace(2.0, 0.02, 41)
+"""Bandwidths at which entropies are compared; of equal ones the widest is taken."""
+
+N_BINS = 20
+"""Bins of the histogram of the moduli over [0, 1]."""
+
+_Rule = Callable[[FloatArray, int | None, int, int], float]
+
+
+def tilted_radius_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
+    r"""0.9 k^(-1/d) times the radius of the rows weighted by their tilt.
+
+    :math:`k^{-1/d}` is the share of the radius that one of k equal parts of space has; the
+    tilt :math:`t(x) = \min(64, 1/2 + |x|^2 / 2)` makes it the space that far rows fill, too.
+    """
+    weights = Tilt(radius=1.0, cap=CAP)(np.einsum("ij,ij->i", rows, rows))
+    shares = weights / weights.sum()
+    tilted = math.sqrt(shares @ np.square(rows - shares @ rows).sum(axis=1))
+    return SHARE * float((k or CLUSTERS) ** (-1.0 / rows.shape[1])) * tilted
+
+
+def regression_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
+    r"""The width s of a Gaussian cluster, from how the moduli decay with frequency.
+
+    Frequencies of length R / s are sketched, sorted by length and cut into 30 blocks; the
+    curve :math:`e^{-R^2 \hat s^2 / 2}` through the highest modulus of each block gives the
+    next s (Keriven, Bourrier, Gribonval & Pérez 2018, "Sketching for large-scale learning of
+    mixture models", section 3.3.3). That paper draws lengths of mean square 2.3 / s^2, whatever
+    the dimension; Gaussian frequencies have d / bandwidth^2. Equating them gives
+    bandwidth = s sqrt(d / 2.3).
+    """
+    d = rows.shape[1]
+    turns = draw_frequencies(d, m, 1.0, law="adapted_radius", seed=seed).turns.astype(np.float64)
+    lengths = np.linalg.norm(turns, axis=0)
+    order = np.argsort(lengths)
+    turns, lengths = turns[:, order], lengths[order]
+    narrow = rows.astype(np.float32)
+    reach = float(np.linalg.norm(rows, axis=1).max() * lengths[-1])
+    least = max(LEAST / math.sqrt(d), 2.0 * reach / PHASE_LIMIT)
+    cluster_std = START / math.sqrt(d)
+    for _ in range(ROUNDS):
+        moduli = _moduli(narrow, turns / cluster_std)
+        blocks = np.array_split(np.arange(m), BLOCKS)
+        highest = [block[np.argmax(moduli[block])] for block in blocks]
+        factor = _fitted_decay(2.0 * math.pi * lengths[highest], moduli[highest])
+        cluster_std = max(cluster_std * factor, least)
+    return cluster_std * math.sqrt(d / SQUARED_LENGTH)
+
+
+def _fitted_decay(R: FloatArray, heights: FloatArray) -> float:
+    """The a within STEPS that makes exp(-R^2 a^2 / 2) nearest to the heights."""
+    from scipy.optimize import minimize_scalar
+
+    def error(a: float) -> float:
+        return float(np.square(heights - np.exp(-0.5 * np.square(a * R))).sum())
+
+    best = int(np.argmin([error(a) for a in STEPS]))
+    bounds = (STEPS[max(best - 1, 0)], STEPS[min(best + 1, len(STEPS) - 1)])
+    options = {"xatol": TOLERANCE}
+    return float(minimize_scalar(error, bounds=bounds, method="bounded", options=options).x)
+
+
+def entropy_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
+    """The bandwidth whose sketch has the most varied moduli.
+
+    Wide kernels make all of them 1, narrow ones 0; between, the histogram over [0, 1] with
+    the largest entropy is taken (Giffon & Gribonval 2022, "Compressive clustering with an
+    optical processing unit").
+    """
+    turns = draw_frequencies(rows.shape[1], m, 1.0, seed=seed).turns.astype(np.float64)
+    narrow = rows.astype(np.float32)
+    return float(GRID[np.argmax([_entropy(_moduli(narrow, turns / width)) for width in GRID])])
+
+
+def _entropy(moduli: FloatArray) -> float:
+    counts, _ = np.histogram(moduli, bins=N_BINS, range=(0.0, 1.0))
+    shares = counts[counts > 0] / len(moduli)
+    return -float(shares @ np.log(shares))
+
+
+def _moduli(rows: Float32Array, turns: FloatArray) -> FloatArray:
+    """Moduli of the sketch of the rows: O(n m d), by the kernel that sketches."""
+    totals = np.zeros((2, turns.shape[1]), dtype=np.int64)
+    accumulate = select_kernel().dense(np.ascontiguousarray(turns, dtype=np.float32))
+    accumulate(np.ascontiguousarray(rows), np.ones(len(rows), dtype=np.float32), totals)
+    moduli: FloatArray = np.hypot(totals[0], totals[1]) * 2.0**-BITS / len(rows)
+    return np.minimum(moduli, 1.0)
+
+
+RULES: dict[str, _Rule] = {
+    "sketchshift": tilted_radius_rule,
+    "regression": regression_rule,
+    "entropy": entropy_rule,
+}
+"""Rules by name: from rows of total variance 1, k, m and a seed to a bandwidth."""
 
 MAX_ROWS = 10_000
 """More rows are not needed; with many more the phases of far ones would leave their range."""

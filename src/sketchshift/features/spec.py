@@ -10,7 +10,8 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,20 +28,226 @@ from sketchshift._validation import (
     parameter_error,
 )
 from sketchshift.errors import SpecError
-from sketchshift.features.checks import CALLER, check_bandwidth, check_scale, check_vector
-from sketchshift.features.frequencies import LAWS, Frequencies, draw_frequencies
-from sketchshift.features.origin import Origin
-from sketchshift.features.structured import MIN_FEATURES
-from sketchshift.features.tilt import Tilt
+from sketchshift.features.frequencies import LAWS, MIN_FEATURES, Frequencies, draw_frequencies
 from sketchshift.kernels import BITS, MOMENT_BITS, PHASE_LIMIT
 
 __all__ = [
+    "ADJACENCIES",
+    "CALLER",
     "FULL_COVARIANCE_FEATURES",
+    "KINDS",
     "MAX_FEATURES",
     "MAX_NUMBERS",
     "MAX_SKETCH_SIZE",
+    "SCALES",
+    "Charge",
+    "Origin",
     "SketchSpec",
+    "Tilt",
+    "check_bandwidth",
+    "check_scale",
+    "check_vector",
 ]
+
+# Checks of the parameters of a spec that are more than one number.
+
+CALLER = "SketchSpec"
+
+
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def check_bandwidth(value: Any) -> float | tuple[float, float]:
+    """One positive number, or a pair with the lower end first."""
+
+    def check(number: Any) -> float:
+        return check_number(CALLER, "bandwidth", number, low=1e-20, high=1e20)  # float32 turns
+
+    if not _is_list(value):
+        return check(value)
+    if len(value) != 2:
+        raise parameter_error(CALLER, "bandwidth", "a number or a pair (low, high)", value)
+    low, high = check(value[0]), check(value[1])
+    if not low < high:
+        raise parameter_error(CALLER, "bandwidth", "a pair (low, high) with low < high", value)
+    return low, high
+
+
+def check_vector(name: str, value: Any, d: int) -> tuple[float, ...] | None:
+    """As many finite numbers as there are columns, or None."""
+    if value is None:
+        return None
+    if not _is_list(value) or len(value) != d:
+        raise parameter_error(CALLER, name, f"{d} numbers, one a column, or None", value)
+    checked = (check_number(CALLER, name, number, low=-1e150, high=1e150) for number in value)
+    return tuple(number + 0.0 for number in checked)  # -0.0, equal to 0.0, is written as it
+
+
+def check_scale(value: Any, d: int) -> float | tuple[float, ...] | None:
+    """One positive number, one a column, or None."""
+    if value is None or _is_list(value):
+        numbers = check_vector("scale", value, d)
+        positive = [check_number(CALLER, "scale", n, low=1e-150, high=1e150) for n in numbers or ()]
+        return tuple(positive) if numbers is not None else None
+    return check_number(CALLER, "scale", value, low=1e-150, high=1e150)
+
+
+# The tilt: a weight that every row computes from itself, so that far points are seen.
+
+
+@dataclass(frozen=True)
+class Tilt:
+    r"""A weight computed from the row alone, larger for far points.
+
+    .. math:: t(x) = \min(\mathrm{cap},\; 1/2 + |x'|^2 / (2 \, \mathrm{radius}^2))
+
+    Parameters
+    ----------
+    radius : float
+        In the units of the normalised data x'; the root of its total variance gives a mean
+        weight of 1.
+    cap : float
+        The largest weight, from 1 to 65536. The integers keep 22 - ceil(log2(cap)) bits.
+    """
+
+    radius: float
+    cap: float = 16.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "radius", check_number("Tilt", "radius", self.radius, low=1e-20, high=1e20)
+        )
+        object.__setattr__(
+            self, "cap", check_number("Tilt", "cap", self.cap, low=1.0, high=2.0**16)
+        )
+
+    @property
+    def exponent(self) -> int:
+        """The least e with cap <= 2**e: weights enter the integers divided by 2**e."""
+        significand, exponent = math.frexp(self.cap)  # significand in [1/2, 1)
+        return exponent - (significand == 0.5)
+
+    def __call__(self, squared_norms: FloatArray) -> FloatArray:
+        """Weights of rows with these squared norms of x'; two roundings, then the cap."""
+        per_square = 0.5 / (self.radius * self.radius)
+        return np.minimum(squared_norms * per_square + 0.5, self.cap)
+
+
+# Where the numbers of a spec come from: what a private release has to know of its plan.
+#
+# A spec is published with every release. Center, scale and bandwidths that were computed from
+# private rows would tell of these rows, so that a spec says where they come from, or nothing.
+
+KINDS = ("declared", "public", "private")
+ADJACENCIES = ("add_remove", "replace_one")
+SCALES = (2.0**-20, 2.0**100)
+"""Of noise: wider than any release has them, and their squares far from where floats end."""
+
+_LIMITS = {"rho": (1e-20, 1e5), "delta": (1e-30, 1e-2), "sensitivity": SCALES, "scale": SCALES}
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one look at private rows cost.
+
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits, drawn anew for each look: the same charge twice counts once.
+    purpose : str
+        What was looked at: "release", "plan: mean", "plan: radii".
+    rho : float
+        Of zero-concentrated differential privacy.
+    delta : float
+        That the caller had in mind.
+    sensitivity, scale : float
+        L2 sensitivity of what was released, and scale of the discrete Gaussian noise.
+    adjacency : {"add_remove", "replace_one"}
+        Which datasets are neighbours.
+    rows_per_person : int
+        How many rows a person has at most.
+    mechanism : str
+        The software that drew the noise.
+    """
+
+    id: str
+    purpose: str
+    rho: float
+    delta: float
+    sensitivity: float
+    scale: float
+    adjacency: str
+    rows_per_person: int
+    mechanism: str
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _LIMITS.items():
+            value = check_number("Charge", name, getattr(self, name), low=low, high=high)
+            object.__setattr__(self, name, value)
+        check_choice("Charge", "adjacency", self.adjacency, ADJACENCIES)
+        check_integer("Charge", "rows_per_person", self.rows_per_person, 1, 2**31)
+        if not isinstance(self.id, str) or not re.fullmatch("[0-9a-f]{32}", self.id):
+            raise parameter_error("Charge", "id", "32 hexadecimal digits", self.id)
+        for name in ("purpose", "mechanism"):
+            if not isinstance(getattr(self, name), str):
+                raise parameter_error("Charge", name, "a string", getattr(self, name))
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Charge:
+        """What ``content``, a JSON object already parsed, describes."""
+        return cls(**_fields(cls, content))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """That a spec may be published, and why; its rows are clipped to a public ball.
+
+    Parameters
+    ----------
+    kind : {"declared", "public", "private"}
+        Numbers declared by a person, taken from a public sample, or from private rows with
+        noise, which is charged.
+    radius : float
+        Of the ball around the center, in the units of x': a row outside is moved to its
+        border before it is sketched.
+    charges : tuple of Charge
+        What the plan cost, for "private".
+    """
+
+    kind: str
+    radius: float
+    charges: tuple[Charge, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("Origin", "kind", self.kind, KINDS)
+        radius = check_number("Origin", "radius", self.radius, low=1e-20, high=1e20)
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "charges", tuple(self.charges))
+        are_charges = all(isinstance(charge, Charge) for charge in self.charges)
+        if not are_charges or bool(self.charges) != (self.kind == "private"):
+            must = 'charges for the kind "private", and none for others'
+            raise parameter_error("Origin", "charges", must, self.charges)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Origin:
+        """What ``content``, a JSON object already parsed, describes."""
+        fields = _fields(cls, content)
+        if not isinstance(fields["charges"], list):
+            raise parameter_error("Origin", "charges", "a list", fields["charges"])
+        charges = tuple(Charge.from_dict(charge) for charge in fields["charges"])
+        return cls(fields["kind"], fields["radius"], charges)
+
+
+def _fields(cls: type[Charge] | type[Origin], content: Any) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(cls)]
+    if not isinstance(content, Mapping) or set(content) != set(names):
+        must = f"an object with exactly {', '.join(names)}"
+        raise parameter_error(cls.__name__, "content", must, content)
+    return dict(content)
+
 
 MAX_FEATURES = 2**20
 MAX_SKETCH_SIZE = 2**24

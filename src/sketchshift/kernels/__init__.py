@@ -12,7 +12,7 @@ from sketchshift.kernels.contract import (
     Kernel,
     Matcher,
 )
-from sketchshift.kernels.select import select_kernel
+from sketchshift.kernels.select import processors, select_kernel
 
 __all__ = [
     "BITS",
@@ -23,5 +23,6 @@ __all__ = [
     "Accumulator",
     "Kernel",
     "Matcher",
+    "processors",
     "select_kernel",
 ]

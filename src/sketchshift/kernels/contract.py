@@ -161,7 +161,7 @@ class Matcher(Protocol):
         mean, covariance : arrays of shapes (d,), (d, d)
             IN. Moments to match; entries of the covariance that are NaN are not known.
         strength : float
-            IN. Of the penalty that :func:`~sketchshift.kernels.descent.moment_penalty` defines.
+            IN. Of the penalty that :func:`~sketchshift.kernels.reference.moment_penalty` defines.
         iterations : int
             IN. At most.
         floor : float

@@ -1,14 +1,15 @@
-"""Which kernel runs, and the sentence saying why not another."""
+"""Which kernel runs, on how many processors, and the sentence saying why not another."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib import import_module
 
 from sketchshift.errors import MissingDependencyError, SpecError
 from sketchshift.kernels.contract import Kernel
 
-__all__ = ["KERNELS", "select_kernel"]
+__all__ = ["KERNELS", "processors", "select_kernel"]
 
 KERNELS = {
     "cpu": "sketchshift.kernels.cpu",
@@ -52,3 +53,10 @@ def select_kernel(name: str = "auto") -> Kernel:
             reasons.append(f"{candidate}: {error}")
     remedy = "Take kernel='auto'." if name == "cuda" else "Reinstall sketchshift with numba."
     raise MissingDependencyError(f"no kernel can run here ({'; '.join(reasons)}). {remedy}")
+
+
+def processors() -> int:
+    """Number of processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

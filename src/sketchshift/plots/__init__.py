@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from sketchshift.plots.choosing_k import k_curve
-from sketchshift.plots.correlation import correlation_image, plot_correlation
-from sketchshift.plots.decoding import plot_trace, plot_weights
+from sketchshift.plots.curves import k_curve, plot_slices, plot_trace, plot_weights
 from sketchshift.plots.drift import plot_comparison, plot_watch, watch_figure
 from sketchshift.plots.figure import decoding_figure
 from sketchshift.plots.maps import plot_centroids, plot_pairs
 from sketchshift.plots.parallel import plot_parallel
-from sketchshift.plots.slices import plot_slices
+from sketchshift.plots.plane import correlation_image, plot_correlation
 
 __all__ = [
     "correlation_image",

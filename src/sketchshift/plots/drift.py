@@ -9,10 +9,9 @@ import numpy as np
 
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
-from sketchshift.plots.columns import plain
-from sketchshift.plots.correlation import new_axes, require_matplotlib
-from sketchshift.plots.looks import fill_look, legend_above, line_look
-from sketchshift.plots.slices import draw_shares, name_slices
+from sketchshift.plots.curves import draw_shares, name_slices
+from sketchshift.plots.looks import fill_look, legend_above, line_look, plain
+from sketchshift.plots.plane import new_axes, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,19 +1,45 @@
-"""Looks that pictures share; clusters are told apart without colour.
-
-There are dashes, markers and hatches beside colours. The colours are seven of the palette of
-Okabe and Ito, which colour-blind readers can tell apart; the cycles have lengths without a
-common divisor, so that few clusters look alike.
-"""
+"""What pictures share: looks that need no colour, columns and their units."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchshift._text import visible
+from sketchshift._typing import FloatArray
+from sketchshift._validation import parameter_error
+from sketchshift.decoders import Decoding
+from sketchshift.decoders.problem import spread_of
+from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["fill_look", "legend_above", "line_look", "logarithmic"]
+__all__ = [
+    "check_decoding",
+    "counted",
+    "fill_look",
+    "in_units",
+    "legend_above",
+    "line_look",
+    "logarithmic",
+    "names_of",
+    "plain",
+    "positions_of",
+    "rows_in_words",
+    "separation",
+    "wrapped",
+]
+
+# Looks that pictures share; clusters are told apart without colour.
+#
+# There are dashes, markers and hatches beside colours. The colours are seven of the palette of
+# Okabe and Ito, which colour-blind readers can tell apart; the cycles have lengths without a
+# common divisor, so that few clusters look alike.
 
 COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)))
@@ -59,3 +85,134 @@ def logarithmic(ax: Axes, values: Sequence[float]) -> None:
         ax.yaxis.set_major_locator(MaxNLocator(6))
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_locator(NullLocator())
+
+
+# Columns in pictures: which of them, under what names, in what units.
+#
+# Takes a sketch and what a decoder made of it; hands positions and text to the other modules of
+# this room. Knows no matplotlib.
+
+SHORT = 6
+"""Characters up to which a number is written without a power of ten."""
+
+
+def names_of(sketch: AnySketch) -> Sequence[str]:
+    """Names of the columns, or their positions in words."""
+    return sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
+
+
+def positions_of(
+    sketch: AnySketch, columns: Sequence[int | str], caller: str, counts: tuple[int, int] = (2, 2)
+) -> list[int]:
+    """Positions of different columns, given by position, or by name where the spec has names.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Whose columns they are.
+    columns : sequence of int or str
+        What was asked for.
+    caller : str
+        Named in the error.
+    counts : pair of int
+        The least and the largest number of columns.
+    """
+    d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
+    found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
+    are_columns = all(isinstance(c, int | np.integer) and 0 <= c < d for c in found)
+    least, most = counts
+    if not (are_columns and least <= len(found) <= most and len(set(found)) == len(found)):
+        many = {(2, 2): "two"}.get(counts, f"{least} to {most}")
+        must = f"{many} different columns, positions from 0 to {d - 1}"
+        must += f" or names among {', '.join(map(repr, names[:8]))}" if names else ""
+        raise parameter_error(caller, "columns", must, columns)
+    return [int(c) for c in found]
+
+
+def check_decoding(sketch: AnySketch, decoding: Decoding, caller: str) -> None:
+    """Refuse a decoding of another number of columns."""
+    d = sketch.spec.n_features
+    if decoding.centroids.shape[1] != d:
+        must = f"a Decoding of the sketch's {d} columns"
+        raise parameter_error(caller, "decoding", must, decoding)
+
+
+def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
+    r"""Share of each column's variance that lies between the clusters, shape (d,).
+
+    .. math:: \eta^2_a = \frac{\sum_i w_i (c_{ia} - \mu_a)^2}{\mathrm{Var}(x_a)}
+
+    The larger, the better the column tells the clusters apart; 0 where it is constant.
+    """
+    mean, variance = spread_of(sketch, decoding)
+    between = decoding.weights @ (decoding.centroids - mean) ** 2
+    return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 row", "2,000 rows"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def rows_in_words(sketch: AnySketch) -> str:
+    """How many rows there are, or about how many."""
+    return sketch.about + counted(sketch.count, "row")
+
+
+def plain(name: str) -> str:
+    """A column name in which a dollar sign starts no formula, and nothing hides or turns others."""
+    return visible(name).replace("$", r"\$")
+
+
+def wrapped(name: str, width: int) -> str:
+    """A column name, plain, on lines of at most so many characters; nothing is left out."""
+    parts = re.findall(rf"[^ _./-]{{1,{width - 1}}}[ _./-]?|[ _./-]", visible(name))
+    lines = [""]
+    for part in parts:  # a word with the sign after it, or a piece of a long word
+        if len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(plain(line.rstrip()) for line in lines)
+
+
+def in_units(values: FloatArray) -> list[str]:
+    """Numbers as short text, all alike, with the digits that tell them apart.
+
+    Examples
+    --------
+    >>> in_units(np.array([0.0, 2.5, 5.0]))
+    ['0', '2.5', '5.0']
+    >>> in_units(np.array([-2e9, 0.0, 2e9]))
+    ['-2e9', '0', '2e9']
+    """
+    if len(np.unique(values)) < 2:
+        return [f"{v:.4g}" for v in values]
+    step = float(np.diff(np.unique(values)).min())
+    sizes = np.abs(values[values != 0])
+    powers = {_power(size) for size in (sizes.min(), sizes.max())}
+    fixed, *others = (_written(values, step, power) for power in (0, *sorted(powers)))
+    shortest = min(others, key=_longest)
+    return fixed if _longest(fixed) <= max(SHORT, _longest(shortest)) else shortest
+
+
+def _written(values: FloatArray, step: float, power: int) -> list[str]:
+    digits, exponent = _decimals(step / 10.0**power), f"e{power}" if power else ""
+    return [f"{v / 10.0**power:.{digits}f}{exponent}" if v else "0" for v in values]
+
+
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(len, texts))
+
+
+def _power(size: float) -> int:
+    """The power of ten of its first digit, also where rounding left it just below one."""
+    return math.floor(math.log10(size) + 1e-9)
+
+
+def _decimals(step: float) -> int:
+    """Digits after the point that show multiples of a step of at most three digits."""
+    first = max(-_power(step), 0)
+    enough = (
+        n for n in range(first, first + 2) if math.isclose(step, round(step, n), rel_tol=1e-6)
+    )
+    return next(enough, first + 2)

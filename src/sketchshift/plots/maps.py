@@ -12,14 +12,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.moments import spread_of
-from sketchshift.objective import CorrelationFunction
-from sketchshift.plots.centroids import mark_centroids, mark_spreads
-from sketchshift.plots.columns import (
+from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.decoders.problem import spread_of
+from sketchshift.plots.looks import (
     check_decoding,
     counted,
     names_of,
@@ -28,22 +28,206 @@ from sketchshift.plots.columns import (
     separation,
     wrapped,
 )
-from sketchshift.plots.correlation import (
+from sketchshift.plots.plane import (
     LABEL,
+    Extent,
+    Plane,
+    column_plane,
     count_in_units,
     label_axes,
+    main_plane,
     new_axes,
+    plane_image,
     require_matplotlib,
 )
-from sketchshift.plots.plane import Extent, Plane, column_plane, main_plane, plane_image
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
     from numpy.typing import NDArray
 
-__all__ = ["plot_centroids", "plot_pairs"]
+__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "plot_pairs", "spread"]
+
+# Where numbers go so that none lies on another.
+#
+# ``spread`` moves labels along a line apart. :func:`keep_apart` finds places around marks, and
+# looks again whenever the figure is drawn: only then sizes and layout are known.
+
+DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+SIDES = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
+
+
+def spread(places: FloatArray, gap: float, low: float, high: float) -> FloatArray:
+    r"""Places at least a gap apart, in the same order, as near to the given ones as can be.
+
+    With the i-th smallest place minus i gaps, the condition is that the values do not decrease:
+    an isotonic regression.
+
+    Parameters
+    ----------
+    places : array of shape (n,)
+        In any order.
+    gap : float
+        At least this far from one to the next; less where n of them have no room.
+    low, high : float
+        Ends of the room.
+
+    Returns
+    -------
+    places : array of shape (n,)
+        From low to high.
+
+    Examples
+    --------
+    >>> spread(np.array([0.0, 5.0, 5.0]), 1.0, 0.0, 9.0)
+    array([0. , 4.5, 5.5])
+    """
+    n = len(places)
+    if n == 0:
+        return places
+    gap = min(gap, (high - low) / max(n - 1, 1))
+    order, gaps = np.argsort(places, kind="stable"), gap * np.arange(n)
+    nearest = isotonic_regression(places[order] - gaps).x
+    result = np.empty(n)
+    result[order] = np.clip(nearest, low, high - gaps[-1]) + gaps
+    return result
+
+
+def keep_apart(ax: Axes, notes: Sequence[Annotation], radii: FloatArray) -> None:
+    """Let numbers find free places around their marks, the first ones first.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where they are.
+    notes : sequence of Annotation
+        With offsets in points. One that finds no free place inside the axes is not drawn.
+    radii : array of shape (n,)
+        Of the marks, in points; numbers keep off other marks where they can.
+    """
+    from matplotlib.artist import Artist
+
+    class Placement(Artist):
+        """Draws nothing: comes before the numbers and moves them."""
+
+        def draw(self, renderer: Any) -> None:
+            _place(ax, notes, radii, renderer)
+
+    placement = Placement()
+    placement.set_in_layout(False)
+    placement.set_zorder(min((note.get_zorder() for note in notes), default=0.0) - 0.5)
+    ax.add_artist(placement)
+
+
+def _place(ax: Axes, notes: Sequence[Annotation], radii: FloatArray, renderer: Any) -> None:
+    from matplotlib.transforms import Bbox
+
+    frame, point = ax.get_window_extent(renderer), renderer.points_to_pixels(1.0)
+    middles = ax.transData.transform([note.xy for note in notes])
+    marks = [Bbox([c - r * point, c + r * point]) for c, r in zip(middles, radii, strict=True)]
+    taken: list[Any] = []
+    for i, note in enumerate(notes):
+        note.set_visible(True)
+        size = note.get_window_extent(renderer).size
+        others = marks[:i] + marks[i + 1 :]
+        free = []
+        for way in DIRECTIONS:
+            offset = np.array(way) * (radii[i] + 1.5) * (0.75 if all(way) else 1.0)
+            corner = middles[i] + offset * point + (np.array(way) - 1) / 2 * size
+            box = Bbox([corner, corner + size])
+            if _is_inside(box, frame) and not box.count_overlaps(taken):
+                free.append((box.count_overlaps(others), box, way, offset))
+        note.set_visible(bool(free))
+        if free:
+            _, box, way, offset = min(free, key=lambda place: place[0])
+            note.set_position(tuple(offset))
+            note.set(ha=SIDES[way[0]][0], va=SIDES[way[1]][1])
+            taken.append(box)
+
+
+def _is_inside(box: Any, frame: Any) -> bool:
+    return bool(
+        frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+    )
+
+
+# Centroids as marks on a picture: area by weight, legible in greyscale, numbered.
+
+LARGEST, SMALLEST = 260.0, 16.0
+"""Areas of marks, in points squared; the smallest can still be seen."""
+
+NUMBERED = 40
+"""Marks with numbers, the heaviest ones: more would hide the picture."""
+
+
+def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: float = 1.0) -> None:
+    """Mark centroids on given axes, with numbers where there is room for them.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    places : array of shape (k, 2)
+        Heaviest first, in the coordinates of the axes.
+    weights : array of shape (k,)
+        The area of a mark is proportional to its weight.
+    size : float
+        Of marks and numbers; 1 for axes as large as a page is wide.
+    """
+    from matplotlib.patheffects import withStroke
+
+    if not len(weights):
+        return
+    areas = size**2 * np.maximum(LARGEST * weights / weights.max(), SMALLEST)
+    x, y = places.T
+    ax.scatter(x, y, s=areas, c="#d62728", edgecolors="white", linewidths=1.5 * size, zorder=3)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    notes = [
+        ax.annotate(
+            str(i),
+            (float(x[i]), float(y[i])),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=max(9 * size, 6),
+            fontweight="bold",
+            path_effects=halo,
+            zorder=4,
+            annotation_clip=True,
+            in_layout=False,
+        )
+        for i in range(min(len(places), NUMBERED))
+    ]
+    keep_apart(ax, notes, np.sqrt(areas[: len(notes)]) / 2)
+
+
+def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
+    """Draw an ellipse around each place: where a Gaussian has fallen to 1/sqrt(e).
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    places : array of shape (k, 2)
+        Middles.
+    covariances : array of shape (k, 2, 2)
+        In the coordinates of the axes; zeros draw nothing.
+    """
+    from matplotlib.collections import LineCollection
+    from matplotlib.patheffects import withStroke
+
+    angles = np.linspace(0.0, 2.0 * np.pi, 73)
+    circle = np.array([np.cos(angles), np.sin(angles)])
+    values, vectors = np.linalg.eigh(covariances)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    outlines = places[:, None, :] + np.swapaxes(roots @ circle, 1, 2)
+    edge = [withStroke(linewidth=2.2, foreground="black")]
+    lines = LineCollection(
+        list(outlines), colors="white", linewidths=1.0, path_effects=edge, zorder=2
+    )
+    ax.add_collection(lines, autolim=False)
+
 
 SECTIONS = 64
 """Centroids that the plane is moved through, the heaviest ones."""

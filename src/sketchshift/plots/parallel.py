@@ -14,19 +14,19 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.moments import spread_of
-from sketchshift.plots.columns import (
+from sketchshift.decoders.problem import spread_of
+from sketchshift.plots.looks import (
     check_decoding,
     counted,
     in_units,
+    line_look,
     names_of,
     positions_of,
     separation,
     wrapped,
 )
-from sketchshift.plots.correlation import new_axes
-from sketchshift.plots.looks import line_look
-from sketchshift.plots.placement import spread
+from sketchshift.plots.maps import spread
+from sketchshift.plots.plane import new_axes
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:

@@ -7,12 +7,10 @@ what that is worth, and what it does not cover.
 
 from __future__ import annotations
 
-from sketchshift.privacy.account import Account
-from sketchshift.privacy.ledger import Ledger
-from sketchshift.privacy.plan import plan_declared, plan_public
-from sketchshift.privacy.private_plan import plan
-from sketchshift.privacy.private_sketch import PrivateSketch, load
+from sketchshift.privacy.ledger import Account, Ledger
+from sketchshift.privacy.plan import plan, plan_declared, plan_public
 from sketchshift.privacy.release import release
+from sketchshift.privacy.sketch import PrivateSketch, load
 
 __all__ = [
     "Account",

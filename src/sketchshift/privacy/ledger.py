@@ -1,18 +1,25 @@
-"""The ledger: what all looks at the same people cost together."""
+"""What looks at the same people cost together, and the account they are charged to."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from sketchshift._validation import check_number
-from sketchshift.errors import PrivacyError, SpecError
+from sketchshift._validation import check_number, parameter_error
+from sketchshift._writing import write_atomically
+from sketchshift.errors import MissingDependencyError, PrivacyError, SpecError
 from sketchshift.features import Charge
-from sketchshift.privacy.zcdp import epsilon_of
+from sketchshift.privacy.mechanism import epsilon_of
 
-__all__ = ["Ledger"]
+__all__ = ["Account", "Ledger", "check_account"]
+
+# The ledger: what all looks at the same people cost together.
 
 
 @dataclass(frozen=True)
@@ -100,3 +107,205 @@ def _largest(parts: Iterable[frozenset[Charge]]) -> tuple[frozenset[Charge], ...
     """Parts that no other part contains, each once, in a fixed order."""
     distinct = sorted(set(parts), key=lambda part: sorted(charge.id for charge in part))
     return tuple(part for part in distinct if not any(part < other for other in distinct))
+
+
+# An account: a budget for one dataset, in a file that every release of it is charged to.
+#
+# A raw sketch cannot hold its own history, since its bytes are a function of its rows alone; so
+# the account lies beside it. Whoever releases a copy elsewhere evades it: no file can help that.
+
+_LIMITS = {"epsilon": (1e-3, 1e3), "delta": (1e-30, 1e-2)}
+_FIELDS = {"schema", "charges", *_LIMITS}
+_WAIT = 0.005  # seconds between two attempts to lock the file
+
+
+class Account:
+    """A budget that lasts until it is spent.
+
+    The file is the truth: each charge reads it anew, budget included, while no other process
+    can charge it. Symbolic links to it are other names of the same account; hard links, which
+    a charge would tear apart, are refused.
+
+    Parameters
+    ----------
+    path : path
+        A JSON file; made at once if it is not there.
+    epsilon, delta : float or None
+        The budget. None takes that of the file; other numbers than those of the file are
+        refused, now and whenever the file has changed.
+
+    Examples
+    --------
+    >>> import sketchshift as ss, tempfile
+    >>> path = tempfile.mkdtemp() + "/people.json"
+    >>> ss.privacy.Account(path, epsilon=2, delta=1e-8).spent
+    0.0
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> None:
+        self._path = Path(path).absolute()
+        self._declared = {"epsilon": epsilon, "delta": delta}
+        if self._path.exists():
+            self._read()
+        else:
+            self._open()
+
+    @property
+    def path(self) -> Path:
+        """The file, by the name it was opened with."""
+        return self._path
+
+    @property
+    def epsilon(self) -> float:
+        """What all charges together may cost, as the file has it."""
+        return self._read().epsilon
+
+    @property
+    def delta(self) -> float:
+        """At which delta, as the file has it."""
+        return self._read().delta
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of all charges in the file together, at the account's delta."""
+        return self._read().spent
+
+    def add(self, charges: Iterable[Charge]) -> None:
+        """Charge a release and its plan, or refuse them; written to the file at once.
+
+        One process at a time: ``people.json.lock`` beside the file is locked meanwhile.
+
+        Parameters
+        ----------
+        charges : iterable of Charge
+            Those that are there already count once.
+        """
+        with _locked(self._path) as file:
+            before = self._read()
+            after = before.charged(charges)
+            if after.spent > after.epsilon * (1.0 + 1e-9):
+                msg = (
+                    f"the budget does not last: this would make epsilon {after.spent:.4g} at delta "
+                    f"{after.delta:g} of the {after.epsilon:g} in {self._path}, where "
+                    f"{before.spent:.4g} are spent. Spend a smaller epsilon, or merge sketches and "
+                    "release once."
+                )
+                raise PrivacyError(msg)
+            write_atomically(file, after.to_bytes())
+
+    def _open(self) -> None:
+        """Write the file of a new account, unless another process has just done so."""
+        epsilon, delta = (_check(name, self._declared[name]) for name in _LIMITS)
+        new = _Balance(epsilon, delta)
+        with _locked(self._path) as file:
+            if not file.exists():
+                write_atomically(file, new.to_bytes())
+        self._read()
+
+    def _read(self) -> _Balance:
+        """What the file says now, if its budget is the one that was declared."""
+        found = _read_balance(self._path)
+        for name, declared in self._declared.items():
+            fixed = getattr(found, name)
+            if declared is not None and _check(name, declared) != fixed:
+                msg = (
+                    f"the account {self._path} has {name} {fixed:g}, and {declared:g} was asked "
+                    f"for. Leave {name} (--budget) out: a budget is fixed when its account is "
+                    "opened."
+                )
+                raise PrivacyError(msg)
+        return found
+
+
+@dataclass(frozen=True)
+class _Balance:
+    """The content of an account."""
+
+    epsilon: float
+    delta: float
+    ledger: Ledger = dataclasses.field(default_factory=lambda: Ledger.of(()))
+
+    @classmethod
+    def from_json(cls, text: bytes) -> _Balance:
+        """What a file holds; any :class:`ValueError` says why it is not an account."""
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise SpecError("it is nested too deeply.") from None
+        is_account = isinstance(content, dict) and set(content) == _FIELDS
+        is_account = is_account and type(content["schema"]) is int and content["schema"] == 1
+        if not is_account or not isinstance(content["charges"], list):
+            raise SpecError("it must hold exactly schema (1), epsilon, delta, a list of charges.")
+        epsilon, delta = (_check(name, content[name]) for name in _LIMITS)
+        return cls(epsilon, delta, Ledger.of(map(Charge.from_dict, content["charges"])))
+
+    @property
+    def spent(self) -> float:
+        return self.ledger.epsilon(self.delta)
+
+    def charged(self, charges: Iterable[Charge]) -> _Balance:
+        """The same with more charges."""
+        return dataclasses.replace(self, ledger=Ledger.of((*self.ledger.charges, *charges)))
+
+    def to_bytes(self) -> bytes:
+        content = {
+            "schema": 1,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "charges": [dataclasses.asdict(charge) for charge in self.ledger.charges],
+        }
+        return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _check(name: str, value: Any) -> float:
+    low, high = _LIMITS[name]
+    return check_number("Account", name, value, low=low, high=high)
+
+
+def _read_balance(path: Path) -> _Balance:
+    try:
+        if path.exists() and not path.is_file():
+            raise SpecError("it is not a regular file.")
+        with path.open("rb") as file:
+            names, text = os.fstat(file.fileno()).st_nlink, file.read()
+        found = _Balance.from_json(text)
+    except FileNotFoundError:
+        msg = f"the account {path} is gone. Put it back, or open a new one by its budget."
+        raise PrivacyError(msg) from None
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        msg = f"{path} is not an account: {reason}. Restore it from a copy, or name another file."
+        raise PrivacyError(msg) from None
+    if names > 1:
+        msg = (
+            f"the account {path} has {names} names (hard links), of which a charge would reach "
+            "one. Remove the others, or make each a symbolic link."
+        )
+        raise PrivacyError(msg)
+    return found
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[Path]:
+    """The file itself, links followed, while nobody else has it: a lock on a name is none."""
+    try:
+        from filelock import FileLock
+    except ImportError:
+        msg = 'an account is locked by filelock: pip install "sketchshift[privacy]".'
+        raise MissingDependencyError(msg) from None
+    file = Path(os.path.realpath(path))
+    if not file.parent.is_dir():  # the lock would make it
+        raise PrivacyError(f"cannot write {path}: there is no folder {file.parent}. Make it first.")
+    with FileLock(f"{file}.lock").acquire(poll_interval=_WAIT):
+        yield file
+
+
+def check_account(caller: str, account: Any) -> None:
+    """Refuse anything but an account or None, such as the path of one."""
+    if account is not None and not isinstance(account, Account):
+        raise parameter_error(caller, "account", "an Account, as ss.privacy.Account(path)", account)

@@ -20,12 +20,9 @@ from sketchshift.errors import PrivacyError, PrivacyWarning, warn
 from sketchshift.features import Charge, Origin
 from sketchshift.kernels import BITS
 from sketchshift.kernels.contract import G2
-from sketchshift.privacy.account import Account, check_account
-from sketchshift.privacy.ledger import Ledger
-from sketchshift.privacy.mechanism import LARGEST, Budget
-from sketchshift.privacy.noisy_totals import NoisyTotals
-from sketchshift.privacy.private_sketch import PrivateSketch
-from sketchshift.privacy.zcdp import epsilon_of
+from sketchshift.privacy.ledger import Account, Ledger, check_account
+from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
 from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]

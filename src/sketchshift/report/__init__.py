@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.report.report import report_of, report_on
-from sketchshift.report.subject import Subject
+from sketchshift.report.document import Subject
+from sketchshift.report.page import report_of, report_on
 
 __all__ = ["Subject", "report_of", "report_on"]

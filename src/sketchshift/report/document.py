@@ -16,7 +16,10 @@ import base64
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -24,12 +27,157 @@ import numpy as np
 
 import sketchshift
 from sketchshift._text import cell, visible_lines
+from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders import Decoding, KCurve
-from sketchshift.decoders.moments import spread_of
-from sketchshift.report.subject import Choice, Subject
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.decoders.problem import spread_of
+from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.drift import Comparison, compare
+from sketchshift.errors import DataError
+from sketchshift.privacy import PrivateSketch
+from sketchshift.sketch import AnySketch, Sketch, SketchTable
+from sketchshift.sketch.sketch import merged
 
-__all__ = ["curve_facts", "document", "to_json", "view"]
+__all__ = [
+    "ALL",
+    "MOST_CHOICES",
+    "MOST_SLICES",
+    "Choice",
+    "Subject",
+    "compare_slices",
+    "curve_facts",
+    "document",
+    "rest_of",
+    "to_json",
+    "trends",
+    "view",
+]
+
+# What is looked at: a sketch, raw or private, or a table of sketches with its slices.
+#
+# Takes what the commands read; hands sketches of chosen rows to the other modules of this room.
+
+ALL = "all rows"
+
+MOST_CHOICES = 2_000
+"""Slices to choose from: a list of more is of no use to a person."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rows that can be looked at on their own.
+
+    Attributes
+    ----------
+    label : str
+        For a person: ``"day = 2026-01-05"``.
+    column : str or None
+        The column of the key that was cut by; None for all rows.
+    where : str or None
+        The same as a condition for ``--where``.
+    members : tuple of int
+        Slices of the table.
+    """
+
+    label: str
+    column: str | None
+    where: str | None
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A sketch, or a table of them, under the name it was asked for by.
+
+    Attributes
+    ----------
+    name : str
+        As the user typed it.
+    n_bytes : int
+        Of the file.
+    sketches : tuple of Sketch, or of one PrivateSketch
+        The slices; a single sketch is one.
+    table : SketchTable or None
+        None for a single sketch.
+    """
+
+    name: str
+    n_bytes: int
+    sketches: tuple[AnySketch, ...]
+    table: SketchTable | None = None
+
+    @classmethod
+    def of(cls, name: str, n_bytes: int, given: AnySketch | SketchTable) -> Subject:
+        """A subject of what was read."""
+        if isinstance(given, SketchTable):
+            return cls(name, n_bytes, given.sketches, given)
+        return cls(name, n_bytes, (given,))
+
+    @cached_property
+    def whole(self) -> AnySketch:
+        """The sketch of all rows."""
+        return self._merged(range(len(self.sketches)))
+
+    @property
+    def promise(self) -> str | None:
+        """What a private sketch promises, in one line; raw ones promise nothing."""
+        whole = self.whole
+        return whole.statement if isinstance(whole, PrivateSketch) else None
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns, or their positions in words."""
+        spec = self.whole.spec
+        return spec.columns or [f"column {i}" for i in range(spec.n_features)]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns of the key; none for a single sketch."""
+        return () if self.table is None else self.table.by
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """All rows, then those of each value of each column of the key, at most 2000."""
+        everything = Choice(ALL, None, None, tuple(range(len(self.sketches))))
+        cuts = [choice for column in self.by for choice in self._cut(column)]
+        return (everything, *cuts)[:MOST_CHOICES]
+
+    def sketch_of(self, choice: Choice) -> AnySketch:
+        """The sketch of the chosen rows; there must be some."""
+        chosen = self._merged(choice.members)
+        if chosen.total_weight <= 0:
+            raise DataError(f"there are no rows in the slice {choice.label}. Choose another.")
+        return chosen
+
+    def _merged(self, members: Iterable[int]) -> AnySketch:
+        if self.table is None:
+            return self.sketches[0]
+        return merged([self.table.sketches[i] for i in members])
+
+    def _cut(self, column: str) -> list[Choice]:
+        assert self.table is not None
+        members: dict[Any, list[int]] = {}  # by Arrow's scalars: an hour that comes twice is two
+        for i, scalar in enumerate(self.table.keys.column(column)):
+            members.setdefault(scalar, []).append(i)
+        return [
+            Choice(f"{column} = {key_text(key)}", column, _condition(column, key), tuple(rows))
+            for key, rows in ((scalar.as_py(), rows) for scalar, rows in members.items())
+        ]
+
+
+def key_text(key: Any) -> str:
+    """A value of a key for a person."""
+    return "(missing)" if key is None else str(key)
+
+
+def _condition(column: str, key: Any) -> str:
+    is_plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", column)
+    name = column if is_plain else '"' + column.replace('"', '""') + '"'
+    if key is None:
+        return f"{name} IS NULL"
+    if isinstance(key, int | float) and not isinstance(key, bool):
+        return f"{name} = {key!r}"
+    return f"{name} = '" + str(key).replace("'", "''") + "'"
+
 
 HEADER = "header"
 """The only text of a document that is saved and not shown: its names are the true ones."""
@@ -201,3 +349,109 @@ def _shown(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+# Two slices side by side: whether the data changed, and which clusters did.
+
+
+def rest_of(subject: Subject, choice: Choice) -> Choice:
+    """All rows that are not in a choice."""
+    others = sorted(set(range(len(subject.sketches))) - set(choice.members))
+    if not others:
+        raise DataError(f"there are no rows beside {choice.label}. Choose another slice.")
+    return Choice("all other rows", None, None, tuple(others))
+
+
+def compare_slices(subject: Subject, before: Choice, after: Choice, k: int) -> dict[str, Any]:
+    """What :func:`sketchshift.compare` says of two choices without common rows.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is looked at.
+    before, after : Choice
+        Rows that have none in common: the threshold is that of independent ones.
+    k : int
+        Clusters of both together to report on.
+
+    Returns
+    -------
+    facts : dict
+        A sentence, and the clusters with their shares on both sides.
+    """
+    if set(before.members) & set(after.members):
+        msg = f"{before.label} and {after.label} share rows. Compare slices without common rows."
+        raise DataError(msg)
+    found = compare(subject.sketch_of(before), subject.sketch_of(after), n_clusters=k)
+    clusters = [
+        {
+            "centroid": change.centroid.tolist(),
+            "before": change.share_a,
+            "after": change.share_b,
+            "verdict": change.verdict,
+        }
+        for change in found.clusters
+    ]
+    return {"sentence": _sentence(found, before, after), "clusters": clusters}
+
+
+def _sentence(found: Comparison, before: Choice, after: Choice) -> str:
+    verdict = "differ" if found.drifted else "do not differ more than chance allows"
+    return (
+        f"{before.label} and {after.label} {verdict}: their sketches are {found.distance:.3g} "
+        f"apart, and without drift {found.threshold:.3g} is exceeded in "
+        f"{100 * found.false_alarm:g} % of cases (p = {found.p_value:.2g})."
+    )
+
+
+# The shares of the clusters in each slice of a table, one after another.
+#
+# Clusters stay where they are; their shares alone are fitted to each slice.
+
+MOST_SLICES = 1_000
+"""Slices of one column of the key that are drawn: a screen has no more dots."""
+
+
+def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dict[str, Any]]:
+    """Shares over the slices, for each column of the key.
+
+    Parameters
+    ----------
+    subject : Subject
+        Of a table; a single sketch has no trends.
+    decoding : Decoding
+        The clusters.
+    decoded : Sketch or PrivateSketch
+        Whose clusters they are: its shares are ``decoding.weights``.
+
+    Returns
+    -------
+    trends : list of dict
+        One for each column of the key: its name, the names and counts of its slices, and
+        shares of shape (slices, k), a row of nulls for a slice without rows. O(k^2 m) a slice.
+    """
+    if subject.table is None or not len(decoding.weights):
+        return []
+    atoms = ClusterAtoms.of(decoding, decoded.spec)
+    rest = atoms.z - decoded.z  # what the clusters do not explain is taken to stay
+    found = []
+    for column in subject.by:
+        table = subject.table.merge_by(column)
+        names = [key_text(key) for key in table.keys.column(column).to_pylist()]
+        shown = table.sketches[:MOST_SLICES]
+        found.append(
+            {
+                "column": column,
+                "names": names[:MOST_SLICES],
+                "counts": [sketch.count for sketch in shown],
+                "shares": [_shares(atoms, sketch, rest).tolist() for sketch in shown],
+                "left_out": max(0, len(table) - MOST_SLICES),
+            }
+        )
+    return found
+
+
+def _shares(atoms: ClusterAtoms, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
+    if sketch.total_weight <= 0:
+        return np.full(len(atoms.weights), np.nan)
+    return atoms.shares(sketch.z + rest)

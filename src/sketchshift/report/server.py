@@ -1,153 +1,178 @@
-"""The explorer's answers: its page, clusters for any k and slice, comparisons, a report.
-
-Numbers are all that a request can say (``wishes``): there is no path, no condition and no text
-in it. Who may ask is the business of ``guard``.
-"""
+"""A server for this machine alone: one address, one token, until Ctrl-C."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import asyncio
+import contextlib
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sketchshift.errors import DataError, SketchshiftError
-from sketchshift.report.comparison import compare_slices, rest_of
-from sketchshift.report.document import curve_facts, document, to_json, view
-from sketchshift.report.fits import Fits
-from sketchshift.report.latest import Latest, OutdatedError
-from sketchshift.report.page import render
-from sketchshift.report.report import report_of
-from sketchshift.report.subject import Subject
-from sketchshift.report.trends import trends
-from sketchshift.report.wishes import Wish
+from sketchshift.errors import DataError
+from sketchshift.report.explorer import Explorer
+from sketchshift.report.guard import Guard
+from sketchshift.report.page import policy
 
-__all__ = ["Explorer"]
+__all__ = ["MOST_WAITING", "PATIENCE", "Address", "Connection", "listening"]
 
-FIRST = 10
-"""Clusters that are shown first, where there may be so many."""
+# A connection that does not let the other side keep the server waiting.
+#
+# Uvicorn waits for ever for the head of a first request, and for every later one that comes byte
+# by byte. Here whoever has not said all of a request within ``PATIENCE`` seconds, or does not
+# read the answer, is hung up on. Where very many wait at a time, those who came first go at once:
+# so there is always room for one who asks.
 
-Check = Callable[[], None]
-Compute = Callable[[Wish, Check], Any]
-Answer = Callable[[Request], Awaitable[Response]]
+PATIENCE = 10.0
+"""Seconds for the head of a request, and for any part of an answer to be read."""
+
+MOST_WAITING = 64
+"""Connections that may be silent at a time."""
 
 
-class Explorer:
-    """All answers about one subject.
+class Connection(H11Protocol):
+    """A connection of uvicorn with a deadline."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _unread = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the head of a request."""
+        super().connection_made(transport)
+        self._wait()
+        waiting = [
+            other
+            for other in self.connections
+            if _is_waiting(other) and not other.transport.is_closing()
+        ]
+        if len(waiting) > MOST_WAITING:
+            min(waiting, key=_since).transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next one, and for the answer to be read."""
+        self._wait()  # first: another request may have come already
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._unread = self.transport.get_write_buffer_size()
+        self._deadline = self.loop.call_later(PATIENCE, self._hang_up)
+
+    def _hang_up(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if unread < self._unread:
+            self._wait()  # the answer is being read, if slowly
+        elif unread or _is_waiting(self):
+            self.transport.abort()
+
+
+def _is_waiting(connection: Any) -> bool:
+    """Whether it is the other side's turn: no request is being answered."""
+    return connection.cycle is None or connection.cycle.response_complete
+
+
+def _since(connection: Any) -> float:
+    """When it began to be silent."""
+    return float(connection._deadline.when())
+
+
+HOST = "127.0.0.1"
+MOST_HEAD = 65_536  # bytes of the head of a request that are waited for
+
+
+@dataclass(frozen=True, eq=False)
+class Address:
+    """Where the explorer listens.
+
+    Attributes
+    ----------
+    url : str
+        With the token of this run: who has it may ask.
+    server : uvicorn.Server
+        Not running yet.
+    socket : socket
+        Bound already, so that the port is known.
+    """
+
+    url: str
+    server: uvicorn.Server
+    socket: socket.socket
+
+    def run(self, *, browser: bool) -> None:
+        """Serve until Ctrl-C, or until somebody sets ``server.should_exit``.
+
+        Parameters
+        ----------
+        browser : bool
+            Whether to open the page.
+        """
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(self.url,), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            self.server.run(sockets=[self.socket])
+
+    @contextmanager
+    def in_background(self) -> Iterator[None]:
+        """Serve while the body runs."""
+        thread = threading.Thread(target=self.run, kwargs={"browser": False}, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def listening(explorer: Explorer, port: int = 0) -> Iterator[Address]:
+    """Bind a port of this machine that other machines cannot reach.
 
     Parameters
     ----------
-    subject : Subject
-        What is looked at.
-    max_clusters : int or None
-        The largest k. None takes what the sketch can serve.
+    explorer : Explorer
+        What to answer.
+    port : int, default=0
+        0 takes any that is free.
+
+    Yields
+    ------
+    address : Address
+        Connections wait until it runs.
     """
-
-    def __init__(self, subject: Subject, max_clusters: int | None = None) -> None:
-        self.subject, self.fits = subject, Fits(subject, max_clusters)
-        self.first = min(FIRST, self.fits.max_clusters)
-        self._latest = Latest()
-
-    def application(self) -> Starlette:
-        """The application, without its guard."""
-        computed = {"decode": self.decode, "details": self.details, "compare": self.compare}
-        routes = [Route(f"/{name}", self._computed(of)) for name, of in computed.items()]
-        routes.append(Route("/prepare", self._computed(self.prepare, idle=True)))
-        routes += [Route("/", self._page), Route("/report.html", self._report)]
-        return Starlette(routes=routes, exception_handlers={SketchshiftError: _failure})
-
-    def decode(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """The clusters of a choice."""
-        choice = self.subject.choices[wish.choice]
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        return view(choice, self.subject.sketch_of(choice), decoding)
-
-    def details(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """What may come a moment later: other numbers of clusters, other slices."""
-        curve = self.fits.curve(wish.choice, check)
-        check()
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        sketch = self.subject.sketch_of(self.subject.choices[wish.choice])
-        facts = {"curve": curve_facts(curve), "trends": trends(self.subject, decoding, sketch)}
-        return facts | {"room": self.fits.room(wish.choice, check)}
-
-    def prepare(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """Make ready what will probably be asked for next."""
-        with suppress(DataError):  # too few rows: told to whoever does ask
-            self.fits.decoding(wish.choice, wish.k, check)
-        return {}
-
-    def compare(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """Two choices side by side."""
-        choices = self.subject.choices
-        before, is_rest = choices[wish.before], wish.after == len(choices)
-        after = rest_of(self.subject, before) if is_rest else choices[wish.after]
-        return compare_slices(self.subject, before, after, wish.k)
-
-    def page(self) -> str:
-        """The page, which asks for its first clusters itself."""
-        live = {
-            "choices": [choice.label for choice in self.subject.choices],
-            "max_clusters": self.fits.max_clusters,
-            "n_clusters": self.first,
-        }
-        command = shlex.join(["sketchshift", "explore", self.subject.name])
-        return render(document(self.subject, [command]) | {"live": live})
-
-    def report(self, wish: Wish, check: Check) -> str:
-        """The report on what is shown: the same clusters, to the bit."""
-        choice = self.subject.choices[wish.choice]
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        curve = self.fits.curve(wish.choice, check)
-        return report_of(self.subject, choice, decoding, curve, self._lines(wish))
-
-    def _lines(self, wish: Wish) -> list[str]:
-        """Python that gives the same clusters again."""
-        name, where = self.subject.name, self.subject.choices[wish.choice].where
-        condition = "" if where is None else f", where={where!r}"
-        if self.subject.table is not None:
-            read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
-        else:
-            read = f"ss.privacy.load({name!r})" if self.subject.promise else f"ss.load({name!r})"
-        numbers = f"[{wish.k}, {self.fits.max_clusters}]"
-        return [
-            "import sketchshift as ss",
-            f"sketch = {read}",
-            f"clusters = ss.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
-        ]
-
-    def _computed(self, compute: Compute, *, idle: bool = False) -> Answer:
-        async def answer(request: Request) -> Response:
-            wish = self._wish(request)
-            check = self._latest.ask(wish.page, idle=idle)
-            facts = await run_in_threadpool(self._in_turn, compute, wish, check)
-            return Response(to_json(facts), media_type="application/json")
-
-        return answer
-
-    async def _page(self, request: Request) -> Response:
-        return Response(self.page(), media_type="text/html")
-
-    async def _report(self, request: Request) -> Response:
-        wish = self._wish(request)
-        text = await run_in_threadpool(self._in_turn, self.report, wish, lambda: None)
-        headers = {"content-disposition": 'attachment; filename="report.html"'}
-        return Response(text, media_type="text/html", headers=headers)
-
-    def _wish(self, request: Request) -> Wish:
-        return Wish.of(request.query_params, self.fits.max_clusters, len(self.subject.choices))
-
-    def _in_turn(self, compute: Compute, wish: Wish, check: Check) -> Any:
-        with self._latest.turn(check):
-            return compute(wish, check)
-
-
-async def _failure(request: Request, error: Exception) -> Response:
-    status = 409 if isinstance(error, OutdatedError) else 400
-    return Response(to_json({"error": str(error)}), status, media_type="application/json")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((HOST, port))
+            bound.listen(MOST_WAITING)
+        except OSError as error:
+            msg = f"cannot listen on port {port}: {error.strerror}. Leave --port out."
+            raise DataError(msg) from error
+        own, token = bound.getsockname()[1], secrets.token_urlsafe(24)
+        hosts = (f"{HOST}:{own}", f"localhost:{own}")
+        guard = Guard(explorer.application(), token, hosts, policy(live=True))
+        config = uvicorn.Config(
+            guard,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            h11_max_incomplete_event_size=MOST_HEAD,
+            timeout_graceful_shutdown=1,
+        )
+        yield Address(f"http://{HOST}:{own}/{token}/", uvicorn.Server(config), bound)

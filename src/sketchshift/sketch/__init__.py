@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from sketchshift.sketch.bandwidth import bandwidth
-from sketchshift.sketch.base import AnySketch
-from sketchshift.sketch.one_pass import sketch
-from sketchshift.sketch.plan import plan
-from sketchshift.sketch.sketch import Sketch, load
-from sketchshift.sketch.sketcher import Sketcher
+from sketchshift.sketch.plan import bandwidth, plan
+from sketchshift.sketch.sketch import AnySketch, Sketch, load
+from sketchshift.sketch.sketcher import Sketcher, sketch
 from sketchshift.sketch.table import SketchTable
 
 __all__ = ["AnySketch", "Sketch", "SketchTable", "Sketcher", "bandwidth", "load", "plan", "sketch"]

@@ -23,10 +23,10 @@ import numpy as np
 
 from sketchshift._writing import write_atomically
 from sketchshift.data import Block, Source
-from sketchshift.data.blocks import Piece
+from sketchshift.data.source import Piece
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.container import pack, read_header, unpack
+from sketchshift.sketch.file import pack, read_header, unpack
 
 __all__ = ["Sums", "check_same_plan", "read_checkpoint", "read_on", "write_checkpoint"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchshift.data.labels import is_as_written
+from sketchshift.data.source import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
 __all__ = [

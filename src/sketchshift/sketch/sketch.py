@@ -12,6 +12,7 @@ z         sketch in the paper's normalisation, complex, shape (m,)
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +20,185 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, FloatArray
+from sketchshift._typing import ComplexArray, FloatArray, IntArray
+from sketchshift._writing import write_atomically
 from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
-from sketchshift.features import SketchSpec
-from sketchshift.sketch import format as file_format
-from sketchshift.sketch.base import AnySketch
-from sketchshift.sketch.moments import covariance_of, mean_of, variance_of
-from sketchshift.sketch.totals import WEIGHT_BITS, Totals
+from sketchshift.features import Frequencies, SketchSpec
+from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
+from sketchshift.sketch import file as file_format
+from sketchshift.sketch.measure import WEIGHT_BITS, Totals, WideArray
 
-__all__ = ["Sketch", "check_removal", "load", "merged"]
+__all__ = [
+    "AnySketch",
+    "Sketch",
+    "check_removal",
+    "covariance_of",
+    "load",
+    "mean_of",
+    "merged",
+    "variance_of",
+]
+
+# What a decoder needs of a sketch, whether its totals are exact or noisy.
+
+
+class AnySketch(ABC):
+    """A vector z with the spec it was taken with, that decodes and travels.
+
+    Attributes
+    ----------
+    spec : SketchSpec
+        What was summed.
+    fingerprint : str
+        That of the spec; sketches with different ones do not merge.
+    """
+
+    spec: SketchSpec
+    fingerprint: str
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of rows, or an estimate of it."""
+
+    @property
+    @abstractmethod
+    def total_weight(self) -> float:
+        """Sum of the rows' weights, or an estimate of it."""
+
+    @property
+    @abstractmethod
+    def z(self) -> ComplexArray:
+        """The sketch as the paper has it, shape (m,)."""
+
+    @abstractmethod
+    def __add__(self, other: object) -> AnySketch:
+        """The sketch of the rows of both, taken with one spec."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, the same on every machine (``docs/format.md``)."""
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of noise in the real, and imaginary, parts of sqrt(m) z; 0 if none."""
+        return 0.0
+
+    @property
+    def count_std(self) -> float:
+        """Standard deviation of noise in :attr:`count`; 0 if none."""
+        return 0.0
+
+    @property
+    def about(self) -> str:
+        """What to write before :attr:`count`, which is not exact with noise."""
+        return "about " if self.count_std else ""
+
+    @property
+    def outline(self) -> tuple[FloatArray, FloatArray]:
+        """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data."""
+        return self.expected_outline
+
+    @property
+    def expected_outline(self) -> tuple[FloatArray, FloatArray]:
+        """What the spec expects: its center, and a total variance of 1 in normalised units."""
+        spec = self.spec
+        return spec.center_vector, np.diag(spec.scale_vector**2 / spec.n_features)
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The frequencies that were summed, drawn from the spec and checked: O(m d)."""
+        if self.spec.fingerprint != self.fingerprint:
+            msg = (
+                f"this sketch was taken with frequencies {self.fingerprint[:8]}, and its spec "
+                f"draws {self.spec.fingerprint[:8]} here. The file was not written by a faithful "
+                "implementation of the format: sketch the data again."
+            )
+            raise SketchFormatError(msg)
+        return self.spec.frequencies
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the sketch as a file."""
+        return len(self.to_bytes())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sketch to a file: either all of it is there afterwards, or nothing changed.
+
+        Parameters
+        ----------
+        path : path
+            Usually ``*.sketch``. An existing file is replaced.
+        """
+        write_atomically(Path(path), self.to_bytes())
+
+
+# Mean and covariance from the exact integers of a measure, in the units of the data.
+
+
+def mean_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
+    """Mean in the units of the data; NaN when nothing has weight.
+
+    The finer weight counts 2**-WEIGHT_BITS, the sums with their rests moment_unit /
+    2**(MOMENT_BITS + LIMB_BITS): the division of Python's integers is rounded once.
+    """
+    d, weight = spec.n_features, measure[1]
+    if weight == 0:
+        return np.full(d, np.nan)
+    sums = measure[2 : 2 + d] * 2**LIMB_BITS + measure[2 + d : 2 + 2 * d]
+    factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
+    quotients = np.array([total / weight for total in sums])
+    return spec.center_vector + spec.scale_vector * (quotients * factor)
+
+
+def covariance_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
+    """Covariance in the units of the data; NaN where it is not kept or nothing has weight."""
+    d = spec.n_features
+    covariance = np.full((d, d), np.nan)
+    if spec.has_full_covariance:
+        i, j = np.triu_indices(d)
+        values = _central(measure, spec, i, j, np.arange(len(i)))
+        covariance[i, j] = covariance[j, i] = values
+    np.fill_diagonal(covariance, variance_of(measure, spec))
+    return covariance
+
+
+def variance_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
+    """Variances in the units of the data; NaN when nothing has weight."""
+    k = np.arange(spec.n_features)
+    # where column k's square stands among the products
+    at = k * spec.n_features - k * (k - 1) // 2 if spec.has_full_covariance else k
+    values = _central(measure, spec, k, k, at)
+    return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
+
+
+def _central(
+    measure: WideArray, spec: SketchSpec, i: IntArray, j: IntArray, at: IntArray
+) -> FloatArray:
+    """Covariances of columns i and j, whose products stand ``at``.
+
+    With W the weight, s the sums, p the products, (W p - s s^T) / W^2 in integers, so that no
+    digit cancels however far the data lies from the center. Rows of weight 1 enter s and p by
+    the same rounded numbers; rows of partial weight by sums with their rests, since their
+    products are of other numbers, those times the root of the weight.
+    """
+    d, weight = spec.n_features, measure[1]
+    if weight == 0:
+        return np.full(len(i), np.nan)
+    sums = measure[2 : 2 + d] * 2**LIMB_BITS + measure[2 + 2 * d : 2 + 3 * d]
+    products = measure[2 + 3 * d :]
+    # in one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step
+    of_products, of_sums = weight * 2 ** (2 * LIMB_BITS), 2**WEIGHT_BITS
+    denominator = weight * weight
+    values = np.array(
+        [
+            (of_products * products[n] - of_sums * sums[a] * sums[b]) / denominator
+            for a, b, n in zip(i, j, at, strict=True)
+        ]
+    )
+    step = spec.moment_unit * 2.0 ** (-MOMENT_BITS - LIMB_BITS)
+    factor = step**2 * 2.0**WEIGHT_BITS
+    return values * factor * spec.scale_vector[i] * spec.scale_vector[j]
 
 
 @dataclass(frozen=True, eq=False)

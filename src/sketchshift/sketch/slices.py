@@ -22,13 +22,18 @@ from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
-from sketchshift.sketch.one_pass import as_read, check_result, open_planned
-from sketchshift.sketch.rows import RowAdder
+from sketchshift.sketch.measure import RowAdder, Totals
 from sketchshift.sketch.sketch import Sketch
-from sketchshift.sketch.sketcher import Progress, Sketcher, reporting
+from sketchshift.sketch.sketcher import (
+    Progress,
+    Sketcher,
+    add_blocks,
+    as_read,
+    check_result,
+    open_planned,
+    reporting,
+)
 from sketchshift.sketch.table import SketchTable, from_parts
-from sketchshift.sketch.threads import add_blocks
-from sketchshift.sketch.totals import Totals
 
 __all__ = ["rows_of_block", "sketch_by", "slices_of"]
 

@@ -20,9 +20,8 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchshift.data.blocks import spans
 from sketchshift.data.parquet_pages import pages_in
-from sketchshift.data.request import listed
+from sketchshift.data.source import listed, spans
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
 from sketchshift.sketch.sketch import Sketch, merged

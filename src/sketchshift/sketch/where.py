@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sketchshift._typing import IntArray
-from sketchshift.data.request import listed
+from sketchshift.data.source import listed
 from sketchshift.errors import DataError
 
 __all__ = ["ROW", "matching"]

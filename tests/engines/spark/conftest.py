@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.engines.plan_rows import partitions_to_sample
+from sketchshift.engines.driver import partitions_to_sample
 
 SRC = Path(ss.__file__).parents[1]
 OWN = Path(__file__).parent

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.report import report_on
-from sketchshift.report.serve import listening
-from sketchshift.report.server import Explorer
-from sketchshift.report.subject import Subject
+from sketchshift.report.document import Subject
+from sketchshift.report.explorer import Explorer
+from sketchshift.report.page import report_on
+from sketchshift.report.server import listening
 
 FLAGS = (
     "--headless=new",

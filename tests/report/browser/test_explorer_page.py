@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sketchshift.report import fits as module
-from sketchshift.report.serve import listening
-from sketchshift.report.server import Explorer
-from sketchshift.report.wishes import Wish
+from sketchshift.report import explorer as module
+from sketchshift.report.explorer import Explorer, Wish
+from sketchshift.report.server import listening
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.report import report_on
-from sketchshift.report.subject import Subject
+from sketchshift.report.document import Subject
+from sketchshift.report.page import report_on
 
 pytestmark = pytest.mark.browser
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import Accumulator, Matcher
-from sketchshift.kernels.correlation import Correlations
-from sketchshift.kernels.cpu.decoding import correlate, correlation
-from sketchshift.kernels.cpu.dense import DenseAccumulator
-from sketchshift.kernels.cpu.gaussians import GaussianMatcher
-from sketchshift.kernels.cpu.moment_sums import moments
-from sketchshift.kernels.cpu.rows import normalise
-from sketchshift.kernels.cpu.structured import StructuredAccumulator
-from sketchshift.kernels.host import OnHost
+from sketchshift.kernels.cpu.fit import GaussianMatcher, correlate, correlation
+from sketchshift.kernels.cpu.sums import DenseAccumulator, StructuredAccumulator, moments, normalise
+from sketchshift.kernels.host import Correlations, OnHost
 
 __all__ = ["KERNEL", "CpuKernel"]
 

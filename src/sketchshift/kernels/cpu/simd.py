@@ -19,7 +19,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numpy.typing import NDArray
 
 from sketchshift.kernels import contract
 from sketchshift.kernels.contract import (
@@ -36,7 +35,6 @@ __all__ = [
     "INT64",
     "LANES",
     "MAGIC_BITS",
-    "aligned_zeros",
     "array_data",
     "broadcast",
     "constant",
@@ -100,15 +98,6 @@ def jit(function: F) -> F:
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function that writes its own instructions."""
     return numba.extending.intrinsic(function)
-
-
-def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros that start at a multiple of 64 bytes: no vector then lies across two cache lines."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    buffer = np.zeros(size + 64, dtype=np.uint8)
-    start = -buffer.ctypes.data % 64
-    zeros: NDArray[Any] = buffer[start : start + size].view(dtype).reshape(shape)
-    return zeros
 
 
 def vector(element: Any, lanes: int = LANES) -> Any:

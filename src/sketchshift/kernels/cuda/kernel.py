@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+import numpy as np
+
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import Accumulator
+from sketchshift.kernels.contract import LIMB_BITS, MOMENT_BITS, Accumulator
 from sketchshift.kernels.cpu import CpuKernel
+from sketchshift.kernels.cuda.source import kernel_of
 
 try:
     import cupy
@@ -16,11 +20,163 @@ except ImportError as cause:
 if not cupy.is_available():
     raise ImportError("CuPy finds no GPU; nvidia-smi tells whether the driver does")
 
-from sketchshift.kernels.cuda.accumulators import LARGEST_BLOCK, CudaDense, CudaStructured
-from sketchshift.kernels.cuda.moments import MOST_COLUMNS, moments
-from sketchshift.kernels.cuda.normalise import normalise
+__all__ = [
+    "KERNEL",
+    "LARGEST_BLOCK",
+    "MOST_COLUMNS",
+    "THREADS",
+    "CudaDense",
+    "CudaKernel",
+    "CudaStructured",
+    "blocks_down",
+    "moments",
+    "normalise",
+    "own_stream",
+]
 
-__all__ = ["KERNEL", "CudaKernel"]
+# How work is laid out on a GPU.
+
+THREADS = 256
+"""Of every block, here and in the source."""
+
+BLOCKS = 16  # for each multiprocessor: enough to keep it busy
+
+
+def own_stream() -> Any:
+    """The stream of this thread: threads need not wait for each other."""
+    return cupy.cuda.Stream.ptds
+
+
+def blocks_down(across: int, n_rows: int, at_a_time: int) -> int:
+    """How many blocks share the rows, so that with those across they fill the GPU."""
+    processors: int = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    return max(1, min(-(-n_rows // at_a_time), -(-BLOCKS * processors // across), 65535))
+
+
+# Rows in normalised coordinates, on a GPU.
+
+
+def normalise(
+    X: RealArray, center: FloatArray, per_unit: FloatArray, rows: Any, squared_norms: Any
+) -> None:
+    """See :class:`~sketchshift.kernels.contract.Kernel`; what is OUT lies on the GPU.
+
+    The stream of this thread is taken for all that the thread does with them later.
+    """
+    own_stream().use()
+    n, d = X.shape
+    add = kernel_of("normalise", "float" if X.dtype == np.float32 else "double")
+    arguments = (cupy.asarray(X), cupy.asarray(center), cupy.asarray(per_unit))
+    add(
+        (-(-n // THREADS),),
+        (THREADS,),
+        (*arguments, np.int64(n), np.int32(d), rows, squared_norms),
+    )
+
+
+# First and second moments on a GPU.
+
+MOMENT_NUMBERS = 2048  # of rows that a block holds at a time: 16 bytes each
+MOST_COLUMNS = MOMENT_NUMBERS
+
+
+@cache
+def _columns(d: int, *, full: bool) -> tuple[Any, Any]:
+    """The columns of each sum, on the GPU."""
+    each = np.arange(d)
+    i, j = np.triu_indices(d) if full else (each, each)
+    pairs = (np.concatenate([each, each, k]).astype(np.int32) for k in (i, j))
+    first, second = (cupy.asarray(pair) for pair in pairs)
+    return first, second
+
+
+def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool) -> IntArray:
+    """See :class:`~sketchshift.kernels.contract.Kernel`; for up to 2048 columns."""
+    n, d = rows.shape
+    first, second = _columns(d, full=full)
+    n_sums, tile = len(first), max(1, MOMENT_NUMBERS // d)
+    lanes = min(THREADS, 1 << (n_sums - 1).bit_length())
+    across = -(-n_sums // lanes)
+    sizes = (("TILE", tile), ("LANES", lanes), ("LIMB_BITS", LIMB_BITS))
+    add = kernel_of("add_moments", "double", sizes)
+    with own_stream():
+        limbs = cupy.zeros((3, n_sums), dtype=np.int64)
+        weights = np.uintp(0) if factors is None else cupy.asarray(factors)
+        numbers = np.float64(2.0**MOMENT_BITS / unit), np.int64(n), np.int32(d), np.int32(n_sums)
+        add(
+            (across, blocks_down(across, n, tile)),
+            (THREADS,),
+            (cupy.asarray(rows), weights, first, second, *numbers, limbs),
+            shared_mem=16 * tile * d,
+        )
+        found: IntArray = limbs.get()
+    return found
+
+
+# Exact sums on a GPU: rows go there, integers come back.
+
+ROWS, FREQUENCIES = 128, 128  # of a block of the source's add_dense
+NUMBERS = 2048  # of rows that a block of structured frequencies holds at a time, at least a row
+LARGEST_BLOCK = 4096  # structured frequencies whose rows fit into shared memory
+
+
+def _real(rows: Any) -> str:
+    return "float" if rows.dtype == np.float32 else "double"
+
+
+class _OnGpu:
+    """Rows go to the GPU on a stream of this thread, and 2 m integers come back."""
+
+    n_frequencies: int
+
+    def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        """See :class:`~sketchshift.kernels.contract.Accumulator`."""
+        with own_stream():
+            sums = cupy.zeros((2, self.n_frequencies), dtype=np.int64)
+            self.add(cupy.asarray(rows), cupy.asarray(weights), sums)
+            totals += sums.get()
+
+    def add(self, rows: Any, weights: Any, sums: Any) -> None:
+        """Add the integers of rows on the GPU to sums there."""
+        raise NotImplementedError
+
+
+class CudaDense(_OnGpu):
+    """See :class:`~sketchshift.kernels.contract.Accumulator`: O(n m d)."""
+
+    def __init__(self, turns: Float32Array) -> None:
+        self._turns = cupy.asarray(np.ascontiguousarray(turns))
+        self.n_frequencies = turns.shape[1]
+
+    def add(self, rows: Any, weights: Any, sums: Any) -> None:
+        """Add the integers of rows on the GPU to sums there."""
+        (n, d), m = rows.shape, self.n_frequencies
+        across = -(-m // FREQUENCIES)
+        grid = (across, blocks_down(across, n, ROWS))
+        sizes = np.int64(n), np.int32(d), np.int32(m)
+        kernel = kernel_of("add_dense", _real(rows))
+        kernel(grid, (THREADS,), (rows, weights, self._turns, *sizes, sums))
+
+
+class CudaStructured(_OnGpu):
+    """See :class:`~sketchshift.kernels.contract.Accumulator`: O(n m log d)."""
+
+    def __init__(self, signs: Float32Array, radii: Float32Array) -> None:
+        self._signs, self._radii = cupy.asarray(signs), cupy.asarray(radii)
+        self.n_frequencies = len(radii)
+
+    def add(self, rows: Any, weights: Any, sums: Any) -> None:
+        """Add the integers of rows on the GPU to sums there."""
+        (n, d), (across, _, size) = rows.shape, self._signs.shape
+        together = max(1, NUMBERS // size)
+        sizes = np.int64(n), np.int32(d), np.int32(self.n_frequencies)
+        kernel = kernel_of("add_structured", _real(rows), (("SIZE", size), ("TOGETHER", together)))
+        kernel(
+            (across, blocks_down(across, n, together)),
+            (THREADS,),
+            (rows, weights, self._signs, self._radii, *sizes, sums),
+            shared_mem=together * size * rows.dtype.itemsize,
+        )
 
 
 class CudaKernel(CpuKernel):

@@ -1,0 +1,707 @@
+"""The flags that commands share, and what they are turned into."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+import numpy as np
+from click.core import ParameterSource
+
+from sketchshift.cli.output import PICTURES, check_output, check_suffix, number, say
+from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
+from sketchshift.decoders.decoder import Progress
+from sketchshift.decoders.objective import Box
+from sketchshift.drift import Distance
+from sketchshift.errors import SpecError
+from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features.frequencies import LAWS
+from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.sketch import AnySketch
+from sketchshift.sketch import sketch as sketch_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sketchshift.privacy import Account
+
+__all__ = [
+    "CLUSTERS",
+    "DECODER_FLAGS",
+    "LARGEST_K",
+    "NAMES",
+    "NUMBERS",
+    "Picture",
+    "account_options",
+    "build_spec",
+    "checkpoint_option",
+    "checkpointed",
+    "columns_option",
+    "decoder_of",
+    "decoder_options",
+    "distance_facts",
+    "domain_of",
+    "drift_options",
+    "flags_given",
+    "on_invalid_option",
+    "open_account",
+    "percent",
+    "promise_options",
+    "refuse_mixture",
+    "schema_of",
+    "spec_options",
+    "spent_facts",
+    "turnkey_arguments",
+    "turnkey_options",
+    "warm_up",
+]
+
+# The flags of a sketch spec, shared by ``plan`` and ``sketch``.
+#
+# Takes what click parsed; hands a :class:`~sketchshift.SketchSpec`. A spec that cannot be is
+# misuse of the flags: exit status 2.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """Column names between commas; a name that holds a comma goes in double quotes."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            names = tuple(next(csv.reader([value], skipinitialspace=True), []))
+        except csv.Error:  # a line break outside of double quotes
+            names = ()
+        if not names or "" in names:
+            self.fail(f"{value!r} must be column names between commas, as in a,b.", param, ctx)
+        return names
+
+
+class _Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Numbers between commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(text) for text in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} must be numbers between commas, as in 0.5,-2.", param, ctx)
+
+
+NAMES, NUMBERS = _Names(), _Numbers()
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+_SPEC_OPTIONS = {
+    "bandwidth": click.option(
+        "-s",
+        "--bandwidth",
+        type=_POSITIVE,
+        help="Bandwidth of the Gaussian kernel, in the units of the data (divided by --scale).",
+    ),
+    "bandwidth_high": click.option(
+        "--bandwidth-high",
+        type=_POSITIVE,
+        help="Upper end of a range of bandwidths that starts at --bandwidth, log-uniform.",
+    ),
+    "far_share": click.option(
+        "--far-share",
+        type=click.FloatRange(0, 1),
+        default=0.0,
+        show_default=True,
+        help="With a range: share of frequencies with bandwidths up to 100 times beyond it.",
+    ),
+    "sketch_size": click.option(
+        "-m",
+        "--sketch-size",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        help="Number m of frequencies; about 10·k·d is a good start for k clusters.",
+    ),
+    "seed": click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of the frequencies. Sketches merge only if it is the same.",
+    ),
+    "law": click.option(
+        "--law",
+        type=click.Choice(list(LAWS)),
+        default="gaussian",
+        show_default=True,
+        help="Law of the length of the frequencies.",
+    ),
+    "structured": click.option(
+        "--structured", is_flag=True, help="Fast Hadamard blocks; for 64 columns or more."
+    ),
+    "precision": click.option(
+        "--precision",
+        type=click.Choice(["float32", "float64"]),
+        default="float32",
+        show_default=True,
+        help="Of the phases; float64 for data far from the center.",
+    ),
+    "center": click.option(
+        "--center", type=NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
+    ),
+    "scale": click.option(
+        "--scale", type=NUMBERS, help="Divides each row: one number, or one a column."
+    ),
+    "tilt_radius": click.option(
+        "--tilt-radius",
+        type=_POSITIVE,
+        help="Weigh far rows more: min(cap, 1/2 + |x'|²/(2 radius²)).",
+    ),
+    "tilt_cap": click.option(
+        "--tilt-cap",
+        type=click.FloatRange(1, 65536),
+        default=16.0,
+        show_default=True,
+        help="The largest weight of a tilt.",
+    ),
+}
+
+
+def spec_options(function: F) -> F:
+    """Add the flags of a spec, all but its columns."""
+    for option in reversed(_SPEC_OPTIONS.values()):
+        function = option(function)
+    return function
+
+
+def columns_option(function: F) -> F:
+    """Add ``--columns``."""
+    about = "Columns to read, by name: a,b. Default: all but the weights."
+    return click.option("--columns", type=NAMES, metavar="NAMES", help=about)(function)
+
+
+def flags_given(ctx: click.Context) -> list[str]:
+    """Flags of a spec that the user typed, as ``--bandwidth``."""
+    source = ctx.get_parameter_source
+    given = [name for name in _SPEC_OPTIONS if source(name) is ParameterSource.COMMANDLINE]
+    return ["--" + name.replace("_", "-") for name in given]
+
+
+def build_spec(
+    flags: Mapping[str, Any], *, n_features: int, columns: Sequence[str] | None
+) -> SketchSpec:
+    """The spec that the flags describe.
+
+    Parameters
+    ----------
+    flags : mapping
+        Values of :func:`spec_options` by parameter name; the bandwidth is not None.
+    n_features : int
+        Dimension d.
+    columns : sequence of str or None
+        Names of the columns.
+
+    Returns
+    -------
+    spec : SketchSpec
+        What cannot be a spec is a :class:`click.UsageError`.
+    """
+    if flags["tilt_radius"] is None and flags["tilt_cap"] != 16.0:
+        raise click.UsageError("--tilt-cap needs --tilt-radius.")
+    low, high, scale = flags["bandwidth"], flags["bandwidth_high"], flags["scale"]
+    plain = ("sketch_size", "seed", "law", "structured", "far_share", "precision", "center")
+    try:
+        radius = flags["tilt_radius"]
+        return SketchSpec(
+            n_features=n_features,
+            bandwidth=low if high is None else (low, high),
+            columns=None if columns is None else tuple(columns),
+            scale=scale[0] if scale is not None and len(scale) == 1 else scale,
+            tilt=None if radius is None else Tilt(radius, flags["tilt_cap"]),
+            **{name: flags[name] for name in plain},
+        )
+    except SpecError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def schema_of(
+    file: Path,
+    columns: Sequence[str] | None,
+    weights: str | None,
+    by: tuple[str, ...] | None = None,
+) -> tuple[int, tuple[str, ...] | None]:
+    """Number and names of the columns of a file, all but the weights and the keys."""
+    from sketchshift.data import open_source
+
+    source = open_source(file, columns=columns, weights=weights, keys=by)
+    return source.n_features, source.columns
+
+
+# The flags of a turnkey plan and of a pass, shared by ``plan``, ``sketch`` and ``cluster``.
+#
+# With ``-k`` the bandwidths and the rest come from the data; without it, from the flags of a
+# spec. One spec comes from one place: other combinations are misuse.
+
+_WITH_K = ("--sketch-size", "--seed")
+
+
+class _LargestK(click.IntRange):
+    """The largest number of clusters that a plan should serve."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value == "auto":
+            msg = "a plan needs a number: the most clusters there may be, such as 20."
+            self.fail(msg, param, ctx)
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+LARGEST_K = _LargestK(1, MAX_CLUSTERS)
+
+
+def turnkey_options(function: F) -> F:
+    """Add ``-k`` and ``--standardize``."""
+    n_clusters = click.option(
+        "-k",
+        "--n-clusters",
+        type=LARGEST_K,
+        help="Plan from the data, for k clusters or fewer: nothing else to choose. m is 10·k·d "
+        "unless given.",
+    )
+    standardize = click.option(
+        "--standardize", is_flag=True, help="With -k: a scale for each column, if units differ."
+    )
+    return n_clusters(standardize(function))
+
+
+def on_invalid_option(function: F) -> F:
+    """Add ``--on-invalid``."""
+    return click.option(
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="Refuse rows with missing or infinite values, or leave them out and count them.",
+    )(function)
+
+
+def checkpoint_option(function: F) -> F:
+    """Add ``--checkpoint``."""
+    return click.option(
+        "--checkpoint",
+        metavar="PATH",
+        help="Keep the sums so far in this file: after a crash, the same command goes on.",
+    )(function)
+
+
+@contextmanager
+def checkpointed(path: str | None, others: Sequence[Path]) -> Iterator[Path | None]:
+    """The checkpoint of a pass, removed once the body has written its result.
+
+    Parameters
+    ----------
+    path : str or None
+        As the user gave it.
+    others : sequence of Path
+        Files that are read or written; the checkpoint must not be one of them.
+
+    Yields
+    ------
+    checkpoint : Path or None
+        Where it goes.
+    """
+    if path is None:
+        yield None
+        return
+    checkpoint = check_output(path)
+    if checkpoint in [other.resolve() for other in others]:
+        msg = f"the checkpoint {path!r} is also read or written. Give it a name of its own."
+        raise click.UsageError(msg)
+    if checkpoint.exists():
+        say(f"Going on from {path}: comparing what was read with what is there.", err=True)
+    yield checkpoint
+    checkpoint.unlink(missing_ok=True)
+
+
+def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
+    """Refuse a spec from two places, or from none.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of a command with the flags of a spec and those of this module.
+    neither : str
+        What to say when there is neither ``-k`` nor ``--bandwidth``.
+    """
+    params = ctx.params
+    if params["n_clusters"] is not None:
+        _refuse_beside("-k", [flag for flag in flags_given(ctx) if flag not in _WITH_K])
+    elif params["standardize"]:
+        raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
+    elif params["bandwidth"] is None:
+        raise click.UsageError(neither)
+
+
+def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
+    """Arguments of :func:`sketchshift.plan` that were typed."""
+    params = ctx.params
+    is_given = "--sketch-size" in flags_given(ctx)
+    return {
+        "n_clusters": params["n_clusters"],
+        "sketch_size": params["sketch_size"] if is_given else None,
+        "seed": params["seed"],
+        "standardize": params["standardize"],
+    }
+
+
+def _refuse_beside(first: str, others: Sequence[str]) -> None:
+    if others:
+        msg = (
+            f"give {first} or {', '.join(others)}, not both: {first} takes them from the data. "
+            "Beside it go --sketch-size, --seed, --columns, --weights and --standardize."
+        )
+        raise click.UsageError(msg)
+
+
+# The flags that choose a decoder, and the decoder they choose.
+
+Decode = Callable[[AnySketch, Box | None, int, Progress | None], Decoding]
+
+_DECODER_OPTIONS = (
+    click.option(
+        "--max-clusters",
+        type=click.IntRange(1, MAX_CLUSTERS),
+        help="The largest k that -k auto looks at. Default: 20, or what a sketch can serve.",
+    ),
+    click.option(
+        "--decoder",
+        type=click.Choice(["turnkey", "sketch-and-shift", "cl-ompr"]),
+        default="turnkey",
+        show_default=True,
+        help="Nothing to tune; Algorithm 2 of the paper; or its rival.",
+    ),
+    click.option(
+        "--refine/--no-refine",
+        default=True,
+        show_default=True,
+        help="End with a joint descent over all centroids; the paper does not, CL-OMPR always.",
+    ),
+    click.option(
+        "--fitted-model",
+        type=click.Choice(["dirac", "gaussian"]),
+        default="dirac",
+        show_default=True,
+        help="What a cluster is while the next one is looked for.",
+    ),
+    click.option(
+        "--starts",
+        type=click.IntRange(1, 10**7),
+        help="Number L of starts of each search. Default: 1000; of cl-ompr 1.",
+    ),
+    click.option(
+        "--atoms",
+        type=click.IntRange(1, 10**6),
+        help="Number T of atoms looked for, of which the k heaviest are kept. Default: 2 k.",
+    ),
+    click.option(
+        "--lower",
+        type=NUMBERS,
+        help="Where to look, in the units of the data: a number a column.",
+    ),
+    click.option(
+        "--upper", type=NUMBERS, help="Default: mean plus or minus three standard deviations."
+    ),
+)
+
+DECODER_FLAGS = ("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper", "seed")
+_ONLY_PAPER = ("refine", "fitted_model", "starts", "atoms", "lower", "upper")
+
+
+def decoder_options(function: F) -> F:
+    """Add the flags."""
+    for option in reversed(_DECODER_OPTIONS):
+        function = option(function)
+    return function
+
+
+class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """A number of clusters, or "auto"."""
+
+    name = "integer|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["auto"]:
+        if value == "auto":
+            return "auto"
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a whole number or auto.", param, ctx)
+        number: int = click.IntRange(1, MAX_CLUSTERS).convert(value, param, ctx)
+        return number
+
+    def get_missing_message(self, param: Any, ctx: Any) -> str:
+        return "Give the number of clusters, or -k auto."
+
+
+CLUSTERS = _Clusters()
+
+
+def decoder_of(
+    ctx: click.Context, n_clusters: int | Literal["auto"], flags: dict[str, Any]
+) -> Decode:
+    """The decoder that the flags describe; flags that it does not have are misuse."""
+    if flags["decoder"] == "turnkey":
+        source = ctx.get_parameter_source
+        given = [name for name in _ONLY_PAPER if source(name) is ParameterSource.COMMANDLINE]
+        if given:
+            flag = "--" + given[0].replace("_", "-")
+            msg = f"{flag} belongs to --decoder sketch-and-shift or cl-ompr; turnkey needs none."
+            raise click.UsageError(msg)
+        most = flags["max_clusters"]
+        if most is not None and n_clusters != "auto":
+            raise click.UsageError("--max-clusters goes with -k auto.")
+        return lambda sketch, domain, seed, progress: decode(
+            sketch, n_clusters, max_clusters=most, seed=seed, progress=progress
+        )
+    if n_clusters == "auto":
+        raise click.UsageError("-k auto needs --decoder turnkey. Give the number of clusters.")
+    decoder = _paper_decoder(n_clusters, flags)
+    return lambda sketch, domain, seed, progress: decoder(
+        sketch, n_clusters, domain=domain, seed=seed, progress=progress
+    )
+
+
+@cache
+def warm_up(decoder: str) -> None:
+    """Load what a decoder needs, so that the seconds told are those of the decoding alone."""
+    spec = SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0)
+    tiny = sketch_rows(np.eye(2), spec, kernel="reference")
+    if decoder == "turnkey":
+        decode(tiny, 1)
+    else:
+        SketchAndShift(n_initializations=1, refine=True)(tiny, 1)
+
+
+def _paper_decoder(n_clusters: int, flags: dict[str, Any]) -> SketchAndShift | ClOmpr:
+    starts, atoms = flags["starts"], flags["atoms"]
+    if atoms is not None and atoms < n_clusters:
+        msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
+        raise click.UsageError(msg)
+    if flags["decoder"] == "sketch-and-shift":
+        n_starts = {} if starts is None else {"n_initializations": starts}
+        refine, fitted_model = flags["refine"], flags["fitted_model"]
+        return SketchAndShift(n_atoms=atoms, fitted_model=fitted_model, refine=refine, **n_starts)
+    if flags["fitted_model"] != "dirac" or not flags["refine"]:
+        flag = "--no-refine" if flags["fitted_model"] == "dirac" else "--fitted-model gaussian"
+        msg = f"{flag} belongs to --decoder sketch-and-shift; cl-ompr has no such choice."
+        raise click.UsageError(msg)
+    return ClOmpr(n_iterations=atoms, n_initializations=1 if starts is None else starts)
+
+
+def domain_of(
+    sketch: AnySketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
+) -> Box | None:
+    """Where to look, in the units of the data; None where it was not said."""
+    if lower is None and upper is None:
+        return None
+    if lower is None or upper is None:
+        raise click.UsageError("give --lower and --upper together.")
+    d = sketch.spec.n_features
+    if len(lower) != d or len(upper) != d:
+        got = f"{len(lower)} and {len(upper)}"
+        raise click.UsageError(f"--lower and --upper take {d} numbers, one a column. Got {got}.")
+    try:
+        return Box(lower, upper)  # type: ignore[arg-type]  # a Box makes arrays of them
+    except SpecError as error:
+        raise click.UsageError(f"--lower, --upper: {error}") from error
+
+
+# What ``compare`` and ``watch`` share: their flags, their picture, and how a distance is told.
+
+_DRIFT_OPTIONS = (
+    click.option(
+        "-k",
+        "--n-clusters",
+        type=CLUSTERS,
+        default="auto",
+        show_default=True,
+        help="Number k of clusters to follow, or auto: chosen from the sketches.",
+    ),
+    click.option(
+        "--false-alarm",
+        type=click.FloatRange(1e-12, 0.5),
+        default=0.01,
+        show_default=True,
+        help="The rate of alarms without drift; of `watch`, for the whole table.",
+    ),
+    click.option("--plot", metavar="PATH", help="Draw it (.png, .pdf or .svg); needs no data."),
+    click.option(
+        "--fail-on-drift", is_flag=True, help="Exit with status 1 if there is drift, for scripts."
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=0,
+        show_default=True,
+        help="Seed of the decoder.",
+    ),
+)
+
+
+def drift_options(function: F) -> F:
+    """Add the flags of both commands."""
+    for option in reversed(_DRIFT_OPTIONS):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture to draw, checked before the time is spent.
+
+    Attributes
+    ----------
+    plot : str or None
+        As typed.
+    target : Path or None
+        Where it goes.
+    """
+
+    plot: str | None
+    target: Path | None
+
+    @classmethod
+    def of(cls, plot: str | None, inputs: Sequence[Path]) -> Picture:
+        """Refuse what cannot be drawn or written."""
+        if plot is None:
+            return cls(None, None)
+        from sketchshift.plots.plane import require_matplotlib
+
+        check_suffix("--plot", plot, PICTURES)
+        require_matplotlib()
+        return cls(plot, check_output(plot, inputs))
+
+    def write(self, draw: Callable[[], Figure]) -> list[str]:
+        """Draw it, if asked for; the lines that say so."""
+        if self.plot is None or self.target is None:
+            return []
+        from sketchshift._writing import write_atomically
+
+        drawn = io.BytesIO()
+        draw().savefig(drawn, format=check_suffix("--plot", self.plot, PICTURES), dpi=150)
+        write_atomically(self.target, drawn.getvalue())
+        return [f"Wrote {self.plot}."]
+
+
+def distance_facts(test: Distance) -> dict[str, Any]:
+    """The numbers of a test, and what they say."""
+    names = Distance.__dataclass_fields__
+    return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
+
+
+def percent(share: float) -> str:
+    """A share of rows, one decimal; a dash where there is none."""
+    return f"{100 * share:.1f} %" if share == share else number(share)
+
+
+# The flags of a promise and of an account, shared by ``release`` and ``private-plan``.
+
+
+def promise_options(*, required: bool) -> Callable[[F], F]:
+    """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
+    options = (
+        click.option(
+            "--epsilon",
+            type=float,
+            required=required,
+            help="What is promised: below 1 is strong, above 10 says little.",
+        ),
+        click.option(
+            "--delta",
+            type=float,
+            required=required,
+            help="Well below one over the number of people; not computed from the data.",
+        ),
+        click.option(
+            "--adjacency",
+            type=click.Choice(["add_remove", "replace_one"]),
+            default="add_remove",
+            show_default=True,
+            help="Whether a person is there or not, or is one or another (twice the noise).",
+        ),
+        click.option(
+            "--rows-per-person",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="Rows that a person has at most.",
+        ),
+    )
+
+    return _adder(options)
+
+
+def account_options(function: F) -> F:
+    """Add ``--account`` and ``--budget``."""
+    options = (
+        click.option(
+            "--account",
+            metavar="PATH",
+            type=click.Path(path_type=Path),
+            help="Charge a budget that is kept in this .json file.",
+        ),
+        click.option(
+            "--budget",
+            type=click.FloatRange(min=0, min_open=True),
+            help="With a new --account: the epsilon that all of it together may cost, at --delta.",
+        ),
+    )
+    return _adder(options)(function)
+
+
+def open_account(path: Path | None, budget: float | None, delta: float) -> Account | None:
+    """The account of these flags, made if it is new."""
+    from sketchshift.privacy import Account
+
+    if path is not None and budget is None and not path.exists():
+        msg = (
+            f"the account {str(path)!r} is not there yet. Give its --budget, the epsilon that all "
+            "of it together may cost."
+        )
+        raise click.UsageError(msg)
+    if path is not None:
+        return Account(path, budget, None if budget is None else delta)
+    if budget is not None:
+        raise click.UsageError("--budget is that of an --account. Give both.")
+    return None
+
+
+def spent_facts(account: Account | None, path: Path | None) -> tuple[dict[str, Any], list[str]]:
+    """How much of an account is spent, for ``--json`` and as lines."""
+    if account is None:
+        return {"spent": None}, []
+    spent = account.spent
+    of = f"epsilon {spent:.4g} of {account.epsilon:g} at delta {account.delta:g}"
+    return {"spent": spent}, [f"Spent {of} of {path}."]
+
+
+def _adder(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add

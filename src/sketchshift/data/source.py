@@ -1,0 +1,631 @@
+"""The nouns of this room: a block of rows, a source that yields blocks, a piece of a source.
+
+Every other module here builds a :class:`Source` by giving it a function that
+reads. Knows no kind of data.
+
+Symbols
+-------
+n, d      rows of a block, columns delivered
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from operator import index
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sketchshift._typing import FloatArray, RealArray
+from sketchshift._validation import unmasked
+from sketchshift.errors import DataError
+
+__all__ = [
+    "NAMES_SHOWN",
+    "Access",
+    "Across",
+    "Block",
+    "Choice",
+    "Field",
+    "Labels",
+    "Piece",
+    "Request",
+    "Source",
+    "Take",
+    "as_written",
+    "checked_keys",
+    "choose",
+    "is_as_written",
+    "joined",
+    "listed",
+    "make_request",
+    "once",
+    "reading",
+    "sliced",
+    "spans",
+]
+
+Take: TypeAlias = Callable[[slice], RealArray]
+
+HASHED_BYTES = 2**20  # read at a time for a digest
+
+
+class Access(Enum):
+    """What another look at the rows costs."""
+
+    MEMORY = "a pass over them is cheap"
+    DISK = "a pass may take long"
+    ONCE = "there is no second pass"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive rows, with what a message needs to say where they came from.
+
+    Parameters
+    ----------
+    values : array of shape (n, d)
+        Real numbers of any native dtype (bool, integers, floats) in any memory order;
+        often a view of the caller's data, so it must not be written to.
+    weights : array of shape (n,), optional
+        One weight per row, float64, as found.
+    source : str
+        Where the rows lie: a file name, ``"array"``, ``"table"``, ``"block 3"``.
+    first_row : int
+        Position of ``values[0]`` within ``source``, counting data rows from 0.
+    done : float, optional
+        Share in [0, 1] of the whole input read once this block is consumed; ``None``
+        when the end is not known.
+    keys : Arrow table or record batch of n rows, optional
+        The columns that say which slice a row belongs to, where they were asked for.
+    """
+
+    values: RealArray
+    weights: FloatArray | None = None
+    source: str = "array"
+    first_row: int = 0
+    done: float | None = None
+    keys: Any = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a file that can be read without those before them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    ranges : tuple of pairs of int
+        Bytes of it that the rows lie in: starts and ends.
+    read : callable
+        ``read(first_row)`` gives its blocks; ``first_row`` is the number of the file's rows
+        before them, for messages.
+    """
+
+    path: Path
+    ranges: tuple[tuple[int, int], ...]
+    read: Callable[[int], Iterator[Block]] = field(repr=False)
+
+    def digest(self) -> bytes:
+        """A hash of the bytes that the rows lie in, as they are now."""
+        digest = hashlib.blake2b(digest_size=32)
+        with reading(str(self.path)), self.path.open("rb") as file:
+            for start, stop in self.ranges:
+                file.seek(start)
+                for span in spans(stop - start, HASHED_BYTES):
+                    digest.update(file.read(span.stop - span.start))
+        return digest.digest()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data whose shape is known and whose rows are still to be read.
+
+    Iterating reads it from the start. Streams and iterators can be iterated once; a
+    second time raises :class:`~sketchshift.errors.DataError`.
+
+    Parameters
+    ----------
+    columns : tuple of str, optional
+        Names of the columns delivered, in order; ``None`` when the data has no names.
+    n_features : int
+        Number d of columns delivered.
+    n_rows : int, optional
+        Number of rows in all, where that is cheap to know.
+    read : callable
+        Starts a new pass and returns its blocks.
+    access : Access
+        What another pass costs.
+    n_bytes : int, optional
+        Size on disk, where that is known.
+    across : callable, optional
+        ``across(n_rows, n_places, seed)`` gives about so many rows from all along the data
+        without reading all of it: blocks of a few rows each, from no more than so many places
+        where a place is costly to reach.
+    pieces : callable, optional
+        Gives the rows in pieces, in order, for data in files: all rows, each once.
+    """
+
+    columns: tuple[str, ...] | None
+    n_features: int
+    n_rows: int | None
+    read: Callable[[], Iterator[Block]] = field(repr=False)
+    access: Access = Access.MEMORY
+    n_bytes: int | None = None
+    across: Across | None = field(default=None, repr=False)
+    pieces: Callable[[], Iterator[Piece]] | None = field(default=None, repr=False)
+
+    def __iter__(self) -> Iterator[Block]:
+        return self.read()
+
+
+Across: TypeAlias = Callable[[int, int, int], Iterator[Block]]
+
+
+def spans(n: int, rows: int) -> Iterator[slice]:
+    """Slices of at most ``rows`` rows that cover 0 to ``n`` in order."""
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def sliced(
+    take: Take,
+    n: int,
+    rows: int,
+    *,
+    weights: Take | None = None,
+    keys: Callable[[slice], Any] | None = None,
+    source: str,
+) -> Iterator[Block]:
+    """Blocks of something of known length that can be cut anywhere.
+
+    Parameters
+    ----------
+    take : callable
+        Gives the values of a slice of rows; ``array.__getitem__`` is one.
+    n, rows : int
+        Number of rows in all, and per block.
+    weights, keys : callable, optional
+        Give the weights and the keys of a slice of rows.
+    source : str
+        Name for messages.
+
+    Yields
+    ------
+    block : Block
+        Holds what ``take`` returned: no other copy is made.
+    """
+    for span in spans(n, rows):
+        w = weights(span) if weights else None
+        key = keys(span) if keys else None
+        yield Block(take(span), w, source, span.start, span.stop / n, key)
+
+
+def joined(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
+    """Blocks that follow each other in one source, joined until they have ``n_rows``."""
+    held: list[Block] = []
+    for block in blocks:
+        if held and not (sum(len(b.values) for b in held) < n_rows and _follows(block, held[-1])):
+            yield _join(held)
+            held = []
+        held.append(block)
+    if held:
+        yield _join(held)
+
+
+def _follows(block: Block, before: Block) -> bool:
+    return (
+        block.source == before.source
+        and block.first_row == before.first_row + len(before.values)
+        and block.values.dtype == before.values.dtype
+        and (block.weights is None) == (before.weights is None)
+        and block.keys is before.keys is None
+    )
+
+
+def _join(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    first, weights = blocks[0], None
+    if first.weights is not None:
+        weights = np.concatenate([block.weights for block in blocks])
+    values = np.concatenate([block.values for block in blocks])
+    return Block(values, weights, first.source, first.first_row, blocks[-1].done)
+
+
+@contextmanager
+def reading(where: str, *faults: type[Exception]) -> Iterator[None]:
+    """Name the file or stream whenever it cannot be read on.
+
+    Parameters
+    ----------
+    where : str
+        Name for messages.
+    *faults : exception types
+        What the library that reads raises on damaged data, beside ``OSError``.
+    """
+    damage: tuple[type[Exception], ...] = (OSError, *faults)
+    try:
+        yield
+    except (FileNotFoundError, PermissionError) as cause:
+        msg = f"cannot read {where}: {cause.strerror or cause}."
+        raise DataError(msg) from cause
+    except damage as cause:
+        msg = f"cannot read {where}: it seems damaged or incomplete ({cause})."
+        raise DataError(msg) from cause
+
+
+def once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block]]:
+    """Let ``blocks`` be read a first time, and say why there is no second one."""
+    unread = [blocks]
+
+    def read() -> Iterator[Block]:
+        if not unread:
+            msg = (
+                f"{what} can be read only once, and was read already. "
+                "Make a new one for another pass, or pass files or an array."
+            )
+            raise DataError(msg)
+        return unread.pop()
+
+    return read
+
+
+# What says which slice a row belongs to: names of columns, or one label for each row.
+
+MARK = {b"sketchshift": b"as written"}
+
+
+class Labels:
+    """Labels given as an array, as an Arrow table of one column.
+
+    Parameters
+    ----------
+    values : array-like of shape (N,)
+        Texts, numbers, dates or booleans; also a pandas or Polars series, whose name the
+        column takes.
+    """
+
+    def __init__(self, values: Any) -> None:
+        import pyarrow as pa
+
+        name = getattr(values, "name", None)
+        name = name if isinstance(name, str) and name else "key"
+        try:
+            array = values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values)
+            self._table = pa.table({name: array})
+        except (pa.ArrowException, TypeError, ValueError) as cause:
+            msg = (
+                f"by must be the name of a column, a list of names, or an array with one label "
+                f"per row. Got {type(values).__name__} instead ({cause})."
+            )
+            raise DataError(msg) from cause
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def cut(self, span: slice) -> Any:
+        """The labels of some rows."""
+        return self._table.slice(span.start, span.stop - span.start)
+
+
+def as_written(batch: Any, names: Sequence[str]) -> Any:
+    """Columns of a text file marked as text that may mean numbers; empty cells are missing.
+
+    Which of them do can be told only when all have been read, in whatever blocks and files.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in names:
+        texts = batch.column(name)
+        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, pa.field(name, texts.type, metadata=MARK), texts)
+    return batch
+
+
+def is_as_written(field: Any) -> bool:
+    """Whether a column is marked so."""
+    return field.metadata is not None and MARK.items() <= field.metadata.items()
+
+
+def checked_keys(keys: Any) -> tuple[str, ...] | Labels:
+    """Names of columns, or labels; () if there are no keys."""
+    if keys is None:
+        return ()
+    if isinstance(keys, str):
+        return (keys,)
+    if not (isinstance(keys, Sequence) and all(isinstance(key, str) for key in keys)):
+        return Labels(keys)
+    return tuple(keys)
+
+
+# What the caller asked for, checked once before any data is looked at.
+#
+# Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
+
+BLOCK_BYTES = 2**21
+FEWEST_ROWS, MOST_ROWS = 256, 65536
+NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``open_source``, checked once."""
+
+    columns: tuple[str, ...] | None = None
+    weights: str | FloatArray | None = None
+    block_rows: int | None = None
+    names_needed: bool = True
+    keys: tuple[str, ...] | Labels = ()
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """Columns of the data that are keys."""
+        return self.keys if isinstance(self.keys, tuple) else ()
+
+    def rows_for(self, n_features: int) -> int:
+        """Rows per block: as asked, or about 2 MiB of float64."""
+        if self.block_rows is not None:
+            return self.block_rows
+        return min(max(BLOCK_BYTES // (8 * n_features), FEWEST_ROWS), MOST_ROWS)
+
+    def refuse_names(self, what: str) -> None:
+        """Names were asked of data that has none."""
+        if self.columns is not None and self.names_needed:
+            msg = (
+                f"cannot choose columns={list(self.columns)} by name: {what} has no column "
+                "names. Select columns by slicing, as in X[:, [0, 3]]."
+            )
+            raise DataError(msg)
+        if isinstance(self.weights, str):
+            msg = (
+                f"sample_weight={self.weights!r} names a column, but {what} has no column names. "
+                "Pass the weights as an array with one number per row."
+            )
+            raise DataError(msg)
+        if self.key_names:
+            msg = (
+                f"by={self.key_names[0]!r} names a column, but {what} has no column names. "
+                "Pass the labels as an array with one of them per row."
+            )
+            raise DataError(msg)
+
+    def refuse_weight_array(self, what: str) -> None:
+        """Weights or labels came as an array for data whose length is not known ahead."""
+        if isinstance(self.keys, Labels):
+            msg = (
+                f"by cannot be an array of labels for {what}, which is read as a stream. "
+                "Store the labels as a column and pass its name: by='day'."
+            )
+            raise DataError(msg)
+        if isinstance(self.weights, np.ndarray):
+            msg = (
+                f"sample_weight cannot be an array for {what}, which is read as a stream. "
+                "Store the weights as a column and pass its name: sample_weight='w'."
+            )
+            raise DataError(msg)
+
+    def weights_of(self, n_rows: int, what: str) -> FloatArray | None:
+        """The array of weights, if one was given, with as many entries as there are rows."""
+        if not isinstance(self.weights, np.ndarray):
+            return None
+        if len(self.weights) != n_rows:
+            msg = (
+                f"sample_weight has {len(self.weights)} entries but {what} has {n_rows} rows. "
+                "Pass one weight per row."
+            )
+            raise DataError(msg)
+        return self.weights
+
+    def labels_of(self, n_rows: int, what: str) -> Callable[[slice], Any] | None:
+        """The labels of a slice of rows, if they were given, one for each of the rows."""
+        if not isinstance(self.keys, Labels):
+            return None
+        if len(self.keys) != n_rows:
+            msg = (
+                f"by has {len(self.keys)} labels but {what} has {n_rows} rows. Pass one label "
+                "per row."
+            )
+            raise DataError(msg)
+        return self.keys.cut
+
+
+def make_request(
+    columns: Sequence[str] | None,
+    weights: str | ArrayLike | None,
+    block_rows: int | None,
+    default_columns: Sequence[str] | None = None,
+    keys: Any = None,
+) -> Request:
+    """Check the arguments that do not depend on the data."""
+    return Request(
+        _checked_columns(default_columns if columns is None else columns),
+        _checked_weights(weights),
+        _checked_rows(block_rows),
+        names_needed=columns is not None,
+        keys=checked_keys(keys),
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names quoted and joined, the first twenty of them."""
+    text = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        msg = f"columns must be a list of names, not one text: columns=[{columns!r}]."
+        raise DataError(msg)
+    names = tuple(columns) if isinstance(columns, Iterable) else (columns,)
+    strangers = [name for name in names if not isinstance(name, str)]
+    if strangers or not names:
+        found = f"{strangers[0]!r}" if strangers else "an empty list"
+        msg = f"columns must be a list of column names. Got {found} instead."
+        raise DataError(msg)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        msg = f"columns= names {listed(repeated)} more than once. Name each column once."
+        raise DataError(msg)
+    return names
+
+
+def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None:
+    if weights is None or isinstance(weights, str):
+        return weights
+    try:
+        array = np.asarray(unmasked(weights))
+        found = f"an array of shape {array.shape} and dtype {array.dtype}"
+    except ValueError as cause:  # nested lists of unequal length
+        array, found = np.empty((0, 0)), f"{type(weights).__name__} ({cause})"
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        msg = f"sample_weight must be a column name or a 1-d array of numbers. Got {found} instead."
+        raise DataError(msg)
+    return array.astype(np.float64, copy=False)
+
+
+def _checked_rows(block_rows: int | None) -> int | None:
+    if block_rows is None:
+        return None
+    try:
+        rows = index(block_rows)
+    except TypeError:
+        rows = 0
+    if rows < 1:
+        msg = f"block_rows must be a positive integer. Got {block_rows!r} instead."
+        raise DataError(msg)
+    return rows
+
+
+# The choice of columns that every source with names makes.
+#
+# A source describes its columns as :class:`Field` and gets a :class:`Choice`, or an
+# error that names the missing, repeated or non-numeric ones. Knows no library of tables.
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that exists: its name, its type in words, and whether it holds numbers."""
+
+    name: str
+    type: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns to deliver, in order, that of weights if there is one, and those of keys."""
+
+    columns: tuple[str, ...]
+    weights: str | None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Every column that has to be read, each once."""
+        return [*self.numeric, *(key for key in self.keys if key not in self.numeric)]
+
+    @property
+    def numeric(self) -> list[str]:
+        """Those that have to be read as numbers."""
+        return [*self.columns, *([self.weights] if self.weights is not None else [])]
+
+
+def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
+    """Columns and weights to read from ``where``, or an error naming what is wrong.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        Every column there is.
+    request : Request
+        Without columns, all but the columns of weights and of keys are taken.
+    where : str
+        Name of the data for messages.
+
+    Returns
+    -------
+    choice : Choice
+        Names that exist exactly once and hold numbers.
+    """
+    weights = request.weights if isinstance(request.weights, str) else None
+    columns, keys = request.columns, request.key_names
+    if columns is None:
+        columns = tuple(f.name for f in fields if f.name != weights and f.name not in keys)
+    elif weights in columns:
+        msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
+        raise DataError(msg)
+    choice = Choice(columns, weights, keys)
+    _refuse_missing(choice, fields, where)
+    if not columns:
+        others = " beside the weights or the keys." if weights or keys else "."
+        raise DataError(f"{where} has no columns to read{others}")
+    _refuse_repeated(choice, fields, where)
+    is_given_by_spec = request.columns is not None and not request.names_needed
+    _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
+    return choice
+
+
+def _refuse_missing(choice: Choice, fields: Sequence[Field], where: str) -> None:
+    there = [field.name for field in fields]
+    known = set(there)
+    missing = [name for name in choice.names if name not in known]
+    if not missing:
+        return
+    close = [match for name in missing for match in get_close_matches(name, there, n=1)]
+    hint = f" Did you mean {listed(close)}?" if close else ""
+    noun = "column" if len(missing) == 1 else "columns"
+    msg = f"{where} has no {noun} {listed(missing)}.{hint} It has {listed(there)}."
+    raise DataError(msg)
+
+
+def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> None:
+    times = Counter(field.name for field in fields)
+    repeated = [name for name in choice.names if times[name] > 1]
+    if repeated:
+        msg = (
+            f"{where} has more than one column named {listed(repeated)}. Rename them, "
+            "or choose other columns with columns=[...]."
+        )
+        raise DataError(msg)
+
+
+def _refuse_not_numbers(
+    choice: Choice, fields: Sequence[Field], where: str, *, is_given_by_spec: bool
+) -> None:
+    by_name = {field.name: field for field in fields}
+    others = [by_name[name] for name in choice.numeric if not by_name[name].is_number]
+    if not others:
+        return
+    if others[-1].name == choice.weights:  # they come last
+        msg = (
+            f"{where}: column {choice.weights!r} ({others[-1].type}) cannot be read as weights. "
+            "Name a column of numbers in sample_weight."
+        )
+        raise DataError(msg)
+    found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
+    noun = "column" if len(others) == 1 else "columns"
+    apart = (choice.weights, *choice.keys)
+    numeric = [f.name for f in fields if f.is_number and f.name not in apart]
+    if is_given_by_spec:
+        advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
+    elif numeric:
+        advice = f"Choose numeric ones with columns=[{listed(numeric)}]."
+    else:
+        advice = "It has no numeric column."
+    msg = f"{where}: {noun} {found} cannot be read as numbers. {advice}"
+    raise DataError(msg)

@@ -1,0 +1,331 @@
+"""Points that stand for the data, and the k-means on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
+from sketchshift.decoders.problem import Problem
+from sketchshift.features.stream import Purpose, normal_quantile, uniforms
+
+if TYPE_CHECKING:
+    from sketchshift.decoders.gaussians import GaussianFit
+
+__all__ = [
+    "Cells",
+    "Reconstruction",
+    "draw_points",
+    "fewest_points",
+    "lloyd_from",
+    "reconstruct",
+    "weighted_kmeans",
+    "with_means",
+]
+
+# Points that stand for the data: drawn from fits, weighted back, with the exact moments.
+#
+# Takes fits of the tilted measure from ``search``; hands weighted points to the last k-means.
+
+FLAT = 1e-9  # share of the mean variance added to covariances, so that roots exist
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """Weighted points, in normalised coordinates.
+
+    Attributes
+    ----------
+    points : array of shape (n, d)
+        Where.
+    weights : array of shape (n,)
+        Shares of the rows; they add up to 1.
+    """
+
+    points: FloatArray
+    weights: FloatArray
+
+
+def draw_points(fits: list[GaussianFit], n: int, seed: int) -> FloatArray:
+    """About n points of the pooled fits, every fit alike: shape (n, d).
+
+    Numbers of points are rounded from the weights, and points come in opposite pairs, so that
+    the means of the atoms are exact.
+    """
+    d = fits[0].means.shape[1]
+    normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(-(-n // 2) + 1), d))
+    parts = []
+    for fit in fits:
+        counts = _rounded(fit.shares, n / (2 * len(fits)))
+        atoms = np.repeat(np.arange(fit.n_atoms), counts)
+        rests = fit.deviations[atoms] * normals[: len(atoms)]
+        parts += [fit.means[atoms] + rests, fit.means[atoms] - rests]
+    return np.concatenate(parts)
+
+
+def _rounded(shares: FloatArray, n: float) -> IntArray:
+    """Whole numbers near n times the shares, whose partial sums are right to one half."""
+    ends = np.rint(np.cumsum(shares) * n).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) -> Reconstruction:
+    """Points like the rows themselves: un-tilted, with the exact moments if they are known.
+
+    Parameters
+    ----------
+    problem : Problem
+        The sketch.
+    fits : list of GaussianFit
+        Of the tilted measure.
+    n : int
+        Number of points.
+    seed : int
+        Of the points.
+
+    Returns
+    -------
+    reconstruction : Reconstruction
+        O(n d^2 + d^3).
+    """
+    points = draw_points(fits, n, seed)
+    weights = problem.untilted(points, np.ones(len(points)))
+    if problem.moments is not None:
+        points = _with_moments(points, weights, *problem.moments)
+    return Reconstruction(points, weights)
+
+
+def _with_moments(
+    points: FloatArray, weights: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """The points moved as little as possible until mean and covariance are as given.
+
+    The optimal transport between Gaussians, A = R^-1 (R Sigma R)^(1/2) R^-1 with R the root
+    of the present covariance; axis by axis where only the diagonal is known.
+    """
+    rests = points - weights @ points
+    floor = FLAT * float(np.trace(covariance)) / len(mean)
+    if np.isnan(covariance).any():
+        present = weights @ rests**2
+        factors = np.sqrt((np.diagonal(covariance) + floor) / (present + floor))
+        return np.asarray(mean + rests * factors)
+    eye = floor * np.eye(len(mean))
+    values, vectors = np.linalg.eigh((rests.T * weights) @ rests + eye)
+    root, inverse = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+    values, vectors = np.linalg.eigh(root @ (covariance + eye) @ root)
+    middle = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.asarray(mean + rests @ (inverse @ middle @ inverse))
+
+
+# The last step: k-means on weighted points, with swaps out of its local minima.
+
+SUBSET, SUBSET_PER_CELL = 3_000, 40  # points that starts are run on, at least
+FINALISTS = 3
+SWAPS, CANDIDATES, FAILURES = 60, 30, 3
+LLOYD_STEPS = 2  # between swaps
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A partition of points around centers.
+
+    Attributes
+    ----------
+    centers : array of shape (k, d)
+        Means of the cells.
+    labels : int array of shape (n,)
+        Cell of each point.
+    inertia : float
+        Weighted sum of squared distances.
+    """
+
+    centers: FloatArray
+    labels: IntArray
+    inertia: float
+
+
+def weighted_kmeans(
+    points: FloatArray,
+    weights: FloatArray,
+    k: int,
+    seed: int,
+    *,
+    n_init: int,
+    max_iterations: int = 100,
+    swaps: bool = False,
+) -> Cells:
+    """k-means of weighted points by scikit-learn, the best of several starts.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        At least k, in an order of which every part is like the whole.
+    weights : array of shape (n,)
+        Not negative.
+    k : int
+        Number of cells.
+    seed : int
+        Of the starts.
+    n_init : int
+        Number of starts, by greedy k-means++. They are run on some of the points; the best
+        three go on with all.
+    max_iterations : int
+        Of Lloyd's algorithm.
+    swaps : bool
+        Whether to try to exchange centers afterwards.
+
+    Returns
+    -------
+    cells : Cells
+        O(n k d) an iteration.
+    """
+    state = int(seed % 2**32)
+    step = max(1, len(points) // max(SUBSET, SUBSET_PER_CELL * k)) if n_init > 1 else 1
+    some, shares = points[::step], weights[::step]
+    starts = [
+        lloyd_from(some, shares, k, max_iterations, "k-means++", (state + i) % 2**32)
+        for i in range(n_init)
+    ]
+    starts = sorted(starts, key=lambda cells: cells.inertia)[:FINALISTS]
+    if step > 1:
+        starts = [lloyd_from(points, weights, k, max_iterations, s.centers) for s in starts]
+    found = min(starts, key=lambda cells: cells.inertia)
+    if swaps and k > 1:
+        centers = _swap(points, weights, found.centers.copy(), state)
+        again = lloyd_from(points, weights, k, max_iterations, centers)
+        found = min(found, again, key=lambda cells: cells.inertia)
+    return found
+
+
+def lloyd_from(
+    points: FloatArray,
+    weights: FloatArray,
+    k: int,
+    max_iterations: int,
+    init: FloatArray | str,
+    seed: int = 0,
+) -> Cells:
+    """One run of Lloyd's algorithm from centers, or from a rule that gives them."""
+    from sklearn.cluster import KMeans
+
+    found = KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
+    found.fit(points, sample_weight=weights)
+    return Cells(found.cluster_centers_, found.labels_.astype(np.int64), float(found.inertia_))
+
+
+def with_means(cells: Cells, points: FloatArray, weights: FloatArray) -> Cells:
+    """The same cells around their very means: Lloyd's algorithm stops a little before."""
+    return replace(cells, centers=_means(points, weights, cells.labels, cells.centers))
+
+
+def _swap(points: FloatArray, weights: FloatArray, centers: FloatArray, seed: int) -> FloatArray:
+    """Exchange a center for a point as long as one of the candidates makes that worth while.
+
+    Candidates are drawn by their share of the inertia (Lattanzi and Sohler 2019). A round is
+    O(n (k + candidates) d), and exact for every pair of a candidate and a center.
+    """
+    rng = np.random.Generator(np.random.Philox(seed))
+    distances = _squared_distances(points, centers)
+    failures = 0
+    for _ in range(SWAPS):
+        labels = distances.argmin(axis=1)
+        nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+        shares = weights * nearest
+        if failures == FAILURES or shares.sum() <= 0.0:
+            break
+        drawn = rng.choice(len(points), CANDIDATES, p=shares / shares.sum())
+        to_new = _squared_distances(points, points[drawn])
+        kept = np.minimum(nearest[:, None], to_new)
+        gains = weights @ (nearest[:, None] - kept)
+        missed = weights[:, None] * (np.minimum(second[:, None], to_new) - kept)
+        members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
+        net = gains - members @ missed  # (k, candidates)
+        out, new = np.unravel_index(int(net.argmax()), net.shape)
+        if net[out, new] <= 1e-6 * shares.sum():
+            failures += 1
+            continue
+        failures = 0
+        distances[:, out] = to_new[:, new]
+        for _ in range(LLOYD_STEPS):
+            centers = _means(points, weights, distances.argmin(axis=1), centers)
+            distances = _squared_distances(points, centers)
+    return centers
+
+
+def _means(
+    points: FloatArray, weights: FloatArray, labels: IntArray, centers: FloatArray
+) -> FloatArray:
+    """Means of the cells; a cell without weight keeps its center."""
+    k = len(centers)
+    mass = np.bincount(labels, weights, minlength=k)
+    sums = [np.bincount(labels, weights * column, minlength=k) for column in points.T]
+    means = np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None]
+    return np.where(mass[:, None] > 0.0, means, centers)
+
+
+def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
+    cross = points @ centers.T
+    squares = (points**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1)
+    return np.asarray(np.maximum(squares - 2.0 * cross, 0.0))
+
+
+# Whether a sketch is that of fewer distinct points than centroids were asked for.
+
+
+def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
+    """The fewest points, less than k, whose sketch is the given one up to rounding.
+
+    A greedy search surrounds a point with light atoms that correct its place, so that their
+    number says nothing. The heaviest of them, or all merged to a few, descend jointly to the
+    points, if points there are.
+
+    Parameters
+    ----------
+    problem : Problem
+        The sketch.
+    mixture : Mixture
+        What a decoder found, as many components as it has; their covariances are left aside.
+    k : int
+        Number of centroids asked for.
+
+    Returns
+    -------
+    points : Mixture or None
+        None when k - 1 of them are not enough: joint descents from 1, 2, 4, ..., k - 1
+        components tell. Too many at once are slow to fall together.
+    """
+    atoms = Mixture(mixture.weights, mixture.means)
+    for n in _sizes(min(k - 1, atoms.n_components)):
+        points = _explain(problem, atoms, n)
+        if points is not None:
+            return _shrink(problem, points)
+    return None
+
+
+def _sizes(largest: int) -> list[int]:
+    """1, 2, 4, ... and the largest itself."""
+    powers = [2**i for i in range(largest.bit_length()) if 2**i < largest]
+    return [*powers, largest] if largest else []
+
+
+def _shrink(problem: Problem, points: Mixture) -> Mixture:
+    """Merge points as long as the others explain the sketch."""
+    while points.n_components > 1:
+        fewer = _explain(problem, points, points.n_components - 1)
+        if fewer is None:
+            break
+        points = fewer
+    return points
+
+
+def _explain(problem: Problem, atoms: Mixture, n: int) -> Mixture | None:
+    """The n points that explain the sketch, from two places to start."""
+    for start in (choose(atoms, hard_threshold(atoms.weights, n)), merge_nearest(atoms, n)):
+        points = refine(problem, start)
+        if problem.residual_norm(points) < problem.empty:
+            return points
+    return None

@@ -1,0 +1,228 @@
+"""What all decoders share: the problem in normalised coordinates, and the way back.
+
+Takes a ``Sketch``; hands a :class:`Problem` to the decoders and makes the ``Decoding`` in the
+units of the data out of what they found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
+from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.objective import Box
+from sketchshift.errors import DataError
+from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.sketch import AnySketch, Sketch
+
+__all__ = ["Problem", "moments_of", "one_blas_thread", "spread_of"]
+
+_EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def one_blas_thread(function: F) -> F:
+    """Let BLAS and OpenMP use one thread inside: faster for small products, and always the same.
+
+    scikit-learn brings OpenMP, and only what is loaded already can be limited: its k-means adds up
+    in another order on more threads.
+    """
+
+    @wraps(function)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        import sklearn.cluster  # noqa: F401
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            return function(*args, **kwargs)
+
+    return cast(F, limited)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A sketch to decode, in the normalised coordinates of its spec.
+
+    Attributes
+    ----------
+    sketch : AnySketch
+        As given.
+    turns : float32 array of shape (d, m)
+        Frequencies divided by 2 pi.
+    z : complex array of shape (m,)
+        The sketch's vector.
+    box : Box
+        The domain.
+    bandwidth : float
+        The bandwidth; of a range, its geometric mean.
+    has_moments : bool, default=True
+        Whether the moments of the rows are to be used, where they are known.
+    """
+
+    sketch: AnySketch
+    turns: Float32Array
+    z: ComplexArray
+    box: Box
+    bandwidth: float
+    has_moments: bool = True
+
+    @classmethod
+    def of(
+        cls, sketch: AnySketch, n_clusters: int, domain: Box | None, seed: int, caller: str
+    ) -> Problem:
+        """Check what a decoder was given; ``domain`` is in the units of the data."""
+        if not isinstance(sketch, AnySketch):
+            raise parameter_error(caller, "sketch", "a Sketch or a PrivateSketch", sketch)
+        check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        check_integer(caller, "seed", seed, 0, 2**64 - 1)
+        if sketch.total_weight <= 0:
+            msg = (
+                f"there is nothing to decode: the sketch holds {sketch.count} rows, of weight 0 "
+                "in all. Add rows of positive weight first."
+            )
+            raise DataError(msg)
+        spec = sketch.spec
+        low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
+        box = Box.of(sketch) if domain is None else _normalised(domain, sketch, caller)
+        return cls(sketch, sketch.frequencies.turns, sketch.z, box, math.sqrt(low * high))
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean (d,) and covariance (d, d) of the rows; NaN off the diagonal beyond 64 columns.
+
+        None where they are not known: a private sketch does not tell them.
+        """
+        if not isinstance(self.sketch, Sketch) or not self.has_moments:
+            return None
+        return self._normalised_moments(self.sketch.mean, self.sketch.covariance)
+
+    @cached_property
+    def outline(self) -> tuple[FloatArray, FloatArray]:
+        """The same of the measure behind z: weighted by the tilt, or as the plan expects them."""
+        sketch = self.sketch
+        return self._normalised_moments(
+            *(sketch.outline if self.has_moments else sketch.expected_outline)
+        )
+
+    @property
+    def noise_floor(self) -> float:
+        """Mean of |error of sqrt(m) z_j|^2 by noise: the misfit that the truth itself has."""
+        return 2.0 * self.sketch.noise_std**2
+
+    def _normalised_moments(
+        self, mean: FloatArray, covariance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        spec = self.sketch.spec
+        scales = np.outer(spec.per_unit, spec.per_unit)
+        return (mean - spec.center_vector) * spec.per_unit, covariance * scales
+
+    def in_units(self, c: FloatArray) -> FloatArray:
+        """Points in the units of the data."""
+        spec = self.sketch.spec
+        return spec.center_vector + c * spec.scale_vector
+
+    def step(self, index: int, total: int, c: FloatArray, value: float, r: ComplexArray) -> Step:
+        """A line of the trace."""
+        return Step(index, total, self.in_units(c), float(value), self.relative(r))
+
+    @cached_property
+    def norm(self) -> float:
+        """Norm of the sketch's vector; 1 for one that is zero, so that one can divide by it."""
+        return float(np.linalg.norm(self.z)) or 1.0
+
+    @cached_property
+    def empty(self) -> float:
+        """Share of the sketch below which a residual is rounding: of integers, of phases."""
+        phase = max(np.abs(self.box.lower).max(), np.abs(self.box.upper).max()) / self.bandwidth
+        return max(_EMPTY, 4.0 * self.sketch.spec.quantum, 1e-6 * float(phase))
+
+    def relative(self, residual: ComplexArray) -> float:
+        """Norm of a residual, as a share of the sketch's."""
+        return float(np.linalg.norm(residual)) / self.norm
+
+    def residual_norm(self, mixture: Mixture) -> float:
+        """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
+        return self.relative(self.z - mixture.sketch(self.turns))
+
+    def untilted(self, points: FloatArray, weights: FloatArray) -> FloatArray:
+        """Shares of the rows themselves: the sketch saw rows times their tilt."""
+        tilt = self.sketch.spec.tilt
+        shares = weights if tilt is None else weights / tilt((points**2).sum(axis=1))
+        shares = shares if shares.any() else np.ones_like(shares)
+        return np.asarray(shares / (shares.sum() or 1.0))  # there may be none
+
+    def decoding(
+        self, mixture: Mixture, outcome: Outcome, trace: Sequence[Step] | Sequence[Round]
+    ) -> Decoding:
+        """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
+        spec = self.sketch.spec
+        weights = self.untilted(mixture.means, mixture.weights)
+        order = np.argsort(-weights, kind="stable")
+        covariances = mixture.covariances
+        if covariances is not None:
+            covariances = covariances[order] * np.outer(spec.scale_vector, spec.scale_vector)
+        return Decoding(
+            self.in_units(mixture.means[order]),
+            weights[order],
+            covariances,
+            self.residual_norm(mixture),
+            outcome,
+            cast("tuple[Step, ...] | tuple[Round, ...]", tuple(trace)),
+        )
+
+
+def _normalised(domain: Box, sketch: AnySketch, caller: str) -> Box:
+    spec = sketch.spec
+    if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
+        raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)
+    lower, upper = (
+        (end - spec.center_vector) * spec.per_unit for end in (domain.lower, domain.upper)
+    )
+    if (lower > spec.reach).any() or (upper < -spec.reach).any():
+        must = "a Box, in the units of the data, that rows of this sketch can lie in"
+        raise parameter_error(caller, "domain", must, domain)
+    return Box(np.maximum(lower, -spec.reach), np.minimum(upper, spec.reach))
+
+
+# Where the rows lie, as a sketch tells it, or else the clusters decoded from it.
+#
+# Symbols
+# -------
+# d         dimension
+
+
+def moments_of(
+    sketch: AnySketch, decoding: Decoding | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (d,) and covariance (d, d) of the rows.
+
+    A private sketch does not tell them: those of the clusters are taken, or, without clusters,
+    those its plan expects.
+    """
+    if isinstance(sketch, Sketch):
+        return sketch.mean, sketch.covariance
+    if decoding is None or not len(decoding.weights):
+        return sketch.outline
+    mean = decoding.weights @ decoding.centroids
+    rests = decoding.centroids - mean
+    covariance = (rests.T * decoding.weights) @ rests
+    if decoding.covariances is not None:
+        covariance += np.einsum("i,ijk->jk", decoding.weights, decoding.covariances)
+    return mean, covariance
+
+
+def spread_of(sketch: AnySketch, decoding: Decoding | None = None) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of each column, as :func:`moments_of` has them: shapes (d,)."""
+    if isinstance(sketch, Sketch):
+        return sketch.mean, sketch.variance
+    mean, covariance = moments_of(sketch, decoding)
+    return mean, np.diagonal(covariance)

@@ -1,0 +1,343 @@
+"""A Gaussian mixture from a sketch, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast, get_args
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.validation import check_is_fitted
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift._validation import check_choice, check_integer
+from sketchshift.decoders import Outcome, decode
+from sketchshift.errors import DataError, warn
+from sketchshift.estimators.base import SketchedEstimator, rows_in_memory
+from sketchshift.estimators.mixture_fit import CovarianceType, Gaussians, fit_mixture
+from sketchshift.features import SketchSpec
+from sketchshift.features.plan import MAX_CLUSTERS
+
+__all__ = ["CompressiveGaussianMixture", "SketchedDensity"]
+
+# What a mixture found can be asked: components of rows, densities, new rows.
+#
+# scikit-learn's own mixture answers, with the parameters found.
+
+
+class SketchedDensity(DensityMixin, SketchedEstimator):  # type: ignore[misc]
+    """An estimator that decodes its sketch into :class:`Gaussians`."""
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Shares of the components, shape (k,)."""
+        return self._gaussians.weights
+
+    @property
+    def means_(self) -> FloatArray:
+        """Centers of the components, shape (k, d)."""
+        return self._gaussians.means
+
+    @property
+    def covariances_(self) -> FloatArray:
+        """Covariances, in the shape of their type."""
+        return self._gaussians.covariances
+
+    @property
+    def precisions_cholesky_(self) -> FloatArray:
+        """Cholesky factors of the inverse covariances."""
+        covariances = self._gaussians.covariances
+        if covariances.ndim < 3:
+            return np.asarray(1.0 / np.sqrt(covariances))
+        factors = np.linalg.inv(np.linalg.cholesky(covariances))
+        return np.ascontiguousarray(factors.swapaxes(1, 2))
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the fit ended before ``max_iter``."""
+        return self._gaussians.converged
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the fit."""
+        return self._gaussians.n_iter
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Fit to rows in memory, and give the component of each.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory.
+        y : None
+            Not used.
+        sample_weight : array of shape (n,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : int64 array of shape (n,)
+            As from :meth:`predict`.
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def predict(self, X: Any) -> IntArray:
+        """Number of the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory.
+
+        Returns
+        -------
+        labels : int64 array of shape (n,)
+            From 0 to k - 1.
+        """
+        return np.asarray(self._model().predict(rows_in_memory(self, X)), dtype=np.int64)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each component, given a row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory.
+
+        Returns
+        -------
+        probabilities : array of shape (n, k)
+            Rows add up to 1.
+        """
+        return np.asarray(self._model().predict_proba(rows_in_memory(self, X)))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory.
+
+        Returns
+        -------
+        log_densities : array of shape (n,)
+            In the units of the data.
+        """
+        return np.asarray(self._model().score_samples(rows_in_memory(self, X)))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean logarithm of the density.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+            The larger, the better.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        X : array of shape (n_samples, d)
+            The rows, sorted by component.
+        labels : array of shape (n_samples,)
+            Their components.
+        """
+        X, labels = self._model().sample(n_samples)
+        return X, labels
+
+    def bic(self, X: Any = None) -> float:
+        """Bayesian information criterion on rows, which a sketch cannot replace.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory: the likelihood is a mean over them. None is refused.
+
+        Returns
+        -------
+        bic : float
+            The lower, the better.
+        """
+        return float(self._model().bic(self._rows_of_criterion(X, "bic")))
+
+    def aic(self, X: Any = None) -> float:
+        """Akaike information criterion on rows, which a sketch cannot replace.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in memory: the likelihood is a mean over them. None is refused.
+
+        Returns
+        -------
+        aic : float
+            The lower, the better.
+        """
+        return float(self._model().aic(self._rows_of_criterion(X, "aic")))
+
+    @property
+    def _gaussians(self) -> Gaussians:
+        gaussians: Gaussians = self._result
+        return gaussians
+
+    def _model(self) -> Any:
+        """scikit-learn's mixture with these parameters: it evaluates and draws."""
+        check_is_fitted(self)
+        found = self._gaussians
+        kind = ("spherical", "diag", "full")[found.covariances.ndim - 1]
+        model = GaussianMixture(
+            len(found.weights), covariance_type=kind, random_state=self.random_state
+        )
+        model.weights_, model.means_, model.covariances_ = (
+            found.weights,
+            found.means,
+            found.covariances,
+        )
+        model.precisions_cholesky_ = self.precisions_cholesky_
+        return model
+
+    def _rows_of_criterion(self, X: Any, name: str) -> Any:
+        check_is_fitted(self)
+        if X is None:
+            msg = (
+                f"{name} needs the likelihood of the rows, and no sketch holds it: it is not a sum "
+                f"that could be kept. Pass rows, as in {name}(X)."
+            )
+            raise DataError(msg)
+        return rows_in_memory(self, X)
+
+
+CALLER = "CompressiveGaussianMixture"
+PER_NUMBER = 5  # frequencies for each number of a mixture with full covariances
+MOST = 50  # but no more than so many for each component and column
+
+
+class CompressiveGaussianMixture(SketchedDensity):
+    """A Gaussian mixture of data that is read once, and need not be kept.
+
+    Clusters are decoded from the sketch. If as many Gaussians explain it but for the noise of
+    sampling, they are the answer, fitted jointly to the sketch. Otherwise the data is no such
+    mixture, and the most likely one is found for points that stand for the data. A sketch
+    hardly sees what is thinner than its bandwidth: such clusters come out wider.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number k of Gaussians.
+    covariance_type : {"full", "diag", "spherical"}
+        Covariances of any kind, with axes along the columns, or the same in all directions.
+    sketch_size : int or None
+        Number m of frequencies; None takes 10 k d, and for full covariances 5 for each
+        number of the mixture, up to 50 k d.
+    standardize : bool, default=False
+        Give every column a scale of its own, where units differ.
+    spec : SketchSpec or None
+        A plan to use instead. Best without tilt, ``dataclasses.replace(plan, tilt=None)``: a
+        sketch with one is always answered by points that stand for the data.
+    max_iter : int, default=500
+        Most iterations of the fit.
+    n_threads : int or None
+        Of the sketch; None takes the processors this process may use. It changes no result.
+    random_state : int, RandomState or None
+        An integer is the seed of the plan and of the decoder. :meth:`sample` draws with it.
+
+    Attributes
+    ----------
+    weights_ : array of shape (k,)
+        Shares of the components, heaviest first. After ``partial_fit`` and ``forget`` all of the
+        mixture is fitted on first use.
+    means_ : array of shape (k, d)
+        Their centers.
+    covariances_ : array of shape (k, d, d), (k, d) or (k,)
+        By the type: full, diag or spherical, as in scikit-learn.
+    precisions_cholesky_ : array of shape (k, d, d), (k, d) or (k,)
+        Cholesky factors of the inverse covariances, as in scikit-learn.
+    converged_ : bool
+        Whether the fit ended before ``max_iter``.
+    n_iter_ : int
+        Its iterations.
+    sketch_ : Sketch or PrivateSketch
+        Of all rows that are in.
+    n_features_in_ : int
+        Number d of columns.
+    feature_names_in_ : array of shape (d,)
+        Names of the columns, if the data or the sketch has names.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.repeat([[0.0], [9.0]], 500, axis=0)
+    >>> X += 0.5 * np.random.default_rng(0).normal(size=X.shape)
+    >>> mixture = ss.CompressiveGaussianMixture(2, random_state=0).fit(X)
+    >>> np.sort(mixture.means_.ravel()).round(1) + 0.0
+    array([0., 9.])
+    >>> np.sqrt(mixture.covariances_).ravel().round(1)
+    array([0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        sketch_size: int | None = None,
+        standardize: bool = False,
+        spec: Any = None,
+        max_iter: int = 500,
+        n_threads: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.sketch_size = sketch_size
+        self.standardize = standardize
+        self.spec = spec
+        self.max_iter = max_iter
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def _n_planned(self) -> int:
+        check_choice(CALLER, "covariance_type", self.covariance_type, get_args(CovarianceType))
+        check_integer(CALLER, "max_iter", self.max_iter, 1, 2**31 - 1)
+        return check_integer(CALLER, "n_components", self.n_components, 1, MAX_CLUSTERS)
+
+    def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
+        """Without tilt: a tilted Gaussian is none. With more frequencies for more unknowns."""
+        size, d = spec.sketch_size, spec.n_features
+        if self.sketch_size is None and self.covariance_type == "full":
+            n_numbers = (d + 1) * (d + 2) // 2
+            size = max(size, self.n_components * min(PER_NUMBER * n_numbers, MOST * d))
+        return dataclasses.replace(spec, tilt=None, sketch_size=size)
+
+    def _decode(self) -> Gaussians:
+        k = self._n_planned()
+        self._check_enough(k, "n_components")
+        decoding = decode(self.sketch_, k, seed=self._seed)
+        if decoding.outcome is not Outcome.COMPLETE:
+            msg = f"{len(decoding.weights)} of {k} components were found. {decoding.outcome}"
+            warn(msg, ConvergenceWarning)
+        return fit_mixture(
+            self.sketch_,
+            decoding,
+            cast(CovarianceType, self.covariance_type),
+            max_iterations=self.max_iter,
+            seed=self._seed,
+        )

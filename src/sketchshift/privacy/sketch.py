@@ -1,0 +1,330 @@
+"""The private sketch: noisy totals with their ledger, to be handed to anybody.
+
+Made by :func:`~sketchshift.privacy.release`. All that is done with it afterwards, decoding for
+any k included, is post-processing: it costs nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import ComplexArray, IntArray
+from sketchshift.errors import IncompatibleSketchesError, PrivacyError, SketchFormatError, SpecError
+from sketchshift.features import SketchSpec
+from sketchshift.features.spec import SCALES
+from sketchshift.kernels import BITS
+from sketchshift.privacy.ledger import Ledger
+from sketchshift.privacy.mechanism import LARGEST
+from sketchshift.sketch import AnySketch
+from sketchshift.sketch.file import MAGIC as RAW_MAGIC
+from sketchshift.sketch.file import (
+    PRIVATE_MAGIC,
+    check_fingerprint,
+    pack,
+    read_header,
+    read_spec,
+    unpack,
+)
+
+__all__ = ["VERSION", "NoisyTotals", "PrivateSketch", "decode", "encode", "load"]
+
+# The integers of a private sketch: what a release of the totals leaves of them.
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTotals:
+    """Totals with noise, which add up as raw ones do.
+
+    Attributes
+    ----------
+    waves : int64 array of shape (2, m)
+        Cosines and sines.
+    scaled_count : int
+        The number of rows times ``count_factor``.
+    count_factor : int
+        From the m of the release alone.
+    scale : float
+        Standard deviation of the noise in each of these integers.
+    """
+
+    waves: IntArray
+    scaled_count: int
+    count_factor: int
+    scale: float
+
+    def __add__(self, other: NoisyTotals) -> NoisyTotals:
+        return self._combined(other, 1)
+
+    def __sub__(self, other: NoisyTotals) -> NoisyTotals:
+        return self._combined(other, -1)
+
+    def _combined(self, other: NoisyTotals, sign: int) -> NoisyTotals:
+        """Both, kept where two of them still add up in int64: beyond, noise has gone wild."""
+        count = self.scaled_count + sign * other.scaled_count
+        return NoisyTotals(
+            np.clip(self.waves + sign * other.waves, 1 - LARGEST, LARGEST - 1),
+            max(1 - LARGEST, min(count, LARGEST - 1)),
+            self.count_factor,
+            math.hypot(self.scale, other.scale),
+        )
+
+    def prefix(self, sketch_size: int) -> NoisyTotals:
+        """Those of the first frequencies."""
+        return replace(self, waves=np.ascontiguousarray(self.waves[:, :sketch_size]))
+
+
+_NOT_RELEASED = ("covariance", "mean", "mean_tilt", "n_invalid", "remove", "update", "variance")
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSketch(AnySketch):
+    """A sketch whose numbers carry the noise of a private release.
+
+    Made by :func:`sketchshift.privacy.release`, not by hand. ``a + b`` and ``a - b`` add the
+    noise and the ledgers of both.
+
+    Attributes
+    ----------
+    spec : SketchSpec
+        What was summed; public.
+    fingerprint : str
+        That of the spec; sketches with different ones do not merge.
+    ledger : Ledger
+        What this sketch cost the people in it.
+    """
+
+    spec: SketchSpec
+    fingerprint: str
+    _totals: NoisyTotals
+    ledger: Ledger
+
+    @property
+    def total_weight(self) -> float:
+        """The noisy number of rows; negative, perhaps, when there are few."""
+        return self._totals.scaled_count / self._totals.count_factor
+
+    @property
+    def count(self) -> int:
+        """The noisy number of rows, as a whole number that is not negative."""
+        return max(0, round(self.total_weight))
+
+    @property
+    def count_std(self) -> float:
+        """Standard deviation of the noise in :attr:`count`."""
+        return self._totals.scale / self._totals.count_factor
+
+    @property
+    def z(self) -> ComplexArray:
+        """The noisy sketch in the paper's normalisation, shape (m,)."""
+        if self.total_weight <= 0.0:
+            msg = f"z is a mean over rows, and there are about {self.total_weight:.0f} of them."
+            raise PrivacyError(msg)
+        cosines, sines = self._totals.waves / (self.total_weight * 2.0**BITS)
+        return np.asarray((cosines + 1j * sines) / math.sqrt(self.spec.sketch_size))
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise in the real, and imaginary, parts of sqrt(m) z."""
+        return self._totals.scale / (max(self.total_weight, 1.0) * 2.0**BITS)
+
+    @property
+    def statement(self) -> str:
+        """What is promised, and about how many rows, in one line."""
+        epsilon = float(f"{self.ledger.epsilon():.4g}")
+        return (
+            f"epsilon {epsilon!r} at delta {self.ledger.delta:g}; "
+            f"about {self.count:,} +- {self.count_std:,.0f} rows"
+        )
+
+    def prefix(self, sketch_size: int) -> PrivateSketch:
+        """The sketch at the first ``sketch_size`` frequencies, at no cost."""
+        spec = self.spec.prefix(sketch_size)
+        totals = self._totals.prefix(sketch_size)
+        return PrivateSketch(spec, spec.fingerprint, totals, self.ledger)
+
+    def merge(self, other: PrivateSketch, *, disjoint: bool = False) -> PrivateSketch:
+        """The private sketch of both datasets: counts and variances of the noise add up.
+
+        Parameters
+        ----------
+        other : PrivateSketch
+            Taken with the same spec.
+        disjoint : bool, default=False
+            Whether no person has rows in both: then the dearer ledger counts, else their sum.
+
+        Returns
+        -------
+        merged : PrivateSketch
+            O(m).
+        """
+        right = self._check(other, "merge")
+        mine, others = self.ledger, right.ledger
+        ledger = mine.beside(others) if disjoint else mine + others
+        return PrivateSketch(self.spec, self.fingerprint, self._totals + right._totals, ledger)
+
+    def __add__(self, other: object) -> PrivateSketch:
+        if isinstance(other, int) and other == 0:  # the start of sum()
+            return self
+        if not isinstance(other, AnySketch):
+            return NotImplemented
+        return self.merge(other)  # type: ignore[arg-type]  # checked there
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> PrivateSketch:
+        if not isinstance(other, AnySketch):
+            return NotImplemented
+        right = self._check(other, "subtract")
+        ledger = self.ledger + right.ledger
+        return PrivateSketch(self.spec, self.fingerprint, self._totals - right._totals, ledger)
+
+    def __rsub__(self, other: object) -> PrivateSketch:
+        if not isinstance(other, AnySketch):
+            return NotImplemented
+        raise _of_both_kinds("subtract")
+
+    def _check(self, other: AnySketch, verb: str) -> PrivateSketch:
+        if not isinstance(other, PrivateSketch):
+            raise _of_both_kinds(verb)
+        if self.fingerprint != other.fingerprint or self.spec != other.spec:
+            msg = (
+                f"cannot {verb} private sketches taken with different specs:\n"
+                f"  left : {self.spec.describe()}\n"
+                f"  right: {other.spec.describe()}\n"
+                "Sketch every part of the data with one plan, then release."
+            )
+            raise IncompatibleSketchesError(msg)
+        shared = self._releases() & other._releases()
+        if shared:
+            msg = (
+                f"cannot {verb} these private sketches: both hold the release {min(shared)[:8]}, "
+                "whose rows would count twice. Take every release once."
+            )
+            raise IncompatibleSketchesError(msg)
+        return other
+
+    def _releases(self) -> set[str]:
+        return {charge.id for charge in self.ledger.charges if charge.purpose == "release"}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NOT_RELEASED:
+            msg = (
+                f"a private sketch has no {name!r}: z and the number of rows alone are released. "
+                "Decode it for the clusters, or ask the keeper of the raw sketch."
+            )
+            raise AttributeError(msg)
+        raise AttributeError(f"'PrivateSketch' object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return (
+            f"<PrivateSketch: {self.statement} x {self.spec.n_features} columns, "
+            f"m={self.spec.sketch_size}, fingerprint {self.fingerprint[:8]}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrivateSketch.from_bytes, (self.to_bytes(),)
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, the same on every machine (``docs/format.md``)."""
+        return encode(self.spec, self.fingerprint, self._totals, self.ledger)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PrivateSketch:
+        """Read a private sketch; anything but an intact one is a :class:`SketchFormatError`.
+
+        Parameters
+        ----------
+        data : bytes
+            What :meth:`to_bytes` gave, in this version or an earlier one.
+
+        Returns
+        -------
+        sketch : PrivateSketch
+            With the integers, the scale and the ledger of the one written.
+        """
+        return cls(*decode(data))
+
+
+def load(path: str | os.PathLike[str]) -> PrivateSketch:
+    """Read the file of a private sketch.
+
+    Parameters
+    ----------
+    path : path
+        What :meth:`PrivateSketch.save` or the ``sketchshift release`` command wrote.
+
+    Returns
+    -------
+    sketch : PrivateSketch
+        A damaged file is a :class:`SketchFormatError` that names it.
+    """
+    data = Path(path).read_bytes()
+    if data.startswith(RAW_MAGIC):
+        msg = f"{os.fspath(path)}: this is a raw sketch, with no noise. Read it with ss.load."
+        raise SketchFormatError(msg)
+    try:
+        return PrivateSketch.from_bytes(data)
+    except SketchFormatError as error:
+        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+
+
+def _of_both_kinds(verb: str) -> IncompatibleSketchesError:
+    msg = (
+        f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under a "
+        "private ledger. Release the raw sketch first, or merge raw sketches and release once."
+    )
+    return IncompatibleSketchesError(msg)
+
+
+# The file of a private sketch: its own magic, a header that no row has touched, noisy integers.
+
+VERSION = 1
+_KINDS = {"count_factor": int, "fingerprint": str, "ledger": dict, "scale": float, "spec": dict}
+
+
+def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
+    """Bytes of a private sketch: a function of its content alone."""
+    header = {
+        "count_factor": totals.count_factor,
+        "fingerprint": fingerprint,
+        "ledger": ledger.to_dict(),
+        "scale": totals.scale,
+        "spec": json.loads(spec.to_json()),
+    }
+    numbers = np.append(totals.waves.ravel(), totals.scaled_count)
+    return pack(PRIVATE_MAGIC, VERSION, header, numbers.astype("<i8").tobytes())
+
+
+def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
+    """Spec, fingerprint, totals and ledger; :class:`SketchFormatError` for anything unsound."""
+    text, payload = unpack(data, PRIVATE_MAGIC, VERSION)
+    header = read_header(text, _KINDS)
+    fingerprint, factor, scale = (header[n] for n in ("fingerprint", "count_factor", "scale"))
+    check_fingerprint(fingerprint)
+    spec = read_spec(header["spec"])
+    try:
+        ledger = Ledger.from_dict(header["ledger"])
+    except (SpecError, PrivacyError) as error:
+        raise SketchFormatError(f"the header holds no usable ledger: {error}") from None
+    expected = 8 * (2 * spec.sketch_size + 1)
+    if len(payload) != expected:
+        msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
+        raise SketchFormatError(msg)
+    if spec.origin is None or spec.tilt is not None:
+        raise SketchFormatError("the spec is none of a release: that has an origin, and no tilt.")
+    if not 0 < factor < LARGEST or not SCALES[0] <= scale <= SCALES[1]:
+        raise SketchFormatError("count_factor and scale must be positive numbers in range.")
+    numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
+    if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
+        raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
+    totals = NoisyTotals(numbers[:-1].reshape(2, -1), int(numbers[-1]), factor, scale)
+    if encode(spec, fingerprint, totals, ledger) != data:
+        raise SketchFormatError("the header is not written in the canonical way.")
+    return spec, fingerprint, totals, ledger

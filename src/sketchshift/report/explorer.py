@@ -1,0 +1,424 @@
+"""The explorer's answers: its page, clusters for any k and slice, comparisons, a report.
+
+Numbers are all that a request can say (``wishes``): there is no path, no condition and no text
+in it. Who may ask is the business of ``guard``.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sketchshift.decoders import Decoding, KCurve, decode
+from sketchshift.decoders.choose_k import most_clusters
+from sketchshift.decoders.problem import Problem, one_blas_thread
+from sketchshift.decoders.turnkey import Fitted, fit_sketch
+from sketchshift.errors import DataError, SketchshiftError, SpecError
+from sketchshift.report.document import (
+    Subject,
+    compare_slices,
+    curve_facts,
+    document,
+    rest_of,
+    to_json,
+    trends,
+    view,
+)
+from sketchshift.report.page import render, report_of
+from sketchshift.sketch import AnySketch
+
+__all__ = ["Explorer", "Fits", "Kept", "Latest", "OutdatedError", "Wish"]
+
+# What a request to the explorer can say: a few whole numbers, each with its limits.
+
+MOST_PAGE = 999_999_999
+"""The largest number that a page draws for itself."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Numbers of a request.
+
+    Attributes
+    ----------
+    k : int
+        Number of clusters.
+    choice : int
+        Place in the list of choices.
+    before, after : int
+        Places of two choices to compare; ``after`` may be one further, for all other rows.
+    page : int
+        Who asks: a number that a page draws when it is opened.
+    """
+
+    k: int = 1
+    choice: int = 0
+    before: int = 0
+    after: int = 0
+    page: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], max_clusters: int, n_choices: int) -> Wish:
+        """Read a query; anything but the known numbers within their limits is refused.
+
+        Parameters
+        ----------
+        query : mapping of str to str
+            Names and values as they came.
+        max_clusters, n_choices : int
+            The limits.
+
+        Returns
+        -------
+        wish : Wish
+            What was not said has its default.
+        """
+        limits = {
+            "k": (1, max_clusters),
+            "choice": (0, n_choices - 1),
+            "before": (0, n_choices - 1),
+            "after": (0, n_choices),
+            "page": (0, MOST_PAGE),
+        }
+        unknown = set(query) - {field.name for field in fields(cls)}
+        if unknown:
+            raise SpecError(f"a request has {', '.join(limits)}, and nothing else.")
+        return cls(**{name: _number(name, text, *limits[name]) for name, text in query.items()})
+
+
+def _number(name: str, text: str, low: int, high: int) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 9
+    if not is_number or not low <= int(text) <= high:
+        raise SpecError(f"{name} must be a whole number from {low} to {high}.")
+    return int(text)
+
+
+# Results that are kept for the next time, as long as they take little memory.
+
+
+class Kept:
+    """What was computed before, by key; what was not asked for longest is forgotten first.
+
+    Parameters
+    ----------
+    most_bytes : int
+        Of all results but the latest.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
+        """The result for a key, made if it is not there.
+
+        Parameters
+        ----------
+        key : hashable
+            What was asked for.
+        make : callable
+            Gives the result and its size in bytes.
+        """
+        if key not in self._results:
+            self._results[key] = make()
+        self._results.move_to_end(key)
+        while len(self) > 1 and sum(size for _, size in self._results.values()) > self._most:
+            self._results.popitem(last=False)
+        return self._results[key][0]
+
+
+# Clusters of the slices of a subject for any k, from one fit of each slice.
+#
+# A fit takes most of the time and serves every number of clusters, so that it is kept: moving k
+# costs a k-means of its points, and going back costs nothing.
+
+MOST_BYTES = 2**27
+"""Of the fits that are kept, and of the decodings."""
+
+Check = Callable[[], None]
+
+
+class Fits:
+    """Decodings of the slices of a subject.
+
+    The same as ``decode_range(sketch, [k, max_clusters], seed=seed)[0]``, to the bit.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is looked at.
+    max_clusters : int or None
+        The largest k. None takes what the sketch can serve.
+    seed : int, default=0
+        Of the decoder.
+    """
+
+    def __init__(self, subject: Subject, max_clusters: int | None = None, *, seed: int = 0) -> None:
+        self.subject, self.seed = subject, seed
+        most = most_clusters(subject.whole.spec, max_clusters)
+        self.max_clusters = max(1, min(most, subject.whole.count))
+        self._fits, self._decodings, self._curves = (Kept(MOST_BYTES) for _ in range(3))
+
+    def decoding(self, choice: int, k: int, check: Check) -> Decoding:
+        """The k clusters of the rows of a choice.
+
+        Parameters
+        ----------
+        choice : int
+            Number of a choice of the subject.
+        k : int
+            From 1 to ``max_clusters``.
+        check : callable
+            Called between fits; what it raises ends the computation.
+
+        Returns
+        -------
+        decoding : Decoding
+            Kept for the next time.
+        """
+        found: Decoding = self._decodings.get((choice, k), lambda: self._decode(choice, k, check))
+        return found
+
+    def room(self, choice: int, check: Check) -> int:
+        """How many fits of the size of this one are kept at once."""
+        fitted = self._fitted(choice, check)
+        return 1 if fitted is None else max(1, MOST_BYTES // _size(fitted))
+
+    def curve(self, choice: int, check: Check) -> KCurve | None:
+        """Residuals for each number of clusters; of equal rows there is nothing to say."""
+        found: KCurve | None = self._curves.get(choice, lambda: self._curve(choice, check))
+        return found
+
+    @one_blas_thread
+    def _decode(self, choice: int, k: int, check: Check) -> tuple[Decoding, int]:
+        sketch = self._sketch(choice)
+        if sketch.count < k:
+            rows = f"{sketch.about}{sketch.count} rows"
+            msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
+            raise DataError(msg)
+        fitted = self._fitted(choice, check)
+        found = decode(sketch, k) if fitted is None else fitted.decode(k)
+        covariances = found.covariances
+        return found, found.centroids.nbytes + (0 if covariances is None else covariances.nbytes)
+
+    @one_blas_thread
+    def _curve(self, choice: int, check: Check) -> tuple[KCurve | None, int]:
+        fitted = self._fitted(choice, check)
+        return (None, 0) if fitted is None else (fitted.decode_auto(self.max_clusters).curve, 0)
+
+    def _fitted(self, choice: int, check: Check) -> Fitted | None:
+        found: Fitted | None = self._fits.get(choice, lambda: self._fit(choice, check))
+        return found
+
+    def _fit(self, choice: int, check: Check) -> tuple[Fitted | None, int]:
+        """None for rows that are all equal."""
+        problem = Problem.of(self._sketch(choice), self.max_clusters, None, self.seed, "decode")
+        if not np.trace(problem.outline[1]) > 0.0:
+            return None, 0
+        fitted = fit_sketch(problem, self.max_clusters, self.seed, lambda _: check())
+        return fitted, _size(fitted)
+
+    def _sketch(self, choice: int) -> AnySketch:
+        return self.subject.sketch_of(self.subject.choices[choice])
+
+
+def _size(fitted: Fitted) -> int:
+    """Bytes of the points, which are most of a fit."""
+    return fitted.reconstruction.points.nbytes
+
+
+# One computation at a time, and of those that a page waits for the latest only.
+
+MOST_PAGES = 64
+"""Pages that are remembered, those that asked last."""
+
+
+class OutdatedError(SketchshiftError):
+    """A newer request made this one pointless."""
+
+
+class Latest:
+    """Turns, of which a page has one: its newer ones take over, those of other pages wait.
+
+    A computation calls its check now and then; once the same page has asked anew, the check raises
+    and the computation ends there. What is idle gives way to other pages too.
+    """
+
+    def __init__(self) -> None:
+        self._asked = self._wanted = 0
+        self._newest: OrderedDict[int, int] = OrderedDict()
+        self._counting, self._computing = threading.Lock(), threading.Lock()
+
+    def ask(self, page: int, *, idle: bool = False) -> Callable[[], None]:
+        """Take a turn: those that this page asked for before are outdated from now on.
+
+        Parameters
+        ----------
+        page : int
+            Who asks. Turns of a page that was forgotten since are completed.
+        idle : bool, default=False
+            Whether nobody waits for the result.
+
+        Returns
+        -------
+        check : callable
+            Raises :class:`OutdatedError` once there is a newer turn of the page, and if it is
+            idle, one of any page that is not.
+        """
+        with self._counting:
+            self._asked += 1
+            own = self._newest[page] = self._asked
+            self._wanted = self._wanted if idle else own
+            self._newest.move_to_end(page)
+            if len(self._newest) > MOST_PAGES:
+                self._newest.popitem(last=False)
+
+        def check() -> None:
+            if self._newest.get(page, own) != own or (idle and self._wanted > own):
+                raise OutdatedError("a newer request came in. Ask again if it is still wanted.")
+
+        return check
+
+    @contextmanager
+    def turn(self, check: Callable[[], None]) -> Iterator[None]:
+        """Wait until nobody else computes; outdated turns are not begun."""
+        with self._computing:
+            check()
+            yield
+
+
+FIRST = 10
+"""Clusters that are shown first, where there may be so many."""
+
+Compute = Callable[[Wish, Check], Any]
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Explorer:
+    """All answers about one subject.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is looked at.
+    max_clusters : int or None
+        The largest k. None takes what the sketch can serve.
+    """
+
+    def __init__(self, subject: Subject, max_clusters: int | None = None) -> None:
+        self.subject, self.fits = subject, Fits(subject, max_clusters)
+        self.first = min(FIRST, self.fits.max_clusters)
+        self._latest = Latest()
+
+    def application(self) -> Starlette:
+        """The application, without its guard."""
+        computed = {"decode": self.decode, "details": self.details, "compare": self.compare}
+        routes = [Route(f"/{name}", self._computed(of)) for name, of in computed.items()]
+        routes.append(Route("/prepare", self._computed(self.prepare, idle=True)))
+        routes += [Route("/", self._page), Route("/report.html", self._report)]
+        return Starlette(routes=routes, exception_handlers={SketchshiftError: _failure})
+
+    def decode(self, wish: Wish, check: Check) -> dict[str, Any]:
+        """The clusters of a choice."""
+        choice = self.subject.choices[wish.choice]
+        decoding = self.fits.decoding(wish.choice, wish.k, check)
+        return view(choice, self.subject.sketch_of(choice), decoding)
+
+    def details(self, wish: Wish, check: Check) -> dict[str, Any]:
+        """What may come a moment later: other numbers of clusters, other slices."""
+        curve = self.fits.curve(wish.choice, check)
+        check()
+        decoding = self.fits.decoding(wish.choice, wish.k, check)
+        sketch = self.subject.sketch_of(self.subject.choices[wish.choice])
+        facts = {"curve": curve_facts(curve), "trends": trends(self.subject, decoding, sketch)}
+        return facts | {"room": self.fits.room(wish.choice, check)}
+
+    def prepare(self, wish: Wish, check: Check) -> dict[str, Any]:
+        """Make ready what will probably be asked for next."""
+        with suppress(DataError):  # too few rows: told to whoever does ask
+            self.fits.decoding(wish.choice, wish.k, check)
+        return {}
+
+    def compare(self, wish: Wish, check: Check) -> dict[str, Any]:
+        """Two choices side by side."""
+        choices = self.subject.choices
+        before, is_rest = choices[wish.before], wish.after == len(choices)
+        after = rest_of(self.subject, before) if is_rest else choices[wish.after]
+        return compare_slices(self.subject, before, after, wish.k)
+
+    def page(self) -> str:
+        """The page, which asks for its first clusters itself."""
+        live = {
+            "choices": [choice.label for choice in self.subject.choices],
+            "max_clusters": self.fits.max_clusters,
+            "n_clusters": self.first,
+        }
+        command = shlex.join(["sketchshift", "explore", self.subject.name])
+        return render(document(self.subject, [command]) | {"live": live})
+
+    def report(self, wish: Wish, check: Check) -> str:
+        """The report on what is shown: the same clusters, to the bit."""
+        choice = self.subject.choices[wish.choice]
+        decoding = self.fits.decoding(wish.choice, wish.k, check)
+        curve = self.fits.curve(wish.choice, check)
+        return report_of(self.subject, choice, decoding, curve, self._lines(wish))
+
+    def _lines(self, wish: Wish) -> list[str]:
+        """Python that gives the same clusters again."""
+        name, where = self.subject.name, self.subject.choices[wish.choice].where
+        condition = "" if where is None else f", where={where!r}"
+        if self.subject.table is not None:
+            read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
+        else:
+            read = f"ss.privacy.load({name!r})" if self.subject.promise else f"ss.load({name!r})"
+        numbers = f"[{wish.k}, {self.fits.max_clusters}]"
+        return [
+            "import sketchshift as ss",
+            f"sketch = {read}",
+            f"clusters = ss.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
+        ]
+
+    def _computed(self, compute: Compute, *, idle: bool = False) -> Answer:
+        async def answer(request: Request) -> Response:
+            wish = self._wish(request)
+            check = self._latest.ask(wish.page, idle=idle)
+            facts = await run_in_threadpool(self._in_turn, compute, wish, check)
+            return Response(to_json(facts), media_type="application/json")
+
+        return answer
+
+    async def _page(self, request: Request) -> Response:
+        return Response(self.page(), media_type="text/html")
+
+    async def _report(self, request: Request) -> Response:
+        wish = self._wish(request)
+        text = await run_in_threadpool(self._in_turn, self.report, wish, lambda: None)
+        headers = {"content-disposition": 'attachment; filename="report.html"'}
+        return Response(text, media_type="text/html", headers=headers)
+
+    def _wish(self, request: Request) -> Wish:
+        return Wish.of(request.query_params, self.fits.max_clusters, len(self.subject.choices))
+
+    def _in_turn(self, compute: Compute, wish: Wish, check: Check) -> Any:
+        with self._latest.turn(check):
+            return compute(wish, check)
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    status = 409 if isinstance(error, OutdatedError) else 400
+    return Response(to_json({"error": str(error)}), status, media_type="application/json")

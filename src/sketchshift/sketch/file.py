@@ -1,0 +1,157 @@
+"""The files of sketches: a container, and what a sketch file holds (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sketchshift.errors import SketchFormatError, SpecError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch.measure import Totals, WideArray, n_measures, n_wide
+
+__all__ = [
+    "MAGIC",
+    "MAX_HEADER",
+    "PRIVATE_MAGIC",
+    "VERSION",
+    "check_fingerprint",
+    "decode",
+    "encode",
+    "pack",
+    "read_header",
+    "read_spec",
+    "unpack",
+]
+
+# The container of all our files: magic, version, JSON header, payload, digest.
+#
+# Reading never unpickles and never allocates by a number that the file only claims: lengths
+# are compared with the bytes at hand before anything else, and the digest before any content.
+
+MAX_HEADER = 1 << 24
+_PREFIX = struct.Struct("<8sHHI")  # magic, version, zero, length of the header
+_DIGEST = 32
+
+
+def pack(magic: bytes, version: int, header: Mapping[str, Any], payload: bytes) -> bytes:
+    """Bytes of a file: a function of its content alone."""
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    if len(text) > MAX_HEADER:
+        raise SketchFormatError(
+            f"a header has at most {MAX_HEADER:,} bytes, and here {len(text):,}."
+        )
+    body = b"".join([_PREFIX.pack(magic, version, 0, len(text)), text, payload])
+    return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
+
+
+def unpack(data: bytes, magic: bytes, version: int) -> tuple[bytes, memoryview]:
+    """Header and payload of an intact file of this version or an earlier one."""
+    view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
+    if len(view) < _PREFIX.size + _DIGEST:
+        msg = f"{len(view)} bytes are too few for a sketch. Was the file cut off?"
+        raise SketchFormatError(msg)
+    found, written, zero, length = _PREFIX.unpack_from(view)
+    if found != magic:
+        raise SketchFormatError("the first bytes are not those of a sketch file.")
+    if written > version:
+        msg = (
+            f"this sketch has format version {written}, and this sketchshift reads up to "
+            f"{version}. Upgrade sketchshift."
+        )
+        raise SketchFormatError(msg)
+    if written < 1 or zero != 0 or length > MAX_HEADER:
+        raise SketchFormatError("the prefix of the sketch file is damaged.")
+    if length > len(view) - _PREFIX.size - _DIGEST:
+        raise SketchFormatError("the header is longer than the file. Was the file cut off?")
+    body, digest = view[:-_DIGEST], view[-_DIGEST:]
+    if hashlib.blake2b(body, digest_size=_DIGEST).digest() != digest:
+        msg = "the digest does not match: the file was damaged or cut off. Copy it again."
+        raise SketchFormatError(msg)
+    return bytes(body[_PREFIX.size : _PREFIX.size + length]), body[_PREFIX.size + length :]
+
+
+def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """The header as an object with exactly these fields, of exactly these types."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SketchFormatError("the header is not JSON.") from None
+    is_sound = isinstance(header, dict) and set(header) == set(kinds)
+    is_sound = is_sound and all(type(header[name]) is kind for name, kind in kinds.items())
+    if not is_sound:
+        raise SketchFormatError(f"the header must hold exactly {', '.join(kinds)}.")
+    return dict(header)
+
+
+# The sketch file: a container of the spec, the counts and the integers (``docs/format.md``).
+
+MAGIC = b"\x89SKS\r\n\x1a\n"
+PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
+VERSION = 1
+_WIDE = 16
+_KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
+
+
+def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
+    """Bytes of a sketch: a function of its content alone."""
+    header = {
+        "count": totals.count,
+        "fingerprint": fingerprint,
+        "n_invalid": totals.n_invalid,
+        "spec": json.loads(spec.to_json()),
+    }
+    wide = (n.to_bytes(_WIDE, "little", signed=True) for n in totals.measures.ravel())
+    return pack(MAGIC, VERSION, header, totals.waves.astype("<i8").tobytes() + b"".join(wide))
+
+
+def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
+    """Spec, fingerprint and totals; :class:`SketchFormatError` for anything unsound."""
+    if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
+        msg = "this is a private sketch. Read it with ss.privacy.load; tables hold raw ones."
+        raise SketchFormatError(msg)
+    text, payload = unpack(data, MAGIC, VERSION)
+    header = read_header(text, _KINDS)
+    check_fingerprint(header["fingerprint"])
+    spec = read_spec(header["spec"])
+    expected = 16 * spec.sketch_size + _WIDE * n_measures(spec) * n_wide(spec)
+    if len(payload) != expected:
+        msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
+        raise SketchFormatError(msg)
+    waves = np.frombuffer(payload, dtype="<i8", count=2 * spec.sketch_size).astype(np.int64)
+    measures = _read_wide(payload[16 * spec.sketch_size :]).reshape(n_measures(spec), -1)
+    totals = Totals(header["count"], header["n_invalid"], waves.reshape(2, -1), measures)
+    if not totals.is_sound(spec):
+        raise SketchFormatError("the integers are not those of any rows.")
+    if encode(spec, header["fingerprint"], totals) != data:
+        raise SketchFormatError("the header is not written in the canonical way.")
+    return spec, header["fingerprint"], totals
+
+
+def read_spec(content: dict[str, Any]) -> SketchSpec:
+    """The spec of a header."""
+    try:
+        return SketchSpec.from_dict(content)
+    except (SpecError, RecursionError) as error:
+        raise SketchFormatError(f"the header holds no usable spec: {error}") from None
+
+
+def check_fingerprint(fingerprint: str) -> None:
+    """Refuse anything but 32 hexadecimal digits."""
+    if not re.fullmatch("[0-9a-f]{32}", fingerprint):
+        raise SketchFormatError("the fingerprint in the header must be 32 hexadecimal digits.")
+
+
+def _read_wide(payload: memoryview) -> WideArray:
+    integers = [
+        int.from_bytes(payload[at : at + _WIDE], "little", signed=True)
+        for at in range(0, len(payload), _WIDE)
+    ]
+    wide = np.empty(len(integers), dtype=object)
+    wide[:] = integers
+    return wide
