@@ -135,7 +135,7 @@ def test_an_interruption_that_a_command_reports_ends_it_with_the_same_status(
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sketchshift.experiments.reproduce", interrupt)
+    monkeypatch.setattr("sketchshift_papers.reproduce", interrupt)
     monkeypatch.chdir(tmp_path)
 
     said = run.error("sketchshift reproduce fig3 --jobs 1 --realizations 1 --points 1", 130)

@@ -15,12 +15,14 @@ import numpydoc.docscrape
 import pytest
 
 import sketchshift as ss
+import sketchshift_papers
 
 ROOT = Path(__file__).parents[2]
 NEEDS_CUPY = re.compile(r"sketchshift\.kernels\.cuda\.(?!source)")
 MODULES = [
     importlib.import_module(info.name)
-    for info in pkgutil.walk_packages(ss.__path__, "sketchshift.")
+    for package in (ss, sketchshift_papers)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not info.name.endswith("__main__")
     and (importlib.util.find_spec("cupy") or not NEEDS_CUPY.match(info.name))
 ]

@@ -103,7 +103,7 @@ def _fetch(name: str, sets: dict[str, PublicSet], folder: Path) -> tuple[Path, b
     with counting_progress(f"Fetching {public.name}") as count:
         source = fetch(public, folder, count=count)
     if name in DERIVED:
-        from sketchshift.experiments.spectral_features import write_features
+        from sketchshift.data.spectral_features import write_features
 
         with reading_progress(f"Computing {name}, a minute or more"):
             write_features(source, path)

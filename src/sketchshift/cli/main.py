@@ -1,12 +1,18 @@
-"""The group of commands, and nothing else."""
+"""The group of commands: those of this package, and those that other packages add.
+
+Another package adds one by an entry point of the group ``sketchshift.commands``, as
+``sketchshift_papers`` does with ``reproduce``. It is imported when it is called or listed; one that
+cannot be imported is listed with the reason, and breaks nothing else.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import sketchshift
+from sketchshift._text import visible
 from sketchshift.cli.assign import assign
 from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines, visible_messages
@@ -20,16 +26,21 @@ from sketchshift.cli.plan import plan
 from sketchshift.cli.private_plan import private_plan
 from sketchshift.cli.release import release
 from sketchshift.cli.report import report
-from sketchshift.cli.reproduce import reproduce
 from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
 from sketchshift.cli.watch import watch
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ENTRY_POINTS", "main"]
+
+ENTRY_POINTS = "sketchshift.commands"
+"""The group of entry points by which other packages add commands."""
 
 
-class _InOrder(click.Group):
-    """Lists the commands in the order in which they are used."""
+class _Commands(click.Group):
+    """Lists the commands in the order in which they are used, those of other packages last."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,11 +55,46 @@ class _InOrder(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(dict.fromkeys([*self.commands, *sorted(_commands_elsewhere())]))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = super().get_command(ctx, cmd_name)
+        found = None if own is not None else _commands_elsewhere().get(cmd_name)
+        return own if found is None else _load(found)
+
+
+def _commands_elsewhere() -> dict[str, EntryPoint]:
+    """The commands of other packages by name; nothing of theirs is imported."""
+    from importlib.metadata import entry_points
+
+    return {found.name: found for found in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(found: EntryPoint) -> click.Command:
+    """The command of an entry point, or one that says why there is none."""
+    try:
+        loaded = found.load()
+    except Exception as error:  # whatever the import of a stranger's module may raise
+        return _broken(found, f"{type(error).__name__}: {error}")
+    if isinstance(loaded, click.Command):
+        return loaded
+    return _broken(found, "it is not a command of click")
+
+
+def _broken(found: EntryPoint, reason: str) -> click.Command:
+    why = visible(f"cannot be loaded from {found.value}: {reason.rstrip('.')}.")
+
+    def fail() -> None:
+        raise click.ClickException(f"the command {found.name!r} {why}")
+
+    any_words = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(
+        found.name, callback=fail, help=why, short_help=why, context_settings=any_words
+    )
 
 
 @click.group(
-    cls=_InOrder,
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(sketchshift.__version__, prog_name="sketchshift")
@@ -82,6 +128,5 @@ for _command in (
     compare,
     watch,
     data,
-    reproduce,
 ):
     main.add_command(_command)

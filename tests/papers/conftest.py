@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sketchshift.experiments import load_figure, paper_folder
+from sketchshift_papers import load_figure, paper_folder
 
 TINY = """
 title = "a tiny figure"

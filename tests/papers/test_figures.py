@@ -7,12 +7,12 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.errors import DataError
-from sketchshift.experiments import figure_names, load_figure, paper_folder
-from sketchshift.experiments.contenders import DECODERS, LOOKS, Cell, measure
-from sketchshift.experiments.datasets import RECIPES, make_data
-from sketchshift.experiments.definition import SIZES, Contender
-from sketchshift.experiments.runner import _references, planned
-from sketchshift.experiments.verdicts import Outcome, judge
+from sketchshift_papers import figure_names, load_figure, paper_folder
+from sketchshift_papers.claims import Outcome, judge
+from sketchshift_papers.contenders import DECODERS, LOOKS, Cell, measure
+from sketchshift_papers.datasets import RECIPES, make_data
+from sketchshift_papers.definition import SIZES, Contender
+from sketchshift_papers.runner import _references, planned
 
 FOLDER = paper_folder()
 NAMES = figure_names(FOLDER)

@@ -8,9 +8,8 @@ import pytest
 
 import sketchshift as ss
 from sketchshift import decoders
-from sketchshift.experiments import Files, n_missing, reproduce
-from sketchshift.experiments.runner import planned, run_figure
-from sketchshift.experiments.store import Store
+from sketchshift_papers import Files, n_missing, reproduce
+from sketchshift_papers.runner import Store, planned, run_figure
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def test_every_run_is_kept_with_where_it_comes_from(tiny, files):
 
 def test_numbers_are_those_of_the_library(tiny, files):
     """One run, made by hand."""
-    from sketchshift.experiments.datasets import make_data
+    from sketchshift_papers.datasets import make_data
 
     grid = tiny.grids["quick"]
     store = Store(files.runs)
@@ -73,8 +72,8 @@ def test_finished_runs_are_not_repeated(tiny, files, monkeypatch):
     def fail(*args, **options):
         raise AssertionError("this was run already")
 
-    monkeypatch.setattr("sketchshift.experiments.runner.measure", fail)
-    monkeypatch.setattr("sketchshift.experiments.runner.measure_reference", fail)
+    monkeypatch.setattr("sketchshift_papers.runner.measure", fail)
+    monkeypatch.setattr("sketchshift_papers.runner.measure_reference", fail)
     reproduce(tiny, grid, files)
 
     assert Store(files.runs).rows == before
@@ -83,7 +82,7 @@ def test_finished_runs_are_not_repeated(tiny, files, monkeypatch):
 
 def test_it_goes_on_after_an_interruption(tiny, files, monkeypatch):
     """Interrupted in the sixth run: five are kept, and only the others are made later."""
-    from sketchshift.experiments import runner
+    from sketchshift_papers import runner
 
     made = []
     really = runner.measure
@@ -122,7 +121,7 @@ def test_processes_give_the_numbers_of_one(tiny, tmp_path):
 
 def test_changed_options_make_other_runs(tiny, paper, files):
     """Runs of an old file are not taken for those of a new one."""
-    from sketchshift.experiments import load_figure
+    from sketchshift_papers import load_figure
 
     reproduce(tiny, tiny.grids["quick"], files)
     text = (paper / "fig0.toml").read_text(encoding="utf-8")

@@ -1,26 +1,31 @@
-"""Curves and maps of the runs: legible without colour, each series with its own mark.
+"""The picture of a figure: curves and maps of the runs, and the correlation function itself.
 
-Takes rows of a figure; hands a matplotlib figure. Pictures of the correlation function are in
-``landscapes``.
+Takes rows of a figure; writes a PNG file. Legible without colour, each series with its own mark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
-from sketchshift._writing import opened_atomically
-from sketchshift.errors import DataError, MissingDependencyError
-from sketchshift.experiments.checks import points_of
-from sketchshift.experiments.datasets import make_data
-from sketchshift.experiments.definition import Contender, Figure, Grid
-from sketchshift.experiments.landscapes import LANDSCAPES
-from sketchshift.experiments.store import Row
+from sketchshift import DataError, MissingDependencyError, Sketch, SketchSpec, sketch
+from sketchshift.cli import opened_atomically
+from sketchshift.decoders import CorrelationFunction
+from sketchshift_papers.claims import points_of
+from sketchshift_papers.contenders import (
+    direction_norms,
+    grid_points,
+    grid_values,
+    paths,
+    residual_after_one_atom,
+)
+from sketchshift_papers.datasets import Data, FloatArray, cube, make_data
+from sketchshift_papers.definition import Contender, Figure, Grid
+from sketchshift_papers.runner import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +37,9 @@ STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ("-", "v"), ("--", "
 SHADES = ("black", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#7f7f7f", "#a6761d")
 NAMES = {"mse": "mean MSE", "rse": "mean RSE (k-means is 1)", "sigma": r"bandwidth $\sigma$"}
 SYMBOLS = {"m": "sketch size $m$", "L": "starts $L$", "d": "dimension $d$"}
+PIXELS = 200
+BOX = cube(2)
+EXTENT = (-1.0, 1.0, -1.0, 1.0)
 
 
 def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
@@ -54,11 +62,10 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
         msg = 'drawing needs matplotlib. Run: pip install "sketchshift[plot]"'
         raise MissingDependencyError(msg) from cause
     kind = figure.picture["kind"]
-    known = {"curves": _curves, "maps": _maps} | LANDSCAPES
-    if kind not in known:
-        raise DataError(f"a picture cannot be of kind {kind!r}. There are: {', '.join(known)}.")
+    if kind not in PICTURES:
+        raise DataError(f"a picture cannot be of kind {kind!r}. There are: {', '.join(PICTURES)}.")
     canvas = Canvas(layout="constrained")
-    known[kind](canvas, figure, grid, rows)
+    PICTURES[kind](canvas, figure, grid, rows)
     canvas.suptitle(f"{figure.name}: {figure.title}")
     with opened_atomically(path) as file:
         canvas.savefig(file, format="png", dpi=120)
@@ -179,3 +186,91 @@ def _axis(name: str) -> str:
 def _label(contender: Contender, L: int | None, with_starts: bool) -> str:
     starts = f", L = {L}" if with_starts and L is not None else ""
     return f"{contender.label}{starts}{' (ours)' if contender.is_ours else ''}"
+
+
+# Pictures of the correlation function: figures 2, 3 and 4, for the first realization.
+
+
+def _correlations(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
+    """Figure 2: f_z for every sketch size (rows) and bandwidth (columns)."""
+    data = make_data(figure.datasets[0], grid.n_samples)
+    sizes, sigmas = grid.sketch_sizes, grid.bandwidths
+    canvas.set_size_inches(2.5 * len(sigmas), 2.7 * len(sizes) + 0.4)
+    axes = canvas.subplots(len(sizes), len(sigmas), squeeze=False, sharex=True, sharey=True)
+    for i, m in enumerate(sizes):
+        for j, sigma in enumerate(sigmas):
+            f = CorrelationFunction.of(_sketch(data, m, sigma))
+            _show(axes[i, j], grid_values(f, BOX, PIXELS))
+            axes[i, j].set_title(rf"m = {m}, $\sigma$ = {sigma:g}", fontsize=9)
+
+
+def _climb(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
+    """Figure 3: ways from the same starts, and norms of what drives them."""
+    data = make_data(figure.datasets[0], grid.n_samples)
+    m, sigma = grid.sketch_sizes[-1], float(figure.picture["sigma"])
+    f = CorrelationFunction.of(_sketch(data, m, sigma))
+    canvas.set_size_inches(15, 5)
+    axes = canvas.subplots(1, 3)
+    _ways(axes[0], f, sigma, rf"m = {m}, $\sigma$ = {sigma:g}")
+    points = grid_points(BOX, PIXELS)
+    for ax, name in zip(axes[1:], ("gradient_ascent", "sketched_mean_shift"), strict=True):
+        norms = np.maximum(sigma * direction_norms(f, points, name), 1e-12)
+        image = _show(ax, np.log10(norms).reshape(PIXELS, PIXELS), vmin=-4.0, vmax=1.0)
+    axes[1].set_title(r"$\log_{10} \sigma \|\nabla f_z\|$")
+    axes[2].set_title(r"$\log_{10} \sigma \|\nabla f_z / f_z\|$")
+    canvas.colorbar(image, ax=list(axes[1:]), shrink=0.8, extend="both")
+
+
+def _ways(ax: Axes, f: CorrelationFunction, sigma: float, title: str) -> None:
+    _show(ax, grid_values(f, BOX, PIXELS), alpha=0.4)
+    starts: FloatArray = np.array([(-0.7, -0.2), (0.3, -0.57), (0.2, 0.7), (-0.1, 0.0)])
+    marks = {
+        "gradient_ascent": ("s", "-", "gradient ascent"),
+        "sketched_mean_shift": (".", ":", "sketched mean shift"),
+    }
+    for name, (mark, line, label) in marks.items():
+        way = np.array(paths(f, starts, BOX, sigma, name, range(11)))
+        for i in range(len(starts)):
+            once = label if i == 0 else None
+            ax.plot(way[:, i, 0], way[:, i, 1], line, marker=mark, ms=4, color="black", label=once)
+    ax.plot(*starts.T, "o", ms=12, mfc="none", mec="black", label="starts")
+    ax.set(title=f"10 steps; {title}", xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
+    ax.legend(fontsize=8, loc="upper left")
+
+
+def _residual(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
+    """Figure 4: f_z, and f_r after the first atom, for both fitted models."""
+    data = make_data(figure.datasets[0], grid.n_samples)
+    m, sigma = grid.sketch_sizes[-1], float(figure.picture["sigma"])
+    z = _sketch(data, m, sigma)
+    canvas.set_size_inches(13.5, 4.6)
+    axes = canvas.subplots(1, 3, sharex=True, sharey=True)
+    first = grid_values(CorrelationFunction.of(z), BOX, PIXELS)
+    scale: dict[str, Any] = {"vmin": 0.0, "vmax": float(first.max())}
+    image = _show(axes[0], first, **scale)
+    axes[0].set_title(rf"$f_z$: m = {m}, $\sigma$ = {sigma:g}")
+    for ax, model in zip(axes[1:], ("dirac", "gaussian"), strict=True):
+        f_r, c = residual_after_one_atom(data, z, 0, 1000, model)
+        _show(ax, grid_values(f_r, BOX, PIXELS), **scale)
+        ax.plot(*c, "x", ms=9, mew=2, color="white")
+        ax.plot(*c, "x", ms=8, color="red")
+        ax.set_title(f"$f_r$ once a {model.capitalize()} at the cross is removed")
+    canvas.colorbar(image, ax=list(axes), shrink=0.8)
+
+
+def _show(ax: Axes, values: FloatArray, **options: Any) -> Any:
+    ax.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
+    return ax.imshow(values, origin="lower", extent=EXTENT, cmap="viridis", **options)
+
+
+def _sketch(data: Data, m: int, sigma: float) -> Sketch:
+    return sketch(data.X, SketchSpec(data.n_features, m, sigma, seed=0), n_threads=1)
+
+
+PICTURES: dict[str, Callable[[Canvas, Figure, Grid, Sequence[Row]], None]] = {
+    "curves": _curves,
+    "maps": _maps,
+    "correlations": _correlations,
+    "climb": _climb,
+    "residual": _residual,
+}

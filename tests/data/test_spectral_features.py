@@ -11,14 +11,14 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from sketchshift.data import real
-from sketchshift.errors import DataError
-from sketchshift.experiments.spectral_features import (
+from sketchshift.data.spectral_features import (
     laplacian_eigenvectors,
     main,
     neighbour_graph,
     sift_descriptors,
     spectral_features,
 )
+from sketchshift.errors import DataError
 
 needs_opencv = pytest.mark.usefixtures("opencv")
 

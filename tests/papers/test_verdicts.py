@@ -7,8 +7,7 @@ import math
 import pytest
 
 from sketchshift.errors import DataError
-from sketchshift.experiments.checks import Evidence, evaluate
-from sketchshift.experiments.verdicts import Outcome, markdown, outcome_of
+from sketchshift_papers.claims import Evidence, Outcome, evaluate, markdown, outcome_of
 
 
 def rows(decoder: str, values: dict, L: int | None = None, m: int = 100) -> list[dict]:

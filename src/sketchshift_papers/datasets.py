@@ -1,7 +1,7 @@
 """The paper's datasets: recipes by name, and what every run needs of them.
 
 The paper gives neither the centroids nor the widths of its synthetic clusters; ours are
-written down here. Real data comes from ``sketchshift.data.real``.
+written down here. Real data comes from ``sketchshift.data.load_dataset``.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sketchshift._typing import FloatArray
-from sketchshift.data.real import load
-from sketchshift.decoders.objective import Box
-from sketchshift.errors import DataError
-from sketchshift.experiments.definition import DatasetSpec
+from sketchshift import Box, DataError
+from sketchshift.data import load_dataset
+from sketchshift_papers.definition import DatasetSpec
 
-__all__ = ["RECIPES", "Data", "cube", "make_data"]
+__all__ = ["RECIPES", "Data", "FloatArray", "cube", "make_data"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
 
 SEPARATED = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])
 CLOSE = np.array([(-0.2, -0.15), (0.2, -0.15), (0.0, 0.2)])
@@ -129,7 +130,7 @@ def _two_clusters(n_samples: int, d: int, std: float = 0.05, seed: int = 0) -> D
 
 def _real(name: str) -> Drawn:
     """Figures 8 and 10: real features, divided by their largest entry."""
-    X = load(name).astype(np.float64)
+    X = load_dataset(name).astype(np.float64)
     return X / np.abs(X).max(), None
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sketchshift._writing import write_atomically
-from sketchshift.experiments.definition import Figure, Grid
-from sketchshift.experiments.pictures import draw
-from sketchshift.experiments.runner import Progress, planned, run_figure
-from sketchshift.experiments.store import Store
-from sketchshift.experiments.verdicts import judge, markdown, verdict_facts
+from sketchshift.cli import write_atomically
+from sketchshift_papers.claims import judge, markdown, verdict_facts
+from sketchshift_papers.definition import Figure, Grid
+from sketchshift_papers.pictures import draw
+from sketchshift_papers.runner import Progress, Store, planned, run_figure
 
 __all__ = ["Files", "n_missing", "reproduce"]
 

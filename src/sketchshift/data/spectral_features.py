@@ -2,7 +2,7 @@ r"""Spectral features of images: what figure 8 clusters, from the raw pixels of 
 
 One SIFT descriptor an image, the exact nearest-neighbour graph of these, and eigenvectors of
 its normalised Laplacian. ``sketchshift data spectral_mnist`` fetches the pixels and makes them;
-for other images, ``python -m sketchshift.experiments.spectral_features --help``. Needs the extra
+for other images, ``python -m sketchshift.data.spectral_features --help``. Needs the extra
 ``paper`` (OpenCV).
 
 Symbols

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sketchshift.errors import DataError
+from sketchshift import DataError
 
 __all__ = [
     "SIZES",
@@ -40,7 +40,7 @@ class DatasetSpec:
     name : str
         In the file, the tables and the pictures.
     kind : str
-        Its recipe in ``experiments.datasets``.
+        Its recipe in ``sketchshift_papers.datasets``.
     label : str
         For a person.
     n_clusters : int
@@ -69,7 +69,7 @@ class Contender:
     Attributes
     ----------
     name, kind, label : str
-        In the tables; its recipe in ``experiments.contenders``; for a person.
+        In the tables; its recipe in ``sketchshift_papers.contenders``; for a person.
     n_initializations : tuple of int or None
         The values of L; (None,) where it has none.
     options : mapping
@@ -126,7 +126,7 @@ class Claim:
     number, section, says : str
         Its number here, where it stands in the paper, and what it says, in our words.
     checks : tuple of mapping
-        How it is measured; see ``experiments.checks``.
+        How it is measured; see ``sketchshift_papers.claims``.
     note : str
         What a reader of the verdict should know.
     """
@@ -159,7 +159,7 @@ class Figure:
 def paper_folder() -> Path:
     """The folder of the paper's files: inside the installed package, or in the checkout."""
     here = Path(__file__).resolve()
-    for folder in (here.parent / PAPER, here.parents[3] / PAPER):
+    for folder in (here.parent / PAPER, here.parents[2] / PAPER):
         if folder.is_dir():
             return folder
     msg = f"the files of the figures ({PAPER}) are not installed. Name their folder with --paper."

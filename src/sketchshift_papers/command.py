@@ -1,4 +1,7 @@
-"""``sketchshift reproduce``: the paper's figures, run again on this library."""
+"""``sketchshift reproduce``: the paper's figures, run again on this library.
+
+Imported for ``sketchshift --help`` too: what it needs beyond that, it imports when it runs.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift.cli.command import command
-from sketchshift.cli.output import next_step, report
-from sketchshift.errors import DataError, SketchshiftError
+from sketchshift import DataError, SketchshiftError
+from sketchshift.cli import command, next_step, tell
 
 if TYPE_CHECKING:
-    from sketchshift.experiments.runner import Progress
+    from sketchshift_papers.runner import Progress
 
 __all__ = ["reproduce"]
 
@@ -69,7 +71,7 @@ def reproduce(
 
     Then: `sketchshift reproduce --all --full`, and read verdicts-full.md.
     """
-    from sketchshift.experiments import figure_names, paper_folder, write_summary
+    from sketchshift_papers import figure_names, paper_folder, write_summary
 
     source = Path(paper).expanduser() if paper else paper_folder()
     names = figure_names(source)
@@ -88,11 +90,11 @@ def reproduce(
             continue
         found.append(facts)
         if not as_json:
-            report({}, [*_table(facts), ""], as_json=False)
+            tell({}, [*_table(facts), ""], as_json=False)
     summary = write_summary(folder, size, names)
     whole = {"command": "reproduce", "size": size, "summary": str(summary)}
     facts = whole | {"figures": found, "not_run": left_out}
-    report(facts, _ending(summary, left_out, output, quick), as_json=as_json)
+    tell(facts, _ending(summary, left_out, output, quick), as_json=as_json)
 
 
 def _one(
@@ -105,8 +107,8 @@ def _one(
     points: int | None,
     again: bool,
 ) -> dict[str, Any]:
-    from sketchshift.experiments import Files, load_figure
-    from sketchshift.experiments import reproduce as run
+    from sketchshift_papers import Files, load_figure
+    from sketchshift_papers import reproduce as run
 
     figure = load_figure(name, source)
     grid = figure.grids[size].thinned(realizations, points)
@@ -125,7 +127,7 @@ def _one(
 @contextmanager
 def _progress(label: str) -> Iterator[Progress | None]:
     """A line on stderr with the runs so far and the time left, where that is a terminal."""
-    from sketchshift.cli.progress import counting_progress
+    from sketchshift.cli import counting_progress
 
     with counting_progress(label) as count:
         yield None if count is None else lambda n_done, n_all: count(n_done, n_all, "runs")

@@ -1,42 +1,107 @@
-"""Looks at the correlation function itself: figures 2, 3 and 4.
+"""What is measured on one sketch: decoders, and looks at the correlation function.
 
-Each look turns what the paper shows in a picture into numbers that a claim can be held
-against. Data are in the plane, not normalised, domain given.
+Takes a :class:`Cell`, one realization of the sketching operator; hands numbers to the runner, and
+what is seen of the correlation function to the pictures.
 
 Symbols
 -------
 f_z       correlation function of the sketch, close to the kernel density of the rows
+f_r       that of the residual
 c         a point of the plane
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sketchshift._typing import BoolArray, FloatArray
-from sketchshift.decoders import SketchAndShift, Step
-from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import Box, CorrelationFunction, draw_starts
-from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
-from sketchshift.decoders.problem import one_blas_thread
-from sketchshift.experiments.datasets import Data, cube
-from sketchshift.sketch import Sketch
+from sketchshift import (
+    Box,
+    ClOmpr,
+    DataError,
+    Sketch,
+    SketchAndShift,
+    Step,
+    decode,
+    lloyd,
+    mse,
+)
+from sketchshift.decoders import LOCAL_MAXIMA, CorrelationFunction, Mixture, one_blas_thread
+from sketchshift_papers.datasets import Data, FloatArray, cube
+from sketchshift_papers.definition import Contender
 
 __all__ = [
+    "DECODERS",
+    "LOOKS",
+    "Cell",
+    "direction_norms",
+    "grid_points",
     "grid_values",
-    "kernel_density",
-    "look_at_climb",
-    "look_at_maxima",
-    "look_at_residual",
+    "measure",
+    "measure_reference",
     "paths",
     "residual_after_one_atom",
 ]
 
 PIXELS = 400
 LEAST = 0.05  # share of the peak below which a maximum is not counted
+Measures = dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One realization of the sketching operator, applied to one dataset.
+
+    Attributes
+    ----------
+    data : Data
+        The rows, for the errors alone.
+    sketch : Sketch
+        Theirs.
+    seed : int
+        Number of the realization; of the starts too.
+    reference : float
+        MSE of k-means.
+    """
+
+    data: Data
+    sketch: Sketch
+    seed: int
+    reference: float
+
+
+def _turnkey(cell: Cell, n_initializations: int | None, options: dict[str, Any]) -> FloatArray:
+    return decode(cell.sketch, cell.data.n_clusters, seed=cell.seed, **options).centroids
+
+
+def _cl_ompr(cell: Cell, n_initializations: int | None, options: dict[str, Any]) -> FloatArray:
+    decoder = ClOmpr(**options)
+    return _call(decoder, cell)
+
+
+def _sketch_and_shift(
+    cell: Cell, n_initializations: int | None, options: dict[str, Any]
+) -> FloatArray:
+    decoder = SketchAndShift(n_initializations=n_initializations or 1000, **options)
+    return _call(decoder, cell)
+
+
+def _call(decoder: Any, cell: Cell) -> FloatArray:
+    found = decoder(cell.sketch, cell.data.n_clusters, domain=cell.data.domain, seed=cell.seed)
+    centroids: FloatArray = found.centroids
+    return centroids
+
+
+# Looks at the correlation function itself: figures 2, 3 and 4.
+#
+# Each look turns what the paper shows in a picture into numbers that a claim can be held against.
+# Data are in the plane, not normalised, domain given.
 
 
 def grid_points(box: Box, pixels: int = PIXELS) -> FloatArray:
@@ -110,7 +175,7 @@ def look_at_climb(
         ``norm_at_means``, the same at the true means.
     """
     f, box = CorrelationFunction.of(sketch), _box(data)
-    starts = draw_starts(sketch, n_initializations or 1, seed, box=box, kind="uniform")
+    starts = box.sample(n_initializations or 1, seed)
     looked = sorted({0, *(steps // 2**i for i in range(8))})
     way = paths(f, starts, box, _bandwidth(sketch), local_maximum, looked)
     assert data.means is not None
@@ -206,7 +271,9 @@ def _maxima(values: FloatArray, box: Box) -> tuple[FloatArray, FloatArray]:
     """Places and heights of the pixels that are higher than their eight neighbours."""
     from scipy.ndimage import maximum_filter
 
-    is_top: BoolArray = (values == maximum_filter(values, 3)) & (values > LEAST * values.max())
+    is_top: NDArray[np.bool_] = (values == maximum_filter(values, 3)) & (
+        values > LEAST * values.max()
+    )
     is_top[[0, -1], :] = is_top[:, [0, -1]] = False
     return grid_points(box)[is_top.ravel()], values[is_top]
 
@@ -225,3 +292,71 @@ def _box(data: Data) -> Box:
 def _bandwidth(sketch: Sketch) -> float:
     bandwidth = sketch.spec.bandwidth
     return bandwidth if isinstance(bandwidth, float | int) else float(np.sqrt(np.prod(bandwidth)))
+
+
+DECODERS: dict[str, Callable[[Cell, int | None, dict[str, Any]], FloatArray]] = {
+    "cl_ompr": _cl_ompr,
+    "sketch_and_shift": _sketch_and_shift,
+    "turnkey": _turnkey,
+}
+LOOKS: dict[str, Callable[..., Measures]] = {
+    "correlation": look_at_maxima,
+    "climb": look_at_climb,
+    "residual": look_at_residual,
+}
+
+
+def measure(contender: Contender, n_initializations: int | None, cell: Cell) -> Measures:
+    """Run one contender on one sketch.
+
+    Parameters
+    ----------
+    contender : Contender
+        Its kind is a key of ``DECODERS`` or ``LOOKS``.
+    n_initializations : int or None
+        L.
+    cell : Cell
+        Data and sketch.
+
+    Returns
+    -------
+    measures : dict of str to float
+        Of a decoder ``mse``, ``rse`` and ``seconds``; of a look what it counts.
+    """
+    options = dict(contender.options)
+    start = time.perf_counter()
+    if contender.kind in LOOKS:
+        values = LOOKS[contender.kind](
+            cell.data, cell.sketch, cell.seed, n_initializations, **options
+        )
+        return values | {"seconds": time.perf_counter() - start}
+    if contender.kind not in DECODERS:
+        known = ", ".join([*DECODERS, *LOOKS])
+        raise DataError(f"there is no decoder of kind {contender.kind!r}. There are: {known}.")
+    centroids = DECODERS[contender.kind](cell, n_initializations, options)
+    seconds = time.perf_counter() - start
+    error = _error(cell.data, centroids)
+    return {"mse": error, "rse": error / cell.reference, "seconds": seconds}
+
+
+def _error(data: Data, centroids: FloatArray) -> float:
+    """MSE; that of the overall mean where a decoder found nothing at all."""
+    return mse(data.X, centroids if len(centroids) else data.X.mean(axis=0, keepdims=True))
+
+
+@one_blas_thread
+def measure_reference(data: Data) -> Measures:
+    """K-means with all the rows at hand, best of five: the reference of every RSE."""
+    start = time.perf_counter()
+    centroids = lloyd(data.X, data.n_clusters, n_init=5, seed=0)
+    seconds = time.perf_counter() - start
+    error = mse(data.X, centroids)
+    k = len(centroids)
+    gaps = ((centroids[:, None] - centroids) ** 2).sum(axis=2)
+    return {
+        "mse": error,
+        "rse": 1.0,
+        "seconds": seconds,
+        "squared_distance": float(gaps.sum()) / (k * (k - 1)) if k > 1 else math.nan,
+        "variance": error / data.n_features,
+    }
