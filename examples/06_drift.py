@@ -46,11 +46,11 @@ print(f"{DAYS} days, {len(X):,} rows in {size / 1e3:.0f} kB; false alarms at mos
 # When: every day beside the one before it, and beside all days before it together.
 watch = ss.watch(table, n_clusters=5, false_alarm=0.01)
 print("distance / threshold, an alarm from 1 on")
-for moment in watch.moments[1:]:
-    before = moment.before.distance / moment.before.threshold
-    earlier = moment.earlier.distance / moment.earlier.threshold
-    mark = " <- jump" if moment.before.drifted else ""
-    print(f"  day {moment.key:<3} the day before {before:4.2f}   all before {earlier:4.2f}{mark}")
+for each in watch.slices[1:]:
+    before = each.before.distance / each.before.threshold
+    earlier = each.earlier.distance / each.earlier.threshold
+    mark = " <- jump" if each.before.drifted else ""
+    print(f"  day {each.key:<3} the day before {before:4.2f}   all before {earlier:4.2f}{mark}")
 print(f"first alarm: day {watch.alarms[0].key}\n")
 
 # Whether and where: the last week beside the first.

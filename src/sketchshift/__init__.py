@@ -9,6 +9,7 @@ from __future__ import annotations
 import sketchshift._interrupt  # noqa: F401  first: the others take most of a second
 
 # isort: split
+import warnings
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -31,8 +32,8 @@ from sketchshift.drift import (
     ClusterChange,
     Comparison,
     Distance,
-    Moment,
     Watch,
+    WatchedSlice,
     compare,
     watch,
 )
@@ -75,7 +76,6 @@ __all__ = [
     "InvalidRowsError",
     "KCurve",
     "MissingDependencyError",
-    "Moment",
     "Origin",
     "Outcome",
     "PlanWarning",
@@ -95,6 +95,7 @@ __all__ = [
     "Step",
     "Tilt",
     "Watch",
+    "WatchedSlice",
     "assign",
     "bandwidth",
     "compare",
@@ -120,15 +121,22 @@ _ON_FIRST_USE = {
 }
 """Where names are that import scikit-learn or pyarrow, which take a second to load."""
 
+_RENAMED = {"Moment": "WatchedSlice"}
+"""Old names, until the next version, and what they are now."""
+
 
 for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs turns up
     register_engine(_engine, partial(import_module, f"sketchshift.engines.{_engine}"))
 
 
 def __getattr__(name: str) -> object:
-    """A name that is imported on first use."""
+    """A name that is imported on first use, or an old one."""
     if name in _ON_FIRST_USE:
         return getattr(import_module(_ON_FIRST_USE[name]), name)
+    if name in _RENAMED:
+        msg = f"sketchshift.{name} is now sketchshift.{_RENAMED[name]}."
+        warnings.warn(msg, DeprecationWarning, stacklevel=2)
+        return globals()[_RENAMED[name]]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -15,8 +15,8 @@ def test_facts_and_lines_tell_the_same(folder, run):
     assert [s["key"] for s in facts["slices"]] == [f"2026-01-0{day}" for day in range(1, 9)]
     assert [s["rows"] for s in facts["slices"]] == [25] * 8
     assert facts["slices"][0]["before"] is None
-    assert facts["slices"][3]["before"]["distance"] == found.moments[3].before.distance
-    assert facts["slices"][3]["shares"] == found.moments[3].shares.tolist()
+    assert facts["slices"][3]["before"]["distance"] == found.slices[3].before.distance
+    assert facts["slices"][3]["shares"] == found.slices[3].shares.tolist()
     assert lines[0] == "8 slices by day, 200 rows: no alarms."
     assert lines[3].split() == [
         *("day", "rows", "before", "threshold", "earlier", "threshold", "alarm"),

@@ -119,12 +119,12 @@ def test_watching_two_is_comparing_them(days):
     """Of two slices both tests are that of compare, at half the rate; the whole is the same."""
     a, b = list(days.values())[:2]
 
-    moment = ss.watch({"a": a, "b": b}, n_clusters=None, false_alarm=0.02).moments[1]
+    second = ss.watch({"a": a, "b": b}, n_clusters=None, false_alarm=0.02).slices[1]
 
     found = ss.compare(a, b, n_clusters=None, false_alarm=0.01)
-    assert moment.before == moment.earlier
-    assert moment.before.threshold == found.threshold
-    assert moment.before.p_value == found.p_value
+    assert second.before == second.earlier
+    assert second.before.threshold == found.threshold
+    assert second.before.p_value == found.p_value
 
 
 def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum(days):
@@ -132,8 +132,8 @@ def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum
 
     *earlier, last = days.values()
     expected = ss.compare(sum(earlier), last, n_clusters=None, false_alarm=0.01 / 6)
-    assert found.moments[3].earlier.distance == expected.distance
-    assert found.moments[3].earlier.threshold == pytest.approx(expected.threshold, rel=1e-12)
+    assert found.slices[3].earlier.distance == expected.distance
+    assert found.slices[3].earlier.threshold == pytest.approx(expected.threshold, rel=1e-12)
     assert found.whole.ledger.rho == pytest.approx(4 * last.ledger.rho)
     assert repr(found) == "<Watch of 4 slices by day: 1 alarms>"
 
@@ -141,10 +141,10 @@ def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum
 def test_a_jump_is_seen_through_the_noise_and_shares_have_its_errors(days):
     found = ss.watch(days, n_clusters=3)
 
-    assert [moment.key for moment in found.alarms] == ["day 3"]
+    assert [each.key for each in found.alarms] == ["day 3"]
     grown = int(np.argmin(((found.decoding.centroids - [0.0, 6.0]) ** 2).sum(axis=1)))
-    shares = np.array([moment.shares[grown] for moment in found.moments])
-    errors = np.array([moment.share_errors[grown] for moment in found.moments])
+    shares = np.array([each.shares[grown] for each in found.slices])
+    errors = np.array([each.share_errors[grown] for each in found.slices])
     assert np.abs(shares - [0.2, 0.2, 0.2, 0.4]).max() < 4 * errors.max()
     noise = AddedNoise.of(days["day 0"]).share_variances(ClusterAtoms.of(found.decoding, SPEC))
     assert errors[0] ** 2 > noise[grown] > 0.0
@@ -159,10 +159,10 @@ def test_a_slice_that_noise_leaves_nothing_of_is_stepped_over(days):
 
     found = ss.watch({0: a, 1: below, 2: above, 3: b}, n_clusters=2)
 
-    for moment in found.moments[1:3]:
-        assert moment.before is moment.earlier is None
-        assert np.isnan(moment.shares).all()
-    assert found.moments[3].before.distance == np.linalg.norm(a.z - b.z)
+    for each in found.slices[1:3]:
+        assert each.before is each.earlier is None
+        assert np.isnan(each.shares).all()
+    assert found.slices[3].before.distance == np.linalg.norm(a.z - b.z)
 
 
 def test_fewer_rows_than_one_are_no_error(days):

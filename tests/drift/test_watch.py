@@ -31,19 +31,19 @@ def found(table):
 
 
 def test_the_day_of_the_jump_is_the_one_that_differs_from_the_day_before(found):
-    assert [m.key for m in found.moments if m.before is not None and m.before.drifted] == [5]
+    assert [m.key for m in found.slices if m.before is not None and m.before.drifted] == [5]
     assert found.alarms[0].key == 5
-    assert not any(m.drifted for m in found.moments[:5])
+    assert not any(m.drifted for m in found.slices[:5])
 
 
 def test_days_after_the_jump_differ_from_all_before_them(found):
-    assert found.moments[6].earlier.drifted
-    assert not found.moments[6].before.drifted
+    assert found.slices[6].earlier.drifted
+    assert not found.slices[6].before.drifted
 
 
 def test_slices_are_added_up_over_the_other_columns(table, found):
     assert len(found) == DAYS
-    assert [m.count for m in found.moments] == [ROWS] * DAYS
+    assert [m.count for m in found.slices] == [ROWS] * DAYS
     assert found.by == "day"
     assert found.sketches[3] == table[(3, "a")] + table[(3, "b")]
     assert found.whole == table.merge()
@@ -52,14 +52,14 @@ def test_slices_are_added_up_over_the_other_columns(table, found):
 def test_distances_are_those_of_the_sketches_and_of_their_sums(found):
     days = found.sketches
 
-    assert found.moments[4].before.distance == np.linalg.norm(days[4].z - days[3].z)
-    assert found.moments[4].earlier.distance == np.linalg.norm(days[4].z - sum(days[:4]).z)
-    assert found.moments[0].before is found.moments[0].earlier is None
+    assert found.slices[4].before.distance == np.linalg.norm(days[4].z - days[3].z)
+    assert found.slices[4].earlier.distance == np.linalg.norm(days[4].z - sum(days[:4]).z)
+    assert found.slices[0].before is found.slices[0].earlier is None
 
 
 def test_every_test_has_its_part_of_the_rate_of_false_alarms(found):
     """Bonferroni over two tests a slice, the first one excepted."""
-    rates = {t.false_alarm for m in found.moments for t in (m.before, m.earlier) if t is not None}
+    rates = {t.false_alarm for m in found.slices for t in (m.before, m.earlier) if t is not None}
 
     assert rates == {0.01 / (2 * (DAYS - 1))}
     assert found.false_alarm == 0.01
@@ -67,13 +67,13 @@ def test_every_test_has_its_part_of_the_rate_of_false_alarms(found):
 
 def test_shares_follow_the_clusters_of_all_days(found):
     """The third cluster has 20 % of the rows, then 40 %; errors are about binomial."""
-    shares = np.array([m.shares for m in found.moments])
+    shares = np.array([m.shares for m in found.slices])
     grown = int(np.argmin(((found.decoding.centroids - [0.0, 6.0]) ** 2).sum(axis=1)))
 
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_allclose(shares[:, grown], [0.2] * 5 + [0.4] * 3, atol=0.08)
     np.testing.assert_allclose(shares.mean(axis=0), found.decoding.weights, atol=0.01)
-    np.testing.assert_allclose(found.moments[0].share_errors, 0.02, atol=0.006)
+    np.testing.assert_allclose(found.slices[0].share_errors, 0.02, atol=0.006)
 
 
 def test_slices_without_rows_have_no_distances_and_are_stepped_over(blobs, table):
@@ -83,9 +83,9 @@ def test_slices_without_rows_have_no_distances_and_are_stepped_over(blobs, table
 
     found = watch(holed, n_clusters=2)
 
-    assert found.moments[2].before is found.moments[2].earlier is None
-    assert np.isnan(found.moments[2].shares).all()
-    assert found.moments[3].before.distance == np.linalg.norm(days[3].z - days[1].z)
+    assert found.slices[2].before is found.slices[2].earlier is None
+    assert np.isnan(found.slices[2].shares).all()
+    assert found.slices[3].before.distance == np.linalg.norm(days[3].z - days[1].z)
 
 
 def test_a_single_slice_has_nothing_to_be_compared_with(blobs):
@@ -95,7 +95,7 @@ def test_a_single_slice_has_nothing_to_be_compared_with(blobs):
 
     assert found.alarms == ()
     assert found.decoding is None
-    assert found.moments[0].shares.shape == (0,)
+    assert found.slices[0].shares.shape == (0,)
 
 
 def test_the_arrow_table_has_a_row_for_each_slice(found):
@@ -103,9 +103,9 @@ def test_the_arrow_table_has_a_row_for_each_slice(found):
 
     assert [row["day"] for row in rows] == list(range(DAYS))
     assert rows[0]["distance_before"] is None
-    assert rows[5]["distance_before"] == found.moments[5].before.distance
-    assert [row["drifted"] for row in rows] == [m.drifted for m in found.moments]
-    np.testing.assert_array_equal(rows[5]["shares"], found.moments[5].shares)
+    assert rows[5]["distance_before"] == found.slices[5].before.distance
+    assert [row["drifted"] for row in rows] == [m.drifted for m in found.slices]
+    np.testing.assert_array_equal(rows[5]["shares"], found.slices[5].shares)
     assert repr(found).startswith("<Watch of 8 slices by day: ")
 
 
@@ -131,3 +131,11 @@ def test_rows_without_a_time_are_refused_with_the_remedy():
         watch(table, n_clusters=None)
     assert "table.where('key IS NOT NULL')" in str(told.value)
     assert len(watch(table.where("key IS NOT NULL"), n_clusters=None)) == 2
+
+
+def test_old_names_are_kept_for_one_version(found):
+    with pytest.warns(DeprecationWarning, match=r"sketchshift\.Moment is now .*\.WatchedSlice"):
+        assert ss.Moment is ss.WatchedSlice
+    with pytest.warns(DeprecationWarning, match=r"Watch\.moments is now Watch\.slices"):
+        assert found.moments is found.slices
+    assert "Moment" not in ss.__all__

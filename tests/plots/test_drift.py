@@ -84,10 +84,10 @@ def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faul
     assert plot_watch(watch, ax) is ax
 
     drawn = [line.get_ydata() for line in ax.lines]
-    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in watch.moments[1:]])
-    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in watch.moments[1:]])
-    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in watch.moments[1:]])
-    ringed = [m.before.distance for m in watch.moments[1:] if m.before.drifted]
+    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in watch.slices[1:]])
+    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in watch.slices[1:]])
+    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in watch.slices[1:]])
+    ringed = [m.before.distance for m in watch.slices[1:] if m.before.drifted]
     np.testing.assert_array_equal(drawn[2], ringed)
     assert 7 in ax.lines[2].get_xdata()
     looks = {(line.get_linestyle(), line.get_marker()) for line in (ax.lines[0], ax.lines[3])}

@@ -20,7 +20,7 @@ from sketchshift.cli.output import (
     report,
     rows_in_words,
 )
-from sketchshift.drift import Distance, Moment, Watch
+from sketchshift.drift import Distance, Watch, WatchedSlice
 from sketchshift.drift import watch as watch_slices
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -79,7 +79,7 @@ def watch(
         false_alarm=false_alarm,
         seed=seed,
     )
-    keys = keys_in_words([moment.key for moment in found.moments])
+    keys = keys_in_words([moment.key for moment in found.slices])
     facts = {
         "command": "watch",
         "inputs": list(inputs),
@@ -89,7 +89,7 @@ def watch(
         "false_alarm": false_alarm,
         "statement": found.whole.statement if isinstance(found.whole, PrivateSketch) else None,
         "slices": [
-            _slice_facts(*each) for each in zip(keys, found.moments, found.sketches, strict=True)
+            _slice_facts(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
         ],
         "centroids": [] if found.decoding is None else found.decoding.centroids.tolist(),
     }
@@ -146,7 +146,7 @@ def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
     titles = ["before", "threshold", "earlier", "threshold", "alarm"]
     head = [found.by, f"{found.whole.about}rows", *titles]
     rows = [head + [f"cluster {i}" for i in range(k)]]
-    for key, moment in zip(keys, found.moments, strict=True):
+    for key, moment in zip(keys, found.slices, strict=True):
         tests = [*_cells(moment.before), *_cells(moment.earlier)]
         shares = [percent(share) for share in moment.shares[:k].tolist()]
         alarm = "drift" if moment.drifted else ""
@@ -162,7 +162,7 @@ def _cells(test: Distance | None) -> list[str]:
     return [f"{test.distance:.4f}", f"{test.threshold:.4f}"]
 
 
-def _slice_facts(key: str | None, moment: Moment, sketch: AnySketch) -> dict[str, Any]:
+def _slice_facts(key: str | None, moment: WatchedSlice, sketch: AnySketch) -> dict[str, Any]:
     tests = {"before": moment.before, "earlier": moment.earlier}
     distances = {
         name: None if test is None else distance_facts(test) for name, test in tests.items()

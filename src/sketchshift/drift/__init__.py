@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
-from sketchshift.drift.watch import Moment, Watch, watch
+from sketchshift.drift.watch import Watch, WatchedSlice, watch
 
-__all__ = ["ClusterChange", "Comparison", "Distance", "Moment", "Watch", "compare", "watch"]
+__all__ = [
+    "ClusterChange",
+    "Comparison",
+    "Distance",
+    "Watch",
+    "WatchedSlice",
+    "compare",
+    "watch",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -27,14 +28,14 @@ from sketchshift.drift.noise import AddedNoise, SamplingNoise
 from sketchshift.errors import DataError, SpecError
 from sketchshift.sketch import AnySketch, SketchTable
 
-__all__ = ["Moment", "Watch", "watch"]
+__all__ = ["Watch", "WatchedSlice", "watch"]
 
 TIME = "time"
 """What the keys of a mapping are called, if not said."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class WatchedSlice:
     """One slice of those watched.
 
     Attributes
@@ -78,8 +79,8 @@ class Watch:
         What was watched, one slice for each time.
     whole : Sketch or PrivateSketch
         All of them together; the ledger counts people as if they were in each.
-    moments : tuple of Moment
-        One for each slice, in the same order.
+    slices : tuple of WatchedSlice
+        How each of them differs from those before it, in the same order.
     decoding : Decoding or None
         The clusters of all slices together.
     false_alarm : float
@@ -89,17 +90,23 @@ class Watch:
     by: str
     sketches: tuple[AnySketch, ...]
     whole: AnySketch
-    moments: tuple[Moment, ...]
+    slices: tuple[WatchedSlice, ...]
     decoding: Decoding | None
     false_alarm: float
 
     @property
-    def alarms(self) -> tuple[Moment, ...]:
+    def alarms(self) -> tuple[WatchedSlice, ...]:
         """The slices that differ from those before them."""
-        return tuple(moment for moment in self.moments if moment.drifted)
+        return tuple(each for each in self.slices if each.drifted)
+
+    @property
+    def moments(self) -> tuple[WatchedSlice, ...]:
+        """The old name of ``slices``, until the next version."""
+        warnings.warn("Watch.moments is now Watch.slices.", DeprecationWarning, stacklevel=2)
+        return self.slices
 
     def __len__(self) -> int:
-        return len(self.moments)
+        return len(self.slices)
 
     def __repr__(self) -> str:
         return f"<Watch of {len(self)} slices by {self.by}: {len(self.alarms)} alarms>"
@@ -116,16 +123,16 @@ class Watch:
         import pyarrow as pa
 
         columns: dict[str, Any] = {
-            self.by: [moment.key for moment in self.moments],
-            "count": [moment.count for moment in self.moments],
+            self.by: [each.key for each in self.slices],
+            "count": [each.count for each in self.slices],
         }
         for which in ("before", "earlier"):
-            tests = [getattr(moment, which) for moment in self.moments]
+            tests = [getattr(each, which) for each in self.slices]
             for number in ("distance", "threshold"):
                 values = [None if test is None else getattr(test, number) for test in tests]
                 columns[f"{number}_{which}"] = pa.array(values, pa.float64())
-        columns["drifted"] = [moment.drifted for moment in self.moments]
-        listed = [moment.shares.tolist() for moment in self.moments]
+        columns["drifted"] = [each.drifted for each in self.slices]
+        listed = [each.shares.tolist() for each in self.slices]
         columns["shares"] = pa.array(listed, pa.list_(pa.float64()))
         return pa.table(columns)
 
@@ -175,25 +182,25 @@ def watch(
     >>> X, day = rng.normal(size=(5000, 2)), np.repeat(np.arange(5), 1000)
     >>> X[day == 3] += 1.0
     >>> found = ss.watch(ss.sketch_by(X, by=day, n_clusters=3))
-    >>> [moment.key for moment in found.alarms]
+    >>> [each.key for each in found.alarms]
     [3, 4]
     """
-    slices = _Slices.of(table, by)
+    series = _Series.of(table, by)
     rate = check_false_alarm("watch", false_alarm)
     check_integer("watch", "seed", seed, 0, 2**64 - 1)
-    population = Population.of(slices.whole, n_clusters, seed, "watch")
-    level = rate / max(1, 2 * (len(slices.sketches) - 1))
-    tests = _tests(slices.sketches, population.noise, level)
-    followed = _Followed(population, slices.whole)
-    moments = tuple(
-        Moment(key, sketch.count, before, earlier, *followed(sketch))
-        for key, sketch, (before, earlier) in zip(slices.keys, slices.sketches, tests, strict=True)
+    population = Population.of(series.whole, n_clusters, seed, "watch")
+    level = rate / max(1, 2 * (len(series.sketches) - 1))
+    tests = _tests(series.sketches, population.noise, level)
+    followed = _Followed(population, series.whole)
+    slices = tuple(
+        WatchedSlice(key, sketch.count, before, earlier, *followed(sketch))
+        for key, sketch, (before, earlier) in zip(series.keys, series.sketches, tests, strict=True)
     )
-    return Watch(slices.by, slices.sketches, slices.whole, moments, population.decoding, rate)
+    return Watch(series.by, series.sketches, series.whole, slices, population.decoding, rate)
 
 
 @dataclass(frozen=True, eq=False)
-class _Slices:
+class _Series:
     """What is watched, whichever way it was given."""
 
     by: str
@@ -202,7 +209,7 @@ class _Slices:
     whole: AnySketch
 
     @classmethod
-    def of(cls, given: SketchTable | Mapping[Any, AnySketch], by: str | None) -> _Slices:
+    def of(cls, given: SketchTable | Mapping[Any, AnySketch], by: str | None) -> _Series:
         if isinstance(given, SketchTable) and len(given):
             table = _in_time(given, by)
             keys = tuple(key for key, _ in table)

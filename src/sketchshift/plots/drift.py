@@ -103,10 +103,10 @@ def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     handles: list[Any] = []
     for i, (which, label) in enumerate(LINES):
-        tests = [getattr(moment, which) for moment in watch.moments]
+        tests = [getattr(each, which) for each in watch.slices]
         handles += _draw_tests(ax, tests, label, i)
     ax.set(xlim=(-0.6, len(watch) - 0.4), ylim=(0.0, None))
-    name_slices(ax, [str(moment.key) for moment in watch.moments])
+    name_slices(ax, [str(each.key) for each in watch.slices])
     n = len(watch.alarms)
     ax.set(
         xlabel=plain(watch.by),
@@ -139,8 +139,8 @@ def watch_figure(watch: Watch) -> Figure:
     axes = figure.subplots(n_panels, 1, squeeze=False)[:, 0]
     plot_watch(watch, axes[0])
     if watch.decoding is not None:
-        rows = np.nan_to_num(np.array([moment.shares for moment in watch.moments]))
-        draw_shares(axes[1], rows, [str(moment.key) for moment in watch.moments], watch.by)
+        rows = np.nan_to_num(np.array([each.shares for each in watch.slices]))
+        draw_shares(axes[1], rows, [str(each.key) for each in watch.slices], watch.by)
     return figure
 
 
