@@ -51,7 +51,7 @@ from sketchshift.errors import (
     SketchshiftError,
     SpecError,
 )
-from sketchshift.features import Origin, SketchSpec, Tilt
+from sketchshift.features import Origin, SketchSpec, Tilt, register_law
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
 from sketchshift.sketch.reading import register_engine
@@ -107,6 +107,7 @@ __all__ = [
     "mse",
     "plan",
     "privacy",
+    "register_law",
     "rse",
     "shares",
     "sketch",

@@ -11,6 +11,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sketchshift.errors import SpecError
+from sketchshift.features import SketchSpec
 from sketchshift.features.frequencies import (
     FAR,
     LAWS,
@@ -19,6 +21,7 @@ from sketchshift.features.frequencies import (
     draw_frequencies,
     draw_signs,
     padded_size,
+    register_law,
 )
 from sketchshift.kernels import BITS, select_kernel
 
@@ -331,3 +334,31 @@ def test_the_bytes_of_a_structure_are_its_signs_and_radii():
 
     np.testing.assert_array_equal(1.0 - 2.0 * signs, structure.signs)
     np.testing.assert_array_equal(radii, structure.radii)
+
+
+@pytest.fixture
+def unit_law():
+    """Frequencies of one length, as somebody else might add them."""
+    register_law("unit", lambda seed, j, g: np.ones(len(j)))
+    yield "unit"
+    del LAWS["unit"]
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_law_can_be_added(unit_law, structured):
+    spec = SketchSpec(64, 50, 0.5, law=unit_law, structured=structured)
+
+    lengths = np.linalg.norm(2 * math.pi * spec.frequencies.turns.astype(np.float64), axis=0)
+
+    np.testing.assert_allclose(lengths, 2.0, rtol=1e-6)
+    assert SketchSpec.from_json(spec.to_json()) == spec
+
+
+def test_a_law_keeps_its_name(unit_law):
+    """What was drawn under it must be drawn again the same."""
+    with pytest.raises(SpecError, match="'name' parameter of register_law must be a name that no"):
+        register_law("gaussian", lambda seed, j, g: np.ones(len(j)))
+    with pytest.raises(SpecError, match="'radius' parameter of register_law must be a function"):
+        register_law("other", 1.0)
+    with pytest.raises(SpecError, match=r"'law' parameter of SketchSpec must be .*'unit'"):
+        SketchSpec(2, 50, 0.5, law="other")

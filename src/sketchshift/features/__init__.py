@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from sketchshift.features.frequencies import Frequencies, draw_frequencies
+from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
 from sketchshift.features.spec import Charge, Origin, SketchSpec, Tilt
 
-__all__ = ["Charge", "Frequencies", "Origin", "SketchSpec", "Tilt", "draw_frequencies"]
+__all__ = [
+    "Charge",
+    "Frequencies",
+    "Origin",
+    "SketchSpec",
+    "Tilt",
+    "draw_frequencies",
+    "register_law",
+]

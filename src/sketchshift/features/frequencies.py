@@ -1,6 +1,6 @@
 """Frequencies omega_1 ... omega_m: the laws they are drawn from.
 
-Takes numbers from ``stream``; hands :class:`Frequencies` to ``sketch`` and ``objective``.
+Takes numbers from ``stream``; hands :class:`Frequencies` to ``sketch`` and ``decoders``.
 The law sets the length of a frequency, the bandwidth its scale: omega = R phi / bandwidth,
 with a direction phi uniform on the sphere.
 
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._typing import Float32Array, FloatArray
+from sketchshift._validation import parameter_error
 from sketchshift.features.stream import Purpose, exponential, logarithm, normals, uniforms
 from sketchshift.features.stream import signs as draw_random_signs
 
@@ -35,6 +36,7 @@ __all__ = [
     "draw_frequencies",
     "draw_signs",
     "padded_size",
+    "register_law",
 ]
 
 # Structured frequencies: blocks S H D1 H D2 H D3 instead of independent directions.
@@ -121,7 +123,7 @@ FAR = 100.0
 
 _BLOCK = 1 << 20  # random numbers held at a time
 _MAX_TRIES = 64  # a radius is refused with probability below 0.03 each time
-_Radius = Callable[[int, NDArray[Any], FloatArray], FloatArray]
+Radius = Callable[[int, NDArray[Any], FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +196,40 @@ def _adapted_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
     return radius
 
 
-LAWS: dict[str, _Radius] = {
+LAWS: dict[str, Radius] = {
     "gaussian": _gaussian_radius,
     "folded_gaussian": _folded_radius,
     "adapted_radius": _adapted_radius,
 }
-"""Laws of the length R of a frequency, by name."""
+"""Laws of the length R of a frequency, by name: see :func:`register_law`."""
+
+
+def register_law(name: str, radius: Radius) -> None:
+    """Add a law of the lengths of frequencies, for ``SketchSpec(law=name)``.
+
+    A plan and a sketch know their law by its name: whoever reads them must have registered it.
+
+    Parameters
+    ----------
+    name : str
+        One that no law has yet: a law that changes makes other sketches.
+    radius : callable
+        Called as ``radius(seed, j, g)``, with the numbers j of some frequencies and normal numbers
+        g, of shape (len(j), d), that point in their directions. It returns their lengths R at
+        bandwidth 1, of shape (len(j),), which must depend on seed, j and g alone: numbers come from
+        ``features.stream``, not from a generator that goes on from call to call.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> ss.register_law("unit", lambda seed, j, g: np.ones(len(j)))  # doctest: +SKIP
+    >>> spec = ss.SketchSpec(2, 100, bandwidth=0.5, law="unit")  # doctest: +SKIP
+    """
+    if not isinstance(name, str) or name in LAWS:
+        raise parameter_error("register_law", "name", "a name that no law has yet", name)
+    if not callable(radius):
+        raise parameter_error("register_law", "radius", "a function of seed, j and g", radius)
+    LAWS[name] = radius
 
 
 def _bandwidths(
@@ -235,8 +265,8 @@ def draw_frequencies(
     bandwidth : float or pair of float
         One bandwidth, or the ends of a range in which each frequency has its own,
         log-uniform.
-    law : {"gaussian", "folded_gaussian", "adapted_radius"}
-        Law of the length of a frequency at bandwidth 1.
+    law : str
+        Law of the length of a frequency at bandwidth 1: a name of ``LAWS``.
     seed : int
         From 0 to 2**64 - 1.
     structured : bool

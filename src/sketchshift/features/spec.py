@@ -275,8 +275,9 @@ class SketchSpec:
         frequency a bandwidth of its own, log-uniform between the two.
     seed : int, default=0
         From 0 to 2**64 - 1. Sketches add up only if it is the same.
-    law : {"gaussian", "folded_gaussian", "adapted_radius"}
-        Law of the length of the frequencies; the paper's is Gaussian.
+    law : str, default="gaussian"
+        Law of the length of the frequencies: the paper's, "folded_gaussian", "adapted_radius", or
+        one of :func:`register_law`.
     structured : bool, default=False
         Fast Hadamard blocks instead of independent directions; needs d >= 64.
     columns : sequence of str or None
