@@ -22,8 +22,7 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift import plots
-from sketchshift.decoders.objective import CorrelationFunction
-from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
+from sketchshift.decoders import LOCAL_MAXIMA, CorrelationFunction
 from sketchshift.decoders.paper.sketch_and_shift import estimate_sigma
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))

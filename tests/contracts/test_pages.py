@@ -1,16 +1,25 @@
-"""What the README and the tutorial show is what happens: their code runs, and prints that."""
+"""What the pages show is what happens: code runs, names exist, and prints are those shown."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import re
+import subprocess
+import sys
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "papers").rglob("*.md"))
+FLAGS = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"(<!-- .* -->\n)?^```python\n(.*?)^```", FLAGS)
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ENTRY_POINTS = {"sketchshift.commands", "sketchshift.plugins"}
 SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
@@ -71,6 +80,54 @@ def test_a_page_has_no_block_that_does_not_run(name):
             program, *arguments = line.split()
             assert program in {"sketchshift", "make", "pip", "python3"}, line
             assert program != "make" or arguments[0] in targets
+
+
+@pytest.mark.parametrize(
+    "code", [code for comment, code in BLOCK.findall(CONTRIBUTING) if not comment]
+)
+def test_code_for_contributors_runs_when_pasted(code, tmp_path):
+    """In a process of its own: what it registers is for it alone."""
+    words = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("what", ["decoder", "file format", "engine", "frequency law"])
+def test_a_page_for_contributors_names_three_files(what):
+    section = CONTRIBUTING.split(f"## Add a{'n' * (what == 'engine')} {what}\n")[1].split("\n## ")[
+        0
+    ]
+
+    files = re.findall(r"^\d\. `((?:src|tests|docs)/\S+)`:", section, flags=re.MULTILINE)
+    assert len(files) == len(re.findall(r"^\d\. ", section, flags=re.MULTILINE)) == 3
+    assert all((ROOT / file).parent.is_dir() for file in files)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_modules_and_names_in_a_page_exist(page):
+    text = page.read_text(encoding="utf-8")
+
+    names = set(re.findall(r"\bsketchshift(?:_papers)?(?:\.[A-Za-z_]\w*)+", text))
+
+    assert [name for name in names - ENTRY_POINTS if not exists(name)] == []
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something in one."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for part in parts[n:]:
+                found = getattr(found, part)
+        except AttributeError:
+            return False
+        return True
+    return False
 
 
 def test_a_changed_number_is_noticed():

@@ -8,7 +8,7 @@ from sketchshift.decoders.objective import Box, CorrelationFunction
 from sketchshift.decoders.paper.cl_ompr import ClOmpr
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
 from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
-from sketchshift.decoders.problem import one_blas_thread
+from sketchshift.decoders.problem import Problem, one_blas_thread
 from sketchshift.decoders.shares import shares
 from sketchshift.decoders.turnkey import decode, decode_range
 
@@ -21,6 +21,7 @@ __all__ = [
     "KCurve",
     "Mixture",
     "Outcome",
+    "Problem",
     "Round",
     "SketchAndShift",
     "Step",
