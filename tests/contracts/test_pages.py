@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "papers").rglob("*.md"))
 FLAGS = re.MULTILINE | re.DOTALL
-BLOCK = re.compile(r"(<!-- .* -->\n)?^```python\n(.*?)^```", FLAGS)
+BLOCK = re.compile(r"(<!-- [^\n]* -->\n)?^```python\n(.*?)^```", FLAGS)
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ENTRY_POINTS = {"sketchshift.commands", "sketchshift.plugins"}
 SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
