@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sketchshift import privacy
+from sketchshift.data.open import register_format
 from sketchshift.decoders import (
     ClOmpr,
     Decoding,
@@ -36,6 +37,7 @@ from sketchshift.drift import (
     compare,
     watch,
 )
+from sketchshift.engines import register_engine
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
@@ -53,9 +55,9 @@ from sketchshift.errors import (
 from sketchshift.features import Origin, SketchSpec, Tilt
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
-from sketchshift.sketch.reading import register_engine
 
 if TYPE_CHECKING:
+    from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
     from sketchshift.sketch.slices import sketch_by
 
@@ -106,6 +108,8 @@ __all__ = [
     "mse",
     "plan",
     "privacy",
+    "register_engine",
+    "register_format",
     "rse",
     "shares",
     "sketch",
@@ -121,8 +125,18 @@ _ON_FIRST_USE = {
 """Where names are that import scikit-learn or pyarrow, which take a second to load."""
 
 
-for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs turns up
-    register_engine(_engine, partial(import_module, f"sketchshift.engines.{_engine}"))
+def _import_engine(module: str, name: str) -> Engine:
+    engine: Engine = getattr(import_module(f"sketchshift.engines.{module}"), name)()
+    return engine
+
+
+for _library, _module, _name in (  # imported when a collection of theirs turns up
+    ("dask", "dask", "DaskEngine"),
+    ("distributed", "dask", "DaskEngine"),
+    ("pyspark", "spark", "SparkEngine"),
+    ("ray", "ray", "RayEngine"),
+):
+    register_engine(_library, partial(_import_engine, _module, _name))
 
 
 def __getattr__(name: str) -> object:

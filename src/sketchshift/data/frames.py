@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from sketchshift._typing import FloatArray, RealArray
-from sketchshift.data.source import Choice, Field, Request, Source, Take, choose, sliced
+from sketchshift.data.source import Choice, Field, Request, Source, Take, choose, cut_blocks
 from sketchshift.errors import DataError
 
 __all__ = ["is_frame", "open_frame"]
@@ -64,7 +64,7 @@ def open_frame(data: Any, request: Request) -> Source:
     given = request.weights_of(len(frame), "the table")
     d = len(choice.columns)
     read = partial(
-        sliced,
+        cut_blocks,
         _taker(frame, [position[name] for name in choice.columns]),
         len(frame),
         request.rows_for(d),
