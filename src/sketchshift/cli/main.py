@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
+from sketchshift.cli.output import say
 from sketchshift.cli.plan import plan
 from sketchshift.cli.private_plan import private_plan
 from sketchshift.cli.release import release
@@ -25,7 +28,23 @@ from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
 from sketchshift.cli.watch import watch
 
-__all__ = ["main"]
+__all__ = ["load_plugins", "main"]
+
+
+@cache
+def load_plugins() -> None:
+    """Import what other packages add: modules named by the entry points ``sketchshift.plugins``.
+
+    Such a module registers file formats, engines or decoders when it is imported. One that cannot
+    be imported is named on stderr, and left out.
+    """
+    for plugin in entry_points(group="sketchshift.plugins"):
+        try:
+            plugin.load()
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            msg = f"Warning: the plugin {plugin.name!r} ({plugin.value}) is left out. {what}"
+            say(msg, err=True)
 
 
 class _InOrder(click.Group):
@@ -36,6 +55,7 @@ class _InOrder(click.Group):
         self.help = keep_lines(self.help)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        load_plugins()
         with visible_messages():
             return super().make_context(*args, **kwargs)
 

@@ -379,7 +379,7 @@ def _share_of_all(blocks: Iterable[Block], before: int, size: int, total: int) -
     """Blocks of one file, with the share of all files read so far."""
     for block in blocks:
         share = 1.0 if block.done is None else block.done
-        yield replace(block, done=(before + share * size) / total)
+        yield replace(block, done=(before + share * size) / max(total, 1))
 
 
 def _pieces(

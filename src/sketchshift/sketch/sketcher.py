@@ -550,8 +550,7 @@ def plan_collection(
     """The reading with a spec, planned by the engine if there is none."""
     if planning is None:
         return reading
-    bare = replace(reading, keys=(), max_slices=1)
-    return replace(reading, spec=engine.plan(data, bare, planning))
+    return replace(reading, spec=engine.plan(data, reading, planning))
 
 
 def check_result(result: Sketch, *, is_weighted: bool) -> None:
