@@ -269,6 +269,8 @@ def test_what_a_new_engine_cannot_do_is_refused(rows, table):
         ss.sketch_by(table, "day", SPEC, progress=print)
     with pytest.raises(ss.DataError, match="labels from here do not reach rows on other machines"):
         ss.sketch_by(table, np.arange(300), SPEC)
+    with pytest.raises(ss.DataError, match="labels from here do not reach rows on other machines"):
+        ss.sketch_by(table, np.arange(300), n_clusters=2)
     with pytest.raises(ss.DataError, match=r"here: it lies on many machines\. Use ss\.plan"):
         ss.Sketcher(SPEC).update(rows)
     with pytest.raises(ss.DataError, match="no column 'z'"):

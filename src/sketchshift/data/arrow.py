@@ -39,7 +39,7 @@ __all__ = [
     "open_arrow",
     "open_ipc",
     "open_parquet",
-    "picked_blocks",
+    "pick_blocks",
     "share_of",
     "stack",
 ]
@@ -100,7 +100,7 @@ def _digits(column: Any) -> tuple[IntArray, BoolArray]:
 
 # The one way from Arrow to NumPy: record batches become blocks.
 #
-# Takes a stream of record batches from ``arrow``, ``parquet``, ``ipc`` or ``delimited``.
+# Takes a stream of record batches, from memory or from any kind of file.
 # Nulls become NaN; booleans, decimals and dictionary-encoded numbers become numbers.
 
 
@@ -152,7 +152,7 @@ def batch_blocks(
             first = after
 
 
-def picked_blocks(
+def pick_blocks(
     batches: Iterable[Any], positions: IntArray, choice: Choice, *, source: str, first_row: int
 ) -> Iterator[Block]:
     """Single rows from a stream of record batches, as far as that has to be read.
@@ -450,7 +450,7 @@ def _read_batches_across(
         where = f"record batch {i} of {path}"
         batches = [_batch(path, options, i)]
         positions = spread(n, sizes[part], seed + i)
-        yield from picked_blocks(batches, positions, choice, source=where, first_row=0)
+        yield from pick_blocks(batches, positions, choice, source=where, first_row=0)
 
 
 def _batch(path: Path, options: Any, i: int) -> Any:
@@ -587,4 +587,4 @@ def _read_groups_across(
             positions = spread(n_rows, sizes[group], seed + group)
             batches = file.iter_batches(row_groups=[group], columns=choice.names)
             first = sum(sizes[:group])
-            yield from picked_blocks(batches, positions, choice, source=where, first_row=first)
+            yield from pick_blocks(batches, positions, choice, source=where, first_row=first)

@@ -24,7 +24,7 @@ __all__ = ["is_frame", "open_frame"]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether ``open_frame`` should answer for it, be it with an error."""
+    """Whether ``open_frame`` answers for it, with a source or with an error."""
     native, known = nw.to_native(data, pass_through=True), nw.dependencies
     return (
         known.is_into_dataframe(native)

@@ -391,8 +391,7 @@ def _row(block: Block, i: int) -> Block:
 # Some rows of any source, to plan a sketch with.
 #
 # Decides how much is read: all of what lies in memory, a little from all along a large file,
-# the beginning of a stream. How rows are chosen then is the business of ``by_content``,
-# ``places`` and the readers of files.
+# the beginning of a stream. How rows are chosen then is said above, and by the readers of files.
 
 PLACES = 64  # row groups, record batches or files that are looked into
 FEW_ROWS = 4  # times as many as are drawn: read them all

@@ -272,7 +272,7 @@ def _header(file: IO[bytes]) -> bytes:
 def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
     """Up to n whole lines behind a place, without those that quotes show to be in pieces.
 
-    A line too long to be read, be it the one cut by the place, ends them.
+    A line too long to be read ends them, also where it is the one that the place cuts.
     """
     file.seek(offset - 1)  # a line that starts right here is whole
     if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
@@ -394,7 +394,7 @@ def _ragged(path: Path, line: Any) -> DataError:
 # Text tables: CSV and TSV, plain or gzipped.
 #
 # The first rows tell which columns hold numbers; those chosen are then read as float64
-# throughout, whatever the first rows look like. When that fails, ``delimited_faults``
+# throughout, whatever the first rows look like. When that fails, ``explain``
 # says where.
 
 READ_BYTES = 2**20

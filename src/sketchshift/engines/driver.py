@@ -34,7 +34,7 @@ from sketchshift.sketch.slices import slices_of
 
 __all__ = [
     "Driver",
-    "MergesByKey",
+    "KeyMerger",
     "cannot_read",
     "check_keys",
     "check_slices",
@@ -57,7 +57,7 @@ T = TypeVar("T", Sketch, SketchTable)
 
 
 @runtime_checkable
-class MergesByKey(Protocol):
+class KeyMerger(Protocol):
     """An engine that merges sketches by key where they lie, so that one of each key gets here."""
 
     def tables_by_key(self, collection: Any, reading: Reading) -> Iterable[SketchTable]:
@@ -70,8 +70,8 @@ class Driver:
     Parameters
     ----------
     engine : Engine
-        Finds partitions, maps a function over them, and reduces the results; may be one that
-        :class:`MergesByKey`.
+        Finds partitions, maps a function over them, and reduces the results; may also be
+        a :class:`KeyMerger`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -79,6 +79,8 @@ class Driver:
 
     def plan(self, collection: Any, reading: Reading, planning: Planning) -> SketchSpec:
         """A spec that suits a collection; max(2000, 20 k) rows travel for each partition."""
+        if reading.labels is not None:
+            check_keys(reading)
         draw = partial(plan_rows_of_partition, planning=planning)
         merge = partial(merge_plan_rows, planning=planning)
         partitions = self._engine.partitions(collection, reading, planning)
@@ -100,7 +102,7 @@ class Driver:
         """A sketch for each value of a key; for each partition and key, one travels."""
         reading.require_spec()
         check_keys(reading)
-        if isinstance(self._engine, MergesByKey):
+        if isinstance(self._engine, KeyMerger):
             table = _add_up(self._engine.tables_by_key(collection, reading))
         else:
             merge = partial(merge_tables, reading=reading)
