@@ -77,10 +77,11 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
     opener : callable
         Called as ``opener(path, request)``. It returns anything that :func:`sketchshift.sketch`
         reads from memory: an array, a frame, an Arrow table or stream, or an iterator of such
-        blocks, for files that are larger than the memory. It is called again for every pass. What
-        ``request`` asks for (``columns``, ``weights``, ``keys``) is taken from what it returns;
-        a format that can leave other columns unread may look at it. The readers of this package
-        return a ``sketchshift.data.Source``, which can also be cut and sampled without a pass.
+        blocks, for files that are larger than the memory. It is called once to learn the columns,
+        and again for every pass. What ``request`` asks for (``columns``, ``weights``, ``keys``) is
+        taken from what it returns; a format that can leave other columns unread may look at it.
+        The readers of this package return a ``sketchshift.data.Source``, of which a sample can be
+        drawn without a pass.
 
     Notes
     -----

@@ -224,8 +224,7 @@ class Sketcher:
         is_plain = sample_weight is None and columns is None and progress is None
         if is_plain and self._hold(data):
             return self
-        reading = replace(self._reading, columns=columns, sample_weight=sample_weight)
-        added = self._total(data, reading, progress)
+        added = self._total(data, self._reading_of(columns, sample_weight), progress)
         with self._lock:
             self._totals = self._totals + added
         return self
@@ -273,8 +272,7 @@ class Sketcher:
         self : Sketcher
             If more is removed than was added, an exception is raised and nothing changes.
         """
-        reading = replace(self._reading, columns=columns, sample_weight=sample_weight)
-        removed = self._total(data, reading, progress)
+        removed = self._total(data, self._reading_of(columns, sample_weight), progress)
         with self._lock:
             self._flush()
             rest = self._totals - removed
@@ -337,6 +335,12 @@ class Sketcher:
             raise SketchFormatError(f"cannot go on from {path}: {error}") from None
         sketcher._totals = sketch._totals
         return sketcher
+
+    def _reading_of(self, columns: Sequence[str] | None, sample_weight: Any) -> Reading:
+        """How the rows of one call are read."""
+        if columns is None and sample_weight is None:
+            return self._reading
+        return replace(self._reading, columns=columns, sample_weight=sample_weight)
 
     def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Totals:
         source = reading.open(data, names=self._names)
@@ -472,13 +476,15 @@ def sketch(
         refuse_options("sketch", data, **own)
         return engine.sketch(data, plan_collection(engine, data, reading, planning))
     reading, source = open_planned(data, reading, planning)
-    sums = _SketchSums(source, sketcher_for(reading, n_threads))
+    sketcher = sketcher_for(reading, n_threads)
     if checkpoint is None:
-        sums.add(report_blocks(source, progress))
+        result = sketcher.update(source, progress=progress).sketch()
     else:
+        sums = _SketchSums(source, sketcher)
         read_on(source, sums, checkpoint, describe_reading(source, reading), progress)
-    check_result(sums.sketch, is_weighted=reading.is_weighted)
-    return sums.sketch
+        result = sums.sketch
+    check_result(result, is_weighted=reading.is_weighted)
+    return result
 
 
 def sketcher_for(reading: Reading, n_threads: int | None = None) -> Sketcher:
