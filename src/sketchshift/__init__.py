@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sketchshift import privacy
+from sketchshift.data.open import register_format
 from sketchshift.decoders import (
     ClOmpr,
     Decoding,
@@ -37,6 +38,7 @@ from sketchshift.drift import (
     compare,
     watch,
 )
+from sketchshift.engines import register_engine
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
@@ -54,9 +56,9 @@ from sketchshift.errors import (
 from sketchshift.features import Origin, SketchSpec, Tilt, register_law
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
-from sketchshift.sketch.reading import register_engine
 
 if TYPE_CHECKING:
+    from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
     from sketchshift.sketch.slices import sketch_by
 
@@ -107,6 +109,8 @@ __all__ = [
     "mse",
     "plan",
     "privacy",
+    "register_engine",
+    "register_format",
     "register_law",
     "rse",
     "shares",
@@ -126,8 +130,18 @@ _RENAMED = {"Moment": "WatchedSlice"}
 """Old names, until the next version, and what they are now."""
 
 
-for _engine in ("dask", "ray", "spark"):  # imported when a collection of theirs turns up
-    register_engine(_engine, partial(import_module, f"sketchshift.engines.{_engine}"))
+def _import_engine(module: str, name: str) -> Engine:
+    engine: Engine = getattr(import_module(f"sketchshift.engines.{module}"), name)()
+    return engine
+
+
+for _library, _module, _name in (  # imported when a collection of theirs turns up
+    ("dask", "dask", "DaskEngine"),
+    ("distributed", "dask", "DaskEngine"),
+    ("pyspark", "spark", "SparkEngine"),
+    ("ray", "ray", "RayEngine"),
+):
+    register_engine(_library, partial(_import_engine, _module, _name))
 
 
 def __getattr__(name: str) -> object:

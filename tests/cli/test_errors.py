@@ -79,7 +79,7 @@ FAILURES = {
     "sketch gaps.csv -o a.sketch -k 3": "row 1 of gaps.csv has nan in column 'x'",
     "plan gaps.csv -o a.json -k 3": "row 1 of gaps.csv has nan in column 'x'",
     "plan names.csv -o a.json -k 3": "'who' (text) cannot be read as numbers",
-    "plan points.csv -o a.json -k 3 -m 99999999": "'sketch_size' parameter of SketchSpec must be",
+    "plan points.csv -o a.json -k 3 -m 99999999": "'sketch_size' parameter of plan must be",
     "merge day1.sketch other.sketch -o a.sketch": "cannot merge sketches taken with different",
     "merge 'none*.sketch' -o a.sketch": "no file matches 'none*.sketch'",
     "merge none.sketch -o a.sketch": "there is no file 'none.sketch'",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchshift.data import Block, open_source
-from sketchshift.data.source import joined, once, spans
+from sketchshift.data.source import join_blocks, read_once, spans
 from sketchshift.errors import DataError
 
 
@@ -38,7 +38,7 @@ def test_an_array_can_be_read_again():
 
 
 def test_what_can_be_read_once_says_so_the_second_time():
-    read = once(iter([Block(np.zeros((1, 1)))]), "this stream")
+    read = read_once(iter([Block(np.zeros((1, 1)))]), "this stream")
 
     assert len(list(read())) == 1
     with pytest.raises(DataError, match="this stream can be read only once"):
@@ -66,7 +66,7 @@ def test_blocks_that_follow_each_other_are_joined_and_no_others(n_rows):
     weighted = [Block(X[:5], np.ones(5), "one", 30)]
     other = [Block(X[:5], None, "other", 35), Block(X[5:10], None, "other", 50)]
 
-    found = list(joined([*one, *weighted, *other], n_rows))
+    found = list(join_blocks([*one, *weighted, *other], n_rows))
 
     rows = np.concatenate([block.values for block in found])
     np.testing.assert_array_equal(rows, np.concatenate([X, X[:5], X[:10]]))

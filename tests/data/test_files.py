@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sketchshift.data import open_source
-from sketchshift.data.files import expand
+from sketchshift.data.open import expand
 from sketchshift.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(20, 3))

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.engines import dask as engine
-from sketchshift.engines.dask import map_partitions, tree
-from sketchshift.engines.driver import Reading, merge_sketches, sketch_partition
+from sketchshift.engines.driver import merge_sketches, sketch_partition
+from sketchshift.sketch.reading import Reading
 
 pytestmark = [
     pytest.mark.engines,
@@ -290,13 +290,28 @@ def test_equal_work_has_equal_keys(folder, spec):
     """Else Dask would compute again what it holds already. The key covers all that is below."""
 
     def key(path, spec):
-        tasks = map_partitions(sketch_partition, dd.read_parquet(path), Reading(spec))
-        return tree(tasks, merge_sketches, 2).key
+        dask = engine.DaskEngine(split_every=2)
+        partitions = dask.partitions(dd.read_parquet(path), Reading(spec))
+        return dask.merge_tree(merge_sketches, dask.map(sketch_partition, partitions)).key
 
     again = ss.SketchSpec.from_json(spec.to_json())
     assert key(folder, spec) == key(folder, again)
     assert key(folder, spec) != key(folder, spec.prefix(30))
     assert key(folder, spec) != key(folder / "part-0.parquet", spec)
+
+
+def test_the_functions_for_any_data_take_collections(folder, spec, expected, client):
+    frame = dd.read_parquet(folder, split_row_groups=True)
+    columns = list(spec.columns)
+
+    with client.as_current():
+        assert ss.sketch(frame, spec) == expected
+        assert ss.sketch_by(frame, "w", spec) == ss.sketch_by(folder, "w", spec)
+        assert ss.plan(frame, 3, columns=columns) == engine.plan(frame, 3, columns=columns)
+        planned = ss.sketch(frame, n_clusters=3, columns=columns, seed=4)
+
+    assert planned.spec == engine.plan(frame, 3, columns=columns, seed=4)
+    assert planned == ss.sketch(folder, planned.spec)
 
 
 def test_estimators_fit_collections_where_they_lie(folder, spec, expected, client):

@@ -156,14 +156,25 @@ def test_here_a_collection_is_refused_by_the_name_of_a_function_that_takes_it(fo
     frame = dd.read_parquet(folder)
 
     for read in (
-        lambda: ss.sketch(frame, spec),
-        lambda: ss.plan(frame, n_clusters=3),
-        lambda: ss.sketch_by(frame, "name", spec),
+        lambda: ss.Sketcher(spec).update(frame),
+        lambda: ss.bandwidth(frame),
+        lambda: ss.sketch([frame], spec),
     ):
-        with pytest.raises(
-            ss.DataError, match=r"Use plan, sketch or sketch_by of sketchshift\.engines\.dask\."
-        ):
+        with pytest.raises(ss.DataError, match=r"dask collection here.*Use ss\.plan, ss\.sketch,"):
             read()
+
+
+def test_what_dask_cannot_do_for_the_functions_for_any_data_is_refused(folder, spec):
+    frame = dd.read_parquet(folder)
+
+    with pytest.raises(ss.SpecError, match=r"^sketch cannot use n_threads for a dask coll"):
+        ss.sketch(frame, spec, n_threads=2)
+    with pytest.raises(ss.SpecError, match=r"cannot use progress and checkpoint .*Leave out"):
+        ss.sketch_by(frame, "w", spec, progress=print, checkpoint="x")
+    with pytest.raises(ss.SpecError, match="sketch cannot use n_threads"):
+        ss.CompressiveKMeans(3, spec=spec, n_threads=2).fit(frame)
+    with pytest.raises(ss.DataError, match="labels from here do not reach rows"):
+        ss.sketch_by(frame, np.zeros(30_000), spec)
 
 
 def test_without_dask_the_extra_is_named():

@@ -89,7 +89,7 @@ def cluster(
 ) -> None:
     """Find k clusters: of data, read once, or of sketches, without the data.
 
-    INPUT is data (.parquet, .csv, .tsv, .arrow, .npy files, folders, quoted globs), which is
+    INPUT is data ({formats} files, folders, quoted globs), which is
     planned for and read once, block by block; or sketches that `sketchshift sketch` wrote,
     which are merged first. Centroids are in the units of the data, heaviest first, numbered
     from 0; shares are those of the rows.

@@ -20,6 +20,7 @@ import click
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
 from sketchshift._text import visible_lines
 from sketchshift.cli.output import say
+from sketchshift.data.open import first_suffixes
 from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
@@ -67,6 +68,13 @@ class Command(click.Command):
         about = "Print the facts as one JSON object."
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=about))
         self.params.append(click.Option(["--debug"], **_debug))
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help, with the file formats that are known by now."""
+        written = self.help
+        self.help = (written or "").replace("{formats}", first_suffixes())
+        super().format_help_text(ctx, formatter)
+        self.help = written
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a deliberate exception ends it with exit status 1, Ctrl-C with 130."""

@@ -50,7 +50,7 @@ __all__ = [
 
 def data_files(data: Sequence[str]) -> list[Path]:
     """Files meant by paths, folders and globs of data."""
-    from sketchshift.data.files import expand
+    from sketchshift.data.open import expand
 
     files = [file for path in data for file in expand(path)]
     if is_table(files[0]):
@@ -117,9 +117,9 @@ def load_any(path: Path) -> Sketch | PrivateSketch:
 
 def load_raw(path: Path) -> Sketch:
     """A raw sketch; data, or what is not even data, is refused by name."""
-    from sketchshift.data.files import KNOWN_SUFFIXES, known_suffixes
+    from sketchshift.data.open import is_data_file, known_suffixes
 
-    if not has_magic(path) and path.name.lower().endswith(KNOWN_SUFFIXES):
+    if not has_magic(path) and is_data_file(path):
         msg = (
             f"{str(path)!r} is data. Take its sketch first: sketchshift sketch "
             f"{quoted(str(path))} -k 10 -o day1.sketch"
@@ -386,10 +386,9 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
 
 def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
-    from sketchshift.data.files import KNOWN_SUFFIXES
+    from sketchshift.data.open import is_data_file
 
-    is_known = file.name.lower().endswith(KNOWN_SUFFIXES)
-    return not is_known or has_magic(file) or is_table(file)
+    return not is_data_file(file) or has_magic(file) or is_table(file)
 
 
 # What ``report`` and ``explore`` look at: one sketch, or one table of them.

@@ -7,7 +7,9 @@ cannot be imported is listed with the reason, and breaks nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import click
 
@@ -22,6 +24,7 @@ from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
+from sketchshift.cli.output import say
 from sketchshift.cli.plan import plan
 from sketchshift.cli.private_plan import private_plan
 from sketchshift.cli.release import release
@@ -30,13 +33,26 @@ from sketchshift.cli.sketch import sketch
 from sketchshift.cli.subtract import subtract
 from sketchshift.cli.watch import watch
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-__all__ = ["ENTRY_POINTS", "main"]
+__all__ = ["ENTRY_POINTS", "load_plugins", "main"]
 
 ENTRY_POINTS = "sketchshift.commands"
 """The group of entry points by which other packages add commands."""
+
+
+@cache
+def load_plugins() -> None:
+    """Import what other packages add: modules named by the entry points ``sketchshift.plugins``.
+
+    Such a module registers file formats, engines or decoders when it is imported. One that cannot
+    be imported is named on stderr, and left out.
+    """
+    for plugin in entry_points(group="sketchshift.plugins"):
+        try:
+            plugin.load()
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            msg = f"Warning: the plugin {plugin.name!r} ({plugin.value}) is left out. {what}"
+            say(msg, err=True)
 
 
 class _Commands(click.Group):
@@ -47,6 +63,7 @@ class _Commands(click.Group):
         self.help = keep_lines(self.help)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        load_plugins()
         with visible_messages():
             return super().make_context(*args, **kwargs)
 
@@ -65,8 +82,6 @@ class _Commands(click.Group):
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
     """The commands of other packages by name; nothing of theirs is imported."""
-    from importlib.metadata import entry_points
-
     return {found.name: found for found in entry_points(group=ENTRY_POINTS)}
 
 

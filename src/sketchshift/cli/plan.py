@@ -52,7 +52,7 @@ def plan(
 ) -> None:
     """Write the plan that every sketch to be merged must share.
 
-    DATA is a file (.parquet, .csv, .tsv, .arrow, .npy), a folder or a quoted glob. With -k, a
+    DATA is a file ({formats}), a folder or a quoted glob. With -k, a
     few thousand rows from all along it set everything; with --bandwidth, only its column names
     are read. Sketches taken with one plan add up exactly, on whatever machine and day they
     were taken.

@@ -102,7 +102,7 @@ def sketch(
 ) -> None:
     """Read DATA once and write its sketch.
 
-    DATA is one or more files (.parquet, .csv, .tsv, .arrow, .npy), folders or quoted globs,
+    DATA is one or more files ({formats}), folders or quoted globs,
     read block by block: memory does not grow with the number of rows. The sketch is the sum
     over all rows of m random Fourier features, in exact integers: the same data gives the
     same bytes, however it is cut into files. What is summed, a --plan says, to be shared by

@@ -25,8 +25,8 @@ from sketchshift.data.source import (
     Request,
     Source,
     choose,
-    once,
-    reading,
+    read_once,
+    report_damage,
     spans,
 )
 from sketchshift.errors import DataError
@@ -39,7 +39,7 @@ __all__ = [
     "open_arrow",
     "open_ipc",
     "open_parquet",
-    "picked_blocks",
+    "pick_blocks",
     "share_of",
     "stack",
 ]
@@ -100,7 +100,7 @@ def _digits(column: Any) -> tuple[IntArray, BoolArray]:
 
 # The one way from Arrow to NumPy: record batches become blocks.
 #
-# Takes a stream of record batches from ``arrow``, ``parquet``, ``ipc`` or ``delimited``.
+# Takes a stream of record batches, from memory or from any kind of file.
 # Nulls become NaN; booleans, decimals and dictionary-encoded numbers become numbers.
 
 
@@ -152,7 +152,7 @@ def batch_blocks(
             first = after
 
 
-def picked_blocks(
+def pick_blocks(
     batches: Iterable[Any], positions: IntArray, choice: Choice, *, source: str, first_row: int
 ) -> Iterator[Block]:
     """Single rows from a stream of record batches, as far as that has to be read.
@@ -294,12 +294,12 @@ def _open_table(table: Any, request: Request) -> Source:
         batches = [table] if whole else table.select(choice.names).to_batches(max_chunksize=rows)
         done = share_of(table.num_rows)
         blocks = batch_blocks(batches, choice, rows, source="table", done=done, weights=weights)
-        return blocks if labels is None else _labelled(blocks, labels)
+        return blocks if labels is None else _attach_labels(blocks, labels)
 
     return Source(choice.columns, d, table.num_rows, read)
 
 
-def _labelled(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> Iterator[Block]:
+def _attach_labels(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> Iterator[Block]:
     for block in blocks:
         span = slice(block.first_row, block.first_row + len(block.values))
         yield replace(block, keys=labels(span))
@@ -309,7 +309,9 @@ def _open_stream_in_memory(reader: Any, request: Request) -> Source:
     request.refuse_weight_array("an Arrow stream")
     choice = choose(fields_of(reader.schema), request, "the stream")
     d = len(choice.columns)
-    read = once(_named("the stream", reader, choice, request.rows_for(d)), "an Arrow stream")
+    read = read_once(
+        _name_stream("the stream", reader, choice, request.rows_for(d)), "an Arrow stream"
+    )
     return Source(choice.columns, d, None, read, Access.ONCE)
 
 
@@ -325,13 +327,13 @@ def _open_dataset(dataset: Any, request: Request) -> Source:
             batch_readahead=BATCHES_AHEAD,
             fragment_readahead=1,
         )
-        return _named("dataset", batches, choice, rows)
+        return _name_stream("dataset", batches, choice, rows)
 
     return Source(choice.columns, d, None, read, Access.DISK)
 
 
-def _named(where: str, batches: Iterable[Any], choice: Choice, rows: int) -> Iterator[Block]:
-    with reading(where, pa.ArrowException):
+def _name_stream(where: str, batches: Iterable[Any], choice: Choice, rows: int) -> Iterator[Block]:
+    with report_damage(where, pa.ArrowException):
         yield from batch_blocks(batches, choice, rows, source=where.removeprefix("the "))
 
 
@@ -366,7 +368,7 @@ def open_ipc(path: Path, request: Request) -> Source:
         batches of the file form are mapped, so that not even those are copied.
     """
     where = str(path)
-    with reading(where), path.open("rb") as file:
+    with report_damage(where), path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(b"FEA1"):
         msg = f"cannot read {where}: it is Feather version 1. Rewrite it as Parquet or Arrow."
@@ -377,7 +379,7 @@ def open_ipc(path: Path, request: Request) -> Source:
 def _open_ipc_file(path: Path, request: Request) -> Source:
     where = str(path)
     with (
-        reading(where, pa.ArrowException),
+        report_damage(where, pa.ArrowException),
         pa.memory_map(where) as file,
         pa.ipc.open_file(file) as reader,
     ):
@@ -386,7 +388,7 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read_batches(numbers: range, first_row: int) -> Iterator[Block]:
-        with reading(where, pa.ArrowException):
+        with report_damage(where, pa.ArrowException):
             options, n_read = _only(schema, choice), 0
 
             def batches() -> Iterator[Any]:
@@ -415,7 +417,7 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
             yield Piece(path, (span,), partial(read_batches, chosen))
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
-        with reading(where, pa.ArrowException):
+        with report_damage(where, pa.ArrowException):
             chosen = spread(n_places, n_batches, seed).tolist()
             yield from _read_batches_across(
                 path, choice, _only(schema, choice), chosen, n_rows, seed
@@ -427,7 +429,7 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
 
 def _batch_ends(path: Path) -> Iterator[int]:
     """Where the record batches of a file form end, from the heads of its messages."""
-    with reading(str(path), pa.ArrowException), pa.memory_map(str(path)) as file:
+    with report_damage(str(path), pa.ArrowException), pa.memory_map(str(path)) as file:
         file.seek(MAGIC_BYTES)
         while True:
             try:
@@ -448,7 +450,7 @@ def _read_batches_across(
         where = f"record batch {i} of {path}"
         batches = [_batch(path, options, i)]
         positions = spread(n, sizes[part], seed + i)
-        yield from picked_blocks(batches, positions, choice, source=where, first_row=0)
+        yield from pick_blocks(batches, positions, choice, source=where, first_row=0)
 
 
 def _batch(path: Path, options: Any, i: int) -> Any:
@@ -460,7 +462,7 @@ def _batch(path: Path, options: Any, i: int) -> Any:
 def _open_stream_file(path: Path, request: Request) -> Source:
     where = str(path)
     with (
-        reading(where, pa.ArrowException),
+        report_damage(where, pa.ArrowException),
         pa.OSFile(where) as file,
         pa.ipc.open_stream(file) as reader,
     ):
@@ -469,7 +471,7 @@ def _open_stream_file(path: Path, request: Request) -> Source:
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
 
     def read() -> Iterator[Block]:
-        with reading(where, pa.ArrowException), pa.OSFile(where) as file:
+        with report_damage(where, pa.ArrowException), pa.OSFile(where) as file:
             size = file.size()
             reader = pa.ipc.open_stream(file, options=_only(schema, choice))
 
@@ -509,7 +511,10 @@ def open_parquet(path: Path, request: Request) -> Source:
         however large the row groups are.
     """
     where = str(path)
-    with reading(where, pa.ArrowException, UnicodeDecodeError), _open_parquet_file(path) as file:
+    with (
+        report_damage(where, pa.ArrowException, UnicodeDecodeError),
+        _open_parquet_file(path) as file,
+    ):
         fields, footer = fields_of(file.schema_arrow), file.metadata
     choice = choose(fields, request, where)
     d, rows = len(choice.columns), request.rows_for(len(choice.columns))
@@ -542,7 +547,7 @@ def _read_parquet(
 ) -> Iterator[Block]:
     """Blocks of some row groups, or of all; ``first_row`` rows lie before them."""
     where = str(path)
-    with reading(where, pa.ArrowException), _open_parquet_file(path) as file:
+    with report_damage(where, pa.ArrowException), _open_parquet_file(path) as file:
         batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=choice.names)
         done = share_of(n)
         yield from batch_blocks(batches, choice, rows, source=where, done=done, first_row=first_row)
@@ -577,9 +582,9 @@ def _read_groups_across(
 ) -> Iterator[Block]:
     """Rows all along the row groups chosen; a group is decoded up to its last row picked."""
     where = str(path)
-    with reading(where, pa.ArrowException), _open_parquet_file(path) as file:
+    with report_damage(where, pa.ArrowException), _open_parquet_file(path) as file:
         for group, n_rows, _ in shares:
             positions = spread(n_rows, sizes[group], seed + group)
             batches = file.iter_batches(row_groups=[group], columns=choice.names)
             first = sum(sizes[:group])
-            yield from picked_blocks(batches, positions, choice, source=where, first_row=first)
+            yield from pick_blocks(batches, positions, choice, source=where, first_row=first)

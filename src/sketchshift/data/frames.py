@@ -17,14 +17,14 @@ import narwhals as nw
 import numpy as np
 
 from sketchshift._typing import FloatArray, RealArray
-from sketchshift.data.source import Choice, Field, Request, Source, Take, choose, sliced
+from sketchshift.data.source import Choice, Field, Request, Source, Take, choose, cut_blocks
 from sketchshift.errors import DataError
 
 __all__ = ["is_frame", "open_frame"]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether ``open_frame`` should answer for it, be it with an error."""
+    """Whether ``open_frame`` answers for it, with a source or with an error."""
     native, known = nw.to_native(data, pass_through=True), nw.dependencies
     return (
         known.is_into_dataframe(native)
@@ -64,7 +64,7 @@ def open_frame(data: Any, request: Request) -> Source:
     given = request.weights_of(len(frame), "the table")
     d = len(choice.columns)
     read = partial(
-        sliced,
+        cut_blocks,
         _taker(frame, [position[name] for name in choice.columns]),
         len(frame),
         request.rows_for(d),

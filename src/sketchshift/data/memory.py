@@ -14,7 +14,7 @@ import numpy as np
 from sketchshift._typing import RealArray
 from sketchshift._validation import unmasked
 from sketchshift.data.sample import across_slices
-from sketchshift.data.source import Access, Request, Source, Take, sliced
+from sketchshift.data.source import Access, Request, Source, Take, cut_blocks
 from sketchshift.errors import DataError
 
 __all__ = ["as_array", "check_dtype", "check_shape", "native", "open_array", "open_sparse"]
@@ -53,7 +53,9 @@ def open_array(array: RealArray, request: Request, *, source: str = "array") -> 
     given = request.weights_of(n, f"the {source}")
     weights = None if given is None else given.__getitem__
     take, keys = _rows_of(array), request.labels_of(n, f"the {source}")
-    read = partial(sliced, take, n, request.rows_for(d), weights=weights, keys=keys, source=source)
+    read = partial(
+        cut_blocks, take, n, request.rows_for(d), weights=weights, keys=keys, source=source
+    )
     if isinstance(array, np.memmap) and array.nbytes > LARGE_MAP:
         across = across_slices(take, n, weights=weights, source=source)
         return Source(None, d, n, read, Access.DISK, array.nbytes, across)
@@ -82,7 +84,7 @@ def open_sparse(matrix: Any, request: Request) -> Source:
     weights = request.weights_of(n, "the sparse matrix")
     csr = matrix.tocsr()
     read = partial(
-        sliced,
+        cut_blocks,
         lambda span: csr[span].toarray(),
         n,
         request.rows_for(d),

@@ -22,8 +22,8 @@ from sketchshift.data.source import (
     Request,
     Source,
     Take,
-    reading,
-    sliced,
+    cut_blocks,
+    report_damage,
     spans,
 )
 from sketchshift.errors import DataError
@@ -56,7 +56,7 @@ def open_npy(path: Path, request: Request) -> Source:
     request.refuse_names(where)
     take = _windows(path, whole) if whole.flags.c_contiguous else _slices(path)
     rows = request.rows_for(d)
-    read = partial(sliced, take, n, rows, source=where)
+    read = partial(cut_blocks, take, n, rows, source=where)
     across = across_slices(take, n, source=where)
     pieces = partial(_pieces, path, whole, take, rows) if whole.flags.c_contiguous else None
     return Source(None, d, n, read, Access.DISK, whole.nbytes, across, pieces)
@@ -79,7 +79,7 @@ def _pieces(
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
-    with reading(str(path), EOFError, ValueError):
+    with report_damage(str(path), EOFError, ValueError):
         try:
             return np.lib.format.open_memmap(path, mode="r")
         except ValueError as cause:
@@ -96,7 +96,7 @@ def _windows(path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]]
     def take(span: slice) -> RealArray:
         offset = begin + span.start * d * dtype.itemsize
         shape = (span.stop - span.start, d)
-        with reading(str(path), ValueError):
+        with report_damage(str(path), ValueError):
             return native(np.memmap(path, dtype, mode="r", offset=offset, shape=shape))
 
     return take

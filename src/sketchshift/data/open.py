@@ -1,33 +1,422 @@
 """The door: one function that opens any kind of data.
 
-Decides which opener answers; reads nothing itself.
+Decides which opener answers: by the library of what lies in memory, by the ends of the names of
+files. Two registries are here, of file formats and of collections that lie on many machines; the
+formats that come with the package are registered like any other. Reads nothing itself.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from importlib import import_module
 from itertools import chain
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift.data.files import open_files
+from sketchshift._validation import parameter_error
 from sketchshift.data.memory import as_array, open_array, open_sparse
-from sketchshift.data.source import Access, Block, Request, Source, listed, make_request, once
+from sketchshift.data.sample import by_position, share_out
+from sketchshift.data.source import (
+    Access,
+    Block,
+    Piece,
+    Request,
+    Source,
+    listed,
+    make_request,
+    read_once,
+    report_damage,
+)
 from sketchshift.errors import DataError
 
-__all__ = ["is_table", "open_in_memory", "open_iterator", "open_source"]
+__all__ = [
+    "expand",
+    "find_engine",
+    "first_suffixes",
+    "is_collection",
+    "is_data_file",
+    "is_table",
+    "known_suffixes",
+    "open_files",
+    "open_in_memory",
+    "open_iterator",
+    "open_source",
+    "register_collections",
+    "register_format",
+]
+
+# Formats of files, by the ends of their names.
+
+Opener: TypeAlias = Callable[[Path, Request], Any]
+
+_formats: dict[str, Opener] = {}
+_first_suffixes: list[str] = []
+
+
+def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
+    """Make a file format known to everything that reads files.
+
+    From then on files whose names end so are read by :func:`sketchshift.sketch`,
+    :func:`sketchshift.plan`, :func:`sketchshift.sketch_by`, the estimators and the command line,
+    also in folders and globs.
+
+    Parameters
+    ----------
+    suffixes : str or sequence of str
+        Ends of names, such as ``".fits"``; capital letters do not matter. The longest one that a
+        name has decides. Help texts show the first. One that is known already gets the new opener.
+    opener : callable
+        Called as ``opener(path, request)``. It returns anything that :func:`sketchshift.sketch`
+        reads from memory: an array, a frame, an Arrow table or stream, or an iterator of such
+        blocks, for files that are larger than the memory. It is called once to learn the columns,
+        and again for every pass. What ``request`` asks for (``columns``, ``weights``, ``keys``) is
+        taken from what it returns; a format that can leave other columns unread may look at it.
+        The readers of this package return a ``sketchshift.data.Source``, of which a sample can be
+        drawn without a pass.
+
+    Notes
+    -----
+    The command line finds formats of other packages through the entry points
+    ``sketchshift.plugins``: names of modules that call this function when they are imported.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> def open_bars(path, request):
+    ...     return np.loadtxt(path, delimiter="|", ndmin=2)
+    >>> ss.register_format(".bars", open_bars)
+    """
+    ends = [suffixes] if isinstance(suffixes, str) else list(suffixes)
+    for end in ends:
+        if not isinstance(end, str) or not end.startswith(".") or end in (".", ".sketch"):
+            must = "ends of file names such as '.fits', other than '.sketch'"
+            raise parameter_error("register_format", "suffixes", must, suffixes)
+    if not ends or not callable(opener):
+        must = "at least one end of a name" if not ends else "a function of a path and a request"
+        name, value = ("suffixes", suffixes) if not ends else ("opener", opener)
+        raise parameter_error("register_format", name, must, value)
+    if ends[0].lower() not in _formats:
+        _first_suffixes.append(ends[0].lower())
+    _formats.update(dict.fromkeys((end.lower() for end in ends), opener))
+
+
+def known_suffixes() -> str:
+    """The ends of names of files that are read, in words."""
+    *others, last = _formats
+    return ", ".join(others) + " or " + last
+
+
+def first_suffixes() -> str:
+    """The first end of a name of each format, for help texts."""
+    return ", ".join(_first_suffixes)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a file is data, by the end of its name."""
+    return path.name.lower().endswith(tuple(_formats))
+
+
+def _opener_of(path: Path) -> Opener:
+    name = path.name.lower()
+    found = [suffix for suffix in _formats if name.endswith(suffix)]
+    if found:
+        return _formats[max(found, key=len)]
+    if path.suffix.lower() == ".sketch":
+        raise DataError(
+            f"{str(path)!r} is a sketch, not data. Read it with ss.load({str(path)!r})."
+        )
+    msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
+    raise DataError(msg)
+
+
+def _open_file(path: Path, request: Request) -> Source:
+    """Open a file; what its format gives is made a source that can be read again."""
+    first = _call_opener(path, request)
+    if isinstance(first, Source):
+        return first
+    opened = _open_result(first, path, request)
+
+    def read() -> Iterator[Block]:
+        first_row = 0
+        blocks = iter(_open_result(_call_opener(path, request), path, request))
+        with report_damage(str(path), ValueError):
+            for block in blocks:
+                yield replace(block, source=str(path), first_row=first_row)
+                first_row += len(block.values)
+
+    return Source(opened.columns, opened.n_features, opened.n_rows, read, Access.DISK)
+
+
+def _call_opener(path: Path, request: Request) -> Any:
+    with report_damage(str(path), ValueError):
+        return _opener_of(path)(path, request)
+
+
+def _open_result(data: Any, path: Path, request: Request) -> Source:
+    if isinstance(data, Iterator):
+        return open_iterator(data, request)
+    opened = open_in_memory(data, request)
+    if opened is None:
+        msg = (
+            f"the reader of {str(path)!r} returned a {type(data).__name__}. It must return an "
+            "array, a data frame, an Arrow table or stream, or an iterator of such blocks."
+        )
+        raise DataError(msg)
+    return opened
+
+
+def _import_opener(module: str, name: str) -> Opener:
+    """An opener of this room, whose libraries are imported when a file turns up."""
+
+    def opener(path: Path, request: Request) -> Any:
+        return getattr(import_module(f"sketchshift.data.{module}"), name)(path, request)
+
+    return opener
+
+
+register_format(".parquet", _import_opener("arrow", "open_parquet"))
+register_format((".csv", ".csv.gz"), _import_opener("text_files", "open_delimited"))
+register_format((".tsv", ".tsv.gz"), _import_opener("text_files", "open_delimited"))
+register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
+register_format(".npy", _import_opener("npy", "open_npy"))
+
+# Collections that lie on many machines, by their type or its library.
+
+Collections: TypeAlias = str | type
+
+_engines: dict[Collections, Callable[[], Any]] = {}
+
+
+def register_collections(collections: Collections, find: Callable[[], Any]) -> None:
+    """Say who reads collections of a type, or of all types of a library.
+
+    Parameters
+    ----------
+    collections : str or type
+        The name of a package, such as ``"dask"``, or a class.
+    find : callable
+        Imports and returns the engine; called when such a collection turns up.
+    """
+    _engines[collections] = find
+
+
+def is_collection(data: Any) -> bool:
+    """Whether an engine reads the data; nothing is imported."""
+    return _finder_of(data) is not None
+
+
+def find_engine(data: Any) -> Any:
+    """The engine that reads a collection; None for data that is read here."""
+    find = _finder_of(data)
+    return None if find is None else find()
+
+
+def _finder_of(data: Any) -> Callable[[], Any] | None:
+    kinds = (*type(data).__mro__, type(data).__module__.partition(".")[0])
+    return next((_engines[kind] for kind in kinds if kind in _engines), None)
+
+
+# Paths, folders and globs, read as one source.
+#
+# Expands what was asked into files in a fixed order, lets the opener of each suffix open them, and
+# checks that all deliver the same columns. Only headers are read before the first block.
+
+
+def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source:
+    """Read files one after the other as if they were one.
+
+    Parameters
+    ----------
+    paths : sequence of paths, folders or globs
+        Read in this order; the files of a folder or glob are sorted by name.
+    request : Request
+        Columns apply to every file; weights must be a column name.
+
+    Returns
+    -------
+    source : Source
+        One file is open at a time; how much of it is in memory is its reader's
+        business, a few blocks for all of them. ``done`` counts bytes.
+    """
+    request.refuse_weight_array("files")
+    files = [file for path in paths for file in expand(path)]
+    _refuse_twice(files)
+    first = _open_file(files[0], request)
+    opened = [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
+    sizes = [file.stat().st_size for file in files]
+    counts = [source.n_rows for source in opened]
+    known = [count for count in counts if count is not None]
+    n_rows = sum(known) if len(known) == len(counts) else None
+
+    def read() -> Iterator[Block]:
+        return _read_files(opened, sizes)
+
+    def pieces() -> Iterator[Piece]:
+        return _pieces(files, opened, sizes)
+
+    def across(n_rows_wanted: int, n_places: int, seed: int) -> Iterator[Block]:
+        shares = share_out(sizes if n_rows is None else known, n_rows_wanted, n_places, seed)
+        return _read_across(opened, shares, seed)
+
+    d, n_bytes = first.n_features, sum(sizes)
+    return Source(first.columns, d, n_rows, read, Access.DISK, n_bytes, across, pieces)
+
+
+def _refuse_twice(files: Sequence[Path]) -> None:
+    times = Counter(file.resolve() for file in files)
+    twice = [str(file) for file in files if times[file.resolve()] > 1]
+    if twice:
+        msg = f"{twice[0]!r} is given twice: its rows would count twice. Name each file once."
+        raise DataError(msg)
+
+
+def expand(path: str | PathLike[str]) -> list[Path]:
+    """Files meant by a path: itself, all in the folder, or all that match the glob."""
+    if path == "":
+        msg = "cannot read the path '': it is empty. Use '.' for the current folder."
+        raise DataError(msg)
+    given = Path(path).expanduser()
+    if given.is_dir():
+        return _files_in(given)
+    if given.exists():
+        _opener_of(given)
+        return [given]
+    if any(sign in str(given) for sign in "*?["):
+        return [file for match in _matches(given) for file in expand(match)]
+    hint = (
+        " Open addresses with pyarrow.dataset.dataset(...) and pass the dataset."
+        if "://" in str(path)
+        else ""
+    )
+    msg = f"there is no file or folder {str(path)!r}.{hint}"
+    raise DataError(msg)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = [
+        file
+        for file in sorted(folder.rglob("*"), key=Path.as_posix)
+        if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
+    ]
+    if not files:
+        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}."
+        raise DataError(msg)
+    return files
+
+
+def _matches(pattern: Path) -> list[Path]:
+    root = Path(pattern.anchor)
+    matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=Path.as_posix)
+    matches = [match for match in matches if not _is_hidden(_parts_to_check(match, pattern))]
+    if not matches:
+        msg = f"no file matches {str(pattern)!r}."
+        raise DataError(msg)
+    return matches
+
+
+def _parts_to_check(match: Path, pattern: Path) -> Path:
+    """The parts of a match that may be hidden from the pattern.
+
+    Not those whose first sign it spells, as ``.x*`` does, nor a file of data that only begins
+    with ``_``: whoever writes a glob means all files of that name.
+    """
+    is_data = is_data_file(match) and match.is_file()
+    parts = match.parts[:-1] if is_data and match.name.startswith("_") else match.parts
+    return Path(*(part for part in parts if not _is_spelled(part, pattern)))
+
+
+def _is_spelled(part: str, pattern: Path) -> bool:
+    return any(part[0] == p[0] and fnmatchcase(part, p) for p in pattern.parts)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -> Source:
+    """Open a later file, in the column order of the first one."""
+    opened = _open_file(path, request)
+    if opened.columns == first.columns and opened.n_features == first.n_features:
+        return opened
+    if opened.columns is None or first.columns is None:
+        facts = f"  {first_path}: {_shape(first)}\n  {path}: {_shape(opened)}"
+    elif set(opened.columns) == set(first.columns):
+        return _open_file(path, replace(request, columns=first.columns))
+    else:
+        here = [name for name in first.columns if name not in opened.columns]
+        there = [name for name in opened.columns if name not in first.columns]
+        facts = f"  only in {first_path}: {listed(here) or 'none'}\n"
+        facts += f"  only in {path}: {listed(there) or 'none'}"
+    msg = (
+        f"cannot read files with different columns as one:\n{facts}\n"
+        "Choose columns that all files have with columns=[...], or read them apart."
+    )
+    raise DataError(msg)
+
+
+def _shape(source: Source) -> str:
+    if source.columns is None:
+        return f"{source.n_features} columns without names"
+    return f"columns {listed(source.columns)}"
+
+
+def _read_files(opened: Sequence[Source], sizes: Sequence[int]) -> Iterator[Block]:
+    before = 0
+    for source, size in zip(opened, sizes, strict=True):
+        yield from _share_of_all(source, before, size, sum(sizes))
+        before += size
+
+
+def _share_of_all(blocks: Iterable[Block], before: int, size: int, total: int) -> Iterator[Block]:
+    """Blocks of one file, with the share of all files read so far."""
+    for block in blocks:
+        share = 1.0 if block.done is None else block.done
+        yield replace(block, done=(before + share * size) / max(total, 1))
+
+
+def _pieces(
+    files: Sequence[Path], opened: Sequence[Source], sizes: Sequence[int]
+) -> Iterator[Piece]:
+    """The pieces of all files; one that cannot be cut is a piece by itself."""
+
+    def read(piece: Piece, before: int, size: int, first_row: int) -> Iterator[Block]:
+        return _share_of_all(piece.read(first_row), before, size, sum(sizes))
+
+    before = 0
+    for file, source, size in zip(files, opened, sizes, strict=True):
+        whole = Piece(file, ((0, size),), partial(_read_whole, source))
+        for piece in [whole] if source.pieces is None else source.pieces():
+            yield replace(piece, read=partial(read, piece, before, size))
+        before += size
+
+
+def _read_whole(source: Source, first_row: int) -> Iterator[Block]:
+    """All blocks; a whole file has no rows before it."""
+    return source.read()
+
+
+def _read_across(
+    opened: Sequence[Source], shares: Iterable[tuple[int, int, int]], seed: int
+) -> Iterator[Block]:
+    for part, n_rows, n_places in shares:
+        source = opened[part]
+        across = source.across or by_position(source.read)
+        yield from across(n_rows, n_places, seed + part)
+
 
 # Which opener reads what lies in memory, without importing what is not needed.
 #
 # The library an object comes from is told by its type: a NumPy user never waits for
 # pyarrow or narwhals to load.
-
-ENGINES = {"dask": "dask", "distributed": "dask", "pyspark": "spark", "ray": "ray"}
 
 
 def open_in_memory(data: Any, request: Request) -> Source | None:
@@ -37,10 +426,10 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     if _is_sparse(data):
         return open_sparse(data, request)
     library = type(data).__module__.partition(".")[0]
-    if library in ENGINES:
+    if is_collection(data):
         msg = (
-            f"cannot read a {library} collection here: it lies on many machines. "
-            f"Use plan, sketch or sketch_by of sketchshift.engines.{ENGINES[library]}."
+            f"cannot read a {library} collection here: it lies on many machines. Use ss.plan, "
+            "ss.sketch, ss.sketch_by or an estimator's fit, which read it there."
         )
         raise DataError(msg)
     if library != "pyarrow" and _is_frame(data):
@@ -109,12 +498,12 @@ def open_iterator(items: Iterable[Any], request: Request) -> Source:
     opened = replace(_open_item(first, 0, request), n_rows=None, n_bytes=None, across=None)
 
     if isinstance(items, Sequence):
-        return replace(opened, read=lambda: _read(iter(items), opened, request))
-    blocks = _read(chain([first], iterator), opened, request)
-    return replace(opened, read=once(blocks, "an iterator of blocks"), access=Access.ONCE)
+        return replace(opened, read=lambda: _read_items(iter(items), opened, request))
+    blocks = _read_items(chain([first], iterator), opened, request)
+    return replace(opened, read=read_once(blocks, "an iterator of blocks"), access=Access.ONCE)
 
 
-def _read(items: Iterator[Any], first: Source, request: Request) -> Iterator[Block]:
+def _read_items(items: Iterator[Any], first: Source, request: Request) -> Iterator[Block]:
     for number, item in enumerate(items):
         opened = _open_item(item, number, request)
         _check_alike(first, opened, number)

@@ -337,7 +337,7 @@ def fetch(wanted: PublicSet, folder: Path, *, count: Count | None = None) -> Pat
     downloads = folder / "downloads" / wanted.name
     files = _download_all(wanted, downloads, count)
     try:
-        arrays = _converted(wanted, files)
+        arrays = _convert(wanted, files)
     except DataError:
         shutil.rmtree(downloads)
         raise
@@ -377,7 +377,7 @@ def _download_all(wanted: PublicSet, downloads: Path, count: Count | None) -> di
     return files
 
 
-def _converted(wanted: PublicSet, files: Files) -> Arrays:
+def _convert(wanted: PublicSet, files: Files) -> Arrays:
     """The arrays in the files, if they are those that were pinned."""
     try:
         with warnings.catch_warnings():

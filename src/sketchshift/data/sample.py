@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
-from sketchshift.data.source import Access, Across, Block, Source, Take, once, spans
+from sketchshift.data.source import Access, Across, Block, Source, Take, read_once, spans
 
 __all__ = [
     "HashArray",
@@ -391,8 +391,7 @@ def _row(block: Block, i: int) -> Block:
 # Some rows of any source, to plan a sketch with.
 #
 # Decides how much is read: all of what lies in memory, a little from all along a large file,
-# the beginning of a stream. How rows are chosen then is the business of ``by_content``,
-# ``places`` and the readers of files.
+# the beginning of a stream. How rows are chosen then is said above, and by the readers of files.
 
 PLACES = 64  # row groups, record batches or files that are looked into
 FEW_ROWS = 4  # times as many as are drawn: read them all
@@ -422,7 +421,7 @@ def draw_rows(source: Source, n_rows: int, *, seed: int, keep: Keep) -> Sample:
         O(N (d + log N)) time, 16 bytes a row of memory.
     """
     if source.access is Access.DISK and not _is_small(source, n_rows):
-        source, keep = _drawn_across(source, n_rows, seed, keep), lambda _: None
+        source, keep = _draw_across(source, n_rows, seed, keep), lambda _: None
     return draw_by_content(source, n_rows, seed=seed, keep=keep)
 
 
@@ -461,7 +460,7 @@ def draw_head(
     behind = next(stream, None)
     n_taken = None if behind is None else sum(len(block.values) for block in taken)
     rest = chain(taken, [] if behind is None else [behind], stream)
-    return sample, n_taken, replace(source, read=once(rest, "a stream"))
+    return sample, n_taken, replace(source, read=read_once(rest, "a stream"))
 
 
 def _is_small(source: Source, n_rows: int) -> bool:
@@ -472,7 +471,7 @@ def _is_small(source: Source, n_rows: int) -> bool:
     return is_short and (n is None or n <= FEW_PACKED)
 
 
-def _drawn_across(source: Source, n_rows: int, seed: int, keep: Keep) -> Source:
+def _draw_across(source: Source, n_rows: int, seed: int, keep: Keep) -> Source:
     """About as many usable rows from all along the source, as one block."""
     across = source.across or by_position(source.read)
     drawn = replace(source, read=lambda: across(n_rows, PLACES, seed))

@@ -40,16 +40,16 @@ __all__ = [
     "Request",
     "Source",
     "Take",
-    "as_written",
-    "checked_keys",
+    "check_keys",
     "choose",
+    "cut_blocks",
     "is_as_written",
-    "joined",
+    "join_blocks",
     "listed",
     "make_request",
-    "once",
-    "reading",
-    "sliced",
+    "mark_as_written",
+    "read_once",
+    "report_damage",
     "spans",
 ]
 
@@ -118,7 +118,7 @@ class Piece:
     def digest(self) -> bytes:
         """A hash of the bytes that the rows lie in, as they are now."""
         digest = hashlib.blake2b(digest_size=32)
-        with reading(str(self.path)), self.path.open("rb") as file:
+        with report_damage(str(self.path)), self.path.open("rb") as file:
             for start, stop in self.ranges:
                 file.seek(start)
                 for span in spans(stop - start, HASHED_BYTES):
@@ -177,7 +177,7 @@ def spans(n: int, rows: int) -> Iterator[slice]:
         yield slice(start, min(start + rows, n))
 
 
-def sliced(
+def cut_blocks(
     take: Take,
     n: int,
     rows: int,
@@ -210,7 +210,7 @@ def sliced(
         yield Block(take(span), w, source, span.start, span.stop / n, key)
 
 
-def joined(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
+def join_blocks(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
     """Blocks that follow each other in one source, joined until they have ``n_rows``."""
     held: list[Block] = []
     for block in blocks:
@@ -243,7 +243,7 @@ def _join(blocks: list[Block]) -> Block:
 
 
 @contextmanager
-def reading(where: str, *faults: type[Exception]) -> Iterator[None]:
+def report_damage(where: str, *faults: type[Exception]) -> Iterator[None]:
     """Name the file or stream whenever it cannot be read on.
 
     Parameters
@@ -256,6 +256,8 @@ def reading(where: str, *faults: type[Exception]) -> Iterator[None]:
     damage: tuple[type[Exception], ...] = (OSError, *faults)
     try:
         yield
+    except DataError:  # says it all already
+        raise
     except (FileNotFoundError, PermissionError) as cause:
         msg = f"cannot read {where}: {cause.strerror or cause}."
         raise DataError(msg) from cause
@@ -264,7 +266,7 @@ def reading(where: str, *faults: type[Exception]) -> Iterator[None]:
         raise DataError(msg) from cause
 
 
-def once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block]]:
+def read_once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block]]:
     """Let ``blocks`` be read a first time, and say why there is no second one."""
     unread = [blocks]
 
@@ -318,7 +320,7 @@ class Labels:
         return self._table.slice(span.start, span.stop - span.start)
 
 
-def as_written(batch: Any, names: Sequence[str]) -> Any:
+def mark_as_written(batch: Any, names: Sequence[str]) -> Any:
     """Columns of a text file marked as text that may mean numbers; empty cells are missing.
 
     Which of them do can be told only when all have been read, in whatever blocks and files.
@@ -339,7 +341,7 @@ def is_as_written(field: Any) -> bool:
     return field.metadata is not None and MARK.items() <= field.metadata.items()
 
 
-def checked_keys(keys: Any) -> tuple[str, ...] | Labels:
+def check_keys(keys: Any) -> tuple[str, ...] | Labels:
     """Names of columns, or labels; () if there are no keys."""
     if keys is None:
         return ()
@@ -450,11 +452,11 @@ def make_request(
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     return Request(
-        _checked_columns(default_columns if columns is None else columns),
-        _checked_weights(weights),
-        _checked_rows(block_rows),
+        _check_columns(default_columns if columns is None else columns),
+        _check_weights(weights),
+        _check_rows(block_rows),
         names_needed=columns is not None,
-        keys=checked_keys(keys),
+        keys=check_keys(keys),
     )
 
 
@@ -465,7 +467,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+def _check_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if columns is None:
         return None
     if isinstance(columns, str):
@@ -484,7 +486,7 @@ def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     return names
 
 
-def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None:
+def _check_weights(weights: str | ArrayLike | None) -> str | FloatArray | None:
     if weights is None or isinstance(weights, str):
         return weights
     try:
@@ -498,7 +500,7 @@ def _checked_weights(weights: str | ArrayLike | None) -> str | FloatArray | None
     return array.astype(np.float64, copy=False)
 
 
-def _checked_rows(block_rows: int | None) -> int | None:
+def _check_rows(block_rows: int | None) -> int | None:
     if block_rows is None:
         return None
     try:

@@ -27,10 +27,10 @@ from sketchshift.data.source import (
     Piece,
     Request,
     Source,
-    as_written,
     choose,
     listed,
-    reading,
+    mark_as_written,
+    report_damage,
 )
 from sketchshift.errors import DataError
 
@@ -162,7 +162,7 @@ def lines_across(
     """
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
-        with reading(str(path), pa.ArrowException):
+        with report_damage(str(path), pa.ArrowException):
             blocks = list(_read_across(path, choice, types, n_rows, seed))
             if 2 * sum(len(block.values) for block in blocks) >= n_rows:
                 yield from blocks
@@ -272,7 +272,7 @@ def _header(file: IO[bytes]) -> bytes:
 def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
     """Up to n whole lines behind a place, without those that quotes show to be in pieces.
 
-    A line too long to be read, be it the one cut by the place, ends them.
+    A line too long to be read ends them, also where it is the one that the place cuts.
     """
     file.seek(offset - 1)  # a line that starts right here is whole
     if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
@@ -394,7 +394,7 @@ def _ragged(path: Path, line: Any) -> DataError:
 # Text tables: CSV and TSV, plain or gzipped.
 #
 # The first rows tell which columns hold numbers; those chosen are then read as float64
-# throughout, whatever the first rows look like. When that fails, ``delimited_faults``
+# throughout, whatever the first rows look like. When that fails, ``explain``
 # says where.
 
 READ_BYTES = 2**20
@@ -421,7 +421,7 @@ def open_delimited(path: Path, request: Request) -> Source:
         Memory: one block, and about 32 MiB of text that Arrow reads ahead.
     """
     where = str(path)
-    with reading(where, pa.ArrowException):
+    with report_damage(where, pa.ArrowException):
         if fault := other_encoding(path):
             raise fault
         head, sniffed = _head(path)
@@ -474,12 +474,14 @@ def _read(
         nonlocal seen
         for batch in reader:
             seen += size  # one batch is one chunk of text
-            yield as_written(batch, [name for name, kind in types.items() if kind == pa.string()])
+            yield mark_as_written(
+                batch, [name for name, kind in types.items() if kind == pa.string()]
+            )
 
     def done(_: int) -> float:
         return min(1.0, float((raw.tell() if is_gzipped(path) else seen) / raw.size()))
 
-    with reading(str(path), pa.ArrowException):
+    with report_damage(str(path), pa.ArrowException):
         try:
             reader, raw = open_text(path, size, types, text_as_written=True, part=part, names=names)
             yield from batch_blocks(

@@ -1,50 +1,34 @@
 """Dask frames, arrays and bags: one task for each partition, then a tree of merges.
 
-What travels is one sketch for each partition, or some thousand rows of a few partitions for a
-plan.
+The function is mapped by the collection itself, whose optimiser makes one task of it and of the
+reading: rows neither wait in memory nor travel between workers. What travels is one sketch for
+each partition, or some thousand rows of a few partitions for a plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.data.source import listed
+from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
-    Planning,
-    Reading,
+    Driver,
     cannot_read,
-    check_slices,
-    check_spec,
-    checked_sketch,
-    checked_table,
-    keys_of,
-    merge_plan_rows,
-    merge_sketches,
-    merge_tables,
-    naming,
-    partitions_to_sample,
-    plan_rows_of_partition,
-    plan_spec,
-    sketch_partition,
-    sketch_partition_by,
+    choose_partitions,
+    name_partition,
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.sketch.reading import Planning, Reading
+from sketchshift.sketch.slices import add_keys
 
-__all__ = ["compute", "map_partitions", "plan", "sketch", "sketch_by", "tree"]
-
-# Tasks on the partitions of Dask collections: map a function, merge results by a tree.
-#
-# The function is mapped by the collection itself, whose optimiser makes one task of it and of the
-# reading: rows neither wait in memory nor travel between workers. What the function makes of
-# them is not known here.
+__all__ = ["DaskEngine", "plan", "sketch", "sketch_by"]
 
 try:
     import dask
@@ -56,82 +40,112 @@ except ImportError as cause:
     msg = 'sketchshift.engines.dask needs Dask. Install it: pip install "sketchshift[dask]".'
     raise MissingDependencyError(msg) from cause
 
+SPLIT_EVERY = 8
 
-def map_partitions(function: Callable[..., Any], collection: Any, reading: Reading) -> list[Any]:
-    """One task for each partition, named by what it computes.
+
+@dataclass(frozen=True)
+class _Partitions:
+    """A collection, what maps a function over it, and the numbers of the partitions to compute."""
+
+    map: Callable[[Function], list[Any]]
+    seed: int | None = None
+
+
+class DaskEngine:
+    """The engine of Dask.
 
     Parameters
     ----------
-    function : callable
-        Called as ``function(partition, reading, where=...)`` where the partition lies.
-    collection : dask DataFrame, Array or Bag
-        What is wrong with its columns is found now, before any partition is computed.
-    reading : Reading
-        Other columns of a frame are not read.
-
-    Returns
-    -------
-    tasks : list of Delayed
-        Their keys depend on the arguments alone.
+    split_every : int, default=8
+        Most results that one task merges.
+    client : distributed.Client or None
+        Where to compute; None takes Dask's default.
     """
+
+    def __init__(self, split_every: int = SPLIT_EVERY, client: Any = None) -> None:
+        self._split_every = check_integer("engines.dask", "split_every", split_every, 2, 2**20)
+        self._client = client
+
+    def partitions(
+        self, collection: Any, reading: Reading, planning: Planning | None = None
+    ) -> _Partitions:
+        """The partitions of a frame, array or bag; for a plan, 64 at most.
+
+        Other columns of a frame than those of the reading are not read.
+        """
+        seed = None if planning is None else planning.seed
+        return _Partitions(_mapper_of(collection, reading), seed)
+
+    def map(self, function: Function, partitions: _Partitions) -> list[Any]:
+        """One task for each partition, whose key depends on what it computes alone."""
+        tasks = partitions.map(function)
+        if partitions.seed is None:
+            return tasks
+        return [tasks[i] for i in choose_partitions(len(tasks), partitions.seed)]
+
+    def reduce(self, merge: Merge, results: list[Any]) -> bytes | None:
+        """The result of a tree of merges, a few at a time."""
+        task, client = self.merge_tree(merge, results), self._client
+        is_client = isinstance(client, distributed.Client)
+        if is_client and not client.asynchronous and client.status == "running":
+            merged: bytes | None = client.compute(task, sync=True)
+        elif client is None:
+            merged = task.compute()
+        else:
+            must = "a synchronous distributed.Client that is open, or None"
+            raise parameter_error("engines.dask", "client", must, client)
+        return merged
+
+    def merge_tree(self, merge: Merge, tasks: list[Any]) -> Any:
+        """One task that merges all results, a few at a time; there is at least one."""
+        task, n = dask.delayed(merge, pure=True), self._split_every
+        while len(tasks) > 1:
+            tasks = [task(tasks[i : i + n]) for i in range(0, len(tasks), n)]
+        return tasks[0]
+
+
+def _mapper_of(collection: Any, reading: Reading) -> Callable[[Function], list[Any]]:
+    """What makes tasks of a function; what is wrong with the columns is found now."""
     if isinstance(collection, dask.array.Array):
-        return _map_array(function, collection, reading)
+        return _map_array(collection, reading)
     reading.check_weight_name(f"Dask {type(collection).__name__}")
-    options = {"function": function, "reading": reading}
     if isinstance(collection, dask.bag.Bag):
-        n = collection.npartitions
-        numbers = dask.bag.from_sequence(range(n), npartitions=n)
-        mapped = collection.map_partitions(_on_list, numbers, **options)
-    elif isinstance(collection, dask.dataframe.DataFrame):
-        names = reading.names(collection._meta)
-        chosen = collection if names is None else collection[names]  # passed on to the files
-        options["reading"] = reading.by_name(collection._meta)
-        mapped = chosen.map_partitions(
-            _on_frame, **options, meta=(None, object), enforce_metadata=False
-        )
-    else:
-        raise cannot_read(
-            collection, "Dask", "dask DataFrame (of a Series, .to_frame()), Array or Bag"
-        )
-    return list(mapped.to_delayed())
+        return _map_bag(collection, reading)
+    if isinstance(collection, dask.dataframe.DataFrame):
+        return _map_frame(collection, reading)
+    raise cannot_read(collection, "Dask", "dask DataFrame (of a Series, .to_frame()), Array or Bag")
 
 
-def tree(tasks: list[Any], merge: Callable[..., Any], split_every: int) -> Any:
-    """One task that merges all results, a few at a time.
+def _map_frame(frame: Any, reading: Reading) -> Callable[[Function], list[Any]]:
+    names = reading.column_names(frame._meta)
+    chosen = frame if names is None else frame[names]  # passed on to the files
+    named = reading.by_name(frame._meta)
 
-    Parameters
-    ----------
-    tasks : list of Delayed
-        At least one.
-    merge : callable
-        Gets a list of results.
-    split_every : int
-        Most results that are merged at a time.
-    """
-    check_integer("engines.dask", "split_every", split_every, 2, 2**20)
-    task = dask.delayed(merge, pure=True)
-    while len(tasks) > 1:
-        tasks = [task(tasks[i : i + split_every]) for i in range(0, len(tasks), split_every)]
-    return tasks[0]
+    def tasks(function: Function) -> list[Any]:
+        options = {"function": function, "reading": named}
+        no_meta = {"meta": (None, object), "enforce_metadata": False}
+        return list(chosen.map_partitions(_on_frame, **options, **no_meta).to_delayed())
+
+    return tasks
 
 
-def compute(task: Any, client: Any) -> Any:
-    """The result of a task, from the client given or Dask's default."""
-    if client is None:
-        return task.compute()
-    is_client = isinstance(client, distributed.Client)
-    if not is_client or client.asynchronous or client.status != "running":
-        must = "a synchronous distributed.Client that is open, or None"
-        raise parameter_error("engines.dask", "client", must, client)
-    return client.compute(task, sync=True)
+def _map_bag(bag: Any, reading: Reading) -> Callable[[Function], list[Any]]:
+    n = bag.npartitions
+    numbers = dask.bag.from_sequence(range(n), npartitions=n)
+
+    def tasks(function: Function) -> list[Any]:
+        options = {"function": function, "reading": reading}
+        return list(bag.map_partitions(_on_list, numbers, **options).to_delayed())
+
+    return tasks
 
 
-def _map_array(function: Callable[..., Any], array: Any, reading: Reading) -> list[Any]:
+def _map_array(array: Any, reading: Reading) -> Callable[[Function], list[Any]]:
     if reading.keys:
         msg = "an array has no column to be the key. Make it a frame: .to_dask_dataframe(columns)."
         raise DataError(msg)
-    weights, reading = reading.sample_weight, replace(reading, sample_weight=None)
-    reading.names(np.empty([0, *array.shape[1:]], dtype=array.dtype))  # refuses wrong shapes
+    weights, bare = reading.sample_weight, replace(reading, sample_weight=None)
+    bare.open(np.empty([0, *array.shape[1:]], dtype=array.dtype))  # refuses wrong shapes
     aligned = [array.rechunk({1: -1})]
     if weights is not None:
         if not isinstance(weights, dask.array.Array) or weights.shape != array.shape[:1]:
@@ -141,27 +155,29 @@ def _map_array(function: Callable[..., Any], array: Any, reading: Reading) -> li
             )
             raise DataError(msg)
         aligned.append(weights.rechunk(array.chunks[:1])[:, None])
-    nothing = np.empty(0, dtype=object)
-    options = {"function": function, "reading": reading}
-    mapped = dask.array.map_blocks(
-        _on_array, *aligned, **options, drop_axis=1, dtype=object, meta=nothing
-    )
-    return list(mapped.to_delayed().ravel())
+
+    def tasks(function: Function) -> list[Any]:
+        options = {"function": function, "reading": bare, "drop_axis": 1, "dtype": object}
+        nothing = np.empty(0, dtype=object)
+        mapped = dask.array.map_blocks(_on_array, *aligned, **options, meta=nothing)
+        return list(mapped.to_delayed().ravel())
+
+    return tasks
 
 
 def _on_frame(
-    part: Any, *, function: Callable[..., Any], reading: Reading, partition_info: Any = None
+    part: Any, *, function: Function, reading: Reading, partition_info: Any = None
 ) -> Any:
     return function(part, reading, where=f"partition {partition_info['number']}")
 
 
-def _on_list(part: Any, numbers: Any, *, function: Callable[..., Any], reading: Reading) -> Any:
+def _on_list(part: Any, numbers: Any, *, function: Function, reading: Reading) -> Any:
     rows, where = list(part), f"partition {next(iter(numbers))}"
     if rows and isinstance(rows[0], Mapping):
         kind = type(rows[0]).__name__
         msg = f"{where}: cannot read a bag of {kind} as rows. Make it a frame: .to_dataframe()."
         raise DataError(msg)
-    with naming(where):
+    with name_partition(where):
         _refuse_names_without_order(rows[:1], reading)
     return function(rows, reading, where=where)
 
@@ -183,15 +199,12 @@ def _refuse_names_without_order(rows: list[Any], reading: Reading) -> None:
 def _on_array(
     part: Any,
     *weights: Any,
-    function: Callable[..., Any],
+    function: Function,
     reading: Reading,
     block_id: Any = None,
 ) -> Any:
     given = weights[0][:, 0] if weights else None
     return function(part, replace(reading, sample_weight=given), where=f"partition {block_id[0]}")
-
-
-SPLIT_EVERY = 8
 
 
 def plan(
@@ -229,11 +242,7 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
-    draw = partial(plan_rows_of_partition, planning=planning)
-    tasks = map_partitions(draw, collection, reading)
-    chosen = [tasks[i] for i in partitions_to_sample(len(tasks), seed)]
-    merge = partial(merge_plan_rows, planning=planning)
-    return plan_spec(compute(tree(chosen, merge, split_every), client), planning)
+    return Driver(DaskEngine(split_every, client)).plan(collection, reading, planning)
 
 
 def sketch(
@@ -285,9 +294,8 @@ def sketch(
     >>> dask.sketch(X, spec) == ss.sketch(X.compute(), spec)
     True
     """
-    reading = Reading(check_spec(spec), columns, sample_weight, on_invalid, kernel)
-    tasks = map_partitions(sketch_partition, collection, reading)
-    return checked_sketch(compute(tree(tasks, merge_sketches, split_every), client), reading)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    return Driver(DaskEngine(split_every, client)).sketch(collection, reading)
 
 
 def sketch_by(
@@ -322,16 +330,5 @@ def sketch_by(
         The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
         one sketch for each key that it has.
     """
-    reading = Reading(
-        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
-    )
-    tasks = map_partitions(sketch_partition_by, collection, reading)
-    merge = partial(_merge_tables, reading=reading)
-    return checked_table(compute(tree(tasks, merge, split_every), client), reading)
-
-
-def _merge_tables(tables: Sequence[SketchTable | None], reading: Reading) -> SketchTable | None:
-    """The sketches by key of several partitions together, if they are not too many."""
-    merged = merge_tables(tables)
-    check_slices(0 if merged is None else len(merged), reading)
-    return merged
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    return Driver(DaskEngine(split_every, client)).sketch_by(collection, add_keys(reading, by))

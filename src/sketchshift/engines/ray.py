@@ -7,62 +7,47 @@ travels is one sketch for each block, or for each block and key.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sketchshift._validation import check_integer, check_number
+from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
-    Planning,
-    Reading,
+    Driver,
     cannot_read,
+    check_keys,
     check_slices,
-    check_spec,
-    checked_sketch,
-    checked_table,
-    keys_of,
-    merge_plan_rows,
-    merge_sketch_bytes,
-    merge_table_bytes,
+    choose_partitions,
+    merge_sketches,
     merge_tables,
-    own_errors,
-    partitions_to_sample,
-    plan_rows_of_partition,
-    plan_spec,
+    raise_own_errors,
     sketch_partition,
-    sketch_partition_by,
     table_from_bytes,
+    table_of_partition,
     table_to_bytes,
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
+from sketchshift.sketch.reading import Planning, Reading
+from sketchshift.sketch.slices import add_keys
 
 if TYPE_CHECKING:
     import ray.data
 
 __all__ = [
-    "WHERE",
-    "MaterializedDataset",
     "MergeBytes",
     "MergeSketches",
+    "RayEngine",
     "SketchRows",
-    "aggregated",
-    "collected",
-    "merged_by_key",
-    "one_row",
     "plan",
-    "ray",
-    "select",
     "sketch",
     "sketch_by",
     "sketch_dataset",
-    "spread_blocks",
 ]
-
-# Sketches as aggregates of Ray's, for ``Dataset.aggregate`` and ``groupby().aggregate``.
 
 try:
     import ray.data
@@ -74,7 +59,8 @@ except ImportError as cause:
     raise MissingDependencyError(msg) from cause
 
 
-Merge = Callable[[Iterable[bytes]], bytes | None]
+# Sketches as aggregates of Ray's, for ``Dataset.aggregate`` and ``groupby().aggregate``.
+
 BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_null)
 WHERE = "a block"
 """Name for messages: Ray does not number blocks."""
@@ -113,7 +99,7 @@ class MergeSketches(MergeBytes):
     """
 
     def __init__(self, on: str = "sketch", *, name: str = "sketch") -> None:
-        super().__init__(merge_sketch_bytes, on=on, name=name)
+        super().__init__(merge_sketches, on=on, name=name)
 
 
 class SketchRows(AggregateFn):  # type: ignore[misc]
@@ -134,14 +120,15 @@ class SketchRows(AggregateFn):  # type: ignore[misc]
     """
 
     def __init__(self, spec: SketchSpec, *, name: str = "sketch", **options: Any) -> None:
-        reading = Reading(check_spec(spec), **options)
+        reading = Reading(spec, **options)
+        reading.require_spec()
 
         def add(total: bytes, block: Any) -> bytes | None:
             table = BlockAccessor.for_block(block).to_arrow()
-            return merge(total, sketch_partition(table, reading, where=WHERE).to_bytes())
+            return merge(total, sketch_partition(table, reading, where=WHERE))
 
         def merge(left: bytes, right: bytes) -> bytes | None:
-            return merge_sketch_bytes(part for part in (left, right) if part)
+            return merge_sketches(part for part in (left, right) if part)
 
         def finalize(total: bytes) -> bytes:
             return total or Sketcher(spec).sketch().to_bytes()  # of no rows
@@ -151,7 +138,7 @@ class SketchRows(AggregateFn):  # type: ignore[misc]
         )
 
 
-# The two stages of every Ray job here: blocks to rows of bytes, and their merge.
+# The engine: blocks to rows of bytes, and their merge.
 
 MERGERS = 16
 """Tasks that merge sketches by key, unless ``num_partitions`` says otherwise."""
@@ -160,18 +147,123 @@ GPU_ROWS = 2**20
 """Rows that go to a GPU at a time, unless ``batch_size`` says otherwise."""
 
 
-def select(dataset: ray.data.Dataset, reading: Reading) -> ray.data.Dataset:
-    """The columns to read; what is wrong with them is found before any block is read."""
-    if not isinstance(dataset, ray.data.Dataset):
-        raise cannot_read(dataset, "Ray", "ray.data.Dataset")
-    reading.check_weight_name("Ray dataset")
-    schema = dataset.schema()
-    if schema is None:
-        raise DataError("the dataset has no rows and no columns. Check the path or the filter.")
-    fields = dict(zip(schema.names, schema.types, strict=True))
-    _refuse_tensors(fields, reading)
-    known = {n: k if isinstance(k, pa.DataType) else pa.binary() for n, k in fields.items()}
-    return dataset.select_columns(reading.names(pa.schema(known).empty_table()))
+@dataclass(frozen=True)
+class _Blocks:
+    """The columns of a dataset that are read."""
+
+    dataset: ray.data.Dataset
+    reading: Reading
+
+
+class RayEngine:
+    """The engine of Ray.
+
+    Parameters
+    ----------
+    num_gpus : float or None
+        GPUs that each sketching task takes.
+    batch_size : int or None
+        Rows that a task sketches at a time; None takes whole blocks, or 2**20 rows for a GPU.
+    num_partitions : int or None
+        Tasks that merge sketches by key; None takes 16.
+    **remote
+        More for ``Dataset.map_batches``.
+    """
+
+    def __init__(
+        self,
+        num_gpus: float | None = None,
+        batch_size: int | None = None,
+        num_partitions: int | None = None,
+        **remote: Any,
+    ) -> None:
+        if num_gpus is not None:
+            check_number("engines.ray", "num_gpus", num_gpus, low=0)
+        if batch_size is not None:
+            check_integer("engines.ray", "batch_size", batch_size, 1, 2**31)
+        elif num_gpus:
+            batch_size = GPU_ROWS
+        self._n_mergers = MERGERS if num_partitions is None else num_partitions
+        check_integer("engines.ray", "num_partitions", self._n_mergers, 1, 2**20)
+        self._remote = {"num_gpus": num_gpus, "batch_size": batch_size, **remote}
+
+    def partitions(
+        self, collection: Any, reading: Reading, planning: Planning | None = None
+    ) -> _Blocks:
+        """The columns to read; for a plan, of some blocks of a dataset that lies in memory."""
+        if not isinstance(collection, ray.data.Dataset):
+            raise cannot_read(collection, "Ray", "ray.data.Dataset")
+        reading.check_weight_name("Ray dataset")
+        schema = collection.schema()
+        if schema is None:
+            raise DataError("the dataset has no rows and no columns. Check the path or the filter.")
+        fields = dict(zip(schema.names, schema.types, strict=True))
+        _refuse_tensors(fields, reading)
+        known = {n: k if isinstance(k, pa.DataType) else pa.binary() for n, k in fields.items()}
+        names = reading.column_names(pa.schema(known).empty_table())
+        if planning is not None:
+            collection = _some_blocks(collection, planning.seed)
+        return _Blocks(collection.select_columns(names), reading)
+
+    def map(self, function: Function, partitions: _Blocks) -> ray.data.Dataset:
+        """A dataset with one row of bytes for each block."""
+        reading = partitions.reading
+
+        def read(block: pa.Table) -> pa.Table:
+            part = function(block, reading, where=WHERE)
+            return pa.table({"part": pa.array([part], pa.binary())})
+
+        return self._map_blocks(partitions.dataset, read)
+
+    def reduce(self, merge: Merge, results: ray.data.Dataset) -> bytes | None:
+        """What an aggregate makes of all rows."""
+        with raise_own_errors(ray.exceptions.RayError):
+            merged = results.aggregate(MergeBytes(merge, on="part", name="part"))
+        return None if merged is None else merged["part"]
+
+    def tables_by_key(self, collection: Any, reading: Reading) -> list[SketchTable]:
+        """The tables of the tasks that merge by key."""
+        merged = self.merge_by_key(collection, reading)
+        with raise_own_errors(ray.exceptions.RayError):
+            blocks = [block for block in ray.get(merged.to_arrow_refs()) if block.num_rows]
+        instead = ", or leave them in Ray with sketch_dataset"
+        check_slices(sum(block.num_rows for block in blocks), reading, instead=instead)
+        return [SketchTable.from_arrow(block) for block in blocks]
+
+    def merge_by_key(self, dataset: ray.data.Dataset, reading: Reading) -> ray.data.Dataset:
+        """One row for each key, of the tables that blocks give.
+
+        Ray turns the values of a key into objects of Python, and cannot turn times back. So it
+        groups by the number of the task that merges a key, and tables travel as bytes.
+        """
+        check_keys(reading)
+        n_tasks, blocks = self._n_mergers, self.partitions(dataset, reading)
+
+        def read(block: pa.Table) -> pa.Table:
+            table = table_of_partition(block, reading, where=WHERE)
+            tables = {} if table is None else _by_task(table, n_tasks)
+            parts = pa.array(list(tables.values()), pa.binary())
+            return pa.table({"task": pa.array(list(tables), pa.int64()), "table": parts})
+
+        parts = self._map_blocks(blocks.dataset, read)
+        groups = parts.groupby("task", num_partitions=n_tasks)
+        merged = groups.aggregate(MergeBytes(merge_tables, on="table", name="table"))
+        return merged.map_batches(_rows_of_tables, batch_size=None, batch_format="pyarrow")
+
+    def _map_blocks(
+        self, dataset: ray.data.Dataset, read: Callable[[pa.Table], pa.Table]
+    ) -> ray.data.Dataset:
+        """What ``read`` makes of the blocks, by tasks with the resources asked for."""
+        return dataset.map_batches(read, batch_format="pyarrow", **self._remote)
+
+
+def _some_blocks(dataset: ray.data.Dataset, seed: int) -> ray.data.Dataset:
+    """Some blocks from all along a dataset that lies in memory; any other as it is."""
+    if not isinstance(dataset, MaterializedDataset):
+        return dataset
+    blocks = dataset.to_arrow_refs()
+    chosen = choose_partitions(len(blocks), seed)
+    return ray.data.from_arrow_refs([blocks[i] for i in chosen.tolist()])
 
 
 def _refuse_tensors(fields: dict[str, Any], reading: Reading) -> None:
@@ -188,78 +280,6 @@ def _refuse_tensors(fields: dict[str, Any], reading: Reading) -> None:
             raise DataError(msg)
 
 
-def spread_blocks(dataset: ray.data.Dataset, seed: int) -> ray.data.Dataset:
-    """Some blocks from all along a dataset that lies in memory; any other as it is."""
-    if not isinstance(dataset, MaterializedDataset):
-        return dataset
-    blocks = dataset.to_arrow_refs()
-    chosen = partitions_to_sample(len(blocks), seed)
-    return ray.data.from_arrow_refs([blocks[i] for i in chosen.tolist()])
-
-
-def aggregated(
-    dataset: ray.data.Dataset,
-    read: Callable[[pa.Table], pa.Table],
-    merge: MergeBytes,
-    **remote: Any,
-) -> bytes | None:
-    """What ``read`` makes of the blocks, merged into one."""
-    with own_errors(ray.exceptions.RayError):
-        merged = mapped(dataset, read, **remote).aggregate(merge)
-    return None if merged is None else merged[merge.name]
-
-
-def mapped(
-    dataset: ray.data.Dataset,
-    read: Callable[[pa.Table], pa.Table],
-    *,
-    num_gpus: float | None = None,
-    batch_size: int | None = None,
-    **remote: Any,
-) -> ray.data.Dataset:
-    """What ``read`` makes of the blocks, by tasks with the resources asked for."""
-    if num_gpus is not None:
-        check_number("engines.ray", "num_gpus", num_gpus, low=0)
-    if batch_size is not None:
-        check_integer("engines.ray", "batch_size", batch_size, 1, 2**31)
-    elif num_gpus:
-        batch_size = GPU_ROWS
-    return dataset.map_batches(
-        read, batch_size=batch_size, batch_format="pyarrow", num_gpus=num_gpus, **remote
-    )
-
-
-def collected(dataset: ray.data.Dataset) -> list[pa.Table]:
-    """All blocks that have rows, brought here."""
-    with own_errors(ray.exceptions.RayError):
-        return [block for block in ray.get(dataset.to_arrow_refs()) if block.num_rows]
-
-
-def merged_by_key(
-    dataset: ray.data.Dataset,
-    read: Callable[[pa.Table], SketchTable | None],
-    num_partitions: int | None,
-    **remote: Any,
-) -> ray.data.Dataset:
-    """One row for each key, of the tables that ``read`` makes of the blocks.
-
-    Ray turns the values of a key into objects of Python, and cannot turn times back. So it groups
-    by the number of the task that merges a key, and tables travel as bytes.
-    """
-    n_tasks = MERGERS if num_partitions is None else num_partitions
-    check_integer("engines.ray", "num_partitions", n_tasks, 1, 2**20)
-
-    def parts(block: pa.Table) -> pa.Table:
-        table = read(block)
-        tables = {} if table is None else _by_task(table, n_tasks)
-        numbers = pa.array(list(tables), pa.int64())
-        return pa.table({"task": numbers, "table": pa.array(list(tables.values()), pa.binary())})
-
-    groups = mapped(dataset, parts, **remote).groupby("task", num_partitions=n_tasks)
-    merged = groups.aggregate(MergeBytes(merge_table_bytes, on="table", name="table"))
-    return merged.map_batches(_rows_of_tables, batch_size=None, batch_format="pyarrow")
-
-
 def _by_task(table: SketchTable, n_tasks: int) -> dict[int, bytes]:
     """The slices that each task merges: equal keys go to the same, from whichever worker."""
     rows: dict[int, list[int]] = {}
@@ -274,11 +294,6 @@ def _by_task(table: SketchTable, n_tasks: int) -> dict[int, bytes]:
 def _rows_of_tables(block: pa.Table) -> pa.Table:
     first, *others = map(table_from_bytes, block.column("table").to_pylist())
     return sum(others, first).to_arrow()
-
-
-def one_row(name: str, part: bytes | None) -> pa.Table:
-    """What a block gives, as a block."""
-    return pa.table({name: pa.array([part], pa.binary())})
 
 
 def plan(
@@ -313,13 +328,7 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
-    chosen = select(spread_blocks(dataset, seed), reading)
-
-    def draw(block: pa.Table) -> pa.Table:
-        return one_row("rows", plan_rows_of_partition(block, reading, planning, where=WHERE))
-
-    merge = MergeBytes(partial(merge_plan_rows, planning=planning), on="rows", name="rows")
-    return plan_spec(aggregated(chosen, draw, merge), planning)
+    return Driver(RayEngine()).plan(dataset, reading, planning)
 
 
 def sketch(
@@ -358,15 +367,8 @@ def sketch(
         The bytes of :func:`sketchshift.sketch` of the same rows, however they are cut and
         whichever worker died on the way. Each block sends one sketch of 16 m + O(d^2) bytes.
     """
-    reading = Reading(check_spec(spec), columns, sample_weight, on_invalid, kernel)
-    chosen = select(dataset, reading)
-
-    def read(block: pa.Table) -> pa.Table:
-        return one_row("sketch", sketch_partition(block, reading, where=WHERE).to_bytes())
-
-    whole = aggregated(chosen, read, MergeSketches(), num_gpus=num_gpus, **remote)
-    result = Sketcher(spec).sketch() if whole is None else Sketch.from_bytes(whole)
-    return checked_sketch(result, reading)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    return Driver(RayEngine(num_gpus, **remote)).sketch(dataset, reading)
 
 
 def sketch_by(
@@ -402,14 +404,9 @@ def sketch_by(
         The table that :func:`sketchshift.sketch_by` gives for the same rows. Each block sends one
         sketch for each key that it has, and one for each key reaches the driver.
     """
-    reading = Reading(
-        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
-    )
-    merged = _merged_by_key(dataset, reading, num_partitions, num_gpus=num_gpus, **remote)
-    blocks = collected(merged)
-    instead = ", or leave them in Ray with sketch_dataset"
-    check_slices(sum(block.num_rows for block in blocks), reading, instead=instead)
-    return checked_table(merge_tables(map(SketchTable.from_arrow, blocks)), reading)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    engine = RayEngine(num_gpus, num_partitions=num_partitions, **remote)
+    return Driver(engine).sketch_by(dataset, add_keys(reading, by))
 
 
 def sketch_dataset(
@@ -443,18 +440,7 @@ def sketch_dataset(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    reading = Reading(
-        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
-    )
-    return _merged_by_key(dataset, reading, num_partitions, num_gpus=num_gpus, **remote)
-
-
-def _merged_by_key(
-    dataset: ray.data.Dataset, reading: Reading, num_partitions: int | None, **remote: Any
-) -> ray.data.Dataset:
-    """One sketch for each key, of the sketches by key that blocks give."""
-
-    def read(block: pa.Table) -> SketchTable | None:
-        return sketch_partition_by(block, reading, where=WHERE)
-
-    return merged_by_key(select(dataset, reading), read, num_partitions, **remote)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading.require_spec()
+    engine = RayEngine(num_gpus, num_partitions=num_partitions, **remote)
+    return engine.merge_by_key(dataset, add_keys(reading, by))

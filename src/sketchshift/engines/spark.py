@@ -1,68 +1,42 @@
 """Spark frames, classic and Connect: Arrow batches in, one row of bytes out of each partition.
 
 Rows never leave the executor that reads them. What is shuffled is one sketch for each partition,
-or for each partition and key; a few merged ones, or one for each key, reach the driver.
+or for each partition and key; a few merged ones, or one for each key, reach the driver. Uses the
+frame's own methods only, so that the same code runs through Spark Connect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sketchshift._validation import parameter_error
+from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
-    Planning,
-    Reading,
+    Driver,
     cannot_read,
+    check_keys,
     check_slices,
-    check_spec,
-    checked_sketch,
-    checked_table,
-    key_and_spec,
-    keys_of,
-    merge_plan_rows,
-    merge_sketch_bytes,
-    own_errors,
-    partitions_to_sample,
-    plan_rows_of_partition,
-    plan_spec,
-    sketch_partition,
-    sketch_partition_by,
-    thinned,
+    choose_partitions,
+    merge_sketches,
+    raise_own_errors,
+    table_of_partition,
+    thin_out,
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, Sketcher, SketchTable
+from sketchshift.sketch import Sketch, SketchTable
 from sketchshift.sketch.keys import Key, taken
-from sketchshift.sketch.slices import rows_of_block
+from sketchshift.sketch.reading import Planning, Reading
+from sketchshift.sketch.slices import add_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "Batches",
-    "aggregate_of",
-    "collect",
-    "count_of",
-    "fold",
-    "in_larger_batches",
-    "parts_schema",
-    "plan",
-    "register",
-    "restored",
-    "select",
-    "sketch",
-    "sketch_by",
-    "sketch_frame",
-    "task_name",
-]
-
-# The two stages of every Spark job here: Arrow batches to rows of bytes, and their merge.
-#
-# Uses the frame's own methods only, so that the same code runs through Spark Connect.
+__all__ = ["SparkEngine", "plan", "register", "sketch", "sketch_by", "sketch_frame"]
 
 try:
     from pyspark import TaskContext
@@ -79,7 +53,6 @@ MERGERS = 16
 """Tasks that merge what partitions give, before the driver does."""
 
 Batches = Iterator[pa.RecordBatch]
-Merge = Callable[[Iterator[bytes]], bytes | None]
 
 ROW_BY_ROW = {
     "Filter",
@@ -93,15 +66,66 @@ ROW_BY_ROW = {
 """Steps of a plan of Spark's that leave each row the one of its file, or leave it out."""
 
 
-def select(
-    df: DataFrame, reading: Reading, *, files_seed: int | None = None
-) -> tuple[DataFrame, pa.Table]:
-    """The columns to read, numbered; and a table of no rows with their names and types.
+@dataclass(frozen=True)
+class _Partitions:
+    """The columns of a frame that are read, numbered; and a table of no rows with their names."""
 
-    What is wrong with them is found before any partition is read. Numbered, since Spark passes
-    no names with dots or backticks to Python, and takes names that differ in case for the same.
-    With a seed, of some of the files only.
-    """
+    frame: DataFrame
+    empty: pa.Table
+    reading: Reading
+    is_sample: bool = False
+
+
+class SparkEngine:
+    """The engine of Spark."""
+
+    def partitions(
+        self, collection: Any, reading: Reading, planning: Planning | None = None
+    ) -> _Partitions:
+        """The columns to read; for a plan, of some of the files only.
+
+        What is wrong with them is found before any partition is read. Numbered, since Spark passes
+        no names with dots or backticks to Python, and takes names that differ in case for the same.
+        """
+        _check_frame(collection)
+        reading.check_weight_name("Spark frame")
+        empty = _without_rows(collection)
+        names = reading.column_names(empty)
+        assert names is not None
+        frame = collection if planning is None else _of_some_files(collection, planning.seed)
+        numbered = frame.toDF(*map(str, range(empty.num_columns)))
+        chosen = [str(empty.column_names.index(name)) for name in names]
+        selected = numbered.select(*chosen)
+        return _Partitions(selected, empty.select(names), reading, planning is not None)
+
+    def map(self, function: Function, partitions: _Partitions) -> DataFrame:
+        """A frame with one row of bytes for each partition."""
+        names, reading = partitions.empty.column_names, partitions.reading
+        is_sample = partitions.is_sample
+
+        def read(batches: Batches) -> Batches:
+            named = _restore_names(batches, names)
+            part = function(thin_out(named) if is_sample else named, reading, where=_task_name())
+            yield pa.record_batch({"part": pa.array([part], pa.binary())})
+
+        return partitions.frame.mapInArrow(read, "part binary")
+
+    def reduce(self, merge: Merge, results: DataFrame) -> bytes | None:
+        """The parts merged into 16 at most by the executors, and these into one here."""
+        merger = (sql.spark_partition_id() % MERGERS).alias("merger")
+        merged = results.groupBy(merger).agg(_aggregate_of(merge)("part").alias("part"))
+        return merge(_collect(merged.select("part"))["part"].to_pylist())
+
+    def tables_by_key(self, collection: Any, reading: Reading) -> list[SketchTable]:
+        """One table, of sketches that the executors merged by key."""
+        frame = _merge_by_key(collection, reading)
+        table = _collect(frame.limit(reading.max_slices + 1))
+        instead = ", or leave them in Spark with sketch_frame"
+        check_slices(table.num_rows, reading, instead=instead)
+        return [SketchTable.from_arrow(table)] if table.num_rows else []
+
+
+def _check_frame(df: Any) -> None:
     if not isinstance(df, DataFrame):
         raise cannot_read(df, "Spark", "Spark DataFrame")
     if df.isStreaming:
@@ -110,19 +134,11 @@ def select(
             "df.writeStream.foreachBatch(lambda batch, number: ...)."
         )
         raise DataError(msg)
-    reading.check_weight_name("Spark frame")
-    empty = _without_rows(df)
-    names = reading.names(empty)
-    assert names is not None
-    frame = df if files_seed is None else _of_some_files(df, files_seed)
-    numbered = frame.toDF(*map(str, range(empty.num_columns)))
-    chosen = [str(empty.column_names.index(name)) for name in names]
-    return numbered.select(*chosen), empty.select(names)
 
 
 def _without_rows(df: DataFrame) -> pa.Table:
     try:
-        return collect(df.limit(0))
+        return _collect(df.limit(0))
     except PySparkTypeError as cause:
         msg = (
             f"Spark cannot hand all columns of this frame to Python ({cause}). Leave such columns "
@@ -134,7 +150,7 @@ def _without_rows(df: DataFrame) -> pa.Table:
 def _of_some_files(df: DataFrame, seed: int) -> DataFrame:
     """At most 64 of the files of a plain scan, spread over all; any other frame as it is."""
     files = sorted(df.inputFiles())
-    chosen = [files[i] for i in partitions_to_sample(len(files), seed).tolist()]
+    chosen = [files[i] for i in choose_partitions(len(files), seed).tolist()]
     if len(chosen) == len(files):
         return df
     written = [*chosen, *(file.replace("file:///", "file:/", 1) for file in chosen)]  # both occur
@@ -161,7 +177,7 @@ def _is_plain_scan(df: DataFrame) -> bool:
     return steps[-1:] == ["Relation"] and ROW_BY_ROW.issuperset(steps[:-1])
 
 
-def restored(batches: Batches, names: Sequence[str]) -> Batches:
+def _restore_names(batches: Batches, names: Sequence[str]) -> Batches:
     """Batches of numbered columns, with their names again and times in UTC."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays([_in_utc(c) for c in batch.columns], names=list(names))
@@ -174,32 +190,13 @@ def _in_utc(column: Any) -> Any:
     return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
 
 
-def fold(
-    df: DataFrame,
-    names: Sequence[str],
-    read: Callable[[Batches], bytes | None],
-    merge: Merge,
-) -> list[bytes]:
-    """What ``read`` makes of the partitions of a selected frame, merged into a few."""
-
-    def rows(batches: Batches) -> Batches:
-        part = read(restored(batches, names))
-        yield pa.record_batch({"part": pa.array([part], pa.binary())})
-
-    parts = df.mapInArrow(rows, "part binary")
-    merger = (sql.spark_partition_id() % MERGERS).alias("merger")
-    merged = parts.groupBy(merger).agg(aggregate_of(merge)("part").alias("part"))
-    collected = collect(merged.select("part"))["part"].to_pylist()
-    return [part for part in collected if part is not None]
-
-
-def collect(df: DataFrame) -> pa.Table:
+def _collect(df: DataFrame) -> pa.Table:
     """All rows, brought to the driver, where Spark gives times in UTC."""
-    with own_errors(PySparkException):
+    with raise_own_errors(PySparkException):
         return df.toArrow()
 
 
-def aggregate_of(merge: Merge) -> Any:
+def _aggregate_of(merge: Merge) -> Any:
     """An aggregate of Spark's over a column of bytes; it holds one batch at a time."""
 
     def aggregate(arrays: Iterator[pa.Array]) -> bytes | None:
@@ -210,7 +207,7 @@ def aggregate_of(merge: Merge) -> Any:
     return sql.arrow_udf(aggregate, "binary")
 
 
-def count_of() -> Any:
+def _count_of() -> Any:
     """A function of Spark's from sketches to their numbers of rows."""
 
     def counts(sketches: pa.Array) -> pa.Array:
@@ -221,25 +218,25 @@ def count_of() -> Any:
     return sql.arrow_udf(counts, "bigint")
 
 
-def in_larger_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
+def _join_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
     """Batches joined until they have ``n_rows``: rows with one key lie closer together."""
-    joined: list[pa.RecordBatch] = []
+    held: list[pa.RecordBatch] = []
     for batch in batches:
-        joined.append(batch)
-        if sum(part.num_rows for part in joined) >= n_rows:
-            yield pa.Table.from_batches(joined)
-            joined = []
-    if joined:
-        yield pa.Table.from_batches(joined)
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= n_rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
-def parts_schema(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
+def _schema_of_parts(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
     """Columns of the sketches by key that a worker gives for a partition."""
     no_slices = SketchTable(pa.table(taken(empty, keys)), ()).to_arrow()
     return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
 
 
-def task_name() -> str:
+def _task_name() -> str:
     """The partition that this worker reads, for messages."""
     task = TaskContext.get()
     return "a partition" if task is None else f"partition {task.partitionId()}"
@@ -277,13 +274,7 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
-    chosen, empty = select(df, reading, files_seed=seed)
-
-    def draw(batches: Batches) -> bytes | None:
-        return plan_rows_of_partition(thinned(batches), reading, planning, where=task_name())
-
-    merge = partial(merge_plan_rows, planning=planning)
-    return plan_spec(merge(fold(chosen, empty.column_names, draw, merge)), planning)
+    return Driver(SparkEngine()).plan(df, reading, planning)
 
 
 def sketch(
@@ -315,14 +306,8 @@ def sketch(
         whichever task was tried again. Each partition sends one sketch of 16 m + O(d^2) bytes,
         and 16 at most reach the driver.
     """
-    reading = Reading(check_spec(spec), columns, sample_weight, on_invalid, kernel)
-    chosen, empty = select(df, reading)
-
-    def read(batches: Batches) -> bytes:
-        return sketch_partition(batches, reading, where=task_name()).to_bytes()
-
-    parts = fold(chosen, empty.column_names, read, merge_sketch_bytes)
-    return checked_sketch(sum(map(Sketch.from_bytes, parts), Sketcher(spec).sketch()), reading)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    return Driver(SparkEngine()).sketch(df, reading)
 
 
 def sketch_by(
@@ -355,15 +340,9 @@ def sketch_by(
         The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
         one sketch for each key that it has, and one for each key reaches the driver.
     """
-    by, spec = key_and_spec(by, spec)
-    reading = Reading(
-        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
-    )
-    collected = collect(_merged_by_key(df, reading).limit(max_slices + 1))
-    instead = ", or leave them in Spark with sketch_frame"
-    check_slices(collected.num_rows, reading, instead=instead)
-    table = SketchTable.from_arrow(collected) if collected.num_rows else None
-    return checked_table(table, reading)
+    by, spec = _in_order(by, spec)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    return Driver(SparkEngine()).sketch_by(df, add_keys(reading, by))
 
 
 def sketch_frame(
@@ -392,28 +371,35 @@ def sketch_frame(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    by, spec = key_and_spec(by, spec)
-    reading = Reading(
-        check_spec(spec), columns, sample_weight, on_invalid, kernel, keys_of(by), max_slices
-    )
-    return _merged_by_key(df, reading)
+    by, spec = _in_order(by, spec)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading.require_spec()
+    return _merge_by_key(df, add_keys(reading, by))
 
 
-def _merged_by_key(df: DataFrame, reading: Reading) -> DataFrame:
+def _in_order(by: Any, spec: Any) -> tuple[Any, Any]:
+    """The key and the spec, in whichever order they were given."""
+    return (spec, by) if isinstance(by, SketchSpec) else (by, spec)
+
+
+def _merge_by_key(df: DataFrame, reading: Reading) -> DataFrame:
     """One sketch for each key, of the sketches by key that partitions give."""
-    chosen, empty = select(df, reading)
-    names, n_rows = empty.column_names, rows_of_block(reading.spec)
+    check_keys(reading)
+    partitions, n_rows = SparkEngine().partitions(df, reading), reading.block_rows
+    names = partitions.empty.column_names
+    assert n_rows is not None
 
     def read(batches: Batches) -> Batches:
-        larger = in_larger_batches(restored(batches, names), n_rows)
-        table = sketch_partition_by(larger, reading, where=task_name())
+        larger = _join_batches(_restore_names(batches, names), n_rows)
+        table = table_of_partition(larger, reading, where=_task_name())
         if table is not None:
             yield from table.to_arrow().drop_columns("count").to_batches()
 
-    keys = [str(i) for i in range(len(reading.keys))]  # numbered, as in select
-    parts = chosen.mapInArrow(read, parts_schema(empty, reading.keys)).toDF(*keys, "sketch")
-    merged = parts.groupBy(*keys).agg(aggregate_of(merge_sketch_bytes)("sketch").alias("sketch"))
-    counted = merged.select(*keys, count_of()("sketch"), "sketch")
+    keys = [str(i) for i in range(len(reading.keys))]  # numbered, as all columns are
+    schema = _schema_of_parts(partitions.empty, reading.keys)
+    parts = partitions.frame.mapInArrow(read, schema).toDF(*keys, "sketch")
+    merged = parts.groupBy(*keys).agg(_aggregate_of(merge_sketches)("sketch").alias("sketch"))
+    counted = merged.select(*keys, _count_of()("sketch"), "sketch")
     return counted.toDF(*reading.key_names, "count", "sketch")
 
 
@@ -431,5 +417,5 @@ def register(session: SparkSession) -> None:
     """
     if not hasattr(session, "udf"):  # classic and Connect have no class in common
         raise parameter_error("register", "session", "a SparkSession", session)
-    session.udf.register("sketch_merge_agg", aggregate_of(merge_sketch_bytes))
-    session.udf.register("sketch_count", count_of())
+    session.udf.register("sketch_merge_agg", _aggregate_of(merge_sketches))
+    session.udf.register("sketch_count", _count_of())

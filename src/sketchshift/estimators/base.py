@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchshift._validation import check_flag, parameter_error, unmasked
 from sketchshift.data import Source, open_source
-from sketchshift.data.open import is_table
+from sketchshift.data.open import is_collection, is_table
 from sketchshift.errors import DataError, IncompatibleSketchesError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import AnySketch, Sketch, sketch
+from sketchshift.sketch import AnySketch, Sketch, plan, sketch
 from sketchshift.sketch.plan import plan_source
-from sketchshift.sketch.reading import Engine, engine_of
+from sketchshift.sketch.reading import Planning
 
 __all__ = ["Collection", "Rows", "SketchedEstimator", "open_rows", "rows_in_memory", "set_features"]
 
@@ -67,7 +67,8 @@ class Rows:
     def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Rows]:
         """A plan with the options of ``ss.plan``, and rows that are all still to be read."""
         few = distinct_rows(self)
-        spec, source = plan_source(self.source if few is None else few, n_clusters, **options)
+        planning = Planning(n_clusters, **options)
+        spec, source = plan_source(self.source if few is None else few, planning)
         return spec, self if few is not None else dataclasses.replace(self, source=source)
 
     def sketch(self, spec: SketchSpec, n_threads: int | None) -> Sketch:
@@ -77,31 +78,27 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Data for an estimator that lies on many machines.
+    """Data for an estimator that lies on many machines, where an engine reads it.
 
     Attributes
     ----------
-    engine : Engine
-        Who reads it.
     data : collection
-        Of the engine.
+        Of an engine.
     sample_weight : str or collection, or None
         As given to ``fit``.
     """
 
-    engine: Engine
     data: Any
     sample_weight: Any = None
     is_few = False  # nobody here knows
 
     def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Collection]:
         """A plan with the options of ``ss.plan``, and this collection."""
-        weights = self.sample_weight
-        return self.engine.plan(self.data, n_clusters, sample_weight=weights, **options), self
+        return plan(self.data, n_clusters, sample_weight=self.sample_weight, **options), self
 
     def sketch(self, spec: SketchSpec, n_threads: int | None) -> Sketch:
-        """The sketch of all rows; how many threads there are is the engine's business."""
-        return self.engine.sketch(self.data, spec, sample_weight=self.sample_weight)
+        """The sketch of all rows."""
+        return sketch(self.data, spec, sample_weight=self.sample_weight, n_threads=n_threads)
 
 
 def open_rows(
@@ -122,9 +119,8 @@ def open_rows(
     reset : bool
         Whether this is the first data the estimator sees.
     """
-    engine = engine_of(X)
-    if engine is not None:
-        return Collection(engine, X, sample_weight)
+    if is_collection(X):
+        return Collection(X, sample_weight)
     columns = None if spec is None else spec.columns
     if is_source(X):
         source = open_source(X, default_columns=columns, weights=sample_weight)
@@ -159,7 +155,7 @@ def open_rows(
 
 def rows_in_memory(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     """X as an array or CSR matrix, checked as scikit-learn does."""
-    if is_source(X) or engine_of(X) is not None:
+    if is_source(X) or is_collection(X):
         msg = (
             f"{type(X).__name__} cannot be read here: fit, partial_fit and forget read any source, "
             "all else needs rows in memory. Read it in parts, and pass them one by one."

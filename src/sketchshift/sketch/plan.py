@@ -15,17 +15,16 @@ from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_pa
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
-from sketchshift.features.plan import MAX_CLUSTERS, plan_rows
+from sketchshift.features.plan import plan_rows
 from sketchshift.sketch.measure import check_weights, not_finite
+from sketchshift.sketch.reading import Planning, Reading, engine_of
 
-__all__ = ["bandwidth", "draw_sample", "plan", "plan_sample", "plan_source", "sample_size"]
+__all__ = ["bandwidth", "draw_sample", "plan", "plan_sample", "plan_source"]
 
 # The turnkey spec: draw a sample of any data, and plan on it.
 #
 # Takes a source from ``data``, hands a spec made by ``features``. What the numbers of a plan
 # should be is not decided here, but in ``features.plan``.
-
-FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000
 
 
 def plan(
@@ -47,7 +46,8 @@ def plan(
     Parameters
     ----------
     sample : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
-        The data itself, or a sample across it. See :func:`sketchshift.sketch`.
+        The data itself, or a sample across it. See :func:`sketchshift.sketch`. Also a collection
+        of Dask, Spark or Ray, of which rows are drawn where they lie.
     n_clusters : int
         Number k of clusters, or the largest one that will be asked for.
     sketch_size : int or None
@@ -79,63 +79,42 @@ def plan(
     >>> ss.plan(X[::-1], n_clusters=5) == spec
     True
     """
-    source = open_source(sample, columns=columns, weights=sample_weight)
-    spec, _ = plan_source(
-        source,
-        n_clusters,
-        sketch_size=sketch_size,
-        seed=seed,
-        standardize=standardize,
-        on_invalid=on_invalid,
-    )
+    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    engine = engine_of(sample)
+    if engine is not None:
+        return engine.plan(sample, reading, planning)
+    spec, _ = plan_source(reading.open(sample), planning, on_invalid)
     return spec
 
 
 def plan_source(
-    source: Source,
-    n_clusters: int,
-    *,
-    sketch_size: int | None = None,
-    seed: int = 0,
-    standardize: bool = False,
-    on_invalid: str = "raise",
+    source: Source, planning: Planning, on_invalid: str = "raise"
 ) -> tuple[SketchSpec, Source]:
-    """Plan on rows of a source that is open already; parameters as in :func:`plan`.
+    """Plan on rows of a source that is open already.
 
     The source handed back delivers all rows, also where the first ones of a stream had to be
     taken for the plan.
     """
-    keep = _checked_keep(n_clusters, seed, on_invalid, source.columns)
-    n_rows = sample_size(n_clusters)
+    keep = _rows_to_keep(source, on_invalid)
     if source.access is Access.ONCE:
-        drawn, n_taken, source = draw_head(source, n_rows, seed=seed, keep=keep)
+        drawn, n_taken, source = draw_head(source, planning.n_rows, seed=planning.seed, keep=keep)
         _warn_of_head(n_taken)
     else:
-        drawn = draw_rows(source, n_rows, seed=seed, keep=keep)
-    spec = plan_sample(
-        drawn,
-        n_clusters,
-        columns=source.columns,
-        sketch_size=sketch_size,
-        seed=seed,
-        standardize=standardize,
-    )
-    return spec, source
+        drawn = draw_rows(source, planning.n_rows, seed=planning.seed, keep=keep)
+    return plan_sample(drawn, planning, source.columns), source
 
 
-def sample_size(n_clusters: int) -> int:
-    """Number of rows that a plan looks at."""
-    return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * n_clusters), MOST_ROWS)
-
-
-def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) -> PartSample:
+def draw_sample(source: Source, planning: Planning, on_invalid: str) -> PartSample:
     """The rows of one part of some data that a plan of all of it may need.
 
     Parameters
     ----------
     source : Source
         Can be read twice.
-    n_clusters, seed, on_invalid
+    planning : Planning
+        Says how many rows, and has the seed.
+    on_invalid : {"raise", "skip"}
         As in :func:`plan`.
 
     Returns
@@ -143,42 +122,29 @@ def draw_sample(source: Source, n_clusters: int, *, seed: int, on_invalid: str) 
     sample : PartSample
         To be merged with those of the other parts.
     """
-    keep = _checked_keep(n_clusters, seed, on_invalid, source.columns)
-    return draw_part(source, sample_size(n_clusters), seed=seed, keep=keep)
+    keep = _rows_to_keep(source, on_invalid)
+    return draw_part(source, planning.n_rows, seed=planning.seed, keep=keep)
 
 
-def plan_sample(
-    sample: Sample,
-    n_clusters: int,
-    *,
-    columns: tuple[str, ...] | None,
-    sketch_size: int | None,
-    seed: int,
-    standardize: bool,
-) -> SketchSpec:
-    """Plan on rows that are drawn already; parameters as in :func:`plan`."""
+def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | None) -> SketchSpec:
+    """Plan on rows that are drawn already."""
     if not len(sample.values):
         raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
     return plan_rows(
         sample.values,
-        n_clusters,
+        planning.n_clusters,
         weights=sample.weights,
-        sketch_size=sketch_size,
-        seed=seed,
+        sketch_size=planning.sketch_size,
+        seed=planning.seed,
         columns=columns,
-        standardize=standardize,
+        standardize=planning.standardize,
         bounds=(sample.lower, sample.upper),
     )
 
 
-def _checked_keep(
-    n_clusters: int, seed: int, on_invalid: str, columns: tuple[str, ...] | None
-) -> Keep:
-    """Which rows may be drawn, once the parameters of the plan are checked."""
-    check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
-    check_integer("plan", "seed", seed, 0, 2**64 - 1)
-    skip = check_choice("plan", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
-    return partial(_usable, columns=columns, skip=skip)
+def _rows_to_keep(source: Source, on_invalid: str) -> Keep:
+    """Which rows of a source may be drawn."""
+    return partial(_usable, columns=source.columns, skip=on_invalid == "skip")
 
 
 def _warn_of_head(n_taken: int | None) -> None:

@@ -1,61 +1,261 @@
-"""Collections that lie on many machines, as lower rooms see them: somebody plans and sketches.
+"""What a pass reads of some data, and what a plan is asked for: made once, checked once, passed on.
 
-The engines stand above the estimators, which must not import them. So the root of the package,
-which may import anything, says here where the engine for a library is found; it is imported when
-a collection of that library turns up.
+Also where the functions of this room meet collections that lie on many machines. Engines stand
+above this room, which must not import them; they register themselves with ``data``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sketchshift.data.open import ENGINES
+from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
+from sketchshift.data.open import find_engine, open_source
+from sketchshift.data.source import Source, make_request
+from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.sketch import Sketch
+from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.spec import MAX_SKETCH_SIZE
 
-__all__ = ["Engine", "engine_of", "register_engine"]
+if TYPE_CHECKING:
+    from sketchshift.sketch.keys import Key
+    from sketchshift.sketch.sketch import Sketch
+    from sketchshift.sketch.table import SketchTable
 
+__all__ = ["CollectionReader", "Planning", "Reading", "engine_of", "refuse_options"]
 
-class Engine(Protocol):
-    """What the modules of ``engines`` have in common."""
-
-    def plan(
-        self,
-        collection: Any,
-        n_clusters: int,
-        /,
-        *,
-        sketch_size: int | None,
-        seed: int,
-        sample_weight: Any,
-        standardize: bool,
-    ) -> SketchSpec:
-        """As :func:`sketchshift.plan`."""
-
-    def sketch(self, collection: Any, spec: SketchSpec, /, *, sample_weight: Any) -> Sketch:
-        """As :func:`sketchshift.sketch`."""
+FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000  # that a plan looks at
+BLOCK_BYTES, MOST_BLOCK_ROWS = 2**25, 2**18  # by key: in larger blocks, a key has more rows in each
+FEATURES_GUESSED = 16  # columns that a block is sized for before they are known
 
 
-_finders: dict[str, Callable[[], Any]] = {}
-
-
-def register_engine(name: str, find: Callable[[], Any]) -> None:
-    """Say where the engine of that name is found.
+@dataclass(frozen=True)
+class Reading:
+    """What is read of each row, and how.
 
     Parameters
     ----------
-    name : str
-        One of the values of ``data.memory.ENGINES``.
-    find : callable
-        Imports and returns it.
+    spec : SketchSpec or None
+        What is summed; None for a plan.
+    columns : sequence of str or None
+        Columns to read; None takes the spec's, or all.
+    sample_weight : str, array or None
+        Name of the column that holds the weights, or the weights.
+    on_invalid, kernel : str
+        As in :func:`sketchshift.sketch`. Whether there is such a kernel is for those to say who
+        compute.
+    keys : sequence of Key
+        The columns of the key, where sketches are made by key.
+    labels : array of shape (N,) or None
+        The keys themselves, where they are no columns.
+    max_slices : int
+        As in :func:`sketchshift.sketch_by`.
     """
-    _finders[name] = find
+
+    spec: SketchSpec | None = None
+    columns: Sequence[str] | None = None
+    sample_weight: Any = None
+    on_invalid: str = "raise"
+    kernel: str = "auto"
+    keys: Sequence[Key] = ()
+    labels: Any = None
+    max_slices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.spec is not None and not isinstance(self.spec, SketchSpec):
+            raise parameter_error("sketch", "spec", "a SketchSpec", self.spec)
+        caller = "plan" if self.spec is None else "sketch"
+        check_choice(caller, "on_invalid", self.on_invalid, ("raise", "skip"))
+        check_integer("sketch_by", "max_slices", self.max_slices, 1, 2**32)
+        make_request(self.columns, None, None)  # refuses what is no list of names
+        names = None if self.spec is None else self.spec.columns
+        if self.columns is not None and names is not None and tuple(self.columns) != names:
+            msg = (
+                f"columns={list(self.columns)} are not those of the spec, {list(names)}. Leave "
+                "`columns` out, or make a spec for these columns."
+            )
+            raise DataError(msg)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights of their own."""
+        return self.sample_weight is not None
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the data that keys are made of, each once."""
+        return list(dict.fromkeys(key.column for key in self.keys))
+
+    @property
+    def key_names(self) -> list[str]:
+        """Names of the columns of the key, as a table of sketches has them."""
+        return [key.name for key in self.keys]
+
+    @property
+    def block_rows(self) -> int | None:
+        """Rows that are sorted by key at a time; None without keys, for blocks of any size."""
+        if not self.keys and self.labels is None:
+            return None
+        width = FEATURES_GUESSED if self.spec is None else self.spec.n_features
+        return max(1, min(MOST_BLOCK_ROWS, BLOCK_BYTES // (8 * width)))
+
+    def require_spec(self) -> SketchSpec:
+        """The spec, of a pass that needs one."""
+        if self.spec is None:
+            raise parameter_error("sketch", "spec", "a SketchSpec", self.spec)
+        return self.spec
+
+    def open(self, data: Any, *, names: Sequence[str] | None = None) -> Source:
+        """Open data; rows are read when the result is iterated.
+
+        Parameters
+        ----------
+        data : anything that :func:`~sketchshift.data.open_source` takes, or a Source
+            A source is open already, and returned as it is.
+        names : sequence of str or None
+            Columns to take by default, where the spec names none.
+        """
+        if isinstance(data, Source):
+            return data
+        return open_source(
+            data,
+            columns=self.columns,
+            default_columns=names if self.spec is None else self.spec.columns or names,
+            weights=self.sample_weight,
+            block_rows=self.block_rows,
+            keys=self.key_columns or self.labels,
+        )
+
+    def column_names(self, empty: Any) -> list[str] | None:
+        """The columns that are read, each once: those of keys, those summed, that of weights.
+
+        Parameters
+        ----------
+        empty : array, frame or Arrow table of no rows
+            With the columns of a collection. What is wrong with them is an error.
+
+        Returns
+        -------
+        names : list of str or None
+            None for data without names.
+        """
+        columns = self.open(empty).columns
+        if columns is None:
+            return None
+        weights = [self.sample_weight] if self.is_weighted else []
+        return list(dict.fromkeys([*self.key_columns, *columns, *weights]))
+
+    def by_name(self, empty: Any) -> Reading:
+        """The same reading with its columns named, for parts that have them in other orders.
+
+        Parameters
+        ----------
+        empty : array, frame or Arrow table of no rows
+            As in :meth:`column_names`.
+        """
+        return replace(self, columns=self.open(empty).columns)
+
+    def check_weight_name(self, collection: str) -> None:
+        """Refuse weights that are not a column, for a collection that has no place for them."""
+        if self.sample_weight is None or isinstance(self.sample_weight, str):
+            return
+        msg = (
+            f"sample_weight must be the name of a column for a {collection}. Got "
+            f"{type(self.sample_weight).__name__} instead: add it as a column."
+        )
+        raise DataError(msg)
 
 
-def engine_of(data: Any) -> Engine | None:
-    """The engine that reads a collection; None for data that is read here."""
-    library = type(data).__module__.partition(".")[0]
-    find = _finders.get(ENGINES.get(library, ""))
-    engine: Engine | None = None if find is None else find()
-    return engine
+@dataclass(frozen=True)
+class Planning:
+    """The parameters of :func:`sketchshift.plan`, checked before any row is drawn."""
+
+    n_clusters: int
+    sketch_size: int | None = None
+    seed: int = 0
+    standardize: bool = False
+
+    def __post_init__(self) -> None:
+        check_integer("plan", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
+        check_integer("plan", "seed", self.seed, 0, 2**64 - 1)
+        check_flag("plan", "standardize", self.standardize)
+        if self.sketch_size is not None:
+            check_integer("plan", "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)
+
+    @classmethod
+    def instead_of(cls, spec: Any, n_clusters: int | None, **options: Any) -> Planning | None:
+        """What to plan for a sketch without a spec; None for a sketch with one.
+
+        Parameters
+        ----------
+        spec : SketchSpec or None
+            As given to :func:`sketchshift.sketch`.
+        n_clusters : int or None
+            Must be given without a spec, and only then.
+        **options
+            ``sketch_size``, ``seed`` and ``standardize``; None where they were not given.
+        """
+        if spec is None and n_clusters is None:
+            msg = (
+                "sketch needs spec or n_clusters. Pass n_clusters=10 to plan on the way, or "
+                "spec=ss.plan(sample, n_clusters=10) to share a plan between parts of the data."
+            )
+            raise SpecError(msg)
+        options = {"n_clusters": n_clusters, **options}
+        given = {name: value for name, value in options.items() if value is not None}
+        if spec is None:
+            return cls(**given)
+        if given:
+            msg = (
+                f"sketch takes spec or n_clusters, not both: {', '.join(given)} cannot change what "
+                "the spec says. Leave them out, or pass them to ss.plan instead."
+            )
+            raise SpecError(msg)
+        return None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that the plan looks at."""
+        return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * self.n_clusters), MOST_ROWS)
+
+
+class CollectionReader(Protocol):
+    """Who reads collections that lie on many machines: the driver of an engine."""
+
+    def plan(self, collection: Any, reading: Reading, planning: Planning) -> SketchSpec:
+        """As :func:`sketchshift.plan`."""
+
+    def sketch(self, collection: Any, reading: Reading) -> Sketch:
+        """As :func:`sketchshift.sketch`."""
+
+    def sketch_by(self, collection: Any, reading: Reading) -> SketchTable:
+        """As :func:`sketchshift.sketch_by`."""
+
+
+def engine_of(data: Any) -> CollectionReader | None:
+    """Who reads a collection; None for data that is read here."""
+    reader: CollectionReader | None = find_engine(data)
+    return reader
+
+
+def refuse_options(function: str, collection: Any, **options: Any) -> None:
+    """Refuse options that an engine cannot honour.
+
+    Parameters
+    ----------
+    function : str
+        Name of the public function.
+    collection : collection
+        Of an engine.
+    **options
+        Those that are not None were given.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        library = type(collection).__module__.partition(".")[0]
+        msg = (
+            f"{function} cannot use {' and '.join(given)} for a {library} collection: its rows are "
+            f"read by {library}, on other machines. Leave out {' and '.join(given)}."
+        )
+        raise SpecError(msg)

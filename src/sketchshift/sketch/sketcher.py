@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,9 +20,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from sketchshift._validation import check_choice, check_integer, parameter_error
-from sketchshift.data import Block, Source, open_source
-from sketchshift.data.source import BLOCK_BYTES, joined
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.data import Block, Source
+from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
@@ -33,6 +34,13 @@ from sketchshift.sketch.checkpoint import (
 )
 from sketchshift.sketch.measure import RowAdder, Totals, make_accumulator
 from sketchshift.sketch.plan import plan_source
+from sketchshift.sketch.reading import (
+    CollectionReader,
+    Planning,
+    Reading,
+    engine_of,
+    refuse_options,
+)
 from sketchshift.sketch.sketch import Sketch, check_removal
 
 __all__ = [
@@ -40,12 +48,13 @@ __all__ = [
     "Progress",
     "Sketcher",
     "add_blocks",
-    "as_read",
     "check_result",
-    "open_for",
+    "describe_reading",
     "open_planned",
-    "reporting",
+    "plan_collection",
+    "report_blocks",
     "sketch",
+    "sketcher_for",
 ]
 
 # Blocks shared out among threads.
@@ -148,8 +157,8 @@ class Sketcher:
     ) -> None:
         if not isinstance(spec, SketchSpec):
             raise parameter_error("Sketcher", "spec", "a SketchSpec", spec)
-        self.spec = _checked(spec)
-        self._skip = check_choice("Sketcher", "on_invalid", on_invalid, ("raise", "skip")) == "skip"
+        _check_reach(spec)
+        self.spec, self._reading = spec, Reading(spec, on_invalid=on_invalid, kernel=kernel)
         self.n_threads = processors() if n_threads is None else n_threads
         check_integer("Sketcher", "n_threads", self.n_threads, 1, 4096)
         self._kernel = select_kernel(kernel)
@@ -215,7 +224,7 @@ class Sketcher:
         is_plain = sample_weight is None and columns is None and progress is None
         if is_plain and self._hold(data):
             return self
-        added = self._total(data, sample_weight, columns, progress)
+        added = self._total(data, self._reading_of(columns, sample_weight), progress)
         with self._lock:
             self._totals = self._totals + added
         return self
@@ -240,7 +249,7 @@ class Sketcher:
         """Sum the rows held; whoever calls has the lock."""
         if self._n_held:
             held = self._held[: self._n_held]
-            self._totals = self._totals + self._total(held, None, None, None)
+            self._totals = self._totals + self._total(held, self._reading)
             self._n_held = 0
 
     def remove(
@@ -263,7 +272,7 @@ class Sketcher:
         self : Sketcher
             If more is removed than was added, an exception is raised and nothing changes.
         """
-        removed = self._total(data, sample_weight, columns, progress)
+        removed = self._total(data, self._reading_of(columns, sample_weight), progress)
         with self._lock:
             self._flush()
             rest = self._totals - removed
@@ -293,7 +302,7 @@ class Sketcher:
         except (TypeError, ValueError, RecursionError) as cause:
             msg = f"position must be something that JSON can hold, and it is not ({cause})."
             raise DataError(msg) from None
-        state = {"columns": self._names, "on_invalid": "skip" if self._skip else "raise"}
+        state = {"columns": self._names, "on_invalid": self._reading.on_invalid}
         integers = self.sketch().to_bytes()
         write_checkpoint(Path(path), STREAM, {"value": position}, state, integers)
 
@@ -327,22 +336,22 @@ class Sketcher:
         sketcher._totals = sketch._totals
         return sketcher
 
-    def _total(
-        self,
-        data: Any,
-        sample_weight: Any,
-        columns: Sequence[str] | None,
-        progress: Progress | None,
-    ) -> Totals:
-        source = open_for(self.spec, data, columns, weights=sample_weight, names=self._names)
-        totals = self.total(source, reporting(source, progress))
+    def _reading_of(self, columns: Sequence[str] | None, sample_weight: Any) -> Reading:
+        """How the rows of one call are read."""
+        if columns is None and sample_weight is None:
+            return self._reading
+        return replace(self._reading, columns=columns, sample_weight=sample_weight)
+
+    def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Totals:
+        source = reading.open(data, names=self._names)
+        totals = self.total(source, report_blocks(source, progress))
         self._names = self._names or source.columns  # later frames are read by the same names
         return totals
 
     def total(self, source: Source, blocks: Iterator[Block]) -> Totals:
         """What some blocks of a source add up to; they are not added here."""
         if self._kernel.chunk > BLOCK_NUMBERS:
-            blocks = joined(blocks, self._kernel.chunk // self.spec.n_features)
+            blocks = join_blocks(blocks, self._kernel.chunk // self.spec.n_features)
         adders = add_blocks(blocks, self.adders(source), self.n_threads)
         return sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
 
@@ -354,14 +363,14 @@ class Sketcher:
             self._kernel,
             self._accumulate,
             columns=source.columns,
-            skip_invalid=self._skip,
+            skip_invalid=self._reading.on_invalid == "skip",
         )
 
 
-def _checked(spec: SketchSpec) -> SketchSpec:
-    """The spec, if all rows of its public ball are within its reach."""
+def _check_reach(spec: SketchSpec) -> None:
+    """Refuse a spec for private releases that does not reach all rows of its public ball."""
     if spec.origin is None:
-        return spec
+        return
     if spec.tilt is not None:
         msg = (
             "a spec for private releases has no tilt, which multiplies the noise by its cap. Make "
@@ -374,46 +383,10 @@ def _checked(spec: SketchSpec) -> SketchSpec:
             f"{spec.reach:.4g}, in normalised units. Declare a smaller radius."
         )
         raise SpecError(msg)
-    return spec
 
 
-def open_for(
-    spec: SketchSpec,
-    data: Any,
-    columns: Sequence[str] | None,
-    *,
-    names: Sequence[str] | None,
-    **opening: Any,
-) -> Source:
-    """Open data by the names of a spec's columns; ``names`` where the spec has none.
-
-    Parameters
-    ----------
-    spec, data, columns
-        As in :func:`sketchshift.sketch`.
-    names : sequence of str or None
-        Columns to take by default.
-    **opening
-        More for :func:`~sketchshift.data.open_source`.
-
-    Returns
-    -------
-    source : Source
-        ``data`` itself where it is open already.
-    """
-    if columns is not None and spec.columns is not None and tuple(columns) != spec.columns:
-        msg = (
-            f"columns={list(columns)} are not those of the spec, {list(spec.columns)}. Leave "
-            "`columns` out, or make a spec for these columns."
-        )
-        raise DataError(msg)
-    if isinstance(data, Source):
-        return data
-    return open_source(data, columns=columns, default_columns=names, **opening)
-
-
-def reporting(source: Iterable[Block], progress: Progress | None) -> Iterator[Block]:
-    """The blocks of a source, each reported once it was taken."""
+def report_blocks(source: Iterable[Block], progress: Progress | None) -> Iterator[Block]:
+    """The blocks of a source; ``progress`` hears of each once it was taken."""
     for block in source:
         yield block
         if progress is not None:
@@ -449,7 +422,10 @@ def sketch(
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
         NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
         tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
-        .csv.gz, .arrow, .npy), folders and globs of them, or an iterator of such blocks.
+        .csv.gz, .arrow, .npy, and what :func:`sketchshift.register_format` adds), folders and
+        globs of them, or an iterator of such blocks. Also a collection of Dask, Spark or Ray,
+        which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
+        ``progress`` and ``checkpoint``.
     spec : SketchSpec or None
         What is summed. If it names columns, sources with names are read by them.
     n_clusters : int or None
@@ -491,19 +467,30 @@ def sketch(
     >>> ss.sketch(X, spec).count
     1000
     """
-    planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
-    spec, source = open_planned(
-        data, spec, n_clusters, planning, columns, on_invalid=on_invalid, weights=sample_weight
-    )
-    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
+    options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    planning = Planning.instead_of(spec, n_clusters, **options)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    engine = engine_of(data)
+    if engine is not None:
+        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        refuse_options("sketch", data, **own)
+        return engine.sketch(data, plan_collection(engine, data, reading, planning))
+    reading, source = open_planned(data, reading, planning)
+    sketcher = sketcher_for(reading, n_threads)
     if checkpoint is None:
         result = sketcher.update(source, progress=progress).sketch()
     else:
-        sums = _SketchSums(sketcher, source)
-        read_on(source, sums, checkpoint, as_read(source, sample_weight, on_invalid), progress)
+        sums = _SketchSums(source, sketcher)
+        read_on(source, sums, checkpoint, describe_reading(source, reading), progress)
         result = sums.sketch
-    check_result(result, is_weighted=sample_weight is not None)
+    check_result(result, is_weighted=reading.is_weighted)
     return result
+
+
+def sketcher_for(reading: Reading, n_threads: int | None = None) -> Sketcher:
+    """A sketcher of no rows that adds them as the reading says."""
+    options = {"on_invalid": reading.on_invalid, "kernel": reading.kernel}
+    return Sketcher(reading.require_spec(), n_threads=n_threads, **options)
 
 
 class _SketchSums:
@@ -511,8 +498,8 @@ class _SketchSums:
 
     kind = "a sketch"
 
-    def __init__(self, sketcher: Sketcher, source: Source) -> None:
-        self._sketcher, self._source, self.sketch = sketcher, source, sketcher.sketch()
+    def __init__(self, source: Source, sketcher: Sketcher) -> None:
+        self._source, self._sketcher, self.sketch = source, sketcher, sketcher.sketch()
 
     def add(self, blocks: Iterator[Block]) -> None:
         """Add all blocks."""
@@ -530,48 +517,46 @@ class _SketchSums:
         self.sketch = begun
 
 
-def as_read(source: Source, sample_weight: Any, on_invalid: str, **more: Any) -> dict[str, Any]:
+def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str, Any]:
     """What must be the same when a pass goes on, beside the spec, as JSON has it."""
     columns = None if source.columns is None else list(source.columns)
-    return {"columns": columns, "sample_weight": sample_weight, "on_invalid": on_invalid} | more
+    shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
+    return {"columns": columns, **shared, **more}
 
 
-def open_planned(
-    data: Any,
-    spec: SketchSpec | None,
-    n_clusters: int | None,
-    planning: dict[str, Any],
-    columns: Sequence[str] | None,
-    *,
-    on_invalid: str,
-    **opening: Any,
-) -> tuple[SketchSpec, Source]:
-    """The spec that was given, or else planned, and the data opened for it.
+def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:
+    """Open data, once, and plan on it if there is no spec.
 
     Parameters
     ----------
-    data, spec, n_clusters, columns, on_invalid
-        As in :func:`sketch`.
-    planning : dict
-        Arguments of :func:`sketchshift.plan`, None where they were not given.
-    **opening
-        More for :func:`~sketchshift.data.open_source`.
+    data : anything that :func:`sketch` takes, but collections
+        A stream that is planned on still delivers all rows.
+    reading : Reading
+        Without a spec where there is a planning.
+    planning : Planning or None
+        What to plan.
 
     Returns
     -------
-    spec : SketchSpec
-        Of the pass to come.
+    reading : Reading
+        With the spec of the pass to come.
     source : Source
         Delivers all rows.
     """
-    given = {name: value for name, value in planning.items() if value is not None}
-    _check_one(spec, n_clusters, given)
-    if spec is None and n_clusters is not None:
-        source = open_source(data, columns=columns, **opening)
-        return plan_source(source, n_clusters, on_invalid=on_invalid, **given)
-    if not isinstance(spec, SketchSpec):
-        raise parameter_error("sketch", "spec", "a SketchSpec", spec)
-    return spec, open_for(spec, data, columns, names=spec.columns, **opening)
+    source = reading.open(data)
+    if planning is None:
+        return reading, source
+    spec, source = plan_source(source, planning, reading.on_invalid)
+    return replace(reading, spec=spec), source
+
+
+def plan_collection(
+    engine: CollectionReader, data: Any, reading: Reading, planning: Planning | None
+) -> Reading:
+    """The reading with a spec, planned by the engine if there is none."""
+    if planning is None:
+        return reading
+    return replace(reading, spec=engine.plan(data, reading, planning))
 
 
 def check_result(result: Sketch, *, is_weighted: bool) -> None:
@@ -586,19 +571,3 @@ def check_result(result: Sketch, *, is_weighted: bool) -> None:
             "typical one is 1 (and leave rows of weight 0 out)."
         )
         raise DataError(msg)
-
-
-def _check_one(spec: Any, n_clusters: Any, given: dict[str, Any]) -> None:
-    if spec is None and n_clusters is None:
-        msg = (
-            "sketch needs spec or n_clusters. Pass n_clusters=10 to plan on the way, or "
-            "spec=ss.plan(sample, n_clusters=10) to share a plan between parts of the data."
-        )
-        raise SpecError(msg)
-    beside = [*(["n_clusters"] if n_clusters is not None else []), *given]
-    if spec is not None and beside:
-        msg = (
-            f"sketch takes spec or n_clusters, not both: {', '.join(beside)} cannot change what "
-            "the spec says. Leave them out, or pass them to ss.plan instead."
-        )
-        raise SpecError(msg)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,31 +17,30 @@ import numpy as np
 import pyarrow as pa
 
 from sketchshift._typing import IntArray
-from sketchshift._validation import check_integer
 from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
-from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
+from sketchshift.sketch.keys import Key, numbered, parse, taken, written
 from sketchshift.sketch.measure import RowAdder, Totals
+from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
     Progress,
-    Sketcher,
     add_blocks,
-    as_read,
     check_result,
+    describe_reading,
     open_planned,
-    reporting,
+    plan_collection,
+    report_blocks,
+    sketcher_for,
 )
 from sketchshift.sketch.table import SketchTable, from_parts
 
-__all__ = ["rows_of_block", "sketch_by", "slices_of"]
+__all__ = ["add_keys", "sketch_by", "slices_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
-
-BLOCK_BYTES, MOST_ROWS = 2**25, 2**18  # larger blocks than usual: a key has more rows in each
 
 
 def sketch_by(
@@ -66,7 +66,8 @@ def sketch_by(
     Parameters
     ----------
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
-        See :func:`sketchshift.sketch`.
+        See :func:`sketchshift.sketch`. Of a collection of Dask, Spark or Ray, ``by`` must name
+        columns.
     by : str, sequence of str or array of shape (n,)
         Columns of the key, of any type (texts, numbers, dates), or times cut down to a unit:
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
@@ -98,69 +99,51 @@ def sketch_by(
     """
     if by is None:
         raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
-    check_integer("sketch_by", "max_slices", max_slices, 1, 2**32)
-    planning = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
-    keys = parse(by)
-    spec, source = open_planned(
-        data,
-        spec,
-        n_clusters,
-        planning,
-        columns,
-        on_invalid=on_invalid,
-        weights=sample_weight,
-        keys=columns_of(keys) or by,
-        block_rows=rows_of_block(spec),
-    )
-    sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid, kernel=kernel)
-    slices = _Slices(source, sketcher, keys, max_slices)
+    options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
+    planning = Planning.instead_of(spec, n_clusters, **options)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading = add_keys(reading, by)
+    engine = engine_of(data)
+    if engine is not None:
+        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        refuse_options("sketch_by", data, **own)
+        return engine.sketch_by(data, plan_collection(engine, data, reading, planning))
+    reading, source = open_planned(data, reading, planning)
+    slices = _Slices(source, reading, n_threads)
     if checkpoint is None:
-        slices.add(reporting(source, progress))
+        slices.add(report_blocks(source, progress))
     else:
-        reading = as_read(
-            source, sample_weight, on_invalid, by=[by] if isinstance(by, str) else list(by)
-        )
-        read_on(source, slices, checkpoint, reading, progress)
+        names = [by] if isinstance(by, str) else list(by)
+        read_on(source, slices, checkpoint, describe_reading(source, reading, by=names), progress)
     table = slices.table()
-    whole = table.merge() if len(table) else sketcher.sketch()
-    check_result(whole, is_weighted=sample_weight is not None)
+    whole = table.merge() if len(table) else sketcher_for(reading).sketch()
+    check_result(whole, is_weighted=reading.is_weighted)
     return table
 
 
-def rows_of_block(spec: SketchSpec | None) -> int:
-    """Rows that are sorted by key at a time."""
-    width = spec.n_features if spec is not None else 16
-    return max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * width)))
+def add_keys(reading: Reading, by: Any) -> Reading:
+    """The reading with the columns of a key, or with labels where ``by`` names no columns."""
+    keys = parse(by)
+    return replace(reading, keys=keys, labels=None if keys else by)
 
 
-def slices_of(
-    source: Source,
-    sketcher: Sketcher,
-    keys: Sequence[Key],
-    *,
-    max_slices: int,
-    progress: Progress | None = None,
-) -> SketchTable:
-    """The slices of data that is open already; there may be none.
+def slices_of(source: Source, reading: Reading) -> SketchTable:
+    """The slices of data that is open already, on one thread; there may be none.
 
     Parameters
     ----------
     source : Source
-        Opened with keys.
-    sketcher : Sketcher
-        Of no rows: says how rows are added.
-    keys : sequence of Key
-        What to make of the columns of the key; none where they are labels.
-    max_slices, progress
-        As in :func:`sketch_by`.
+        Opened by the reading.
+    reading : Reading
+        With a spec, and keys or labels.
 
     Returns
     -------
     table : SketchTable
         A slice may have no rows but invalid ones.
     """
-    slices = _Slices(source, sketcher, keys, max_slices)
-    slices.add(reporting(source, progress))
+    slices = _Slices(source, reading, n_threads=1)
+    slices.add(iter(source))
     return slices.table()
 
 
@@ -169,13 +152,12 @@ class _Slices:
 
     kind = "slices"
 
-    def __init__(
-        self, source: Source, sketcher: Sketcher, keys: Sequence[Key], max_slices: int
-    ) -> None:
-        self._sketcher, self._max_slices = sketcher, max_slices
-        self._new_adder = partial(_SliceAdder, sketcher.adders(source), keys, self._check_many)
+    def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
+        self._sketcher, self._max_slices = sketcher_for(reading, n_threads), reading.max_slices
+        adders = self._sketcher.adders(source)
+        self._new_adder = partial(_SliceAdder, adders, reading.keys, self._check_many)
         self._totals: dict[Value, Totals] = {}
-        self._names = tuple(key.name for key in keys)  # none where they are labels
+        self._names = tuple(reading.key_names)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
 
     def add(self, blocks: Iterator[Block]) -> None:
@@ -285,7 +267,7 @@ def _add_to(sums: dict[Value, Totals], value: Value, totals: Totals) -> None:
 
 def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]]:
     """The rows of a block by the value of their key."""
-    codes, values = _coded(columns)
+    codes, values = _number_keys(columns)
     if len(values) == 1:
         yield values[0], block
         return
@@ -296,7 +278,7 @@ def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]
         yield value, Block(block.values[rows], weights, block.source, block.first_row)
 
 
-def _coded(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
+def _number_keys(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
     """A number for each row, and the value that each number means."""
     encoded = [column.dictionary_encode("encode") for column in columns]
     numbers = np.zeros(len(columns[0]), dtype=np.int64)

@@ -81,6 +81,12 @@ def test_workers_with_a_gpu_give_the_same_bytes(dataset, files, spec, expected, 
     assert table == ss.sketch_by(files, "shop", spec, n_threads=1)
 
 
+def test_the_functions_for_any_data_take_datasets(dataset, files, spec, expected):
+    assert ss.sketch(dataset, spec) == expected
+    assert ss.sketch_by(dataset, "shop", spec) == ss.sketch_by(files, "shop", spec)
+    assert ss.plan(dataset, 2, columns=["x", "y"]) == engine.plan(dataset, 2, columns=["x", "y"])
+
+
 def test_a_table_by_key_is_that_of_one_thread(dataset, files, spec):
     """Keys of two columns, one of them with missing values, over several blocks."""
     table = engine.sketch_by(dataset, ["day", "shop"], spec, num_partitions=2)

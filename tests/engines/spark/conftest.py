@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.engines.driver import partitions_to_sample
+from sketchshift.engines.driver import choose_partitions
 
 SRC = Path(ss.__file__).parents[1]
 OWN = Path(__file__).parent
@@ -90,7 +90,7 @@ def damaged_files(many_files, tmp_path_factory):
     """The same, but those that a plan leaves out are zeros: a pass over all would fail."""
     folder = shutil.copytree(many_files, tmp_path_factory.mktemp("damaged") / "files")
     paths = sorted(folder.iterdir())
-    left_out = set(range(len(paths))) - set(partitions_to_sample(len(paths), seed=0).tolist())
+    left_out = set(range(len(paths))) - set(choose_partitions(len(paths), seed=0).tolist())
     for i in left_out:
         paths[i].write_bytes(bytes(paths[i].stat().st_size))
     assert len(left_out) == 16

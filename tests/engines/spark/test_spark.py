@@ -267,9 +267,12 @@ def test_a_plan_of_what_is_no_plain_scan_looks_at_all_rows(session, many_files, 
     assert spark.plan(frame, 3) == ss.plan(frame.toArrow(), 3)
 
 
-def test_a_frame_can_be_given_to_an_estimator(frame, files):
+def test_the_functions_for_any_data_and_estimators_take_frames(frame, files, spec, expected):
     model = ss.CompressiveKMeans(n_clusters=2, random_state=0).fit(frame.select("x", "y"))
 
+    assert ss.sketch(frame, spec) == expected
+    assert ss.sketch_by(frame, "shop", spec) == ss.sketch_by(files, "shop", spec)
+    assert ss.plan(frame, 2, columns=["x", "y"]) == spark.plan(frame, 2, columns=["x", "y"])
     assert model.sketch_.count == 10_000
     assert model.cluster_centers_.shape == (2, 2)
 
