@@ -212,7 +212,7 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
 def test_numbers_that_no_cluster_explains_are_not_decoded(private):
     """Waves of zero are those of no rows, whatever the number of rows says."""
     waves = np.zeros_like(private._totals.waves)
-    totals = replace(private._totals, waves=waves, scale=1.0)
+    totals = replace(private._totals, parts={"waves": waves}, scale=1.0)
     silent = replace(private, _totals=totals)
 
     with pytest.raises(ss.DataError, match="no cluster of any weight is like this sketch"):

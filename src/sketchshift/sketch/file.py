@@ -9,11 +9,9 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.measure import Totals, WideArray, n_measures, n_wide
+from sketchshift.sketch.measure import Measure
 
 __all__ = [
     "MAGIC",
@@ -94,11 +92,10 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
 VERSION = 1
-_WIDE = 16
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
+def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
     """Bytes of a sketch: a function of its content alone."""
     header = {
         "count": totals.count,
@@ -106,11 +103,10 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
         "n_invalid": totals.n_invalid,
         "spec": json.loads(spec.to_json()),
     }
-    wide = (n.to_bytes(_WIDE, "little", signed=True) for n in totals.measures.ravel())
-    return pack(MAGIC, VERSION, header, totals.waves.astype("<i8").tobytes() + b"".join(wide))
+    return pack(MAGIC, VERSION, header, totals.to_bytes(spec))
 
 
-def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
+def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:
     """Spec, fingerprint and totals; :class:`SketchFormatError` for anything unsound."""
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
         msg = "this is a private sketch. Read it with ss.privacy.load; tables hold raw ones."
@@ -119,13 +115,11 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])
     spec = read_spec(header["spec"])
-    expected = 16 * spec.sketch_size + _WIDE * n_measures(spec) * n_wide(spec)
-    if len(payload) != expected:
-        msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
-        raise SketchFormatError(msg)
-    waves = np.frombuffer(payload, dtype="<i8", count=2 * spec.sketch_size).astype(np.int64)
-    measures = _read_wide(payload[16 * spec.sketch_size :]).reshape(n_measures(spec), -1)
-    totals = Totals(header["count"], header["n_invalid"], waves.reshape(2, -1), measures)
+    counts = {name: header[name] for name in ("count", "n_invalid")}
+    try:
+        totals = Measure.from_bytes(payload, spec, **counts)
+    except ValueError as error:
+        raise SketchFormatError(str(error)) from None
     if not totals.is_sound(spec):
         raise SketchFormatError("the integers are not those of any rows.")
     if encode(spec, header["fingerprint"], totals) != data:
@@ -145,13 +139,3 @@ def check_fingerprint(fingerprint: str) -> None:
     """Refuse anything but 32 hexadecimal digits."""
     if not re.fullmatch("[0-9a-f]{32}", fingerprint):
         raise SketchFormatError("the fingerprint in the header must be 32 hexadecimal digits.")
-
-
-def _read_wide(payload: memoryview) -> WideArray:
-    integers = [
-        int.from_bytes(payload[at : at + _WIDE], "little", signed=True)
-        for at in range(0, len(payload), _WIDE)
-    ]
-    wide = np.empty(len(integers), dtype=object)
-    wide[:] = integers
-    return wide

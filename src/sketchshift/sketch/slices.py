@@ -22,7 +22,7 @@ from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
-from sketchshift.sketch.measure import RowAdder, Totals
+from sketchshift.sketch.measure import Measure, RowAdder
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
     Progress,
@@ -174,7 +174,7 @@ class _Slices:
     ) -> None:
         self._sketcher, self._max_slices = sketcher, max_slices
         self._new_adder = partial(_SliceAdder, sketcher.adders(source), keys, self._check_many)
-        self._totals: dict[Value, Totals] = {}
+        self._totals: dict[Value, Measure] = {}
         self._names = tuple(key.name for key in keys)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
 
@@ -235,7 +235,7 @@ class _Slices:
             check_same_plan(begun.spec, self._sketcher.spec)
             self._totals[tuple(value)] = begun._totals
 
-    def _check_many(self, totals: dict[Value, Totals], names: Sequence[str]) -> None:
+    def _check_many(self, totals: dict[Value, Measure], names: Sequence[str]) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
         if len(totals) <= self._max_slices:
             return
@@ -257,10 +257,10 @@ class _SliceAdder:
         self,
         new_adder: Callable[[], RowAdder],
         keys: Sequence[Key],
-        check_many: Callable[[dict[Value, Totals], Sequence[str]], None],
+        check_many: Callable[[dict[Value, Measure], Sequence[str]], None],
     ) -> None:
         self._adder, self._keys, self._check_many = new_adder(), keys, check_many
-        self.totals: dict[Value, Totals] = {}
+        self.totals: dict[Value, Measure] = {}
         self.names: tuple[str, ...] = ()
         self.written = {key.name for key in keys}  # those that came so in every block
 
@@ -279,7 +279,7 @@ class _SliceAdder:
             self._check_many(self.totals, self.names)
 
 
-def _add_to(sums: dict[Value, Totals], value: Value, totals: Totals) -> None:
+def _add_to(sums: dict[Value, Measure], value: Value, totals: Measure) -> None:
     sums[value] = sums[value] + totals if value in sums else totals
 
 
