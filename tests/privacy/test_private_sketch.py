@@ -183,6 +183,11 @@ def test_other_specs_do_not_merge(private, X, public_spec, release):
         private + other
 
 
+def test_moments_are_not_known_of_a_private_sketch(raw, private):
+    assert private.moments is None
+    assert raw.moments is not None
+
+
 def test_a_release_is_not_counted_twice(private):
     with pytest.raises(ss.IncompatibleSketchesError, match=r"rows would count twice\. Take every"):
         private + private

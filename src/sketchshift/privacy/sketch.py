@@ -137,6 +137,8 @@ class PrivateSketch(AnySketch):
     fingerprint: str
     _totals: NoisyMeasure
     ledger: Ledger
+    _plural = "private sketches"
+    _one_plan = "Sketch every part of the data with one plan, then release."
 
     @property
     def total_weight(self) -> float:
@@ -197,10 +199,10 @@ class PrivateSketch(AnySketch):
         merged : PrivateSketch
             O(m).
         """
-        right = self._check(other, "merge")
-        mine, others = self.ledger, right.ledger
+        self.check_addable(other, "merge")
+        mine, others = self.ledger, other.ledger
         ledger = mine.beside(others) if disjoint else mine + others
-        return PrivateSketch(self.spec, self.fingerprint, self._totals + right._totals, ledger)
+        return PrivateSketch(self.spec, self.fingerprint, self._totals + other._totals, ledger)
 
     def __add__(self, other: object) -> PrivateSketch:
         if isinstance(other, int) and other == 0:  # the start of sum()
@@ -214,34 +216,28 @@ class PrivateSketch(AnySketch):
     def __sub__(self, other: object) -> PrivateSketch:
         if not isinstance(other, AnySketch):
             return NotImplemented
-        right = self._check(other, "subtract")
-        ledger = self.ledger + right.ledger
-        return PrivateSketch(self.spec, self.fingerprint, self._totals - right._totals, ledger)
+        self.check_addable(other, "subtract")
+        assert isinstance(other, PrivateSketch)
+        ledger = self.ledger + other.ledger
+        return PrivateSketch(self.spec, self.fingerprint, self._totals - other._totals, ledger)
 
     def __rsub__(self, other: object) -> PrivateSketch:
         if not isinstance(other, AnySketch):
             return NotImplemented
-        raise _of_both_kinds("subtract")
+        other.check_addable(self, "subtract")
+        return NotImplemented
 
-    def _check(self, other: AnySketch, verb: str) -> PrivateSketch:
-        if not isinstance(other, PrivateSketch):
-            raise _of_both_kinds(verb)
-        if self.fingerprint != other.fingerprint or self.spec != other.spec:
-            msg = (
-                f"cannot {verb} private sketches taken with different specs:\n"
-                f"  left : {self.spec.describe()}\n"
-                f"  right: {other.spec.describe()}\n"
-                "Sketch every part of the data with one plan, then release."
-            )
-            raise IncompatibleSketchesError(msg)
+    def check_addable(self, other: AnySketch, verb: str) -> None:
+        """Refuse a sketch of another kind or spec, or one that holds a release of this one."""
+        super().check_addable(other, verb)
+        assert isinstance(other, PrivateSketch)
         shared = self._releases() & other._releases()
         if shared:
             msg = (
                 f"cannot {verb} these private sketches: both hold the release {min(shared)[:8]}, "
                 "whose rows would count twice. Take every release once."
             )
-            raise IncompatibleSketchesError(msg)
-        return other
+            raise IncompatibleSketchesError(msg, verb=verb)
 
     def _releases(self) -> set[str]:
         return {charge.id for charge in self.ledger.charges if charge.purpose == "release"}
@@ -306,14 +302,6 @@ def load(path: str | os.PathLike[str]) -> PrivateSketch:
         return PrivateSketch.from_bytes(data)
     except SketchFormatError as error:
         raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
-
-
-def _of_both_kinds(verb: str) -> IncompatibleSketchesError:
-    msg = (
-        f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under a "
-        "private ledger. Release the raw sketch first, or merge raw sketches and release once."
-    )
-    return IncompatibleSketchesError(msg)
 
 
 # The file of a private sketch: its own magic, a header that no row has touched, noisy integers.

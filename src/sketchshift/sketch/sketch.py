@@ -32,6 +32,7 @@ __all__ = [
     "AnySketch",
     "Sketch",
     "check_removal",
+    "check_same_spec",
     "load",
     "merged",
 ]
@@ -52,6 +53,8 @@ class AnySketch(ABC):
 
     spec: SketchSpec
     fingerprint: str
+    _plural = "sketches"
+    _one_plan = "Sketch every part of the data with one SketchSpec (one plan file)."
 
     @property
     @abstractmethod
@@ -92,6 +95,14 @@ class AnySketch(ABC):
         return "about " if self.count_std else ""
 
     @property
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean (d,) and covariance (d, d) of the rows, or None where they are not known.
+
+        In the units of the data; entries of the covariance that are not kept are NaN.
+        """
+        return None
+
+    @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data."""
         return self.expected_outline
@@ -114,6 +125,25 @@ class AnySketch(ABC):
             raise SketchFormatError(msg)
         return self.spec.frequencies
 
+    def check_addable(self, other: AnySketch, verb: str) -> None:
+        """Refuse a sketch that cannot be added to this one.
+
+        Parameters
+        ----------
+        other : AnySketch
+            Of the same kind, raw or private, and of the same spec.
+        verb : str
+            What is to be done with both, for the message.
+        """
+        if not isinstance(other, type(self)):
+            msg = (
+                f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under "
+                "a private ledger. Release the raw sketch first, or merge raw sketches and release "
+                "once."
+            )
+            raise IncompatibleSketchesError(msg, verb=verb)
+        check_same_spec(self, other, verb)
+
     @property
     def nbytes(self) -> int:
         """Size of the sketch as a file."""
@@ -128,6 +158,27 @@ class AnySketch(ABC):
             Usually ``*.sketch``. An existing file is replaced.
         """
         write_atomically(Path(path), self.to_bytes())
+
+
+def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
+    """Refuse two sketches whose specs differ: their numbers mean different things.
+
+    Parameters
+    ----------
+    a, b : AnySketch
+        The error has their specs as ``left`` and ``right``.
+    verb : str
+        What was to be done with both: "merge", "subtract", "compare".
+    """
+    if a.fingerprint == b.fingerprint and (a.spec is b.spec or a.spec == b.spec):
+        return
+    msg = (
+        f"cannot {verb} {a._plural} taken with different specs:\n"
+        f"  left : {a.spec.describe()}\n"
+        f"  right: {b.spec.describe()}\n"
+        f"{a._one_plan}"
+    )
+    raise IncompatibleSketchesError(msg, verb=verb, left=a.spec, right=b.spec)
 
 
 # Mean and covariance from the exact integers of moments, in the units of the data.
@@ -311,6 +362,11 @@ class Sketch(AnySketch):
         return float(tilted / plain) if plain else float("nan")
 
     @property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (d,) and covariance (d, d) of the rows: always known."""
+        return self.mean, self.covariance
+
+    @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance behind z: those of the rows, weighted by their tilt if any."""
         return self.tilted_mean, self.tilted_covariance
@@ -335,14 +391,7 @@ class Sketch(AnySketch):
     ) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented  # type: ignore[no-any-return]
-        if self.fingerprint != other.fingerprint or self.spec != other.spec:
-            msg = (
-                f"cannot {verb} sketches taken with different specs:\n"
-                f"  left : {self.spec.describe()}\n"
-                f"  right: {other.spec.describe()}\n"
-                "Sketch every part of the data with one SketchSpec (one plan file)."
-            )
-            raise IncompatibleSketchesError(msg)
+        self.check_addable(other, verb)
         totals = operation(self._totals, other._totals)
         check_removal(self._totals, other._totals, totals, self.spec)
         return Sketch(self.spec, self.fingerprint, totals)
@@ -414,9 +463,8 @@ def load(path: str | os.PathLike[str]) -> Sketch:
 def merged(sketches: Sequence[Sketch]) -> Sketch:
     """The sum of one or more sketches: as ``sum(sketches)``, with the checks made once."""
     first = sketches[0]
-    for sketch in sketches:
-        if sketch.fingerprint != first.fingerprint or sketch.spec != first.spec:
-            first + sketch  # raises, with both specs in words
+    for sketch in sketches[1:]:
+        check_same_spec(first, sketch, "merge")
     if len(sketches) == 1:
         return first
     totals = Measure.total([sketch._totals for sketch in sketches])

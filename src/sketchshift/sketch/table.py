@@ -22,7 +22,7 @@ from sketchshift._writing import write_atomically
 from sketchshift.data.source import listed
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.sketch import Sketch, merged
+from sketchshift.sketch.sketch import Sketch, check_same_spec, merged
 
 __all__ = ["SketchTable"]
 
@@ -272,8 +272,7 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
     from sketchshift.sketch.keys import plain_table
 
     for sketch in sketches[1:]:
-        if sketch.fingerprint != sketches[0].fingerprint:
-            sketches[0] + sketch  # raises, with both specs in words
+        check_same_spec(sketches[0], sketch, "merge")
     keys = plain_table(keys)
     if not sketches:
         return SketchTable(keys, ())
