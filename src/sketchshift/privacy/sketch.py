@@ -27,9 +27,11 @@ from sketchshift.sketch.file import MAGIC as RAW_MAGIC
 from sketchshift.sketch.file import (
     PRIVATE_MAGIC,
     check_fingerprint,
+    name_file,
     pack,
     read_header,
     read_spec,
+    register_kind,
     unpack,
 )
 from sketchshift.sketch.measure import Part, parts_of
@@ -294,14 +296,11 @@ def load(path: str | os.PathLike[str]) -> PrivateSketch:
     sketch : PrivateSketch
         A damaged file is a :class:`SketchFormatError` that names it.
     """
-    data = Path(path).read_bytes()
-    if data.startswith(RAW_MAGIC):
-        msg = f"{os.fspath(path)}: this is a raw sketch, with no noise. Read it with ss.load."
-        raise SketchFormatError(msg)
-    try:
-        return PrivateSketch.from_bytes(data)
-    except SketchFormatError as error:
-        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+    with name_file(path):
+        return PrivateSketch.from_bytes(Path(path).read_bytes())
+
+
+register_kind(PRIVATE_MAGIC, "a private sketch", load)
 
 
 # The file of a private sketch: its own magic, a header that no row has touched, noisy integers.
@@ -324,6 +323,8 @@ def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Led
 
 def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     """Spec, fingerprint, totals and ledger; :class:`SketchFormatError` for anything unsound."""
+    if bytes(data[: len(RAW_MAGIC)]) == RAW_MAGIC:
+        raise SketchFormatError("this is a raw sketch, with no noise. Read it with ss.load.")
     text, payload = unpack(data, PRIVATE_MAGIC, VERSION)
     header = read_header(text, _KINDS)
     fingerprint, factor, scale = (header[n] for n in ("fingerprint", "count_factor", "scale"))

@@ -33,7 +33,6 @@ __all__ = [
     "Sketch",
     "check_removal",
     "check_same_spec",
-    "load",
     "merged",
 ]
 
@@ -441,23 +440,12 @@ class Sketch(AnySketch):
         return cls(*file_format.decode(data))
 
 
-def load(path: str | os.PathLike[str]) -> Sketch:
-    """Read a sketch file.
+def _load(path: Path) -> Sketch:
+    with file_format.name_file(path):
+        return Sketch.from_bytes(path.read_bytes())
 
-    Parameters
-    ----------
-    path : path
-        What :meth:`Sketch.save` or the ``sketchshift sketch`` command wrote.
 
-    Returns
-    -------
-    sketch : Sketch
-        A damaged file is a :class:`SketchFormatError` that names it.
-    """
-    try:
-        return Sketch.from_bytes(Path(path).read_bytes())
-    except SketchFormatError as error:
-        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+file_format.register_kind(file_format.MAGIC, "a sketch", _load)
 
 
 def merged(sketches: Sequence[Sketch]) -> Sketch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ from sketchshift.sketch.sketcher import (
 )
 from sketchshift.sketch.table import SketchTable, from_parts
 
-__all__ = ["rows_of_block", "sketch_by", "slices_of"]
+__all__ = ["read_slices", "rows_of_block", "sketch_by", "slices_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
@@ -214,26 +215,12 @@ class _Slices:
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
-        try:
+        with _refuse_damage():
             self._written &= set(state["written"])
-            for length in state["lengths"]:
-                stream, integers = integers[:length], integers[length:]
-                self._thaw_stream(pa.ipc.open_stream(stream).read_all())
-        except SketchshiftError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as cause:
-            raise SketchFormatError(
-                f"the slices of the checkpoint are damaged ({cause})."
-            ) from cause
-
-    def _thaw_stream(self, table: Any) -> None:
-        *keys, sketches = table.columns
-        if len(keys) != len(self._names):
-            raise ValueError(f"keys of {len(keys)} columns")
-        for *value, data in zip(*keys, sketches, strict=True):
-            begun = Sketch.from_bytes(data.as_py())
-            check_same_plan(begun.spec, self._sketcher.spec)
-            self._totals[tuple(value)] = begun._totals
+            for *value, data in _thaw(state, integers, len(self._names)):
+                begun = Sketch.from_bytes(data.as_py())
+                check_same_plan(begun.spec, self._sketcher.spec)
+                self._totals[tuple(value)] = begun._totals
 
     def _check_many(self, totals: dict[Value, Measure], names: Sequence[str]) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
@@ -248,6 +235,49 @@ class _Slices:
             "max_slices."
         )
         raise DataError(msg)
+
+
+@contextmanager
+def _refuse_damage() -> Iterator[None]:
+    """Say of a checkpoint that is not as it was frozen that it is damaged."""
+    try:
+        yield
+    except SketchshiftError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as cause:
+        raise SketchFormatError(f"the slices of the checkpoint are damaged ({cause}).") from cause
+
+
+def _thaw(state: dict[str, Any], integers: bytes, n_keys: int) -> Iterator[Any]:
+    """The columns of the key and the bytes of the sketch of each slice."""
+    for length in state["lengths"]:
+        stream, integers = integers[:length], integers[length:]
+        table = pa.ipc.open_stream(stream).read_all()
+        if table.num_columns != n_keys + 1:
+            raise ValueError(f"keys of {table.num_columns - 1} columns")
+        yield from zip(*table.columns, strict=True)
+
+
+def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes) -> SketchTable:
+    """The slices that a checkpoint holds.
+
+    Parameters
+    ----------
+    position, state, integers
+        As the checkpoint has them.
+
+    Returns
+    -------
+    table : SketchTable
+        Of the rows that were read so far.
+    """
+    totals = {}
+    with _refuse_damage():
+        names = tuple(key.name for key in parse(position["reading"]["by"]))
+        for *value, data in _thaw(state, integers, len(names)):
+            totals[tuple(value)] = Sketch.from_bytes(data.as_py())
+        keys = _key_table(list(totals), names, set(state["written"]))
+    return from_parts(keys, list(totals.values()))
 
 
 class _SliceAdder:

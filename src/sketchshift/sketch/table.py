@@ -22,6 +22,7 @@ from sketchshift._writing import write_atomically
 from sketchshift.data.source import listed
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.file import PARQUET_START, register_kind
 from sketchshift.sketch.sketch import Sketch, check_same_spec, merged
 
 __all__ = ["SketchTable"]
@@ -252,6 +253,9 @@ class SketchTable:
             msg = f"the key has a column {taken[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
         return self.keys.append_column(COUNT, pa.array(self.counts))
+
+
+register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
 
 
 def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
