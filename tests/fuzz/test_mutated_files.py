@@ -35,7 +35,7 @@ from sketchshift.cli.output import keys_in_words, sketch_facts, spec_facts
 from sketchshift.features import Origin
 from sketchshift.report import Subject, report_on
 from sketchshift.sketch.measure import parts_of
-from sketchshift.sketch.stored import overview
+from sketchshift.sketch.stored import summarise_file
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
 SECONDS = 60  # for one file; a decoding takes a tenth of one
@@ -317,7 +317,7 @@ def try_table(folder: Path, rng: np.random.Generator) -> None:
     where = pick([None, "count > 10", "key < 2", "key IS NULL"], rng)
     found = ss.SketchTable.from_parquet(path, where=where)
     repr(found)
-    use(lambda: [keys_in_words(column.to_pylist()) for column in overview(path)[0].columns])
+    use(lambda: [keys_in_words(column.to_pylist()) for column in summarise_file(path)[0].columns])
     use(found.merge)
     if len(found):
         use(lambda: use_sketch(found.sketches[0], table().sketches[0], rng))

@@ -190,9 +190,9 @@ def load_table(file: Path, where: str | None) -> SketchTable:
 
 def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Sketch]:
     """Keys and numbers of rows of a table, and their sum; none of them is an error."""
-    from sketchshift.sketch.stored import overview
+    from sketchshift.sketch.stored import summarise_file
 
-    keys, counts, whole = overview(file, where)
+    keys, counts, whole = summarise_file(file, where)
     if whole is None:
         raise _no_slices(file, keys.column_names, where)
     return keys, counts, whole

@@ -36,7 +36,7 @@ from sketchshift.engines.driver import (
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
-from sketchshift.sketch.keys import Key, taken
+from sketchshift.sketch.keys import Key, read_keys
 from sketchshift.sketch.slices import rows_of_block
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def in_larger_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
 
 def parts_schema(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
     """Columns of the sketches by key that a worker gives for a partition."""
-    no_slices = SketchTable(pa.table(taken(empty, keys)), ()).to_arrow()
+    no_slices = SketchTable(pa.table(read_keys(empty, keys)), ()).to_arrow()
     return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
 
 

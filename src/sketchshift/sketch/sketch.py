@@ -33,7 +33,7 @@ __all__ = [
     "Sketch",
     "check_removal",
     "check_same_spec",
-    "merged",
+    "merge_sketches",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -448,7 +448,7 @@ def _load(path: Path) -> Sketch:
 file_format.register_kind(file_format.MAGIC, "a sketch", _load)
 
 
-def merged(sketches: Sequence[Sketch]) -> Sketch:
+def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
     """The sum of one or more sketches: as ``sum(sketches)``, with the checks made once."""
     first = sketches[0]
     for sketch in sketches[1:]:

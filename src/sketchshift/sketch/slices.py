@@ -22,7 +22,14 @@ from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
-from sketchshift.sketch.keys import Key, columns_of, numbered, parse, taken, written
+from sketchshift.sketch.keys import (
+    Key,
+    columns_of,
+    find_number_keys,
+    parse,
+    parse_numbers,
+    read_keys,
+)
 from sketchshift.sketch.measure import Measure, RowAdder
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
@@ -296,9 +303,9 @@ class _SliceAdder:
 
     def add(self, block: Block) -> None:
         """Add the rows of a block; a bad row is named by its place in the block."""
-        columns = taken(block.keys, self._keys)
+        columns = read_keys(block.keys, self._keys)
         self.names = tuple(columns)
-        self.written &= written(block.keys, self._keys)
+        self.written &= find_number_keys(block.keys, self._keys)
         for value, part in _split(block, list(columns.values())):
             try:
                 self._adder.add(part)
@@ -366,4 +373,4 @@ def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
     if not may_be_numbers:
         return pa.array(typed)
     texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
-    return numbered(pa.array(texts, pa.string()))
+    return parse_numbers(pa.array(texts, pa.string()))
