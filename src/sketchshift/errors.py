@@ -49,7 +49,19 @@ class InvalidRowsError(DataError):
 
 
 class IncompatibleSketchesError(SketchshiftError, ValueError):
-    """Two sketches were taken with different specs, so their numbers do not add up."""
+    """Two sketches were taken with different specs, so their numbers do not add up.
+
+    Attributes
+    ----------
+    verb : str
+        What cannot be done with them: "merge", "compare"; empty if they differ in another way.
+    left, right : SketchSpec or None
+        The specs of both, where these differ.
+    """
+
+    def __init__(self, *parts: Any, verb: str = "", left: Any = None, right: Any = None) -> None:
+        super().__init__(*parts)
+        self.verb, self.left, self.right = verb, left, right
 
 
 class RemovalError(SketchshiftError, ValueError):

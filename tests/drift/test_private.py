@@ -14,7 +14,7 @@ from sketchshift.drift.noise import AddedNoise, quantile
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.release import count_factor, release_vector, sensitivity
-from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
+from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch
 
 SPEC = ss.privacy.plan_declared(center=[2.0, 2.0], spread=4.0, n_clusters=4)
 KAPPA = 5.39
@@ -24,14 +24,14 @@ KAPPA = 5.39
 def released(raw: ss.Sketch, rng: np.random.Generator, kappa: float = KAPPA) -> PrivateSketch:
     """A release with noise from a seed, which OpenDP does not take."""
     m = raw.spec.sketch_size
-    scale = kappa * sensitivity(m)
+    scale = kappa * sensitivity(raw.spec)
     noise = np.rint(rng.normal(scale=scale, size=2 * m + 1)).astype(np.int64)
     vector = release_vector(raw) + noise
     charge = Charge(
-        rng.bytes(16).hex(), "release", 0.5 / kappa**2, 1e-8, float(sensitivity(m)), scale,
+        rng.bytes(16).hex(), "release", 0.5 / kappa**2, 1e-8, float(sensitivity(raw.spec)), scale,
         "add_remove", 1, "numpy",
     )  # fmt: skip
-    totals = NoisyTotals(vector[:-1].reshape(2, -1), int(vector[-1]), count_factor(m), scale)
+    totals = NoisyMeasure.from_vector(vector, raw.spec, count_factor(raw.spec), scale)
     return PrivateSketch(raw.spec, raw.fingerprint, totals, Ledger.of((charge,)))
 
 

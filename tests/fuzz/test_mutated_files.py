@@ -34,8 +34,8 @@ from sketchshift.cli.inspect import _statistics
 from sketchshift.cli.output import keys_in_words, sketch_facts, spec_facts
 from sketchshift.features import Origin
 from sketchshift.report import Subject, report_on
-from sketchshift.sketch.measure import n_measures, n_wide
-from sketchshift.sketch.stored import overview
+from sketchshift.sketch.measure import parts_of
+from sketchshift.sketch.stored import summarise_file
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
 SECONDS = 60  # for one file; a decoding takes a tenth of one
@@ -235,8 +235,8 @@ def mutated_sketch(data: bytes, rng: np.random.Generator) -> bytes:
     spec = with_its_fingerprint(header) if isinstance(header, dict) and rng.random() < 0.8 else None
     m = len(payload) // 16 if spec is None else spec.sketch_size
     if spec is not None:
-        wide = 16 * n_measures(spec) * n_wide(spec) if is_raw else 8
-        payload = of_length(payload, 16 * m + wide)
+        n_bytes = sum(part.n_bytes for part in parts_of(spec)) if is_raw else 16 * m + 8
+        payload = of_length(payload, n_bytes)
     if what > 3:
         payload = with_other_integers(payload, 2 * m if is_raw else len(payload) // 8, rng)
     return mended(magic, header, payload)
@@ -317,7 +317,7 @@ def try_table(folder: Path, rng: np.random.Generator) -> None:
     where = pick([None, "count > 10", "key < 2", "key IS NULL"], rng)
     found = ss.SketchTable.from_parquet(path, where=where)
     repr(found)
-    use(lambda: [keys_in_words(column.to_pylist()) for column in overview(path)[0].columns])
+    use(lambda: [keys_in_words(column.to_pylist()) for column in summarise_file(path)[0].columns])
     use(found.merge)
     if len(found):
         use(lambda: use_sketch(found.sketches[0], table().sketches[0], rng))

@@ -12,7 +12,7 @@ import numpy as np
 import sketchshift as ss
 from sketchshift.features import Charge, Origin
 from sketchshift.privacy import Ledger
-from sketchshift.privacy.sketch import NoisyTotals
+from sketchshift.privacy.sketch import NoisyMeasure
 
 HERE = Path(__file__).parent
 SPECS = {
@@ -64,7 +64,7 @@ def golden_release() -> ss.privacy.PrivateSketch:
     spec = ss.SketchSpec(2, 8, (0.1, 2.0), columns=("a", "b"), scale=2.0, origin=origin)
     raw = ss.sketch(data(2)[0], spec)
     noise = np.arange(16).reshape(2, 8) * 1001 - 8000
-    totals = NoisyTotals(raw._totals.waves + noise, 20 * 1000 + 37, 1000, 2000.0)
+    totals = NoisyMeasure({"waves": raw._totals.waves + noise}, 20 * 1000 + 37, 1000, 2000.0)
     return ss.privacy.PrivateSketch(spec, spec.fingerprint, totals, Ledger.of(charges))
 
 

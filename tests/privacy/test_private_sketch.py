@@ -50,8 +50,8 @@ def test_each_reader_names_the_other(private, raw, tmp_path):
     private.save(tmp_path / "private.sketch")
     raw.save(tmp_path / "raw.sketch")
 
-    with pytest.raises(ss.SketchFormatError, match=r"private sketch\. Read it with ss\.privacy"):
-        ss.load(tmp_path / "private.sketch")
+    with pytest.raises(ss.SketchFormatError, match=r"private sketch\. Read it with ss\.load"):
+        ss.Sketch.from_bytes(private.to_bytes())
     with pytest.raises(ss.SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
         ss.privacy.load(tmp_path / "raw.sketch")
 
@@ -183,6 +183,11 @@ def test_other_specs_do_not_merge(private, X, public_spec, release):
         private + other
 
 
+def test_moments_are_not_known_of_a_private_sketch(raw, private):
+    assert private.moments is None
+    assert raw.moments is not None
+
+
 def test_a_release_is_not_counted_twice(private):
     with pytest.raises(ss.IncompatibleSketchesError, match=r"rows would count twice\. Take every"):
         private + private
@@ -212,7 +217,7 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
 def test_numbers_that_no_cluster_explains_are_not_decoded(private):
     """Waves of zero are those of no rows, whatever the number of rows says."""
     waves = np.zeros_like(private._totals.waves)
-    totals = replace(private._totals, waves=waves, scale=1.0)
+    totals = replace(private._totals, parts={"waves": waves}, scale=1.0)
     silent = replace(private, _totals=totals)
 
     with pytest.raises(ss.DataError, match="no cluster of any weight is like this sketch"):

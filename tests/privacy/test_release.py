@@ -11,7 +11,7 @@ import sketchshift as ss
 from sketchshift.features import Origin
 from sketchshift.privacy.release import release_vector, rows_needed
 from sketchshift.sketch.file import PRIVATE_MAGIC, unpack
-from sketchshift.sketch.measure import Totals
+from sketchshift.sketch.measure import Measure
 
 
 def parts(sketch: ss.privacy.PrivateSketch) -> tuple[bytes, bytes]:
@@ -126,7 +126,7 @@ def test_a_promise_that_is_none_is_refused(raw, options, name):
 def test_integers_that_could_overflow_are_refused(public_spec):
     """2**39 rows at a thousand frequencies: 1.3e7 times the count is more than 2**62."""
     spec = replace(public_spec, sketch_size=10_000)
-    totals = Totals.zero(spec)
+    totals = Measure.zero(spec)
     totals.count = 2**39
 
     with pytest.raises(ss.PrivacyError, match=r"would reach 2\*\*62\. Release parts of the data"):
@@ -135,8 +135,8 @@ def test_integers_that_could_overflow_are_refused(public_spec):
 
 def test_raw_totals_never_reach_what_a_release_could_not_hold(public_spec):
     """Merging beyond 2**40 rows is refused, so that every wave is below 2**62."""
-    totals = Totals.zero(public_spec)
-    totals.count, totals.measures[0, :2] = 2**39, (2 ** (39 + 22), 2 ** (39 + 52))
+    totals = Measure.zero(public_spec)
+    totals.count, totals.parts["moments"][:2] = 2**39, (2 ** (39 + 22), 2 ** (39 + 52))
     half = ss.Sketch(public_spec, public_spec.fingerprint, totals)
 
     with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):

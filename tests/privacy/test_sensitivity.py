@@ -36,14 +36,14 @@ def norm_of(rows: np.ndarray, spec: ss.SketchSpec) -> int:
 @given(st.tuples(NUMBERS, NUMBERS))
 def test_no_row_adds_more_than_the_sensitivity(spec, row):
     """Huge, tiny, on the quarter turns, not finite: exact integers, no tolerance."""
-    assert norm_of(np.array([row]), spec) <= sensitivity(spec.sketch_size) ** 2
+    assert norm_of(np.array([row]), spec) <= sensitivity(spec) ** 2
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.precision)
 def test_random_rows_reach_the_sensitivity(spec, rng):
     """So that a wrong factor of two would be seen."""
     for row in rng.normal(size=(20, 1, 2)):
-        share = math.sqrt(norm_of(row, spec)) / sensitivity(spec.sketch_size)
+        share = math.sqrt(norm_of(row, spec)) / sensitivity(spec)
         assert 0.999999 < share <= 1.0
 
 
@@ -54,10 +54,11 @@ def test_two_rows_may_reach_twice_the_sensitivity_so_replacing_costs_twice(rng):
 
     widest = max(np.linalg.norm((a - vectors[0])[:2]) for a in vectors)
 
-    assert 1.98 < widest / sensitivity(1) <= 2.0
+    assert 1.98 < widest / sensitivity(spec) <= 2.0
 
 
 def test_the_count_has_a_hundredth_of_the_squared_sensitivity():
     from sketchshift.privacy.release import count_factor
 
-    assert sensitivity(1000) / count_factor(1000) == pytest.approx(10.0, rel=1e-6)
+    spec = ss.SketchSpec(2, 1000, 0.3)
+    assert sensitivity(spec) / count_factor(spec) == pytest.approx(10.0, rel=1e-6)

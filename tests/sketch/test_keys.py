@@ -14,7 +14,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.errors import DataError
-from sketchshift.sketch.keys import parse, taken
+from sketchshift.sketch.keys import parse, read_keys
 
 SPEC = ss.SketchSpec(n_features=1, sketch_size=10, bandwidth=1.0, columns=["x"])
 YEARS = {
@@ -49,7 +49,7 @@ def year_of(zone: str) -> tuple[pa.Array, list[dt.datetime]]:
 
 
 def cut(column: Any, unit: str) -> Any:
-    return taken(pa.table({"t": column}), parse(f"{unit}(t)"))[unit]
+    return read_keys(pa.table({"t": column}), parse(f"{unit}(t)"))[unit]
 
 
 @pytest.mark.parametrize("zone", YEARS)

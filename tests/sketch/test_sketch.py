@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.sketch.sketch import check_same_spec
 
 
 def test_z_is_the_mean_of_the_features_in_the_papers_normalisation(X):
@@ -53,6 +54,27 @@ def test_merging_refuses_another_spec_and_names_both_sides(X):
         left + right
     with pytest.raises(ss.IncompatibleSketchesError, match="cannot subtract sketches"):
         left - right
+
+
+def test_an_error_of_different_specs_has_both_and_what_was_to_be_done(X):
+    specs = [ss.SketchSpec(3, 50, bandwidth) for bandwidth in (0.3, 0.1)]
+    left, right = (ss.sketch(X[:, :3], spec) for spec in specs)
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="cannot weigh sketches") as caught:
+        check_same_spec(left, right, "weigh")
+
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (error.verb, error.left, error.right) == ("weigh", *specs)
+    check_same_spec(left, left + left, "weigh")
+
+
+def test_moments_are_the_mean_and_the_covariance(X, spec):
+    s = ss.sketch(X, spec)
+
+    mean, covariance = s.moments
+
+    np.testing.assert_array_equal(mean, s.mean)
+    np.testing.assert_array_equal(covariance, s.covariance)
 
 
 @pytest.mark.parametrize("other", [1, 0.0, "text", None, np.zeros(3)])

@@ -66,7 +66,7 @@ def forged(sketch: ss.Sketch, place: int, number: int, measure: int = 0) -> byte
     """The file with one wide integer replaced, and its digest mended."""
     spec = sketch.spec
     header, payload = unpack(sketch.to_bytes(), MAGIC, 1)
-    wide = len(sketch._totals.measures[0])
+    wide = len(sketch._totals.parts["moments"])
     at = 16 * (spec.sketch_size + measure * wide + place)
     changed = bytearray(payload)
     changed[at : at + 16] = number.to_bytes(16, "little", signed=True)
@@ -92,6 +92,6 @@ FORGERIES = {
 def test_integers_that_no_rows_left_are_refused(forgery, measure):
     sketch = ss.sketch(X + 3.0, SPECS["tilted"])
 
-    assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.measures[0, 0])) == sketch
+    assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.weights[0])) == sketch
     with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(forged(sketch, *forgery, measure))

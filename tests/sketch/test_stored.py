@@ -210,7 +210,7 @@ def test_keys_that_python_has_no_value_for_are_refused(
     arrow = table.to_arrow().set_column(0, "key", keys)
     pq.write_table(arrow, tmp_path / "t.parquet")
 
-    for read in (ss.SketchTable.from_parquet, stored.overview):
+    for read in (ss.SketchTable.from_parquet, stored.summarise_file):
         with pytest.raises(DataError, match="the key 'key' holds a value that Python has none"):
             read(tmp_path / "t.parquet")
 
@@ -244,7 +244,7 @@ def test_a_damaged_footer_is_read_or_refused(
         data[rng.integers(len(data) - 2000, len(data))] = rng.integers(256)
     path.write_bytes(data)
 
-    for read in (ss.SketchTable.from_parquet, stored.overview):
+    for read in (ss.SketchTable.from_parquet, stored.summarise_file):
         try:
             read(path)
         except (DataError, SketchFormatError) as error:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import DataError
-from sketchshift.sketch.where import matching
+from sketchshift.sketch.where import find_rows
 
 DAYS = [dt.date(2026, 1, day) for day in range(1, 8)]
 NOONS = [dt.datetime(2026, 1, day, 12) for day in range(1, 8)]
@@ -62,7 +62,7 @@ CONDITIONS = {
 
 @pytest.mark.parametrize(("where", "rows"), CONDITIONS.items())
 def test_a_condition_selects_the_rows_that_sql_would(where: str, rows: list[int]) -> None:
-    assert matching(TABLE, where).tolist() == rows
+    assert find_rows(TABLE, where).tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_duckdb_selects_the_same_rows(where: str) -> None:
     keys = TABLE.append_column("row", pa.array(range(7)))
     found = duckdb.sql(f"SELECT row FROM keys WHERE {where}\nORDER BY row").fetchall()
     assert len(keys) == 7
-    assert matching(TABLE, where).tolist() == [row for (row,) in found]
+    assert find_rows(TABLE, where).tolist() == [row for (row,) in found]
 
 
 FAULTS = {
@@ -113,7 +113,7 @@ FAULTS = {
 @pytest.mark.parametrize(("where", "fact"), FAULTS.items(), ids=[w[:20] for w in FAULTS])
 def test_what_is_not_a_comparison_is_refused_with_the_reason(where: str, fact: str) -> None:
     with pytest.raises(DataError) as caught:
-        matching(TABLE, where)
+        find_rows(TABLE, where)
     assert fact in str(caught.value)
     assert len(str(caught.value)) < 600
 
@@ -126,7 +126,7 @@ def test_what_is_not_a_comparison_is_refused_with_the_reason(where: str, fact: s
 @settings(max_examples=50, deadline=None)
 def test_conditions_agree_with_plain_python(low: int, high: int, name: str) -> None:
     quoted = name.replace("'", "''")
-    found = matching(TABLE, f"month > {low} AND (month < {high} OR origin = '{quoted}')")
+    found = find_rows(TABLE, f"month > {low} AND (month < {high} OR origin = '{quoted}')")
     rows = zip(TABLE["month"].to_pylist(), TABLE["origin"].to_pylist(), strict=True)
     expected = [
         i

@@ -16,9 +16,8 @@ from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import planned_clusters
 from sketchshift.privacy import PrivateSketch
-from sketchshift.privacy import load as load_private
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
-from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC
+from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, name_file
 
 if TYPE_CHECKING:
     from sketchshift.report import Subject
@@ -112,7 +111,10 @@ def has_magic(file: Path, *magics: bytes) -> bool:
 
 def load_any(path: Path) -> Sketch | PrivateSketch:
     """A sketch, raw or private as its first bytes say."""
-    return load_private(path) if has_magic(path, PRIVATE_MAGIC) else load_raw(path)
+    if not has_magic(path):
+        return load_raw(path)
+    sketch: Sketch | PrivateSketch = load(path)
+    return sketch
 
 
 def load_raw(path: Path) -> Sketch:
@@ -131,7 +133,8 @@ def load_raw(path: Path) -> Sketch:
             f"that end in {known_suffixes()}."
         )
         raise DataError(msg)
-    return load(path)
+    with name_file(path):
+        return Sketch.from_bytes(path.read_bytes())
 
 
 def read_spec(path: str | Path) -> SketchSpec:
@@ -187,9 +190,9 @@ def load_table(file: Path, where: str | None) -> SketchTable:
 
 def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Sketch]:
     """Keys and numbers of rows of a table, and their sum; none of them is an error."""
-    from sketchshift.sketch.stored import overview
+    from sketchshift.sketch.stored import summarise_file
 
-    keys, counts, whole = overview(file, where)
+    keys, counts, whole = summarise_file(file, where)
     if whole is None:
         raise _no_slices(file, keys.column_names, where)
     return keys, counts, whole

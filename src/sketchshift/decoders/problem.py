@@ -21,7 +21,7 @@ from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box
 from sketchshift.errors import DataError
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["Problem", "moments_of", "one_blas_thread", "spread_of"]
 
@@ -101,9 +101,8 @@ class Problem:
 
         None where they are not known: a private sketch does not tell them.
         """
-        if not isinstance(self.sketch, Sketch) or not self.has_moments:
-            return None
-        return self._normalised_moments(self.sketch.mean, self.sketch.covariance)
+        moments = self.sketch.moments if self.has_moments else None
+        return None if moments is None else self._normalised_moments(*moments)
 
     @cached_property
     def outline(self) -> tuple[FloatArray, FloatArray]:
@@ -208,8 +207,9 @@ def moments_of(
     A private sketch does not tell them: those of the clusters are taken, or, without clusters,
     those its plan expects.
     """
-    if isinstance(sketch, Sketch):
-        return sketch.mean, sketch.covariance
+    moments = sketch.moments
+    if moments is not None:
+        return moments
     if decoding is None or not len(decoding.weights):
         return sketch.outline
     mean = decoding.weights @ decoding.centroids
@@ -222,7 +222,5 @@ def moments_of(
 
 def spread_of(sketch: AnySketch, decoding: Decoding | None = None) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of each column, as :func:`moments_of` has them: shapes (d,)."""
-    if isinstance(sketch, Sketch):
-        return sketch.mean, sketch.variance
     mean, covariance = moments_of(sketch, decoding)
     return mean, np.diagonal(covariance)

@@ -26,6 +26,7 @@ from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch
+from sketchshift.sketch.sketch import check_same_spec
 
 __all__ = ["ClusterAtoms", "shares"]
 
@@ -92,9 +93,8 @@ def shares(
 
 
 def difference(a: AnySketch, b: AnySketch) -> ComplexArray:
-    """The z of a minus that of b; sketches of different specs are refused, as in a merge."""
-    if a.fingerprint != b.fingerprint:
-        a + b  # raises, with both specs in words
+    """The z of a minus that of b; sketches of different specs are refused."""
+    check_same_spec(a, b, "compare")
     return np.asarray(a.z - b.z)
 
 

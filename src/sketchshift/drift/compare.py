@@ -23,11 +23,11 @@ from sketchshift.decoders.problem import Problem, one_blas_thread
 from sketchshift.decoders.shares import ClusterAtoms, shares
 from sketchshift.decoders.turnkey import Fitted, fit_sketch, refit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
-from sketchshift.errors import DataError, IncompatibleSketchesError
+from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.metrics import assign
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = [
     "ClusterChange",
@@ -242,7 +242,7 @@ def _normal_tails(changes: FloatArray, errors: FloatArray) -> FloatArray:
 
 def _means(fitted: Fitted, side: AnySketch, decoding: Decoding) -> FloatArray:
     """Means of the points of one side in the cells of the centroids, shape (k, d)."""
-    if not isinstance(side, Sketch):  # what its noise does to a mean has no law here
+    if side.noise_std > 0.0:  # what its noise does to a mean has no law here
         return np.full_like(decoding.centroids, np.nan)
     found, spec = refit(fitted, side), side.spec
     points = spec.center_vector + found.points * spec.scale_vector
@@ -420,7 +420,8 @@ def compare(
     for name, sketch in (("a", a), ("b", b)):
         if not isinstance(sketch, AnySketch):
             raise parameter_error("compare", name, "a Sketch or a PrivateSketch", sketch)
-    whole = _merged(a, b)
+    a.check_addable(b, "compare")
+    whole = a + b
     counts = _counts((a, b), effective_counts)
     population = Population.of(whole, n_clusters, seed, "compare")
     clusters: tuple[ClusterChange, ...] = ()
@@ -430,15 +431,6 @@ def compare(
     return Comparison(
         **asdict(found), counts=counts, clusters=clusters, decoding=population.decoding
     )
-
-
-def _merged(a: AnySketch, b: AnySketch) -> AnySketch:
-    """Both together; sketches of different specs are refused in the words of the caller."""
-    try:
-        return a + b
-    except IncompatibleSketchesError as error:
-        msg = str(error).replace("cannot merge", "cannot compare", 1)
-        raise IncompatibleSketchesError(msg) from None
 
 
 def check_false_alarm(caller: str, value: float) -> float:
@@ -476,7 +468,7 @@ def distance_between(
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
     is_plain = a.spec.tilt is None and all(
-        isinstance(s, Sketch) and s.total_weight == s.count for s in (a, b)
+        s.noise_std == 0.0 and s.total_weight == s.count for s in (a, b)
     )
     factor = 1.0 + math.sqrt(2.0 * math.log(1.0 / false_alarm))
     return Distance(

@@ -29,7 +29,7 @@ from sketchshift.engines.driver import (
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable
-from sketchshift.sketch.keys import Key, taken
+from sketchshift.sketch.keys import Key, read_keys
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.slices import add_keys
 
@@ -232,7 +232,7 @@ def _join_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
 
 def _schema_of_parts(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
     """Columns of the sketches by key that a worker gives for a partition."""
-    no_slices = SketchTable(pa.table(taken(empty, keys)), ()).to_arrow()
+    no_slices = SketchTable(pa.table(read_keys(empty, keys)), ()).to_arrow()
     return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
 
 

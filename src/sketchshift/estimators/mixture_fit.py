@@ -19,7 +19,7 @@ from sketchshift.decoders import Decoding, decode
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.problem import one_blas_thread, spread_of
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = [
     "FLOOR",
@@ -366,8 +366,9 @@ def fit_mixture(
     """
     coordinates = Coordinates.of(sketch, decoding, kind)
     k = len(decoding.weights)
-    if k == 1 and isinstance(sketch, Sketch) and sketch.spec.has_full_covariance:
-        one = coordinates.gaussians(_one(sketch, decoding))
+    moments = sketch.moments if k == 1 and sketch.spec.has_full_covariance else None
+    if moments is not None:
+        one = coordinates.gaussians(_one(moments, decoding))
         return coordinates.in_units(dataclasses.replace(one, n_iter=1))
     if sketch.spec.tilt is None:
         fit = MomentFit.of(sketch, decoding, coordinates)
@@ -395,11 +396,10 @@ def n_cells(k: int, sketch: AnySketch) -> int:
     return max(CELLS * k, min(MANY_CELLS, m // d))
 
 
-def _one(sketch: Sketch, decoding: Decoding) -> Decoding:
+def _one(moments: tuple[FloatArray, FloatArray], decoding: Decoding) -> Decoding:
     """All rows as one cluster, with their own mean and covariance."""
-    return dataclasses.replace(
-        decoding, centroids=sketch.mean[None], covariances=sketch.covariance[None]
-    )
+    mean, covariance = moments
+    return dataclasses.replace(decoding, centroids=mean[None], covariances=covariance[None])
 
 
 def draw_points(coordinates: Coordinates, fine: Decoding, n: int, seed: int) -> FloatArray:

@@ -17,12 +17,11 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_flag, parameter_error
 from sketchshift.errors import PrivacyError, PrivacyWarning, warn
-from sketchshift.features import Charge, Origin
+from sketchshift.features import Charge, Origin, SketchSpec
 from sketchshift.kernels import BITS
-from sketchshift.kernels.contract import G2
 from sketchshift.privacy.ledger import Account, Ledger, check_account
 from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
-from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
+from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch, released_parts
 from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]
@@ -31,12 +30,12 @@ COUNT_SHARE = 100  # the count has one part in so many of the squared sensitivit
 GOOD, POOR = 1.0, 0.3  # rows, in m kappa, for errors of about 1.1 and 1.5 times those of k-means
 
 
-def count_factor(sketch_size: int) -> int:
+def count_factor(spec: SketchSpec) -> int:
     """What the number of rows is multiplied by, to be one more coordinate of the release."""
-    return math.isqrt(sketch_size * G2 // (COUNT_SHARE - 1))
+    return math.isqrt(_row_square(spec) // (COUNT_SHARE - 1))
 
 
-def sensitivity(sketch_size: int) -> int:
+def sensitivity(spec: SketchSpec) -> int:
     r"""L2 norm of what one row adds to the vector of a release, rounded up to an integer.
 
     .. math:: \Delta = \lceil \sqrt{m \, G_2 + s^2} \rceil, \quad
@@ -45,21 +44,27 @@ def sensitivity(sketch_size: int) -> int:
     with :math:`G_2` the exhaustive maximum of :math:`a^2 + b^2` over all that the kernels can
     add at one frequency. Every row comes within 1e-6 of it.
     """
-    square = sketch_size * G2 + count_factor(sketch_size) ** 2
+    square = _row_square(spec) + count_factor(spec) ** 2
     return math.isqrt(square - 1) + 1
+
+
+def _row_square(spec: SketchSpec) -> int:
+    """Largest squared norm of what one row adds to all released parts: m G_2 for the waves."""
+    return sum(part.row_square or 0 for part in released_parts(spec))
 
 
 def release_vector(sketch: Sketch) -> IntArray:
     """All that is released of a raw sketch, before the noise: int64 of shape (2 m + 1,)."""
-    m = sketch.spec.sketch_size
-    count = sketch.count * count_factor(m)
+    spec, parts = sketch.spec, sketch._totals.parts
+    count = sketch.count * count_factor(spec)
     if count >= LARGEST:
         msg = (
-            f"{sketch.count} rows are too many for one release at m={m}: its integers would reach "
-            "2**62. Release parts of the data, and merge these with disjoint=True."
+            f"{sketch.count} rows are too many for one release at m={spec.sketch_size}: its "
+            "integers would reach 2**62. Release parts of the data, and merge these with "
+            "disjoint=True."
         )
         raise PrivacyError(msg)
-    return np.append(sketch._totals.waves.ravel(), count)
+    return np.concatenate([*(parts[part.name].ravel() for part in released_parts(spec)), [count]])
 
 
 def rows_needed(sketch_size: int, scale: float) -> float:
@@ -126,13 +131,12 @@ def release(
     origin, spec = _origin_of(sketch), sketch.spec
     _check_promises(origin, budget)
     vector = release_vector(sketch)
-    look = budget.look(sensitivity(spec.sketch_size), "release")
+    look = budget.look(sensitivity(spec), "release")
     ledger = Ledger.of((*origin.charges, look.charge))
     if account is not None:
         account.add(ledger.charges)
-    noisy = look.draw(vector)
-    waves, scaled_count = noisy[:-1].reshape(2, -1), int(noisy[-1])
-    totals = NoisyTotals(waves, scaled_count, count_factor(spec.sketch_size), look.charge.scale)
+    noisy, factor = look.draw(vector), count_factor(spec)
+    totals = NoisyMeasure.from_vector(noisy, spec, factor, look.charge.scale)
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     if not force:
         _check_rows(released, look.charge, account)

@@ -27,57 +27,92 @@ from sketchshift.sketch.file import MAGIC as RAW_MAGIC
 from sketchshift.sketch.file import (
     PRIVATE_MAGIC,
     check_fingerprint,
+    name_file,
     pack,
     read_header,
     read_spec,
+    register_kind,
     unpack,
 )
+from sketchshift.sketch.measure import Part, parts_of
 
-__all__ = ["VERSION", "NoisyTotals", "PrivateSketch", "decode", "encode", "load"]
+__all__ = ["VERSION", "NoisyMeasure", "PrivateSketch", "decode", "encode", "load", "released_parts"]
 
 # The integers of a private sketch: what a release of the totals leaves of them.
 
 
+def released_parts(spec: SketchSpec) -> list[Part]:
+    """The parts of a measure that a release holds: those to which a row adds a bounded amount."""
+    return [part for part in parts_of(spec) if part.row_square is not None]
+
+
 @dataclass(frozen=True, eq=False)
-class NoisyTotals:
-    """Totals with noise, which add up as raw ones do.
+class NoisyMeasure:
+    """What a release holds of a measure: integers with noise, which add up as exact ones do.
 
     Attributes
     ----------
-    waves : int64 array of shape (2, m)
-        Cosines and sines.
+    parts : dict of str to int64 array
+        The integers of each released part.
     scaled_count : int
         The number of rows times ``count_factor``.
     count_factor : int
-        From the m of the release alone.
+        From the parts that are released alone.
     scale : float
         Standard deviation of the noise in each of these integers.
     """
 
-    waves: IntArray
+    parts: dict[str, IntArray]
     scaled_count: int
     count_factor: int
     scale: float
 
-    def __add__(self, other: NoisyTotals) -> NoisyTotals:
-        return self._combined(other, 1)
+    @property
+    def waves(self) -> IntArray:
+        """Cosines and sines, shape (2, m)."""
+        return self.parts["waves"]
 
-    def __sub__(self, other: NoisyTotals) -> NoisyTotals:
-        return self._combined(other, -1)
+    @property
+    def vector(self) -> IntArray:
+        """All integers of a release, the scaled count last."""
+        return np.concatenate([*map(np.ravel, self.parts.values()), [self.scaled_count]])
 
-    def _combined(self, other: NoisyTotals, sign: int) -> NoisyTotals:
-        """Both, kept where two of them still add up in int64: beyond, noise has gone wild."""
+    @classmethod
+    def from_vector(
+        cls, vector: IntArray, spec: SketchSpec, count_factor: int, scale: float
+    ) -> NoisyMeasure:
+        """What :attr:`vector` gave."""
+        parts, first = {}, 0
+        for part in released_parts(spec):
+            end = first + math.prod(part.shape)
+            parts[part.name] = vector[first:end].reshape(part.shape)
+            first = end
+        return cls(parts, int(vector[first]), count_factor, scale)
+
+    def __add__(self, other: NoisyMeasure) -> NoisyMeasure:
+        return self._combine(other, 1)
+
+    def __sub__(self, other: NoisyMeasure) -> NoisyMeasure:
+        return self._combine(other, -1)
+
+    def _combine(self, other: NoisyMeasure, sign: int) -> NoisyMeasure:
+        """Both, clipped to where two of them still add up in int64: only noise goes beyond."""
         count = self.scaled_count + sign * other.scaled_count
-        return NoisyTotals(
-            np.clip(self.waves + sign * other.waves, 1 - LARGEST, LARGEST - 1),
+        parts = {
+            name: np.clip(own + sign * other.parts[name], 1 - LARGEST, LARGEST - 1)
+            for name, own in self.parts.items()
+        }
+        return NoisyMeasure(
+            parts,
             max(1 - LARGEST, min(count, LARGEST - 1)),
             self.count_factor,
             math.hypot(self.scale, other.scale),
         )
 
-    def prefix(self, sketch_size: int) -> NoisyTotals:
-        """Those of the first frequencies."""
-        return replace(self, waves=np.ascontiguousarray(self.waves[:, :sketch_size]))
+    def prefix(self, spec: SketchSpec) -> NoisyMeasure:
+        """What is left of it with a prefix of its spec."""
+        parts = {part.name: part.cut(self.parts[part.name]) for part in released_parts(spec)}
+        return replace(self, parts=parts)
 
 
 _NOT_RELEASED = ("covariance", "mean", "mean_tilt", "n_invalid", "remove", "update", "variance")
@@ -102,8 +137,10 @@ class PrivateSketch(AnySketch):
 
     spec: SketchSpec
     fingerprint: str
-    _totals: NoisyTotals
+    _totals: NoisyMeasure
     ledger: Ledger
+    _plural = "private sketches"
+    _one_plan = "Sketch every part of the data with one plan, then release."
 
     @property
     def total_weight(self) -> float:
@@ -146,7 +183,7 @@ class PrivateSketch(AnySketch):
     def prefix(self, sketch_size: int) -> PrivateSketch:
         """The sketch at the first ``sketch_size`` frequencies, at no cost."""
         spec = self.spec.prefix(sketch_size)
-        totals = self._totals.prefix(sketch_size)
+        totals = self._totals.prefix(spec)
         return PrivateSketch(spec, spec.fingerprint, totals, self.ledger)
 
     def merge(self, other: PrivateSketch, *, disjoint: bool = False) -> PrivateSketch:
@@ -164,10 +201,10 @@ class PrivateSketch(AnySketch):
         merged : PrivateSketch
             O(m).
         """
-        right = self._check(other, "merge")
-        mine, others = self.ledger, right.ledger
+        self.check_addable(other, "merge")
+        mine, others = self.ledger, other.ledger
         ledger = mine.beside(others) if disjoint else mine + others
-        return PrivateSketch(self.spec, self.fingerprint, self._totals + right._totals, ledger)
+        return PrivateSketch(self.spec, self.fingerprint, self._totals + other._totals, ledger)
 
     def __add__(self, other: object) -> PrivateSketch:
         if isinstance(other, int) and other == 0:  # the start of sum()
@@ -181,34 +218,28 @@ class PrivateSketch(AnySketch):
     def __sub__(self, other: object) -> PrivateSketch:
         if not isinstance(other, AnySketch):
             return NotImplemented
-        right = self._check(other, "subtract")
-        ledger = self.ledger + right.ledger
-        return PrivateSketch(self.spec, self.fingerprint, self._totals - right._totals, ledger)
+        self.check_addable(other, "subtract")
+        assert isinstance(other, PrivateSketch)
+        ledger = self.ledger + other.ledger
+        return PrivateSketch(self.spec, self.fingerprint, self._totals - other._totals, ledger)
 
     def __rsub__(self, other: object) -> PrivateSketch:
         if not isinstance(other, AnySketch):
             return NotImplemented
-        raise _of_both_kinds("subtract")
+        other.check_addable(self, "subtract")
+        return NotImplemented
 
-    def _check(self, other: AnySketch, verb: str) -> PrivateSketch:
-        if not isinstance(other, PrivateSketch):
-            raise _of_both_kinds(verb)
-        if self.fingerprint != other.fingerprint or self.spec != other.spec:
-            msg = (
-                f"cannot {verb} private sketches taken with different specs:\n"
-                f"  left : {self.spec.describe()}\n"
-                f"  right: {other.spec.describe()}\n"
-                "Sketch every part of the data with one plan, then release."
-            )
-            raise IncompatibleSketchesError(msg)
+    def check_addable(self, other: AnySketch, verb: str) -> None:
+        """Refuse a sketch of another kind or spec, or one that holds a release of this one."""
+        super().check_addable(other, verb)
+        assert isinstance(other, PrivateSketch)
         shared = self._releases() & other._releases()
         if shared:
             msg = (
                 f"cannot {verb} these private sketches: both hold the release {min(shared)[:8]}, "
                 "whose rows would count twice. Take every release once."
             )
-            raise IncompatibleSketchesError(msg)
-        return other
+            raise IncompatibleSketchesError(msg, verb=verb)
 
     def _releases(self) -> set[str]:
         return {charge.id for charge in self.ledger.charges if charge.purpose == "release"}
@@ -265,22 +296,11 @@ def load(path: str | os.PathLike[str]) -> PrivateSketch:
     sketch : PrivateSketch
         A damaged file is a :class:`SketchFormatError` that names it.
     """
-    data = Path(path).read_bytes()
-    if data.startswith(RAW_MAGIC):
-        msg = f"{os.fspath(path)}: this is a raw sketch, with no noise. Read it with ss.load."
-        raise SketchFormatError(msg)
-    try:
-        return PrivateSketch.from_bytes(data)
-    except SketchFormatError as error:
-        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+    with name_file(path):
+        return PrivateSketch.from_bytes(Path(path).read_bytes())
 
 
-def _of_both_kinds(verb: str) -> IncompatibleSketchesError:
-    msg = (
-        f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under a "
-        "private ledger. Release the raw sketch first, or merge raw sketches and release once."
-    )
-    return IncompatibleSketchesError(msg)
+register_kind(PRIVATE_MAGIC, "a private sketch", load)
 
 
 # The file of a private sketch: its own magic, a header that no row has touched, noisy integers.
@@ -289,7 +309,7 @@ VERSION = 1
 _KINDS = {"count_factor": int, "fingerprint": str, "ledger": dict, "scale": float, "spec": dict}
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
+def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Ledger) -> bytes:
     """Bytes of a private sketch: a function of its content alone."""
     header = {
         "count_factor": totals.count_factor,
@@ -298,12 +318,13 @@ def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledg
         "scale": totals.scale,
         "spec": json.loads(spec.to_json()),
     }
-    numbers = np.append(totals.waves.ravel(), totals.scaled_count)
-    return pack(PRIVATE_MAGIC, VERSION, header, numbers.astype("<i8").tobytes())
+    return pack(PRIVATE_MAGIC, VERSION, header, totals.vector.astype("<i8").tobytes())
 
 
-def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
+def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     """Spec, fingerprint, totals and ledger; :class:`SketchFormatError` for anything unsound."""
+    if bytes(data[: len(RAW_MAGIC)]) == RAW_MAGIC:
+        raise SketchFormatError("this is a raw sketch, with no noise. Read it with ss.load.")
     text, payload = unpack(data, PRIVATE_MAGIC, VERSION)
     header = read_header(text, _KINDS)
     fingerprint, factor, scale = (header[n] for n in ("fingerprint", "count_factor", "scale"))
@@ -313,7 +334,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
         ledger = Ledger.from_dict(header["ledger"])
     except (SpecError, PrivacyError) as error:
         raise SketchFormatError(f"the header holds no usable ledger: {error}") from None
-    expected = 8 * (2 * spec.sketch_size + 1)
+    expected = sum(part.n_bytes for part in released_parts(spec)) + 8
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
@@ -324,7 +345,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
     if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
         raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
-    totals = NoisyTotals(numbers[:-1].reshape(2, -1), int(numbers[-1]), factor, scale)
+    totals = NoisyMeasure.from_vector(numbers, spec, factor, scale)
     if encode(spec, fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")
     return spec, fingerprint, totals, ledger

@@ -35,7 +35,7 @@ from sketchshift.drift import Comparison, compare
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
-from sketchshift.sketch.sketch import merged
+from sketchshift.sketch.sketch import merge_sketches
 
 __all__ = [
     "ALL",
@@ -151,7 +151,7 @@ class Subject:
     def _merged(self, members: Iterable[int]) -> AnySketch:
         if self.table is None:
             return self.sketches[0]
-        return merged([self.table.sketches[i] for i in members])
+        return merge_sketches([self.table.sketches[i] for i in members])
 
     def _cut(self, column: str) -> list[Choice]:
         assert self.table is not None

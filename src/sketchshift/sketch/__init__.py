@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sketchshift.sketch.file import load
 from sketchshift.sketch.plan import bandwidth, plan
-from sketchshift.sketch.sketch import AnySketch, Sketch, load
+from sketchshift.sketch.sketch import AnySketch, Sketch
 from sketchshift.sketch.sketcher import Sketcher, sketch
 from sketchshift.sketch.table import SketchTable
 

@@ -26,7 +26,8 @@ from sketchshift.data import Block, Source
 from sketchshift.data.source import Piece
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.file import pack, read_header, unpack
+from sketchshift.sketch.file import name_file, pack, read_header, register_kind, unpack
+from sketchshift.sketch.sketch import Sketch
 
 __all__ = ["Sums", "check_same_plan", "read_checkpoint", "read_on", "write_checkpoint"]
 
@@ -66,23 +67,57 @@ def write_checkpoint(
 
 def read_checkpoint(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Position, state and integers of a checkpoint of this kind."""
-    data = path.read_bytes()
     try:
+        return _Content.of(path.read_bytes(), kind).parts
+    except SketchFormatError as error:
+        raise SketchFormatError(f"cannot go on from {path}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a checkpoint holds: its kind; position, state and integers."""
+
+    kind: str
+    parts: tuple[dict[str, Any], dict[str, Any], bytes]
+
+    @classmethod
+    def of(cls, data: bytes, expected: str | None = None) -> _Content:
         if data[: len(MAGIC)] != MAGIC:
             raise SketchFormatError("it is no checkpoint. It was left as it is.")
         text, payload = unpack(data, MAGIC, VERSION)
         header = read_header(text, _KINDS)
-        if header["kind"] != kind:
-            msg = f"it is a checkpoint of {header['kind']}, not of {kind}. Give it another name."
+        kind = header["kind"]
+        if expected is not None and kind != expected:
+            msg = f"it is a checkpoint of {kind}, not of {expected}. Give it another name."
             raise SketchFormatError(msg)
         middle = header["n_position"]
         end = middle + header["n_state"]
         if not 0 <= middle <= end <= len(payload):
             raise SketchFormatError("its parts are longer than the file.")
         position, state = (_read_object(p) for p in (payload[:middle], payload[middle:end]))
-    except SketchFormatError as error:
-        raise SketchFormatError(f"cannot go on from {path}: {error}") from None
-    return position, state, bytes(payload[end:])
+        return cls(kind, (position, state, bytes(payload[end:])))
+
+
+def _load_checkpoint(path: Path) -> Any:
+    """The sketcher that was saved, or the sketch or table of the rows that a pass has read."""
+    from sketchshift.sketch.sketcher import STREAM, Sketcher  # these two import this module
+
+    with name_file(path):
+        content = _Content.of(path.read_bytes())
+        if content.kind != STREAM:
+            return _rows_so_far(content)
+    return Sketcher.load(path)
+
+
+def _rows_so_far(content: _Content) -> Any:
+    if content.kind != "slices":
+        return Sketch.from_bytes(content.parts[-1])
+    from sketchshift.sketch.slices import read_slices
+
+    return read_slices(*content.parts)
+
+
+register_kind(MAGIC, "a checkpoint", _load_checkpoint)
 
 
 def _read_object(text: memoryview) -> dict[str, Any]:

@@ -1,19 +1,21 @@
-"""The files of sketches: a container, and what a sketch file holds (``docs/format.md``)."""
+"""Files: the container of ours, the sketch file (``docs/format.md``), and all kinds we read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.measure import Totals, WideArray, n_measures, n_wide
+from sketchshift.sketch.measure import Measure
 
 __all__ = [
     "MAGIC",
@@ -23,9 +25,12 @@ __all__ = [
     "check_fingerprint",
     "decode",
     "encode",
+    "load",
+    "name_file",
     "pack",
     "read_header",
     "read_spec",
+    "register_kind",
     "unpack",
 ]
 
@@ -94,11 +99,10 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
 VERSION = 1
-_WIDE = 16
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
+def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
     """Bytes of a sketch: a function of its content alone."""
     header = {
         "count": totals.count,
@@ -106,26 +110,23 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Totals) -> bytes:
         "n_invalid": totals.n_invalid,
         "spec": json.loads(spec.to_json()),
     }
-    wide = (n.to_bytes(_WIDE, "little", signed=True) for n in totals.measures.ravel())
-    return pack(MAGIC, VERSION, header, totals.waves.astype("<i8").tobytes() + b"".join(wide))
+    return pack(MAGIC, VERSION, header, totals.to_bytes(spec))
 
 
-def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
+def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:
     """Spec, fingerprint and totals; :class:`SketchFormatError` for anything unsound."""
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
-        msg = "this is a private sketch. Read it with ss.privacy.load; tables hold raw ones."
+        msg = "this is a private sketch. Read it with ss.load; tables hold raw ones."
         raise SketchFormatError(msg)
     text, payload = unpack(data, MAGIC, VERSION)
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])
     spec = read_spec(header["spec"])
-    expected = 16 * spec.sketch_size + _WIDE * n_measures(spec) * n_wide(spec)
-    if len(payload) != expected:
-        msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
-        raise SketchFormatError(msg)
-    waves = np.frombuffer(payload, dtype="<i8", count=2 * spec.sketch_size).astype(np.int64)
-    measures = _read_wide(payload[16 * spec.sketch_size :]).reshape(n_measures(spec), -1)
-    totals = Totals(header["count"], header["n_invalid"], waves.reshape(2, -1), measures)
+    counts = {name: header[name] for name in ("count", "n_invalid")}
+    try:
+        totals = Measure.from_bytes(payload, spec, **counts)
+    except ValueError as error:
+        raise SketchFormatError(str(error)) from None
     if not totals.is_sound(spec):
         raise SketchFormatError("the integers are not those of any rows.")
     if encode(spec, header["fingerprint"], totals) != data:
@@ -147,11 +148,96 @@ def check_fingerprint(fingerprint: str) -> None:
         raise SketchFormatError("the fingerprint in the header must be 32 hexadecimal digits.")
 
 
-def _read_wide(payload: memoryview) -> WideArray:
-    integers = [
-        int.from_bytes(payload[at : at + _WIDE], "little", signed=True)
-        for at in range(0, len(payload), _WIDE)
-    ]
-    wide = np.empty(len(integers), dtype=object)
-    wide[:] = integers
-    return wide
+# All kinds of files that we write, and how to tell them apart.
+
+_SHOWN = 8  # bytes of an unknown file that its error shows
+
+
+@dataclass(frozen=True)
+class _Kind:
+    name: str
+    read: Callable[[Path], Any]
+
+
+_KINDS_BY_START: dict[bytes, _Kind] = {}
+
+
+def register_kind(start: bytes, name: str, read: Callable[[Path], Any]) -> None:
+    """Let :func:`load` read one more kind of file.
+
+    Parameters
+    ----------
+    start : bytes
+        How all files of this kind begin, and no others.
+    name : str
+        What such a file is, with its article.
+    read : callable
+        From the path to what the file holds; its errors name the path.
+    """
+    _KINDS_BY_START[start] = _Kind(name, read)
+
+
+@contextmanager
+def name_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the content name the file."""
+    try:
+        yield
+    except (SketchFormatError, SpecError) as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read any file that this library wrote.
+
+    Parameters
+    ----------
+    path : path
+        Its first bytes say what it is, whatever its name. A folder is read as a table.
+
+    Returns
+    -------
+    content : Sketch, PrivateSketch, SketchTable, SketchSpec or Sketcher
+        Of a sketch, a private sketch, a table of sketches (Parquet) or a plan (JSON), what was
+        saved. Of a checkpoint the :class:`Sketcher` that was saved, or the sketch or the table
+        of the rows that a pass has read so far. A damaged file, or one of another kind, is an
+        error that names it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _KINDS_BY_START[PARQUET_START].read(path)
+    longest = max(map(len, _KINDS_BY_START))
+    with path.open("rb") as file:
+        start = file.read(longest)
+    for magic, kind in _KINDS_BY_START.items():
+        if start.startswith(magic) or start.lstrip().startswith(magic):  # JSON may begin so
+            return kind.read(path)
+    raise SketchFormatError(f"{path}: {_unknown(start)}")
+
+
+def _unknown(start: bytes) -> str:
+    """What is wrong with a file that begins as none of ours does."""
+    cut_off = [kind.name for magic, kind in _KINDS_BY_START.items() if magic.startswith(start)]
+    if not start:
+        return "the file is empty. Was it cut off?"
+    if cut_off:
+        return f"{len(start)} bytes are too few for {cut_off[0]}. Was the file cut off?"
+    *most, last = (kind.name for kind in _KINDS_BY_START.values())
+    return (
+        f"the first bytes are not those of a sketch file but {start[:_SHOWN]!r}. `ss.load` reads "
+        f"{', '.join(most)} and {last}; ss.sketch reads data."
+    )
+
+
+PARQUET_START = b"PAR1"
+"""How a table of sketches begins, as all files of Parquet do."""
+
+
+def _read_plan(path: Path) -> SketchSpec:
+    with name_file(path):
+        try:
+            return SketchSpec.from_json(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise SpecError("a plan must be JSON, and this is not text.") from None
+
+
+register_kind(b"{", "a plan", _read_plan)

@@ -19,14 +19,14 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 __all__ = [
     "Key",
     "columns_of",
-    "numbered",
+    "find_number_keys",
+    "normalise_column",
+    "normalise_keys",
     "parse",
-    "plain",
-    "plain_table",
+    "parse_numbers",
+    "read_keys",
     "refuse_kind",
-    "stacked",
-    "taken",
-    "written",
+    "stack_keys",
 ]
 
 RESERVED = {"count", "sketch", "__row__"}
@@ -79,15 +79,15 @@ def columns_of(keys: Sequence[Key]) -> list[str]:
     return list(dict.fromkeys(key.column for key in keys))
 
 
-def taken(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:
+def read_keys(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:
     """The keys of some rows by name, from the columns of the data or from labels."""
     if not keys:
-        return {name: plain(columns.column(name)) for name in columns.schema.names}
-    return {key.name: _cut(plain(columns.column(key.column)), key) for key in keys}
+        return {name: normalise_column(columns.column(name)) for name in columns.schema.names}
+    return {key.name: _cut(normalise_column(columns.column(key.column)), key) for key in keys}
 
 
-def written(columns: Any, keys: Sequence[Key]) -> set[str]:
-    """Names of those keys that a text file wrote, so that they may be numbers, or that are some."""
+def find_number_keys(columns: Any, keys: Sequence[Key]) -> set[str]:
+    """Names of the keys that may be whole numbers: integers, and texts of a text file."""
     fields = {key.name: columns.schema.field(key.column) for key in keys if key.unit is None}
     return {
         name
@@ -96,7 +96,7 @@ def written(columns: Any, keys: Sequence[Key]) -> set[str]:
     }
 
 
-def numbered(column: Any) -> Any:
+def parse_numbers(column: Any) -> Any:
     """Texts as whole numbers, if all are written as Arrow would write the numbers."""
     try:
         numbers = column.cast(pa.int64())
@@ -106,21 +106,24 @@ def numbered(column: Any) -> Any:
     return numbers if is_same else column
 
 
-def plain(column: Any) -> Any:
-    """One array, in which equal keys look equal: no dictionaries, one missing value, one zero."""
+def normalise_column(column: Any) -> Any:
+    """The column as one array of a common type, so that equal keys are equal values.
+
+    Dictionaries are decoded, widths widened; NaN is missing, and -0.0 is 0.0.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return plain(column.cast(kind.value_type))
+        return normalise_column(column.cast(kind.value_type))
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.string())
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return column.cast(pa.binary())
     if pa.types.is_integer(kind):
-        return _whole(column)
+        return _as_whole_numbers(column)
     if pa.types.is_floating(kind):
-        column = pc.add(column.cast(pa.float64()), 0.0)  # of -0.0, too, it makes 0.0
+        column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0
         return pc.if_else(pc.is_nan(column), None, column)
     refuse_kind(kind)
     return column
@@ -132,13 +135,13 @@ def refuse_kind(kind: Any) -> None:
         raise DataError(f"a key cannot hold {kind}. Take a column of texts, numbers or dates.")
 
 
-def plain_table(table: Any) -> Any:
-    """All columns of an Arrow table as :func:`plain` makes them."""
-    return pa.table({name: plain(table.column(name)) for name in table.column_names})
+def normalise_keys(table: Any) -> Any:
+    """All columns of an Arrow table as :func:`normalise_column` makes them."""
+    return pa.table({name: normalise_column(table.column(name)) for name in table.column_names})
 
 
-def stacked(above: Any, below: Any) -> Any:
-    """The keys of two tables, one below the other, in types that hold both exactly.
+def stack_keys(above: Any, below: Any) -> Any:
+    """The keys of two tables, the second below the first, in types that hold both exactly.
 
     Parameters
     ----------
@@ -148,12 +151,12 @@ def stacked(above: Any, below: Any) -> Any:
     Returns
     -------
     keys : Arrow table
-        Of the same types if the two change places. Widths and units may differ, and a column
-        without a value takes any type; all else is refused.
+        Its types do not depend on the order of the two. Widths and units may differ, and a
+        column without a value takes any type; other differences are refused.
     """
     columns = {}
     for name in above.column_names:
-        pair = plain(above.column(name)), plain(below.column(name))
+        pair = normalise_column(above.column(name)), normalise_column(below.column(name))
         try:
             kind = _common_type(*pair)
             columns[name] = pa.chunked_array([_as_type(column, kind) for column in pair])
@@ -197,10 +200,10 @@ FAMILIES = (
     pa.types.is_timestamp,
     pa.types.is_duration,
 )
-"""Types of which the wider holds the values of the other; a cast that would not is an error."""
+"""Families of types in which a wider type may hold a narrower one; inexact casts are errors."""
 
 
-def _whole(column: Any) -> Any:
+def _as_whole_numbers(column: Any) -> Any:
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as cause:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,120 +16,526 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Accumulator, Kernel
+from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.kernels.contract import G2
 
 __all__ = [
     "CAPACITY_BITS",
+    "PARTS",
     "WEIGHT_BITS",
-    "MomentSums",
+    "AdderFactories",
+    "Measure",
+    "MomentPart",
+    "Moments",
+    "Part",
+    "PartAdder",
     "RowAdder",
-    "Totals",
-    "WideArray",
+    "WavePart",
+    "WeightedRows",
     "check_capacity",
+    "check_weights",
     "clip_rows",
-    "fine_weight",
     "make_accumulator",
-    "n_measures",
-    "n_wide",
     "not_finite",
-    "split_invalid",
+    "parts_of",
 ]
 
-# The integers of a sketch while rows come in.
-#
-# A *measure* is a row of wide integers: the total weight as the waves see it, and once more in
-# finer steps; the sums of the columns; what rounding left of these, over all rows and over the
-# rows of partial weight; the sums of the products. There is one of the rows as they are and,
-# with a tilt, one of the rows times their tilt. Python's own integers hold them, so they never
-# overflow.
+# A *measure* is what rows add up to: how many they are, and named families of integers, its
+# *parts*. Each part is defined once, below: its shape, how rows add to it, what its integers can
+# be, how they are stored, and whether a private release may hold them. Everything else (threads,
+# slices, merges, files, checkpoints, releases) goes through all parts without knowing them.
 #
 # Symbols
 # -------
+# d, m      columns, frequencies
 # u         rows that were added, a whole weight counted as often as it says
 # W, F      weight, fine weight (2**-22 and 2**-52)
 # S, R, Q   sums, their rests and those of rows of partial weight (1 and 2**-20 steps)
 # P         products (squared steps)
 
 WideArray = NDArray[np.object_]
+"""Integers of Python, which never overflow."""
+
+Integers = NDArray[Any]
+"""The integers of a part: int64, or Python's own."""
 
 CAPACITY_BITS = 40
 """A sketch holds a total weight below 2**CAPACITY_BITS: the int64 totals cannot overflow."""
-
 
 WEIGHT_BITS = 52
 """The finer total weight counts 2**-WEIGHT_BITS."""
 
 _LARGEST = 2 ** (CAPACITY_BITS + BITS)
 _REACH_BITS = 40  # a row of weight 1 lies within 2**_REACH_BITS steps of the center
+_WEIGHT, _FINE_WEIGHT = 0, 1  # where the two weights stand among the integers of moments
 
 
-def fine_weight(factors: FloatArray) -> int:
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Some normalised rows of a chunk, each to be added 2**digit times with its share.
+
+    Attributes
+    ----------
+    values : array of shape (n, d)
+        x', where the kernel computes.
+    shares : array of shape (n,) or None
+        Weights up to 1; None where all are 1.
+    tilted_shares : array of shape (n,) or None
+        Times the tilts of the rows; the shares where the spec has no tilt.
+    digit : int
+        Power of two.
+    """
+
+    values: FloatArray
+    shares: FloatArray | None
+    tilted_shares: FloatArray | None
+    digit: int
+
+
+class PartAdder(Protocol):
+    """Adds rows to one part; one for each thread."""
+
+    def add(self, rows: WeightedRows, integers: Integers) -> None:
+        """Add rows to the integers, now or by the next :meth:`flush`."""
+
+    def flush(self, integers: Integers) -> None:
+        """Add all that is pending to the integers."""
+
+
+AdderFactories = dict[str, Callable[[], PartAdder]]
+"""What makes an adder for each part, by its name; threads share the tables behind it."""
+
+
+class Part(ABC):
+    """One family of integers in a measure: a definition that follows from the spec.
+
+    Attributes
+    ----------
+    name : str
+        Its key in :attr:`Measure.parts`.
+    shape : tuple of int
+        Of the array of its integers.
+    is_wide : bool
+        Whether these are Python's integers, of 16 bytes in a file; else int64. A row of weight 1
+        must change an int64 by at most 2**BITS, so that none overflows.
+    row_square : int or None
+        The largest squared L2 norm of what one row of weight 1 adds. None keeps the part out
+        of private releases.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    is_wide = False
+    row_square: int | None = None
+
+    @abstractmethod
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """What makes adders, one for each thread, around tables that they share."""
+
+    @abstractmethod
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """Whether rows could have left these integers, beside the others of the measure."""
+
+    def cut(self, integers: Integers) -> Integers:
+        """Those integers that this part has too, where it belongs to a prefix of a spec."""
+        return integers
+
+    def zero(self) -> Integers:
+        """The integers of no rows."""
+        zeros = np.zeros(self.shape, dtype=np.int64)
+        return zeros.astype(object) if self.is_wide else zeros
+
+    @property
+    def n_bytes(self) -> int:
+        """Size in a file."""
+        return math.prod(self.shape) * (16 if self.is_wide else 8)
+
+    def to_bytes(self, integers: Integers) -> bytes:
+        """The integers in their order, little endian, with signs."""
+        if not self.is_wide:
+            return integers.astype("<i8").tobytes()
+        return b"".join(n.to_bytes(16, "little", signed=True) for n in integers.ravel())
+
+    def from_bytes(self, data: memoryview) -> Integers:
+        """What :meth:`to_bytes` gave."""
+        if not self.is_wide:
+            return np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(self.shape)
+        wide = np.empty(len(data) // 16, dtype=object)
+        wide[:] = [
+            int.from_bytes(data[at : at + 16], "little", signed=True)
+            for at in range(0, len(data), 16)
+        ]
+        return wide.reshape(self.shape)
+
+
+class WavePart(Part):
+    """Cosines and sines of the rows at each frequency: int64 of shape (2, m)."""
+
+    name = "waves"
+
+    def __init__(self, spec: SketchSpec) -> None:
+        self._spec = spec
+        self.shape = (2, spec.sketch_size)
+        self.row_square = spec.sketch_size * G2
+
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """Adders that share the kernel's tables of the frequencies."""
+        structure = self._spec.frequencies.structure
+        if structure is None:
+            accumulate = kernel.dense(self._spec.frequencies.turns)
+        else:
+            accumulate = kernel.structured(structure.signs, structure.radii)
+        return lambda: _WaveAdder(self._spec, kernel, accumulate)
+
+    def cut(self, integers: Integers) -> Integers:
+        """Those of the first frequencies."""
+        return np.ascontiguousarray(integers[:, : self.shape[1]])
+
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """A row adds a point of the disk whose radius is its weight, rounded in both parts."""
+        weight = measure.weights[-1]
+        if int(integers.max()) > weight or int(integers.min()) < -weight:
+            return False
+        return bool(np.hypot(*integers.astype(np.float64)).max() <= 1.001 * weight + 2.0 * u)
+
+
+class _WaveAdder:
+    def __init__(self, spec: SketchSpec, kernel: Kernel, accumulate: Any) -> None:
+        self._accumulate, self._factor = accumulate, 2.0**-spec.tilt_exponent
+        self._narrow = None
+        if spec.precision == "float32":
+            self._narrow = np.empty((_chunk_rows(spec, kernel), spec.n_features), dtype=np.float32)
+
+    def add(self, rows: WeightedRows, integers: Integers) -> None:
+        """Add the waves of the rows at once."""
+        values: RealArray = rows.values
+        weights = np.ones_like(values[:, 0], dtype=np.float32)
+        if rows.tilted_shares is not None:
+            weights = (rows.tilted_shares * self._factor).astype(np.float32)
+        if self._narrow is not None:
+            values = self._narrowed(rows.values, self._narrow)
+        if rows.digit == 0:
+            self._accumulate(values, weights, integers)
+            return
+        waves = np.zeros_like(integers)
+        self._accumulate(values, weights, waves)
+        integers += waves << rows.digit
+
+    def flush(self, integers: Integers) -> None:
+        """Nothing is ever pending."""
+
+    @staticmethod
+    def _narrowed(values: FloatArray, buffer: RealArray) -> RealArray:
+        """Rows as float32; on the processor in a buffer that is in cache already."""
+        if not isinstance(values, np.ndarray):
+            return values.astype(np.float32)
+        narrow = buffer[: len(values)]
+        narrow[:] = values
+        return narrow
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The integers of moments by name; arrays are views, so that writing to them is lasting.
+
+    Attributes
+    ----------
+    weight, fine_weight : int
+        Total weight as the waves see it, in steps of 2**-BITS, and in steps of 2**-WEIGHT_BITS.
+    sums : object array of shape (d,)
+        Of the columns, in whole steps of moment_unit / 2**MOMENT_BITS.
+    rests, partial_rests : object arrays of shape (d,)
+        What rounding left of the sums, in steps of 2**-LIMB_BITS of these: of all rows, and of
+        rows of partial weight.
+    products : object array
+        Of the columns a <= b, row by row, in squared steps; beyond 64 columns the squares alone.
+    diagonal : int array of shape (d,)
+        Where the squares of the columns stand among the products.
+    """
+
+    weight: int
+    fine_weight: int
+    sums: WideArray
+    rests: WideArray
+    partial_rests: WideArray
+    products: WideArray
+    diagonal: IntArray
+
+    @staticmethod
+    def size(spec: SketchSpec) -> int:
+        """Number of integers: 2 weights, 3 d sums and rests, the products."""
+        d = spec.n_features
+        return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
+
+    @classmethod
+    def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
+        """The names for integers as they stand in the array of the part."""
+        d = spec.n_features
+        return cls(
+            integers[_WEIGHT],
+            integers[_FINE_WEIGHT],
+            sums=integers[2 : 2 + d],
+            rests=integers[2 + d : 2 + 2 * d],
+            partial_rests=integers[2 + 2 * d : 2 + 3 * d],
+            products=integers[2 + 3 * d :],
+            diagonal=_diagonal(d, spec.has_full_covariance),
+        )
+
+    @property
+    def squares(self) -> WideArray:
+        """Those of each column among the products, as a copy."""
+        return self.products[self.diagonal]
+
+    def is_sound(self, u: int, exponent: int) -> bool:
+        """Each weight against the other, sums within reach, products as of real numbers."""
+        W, F, S, R, Q = self.weight, self.fine_weight, self.sums, self.rests, self.partial_rests
+        unit = 2 ** (WEIGHT_BITS - BITS + exponent)
+        if F < 0 or abs(W * unit - F) > u * unit:
+            return False
+        rests = max(abs(R).max(), abs(Q).max())
+        sums = abs(S * 2**LIMB_BITS + R).max()
+        in_reach = (
+            F * 2 ** (_REACH_BITS + LIMB_BITS - WEIGHT_BITS) + u * 2**9
+        )  # float64 rounds F x'
+        if rests > u * 2 ** (LIMB_BITS - 1) or sums > in_reach:
+            return False
+        return self._are_sound_products(S * 2**LIMB_BITS + Q, u)
+
+    def _are_sound_products(self, sums: WideArray, u: int) -> bool:
+        """Squares are positive and within reach; Cauchy and Schwarz hold, but for rounding."""
+        F, squares = self.fine_weight, self.squares
+        largest = F * 2 ** (2 * _REACH_BITS - WEIGHT_BITS) + u * 2 ** (_REACH_BITS + 3)
+        if squares.min() < 0 or squares.max() > largest:
+            return False
+        rounded = np.maximum(abs(sums) - u * 2**9, 0)
+        if (rounded**2 * 2 ** (WEIGHT_BITS - 2 * LIMB_BITS) > (F + u) * (2 * squares + u)).any():
+            return False
+        if len(self.products) == len(squares):
+            return True
+        i, j = np.triu_indices(len(squares))
+        return not bool((squares[i] * squares[j] < self.products**2).any())
+
+    def are_tilted(self, plain: Moments, u: int, exponent: int) -> bool:
+        """Whether these can be of the rows of others times their tilts.
+
+        Tilts are from 1/2 to the cap, and rounded; so are the ratios of weights and of squares.
+        """
+        cap = 2**exponent
+        low, high = plain.fine_weight, self.fine_weight
+        if low > 2 * high + 3 * u or high > cap * low + (2 * cap + 1) * u:
+            return False
+        is_low = plain.squares > 8 * (self.squares + u)
+        is_high = self.squares > 4 * cap * (plain.squares + u)
+        return not bool(is_low.any() or is_high.any())
+
+
+@lru_cache(maxsize=64)
+def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
+    k = np.arange(d)
+    return k * d - k * (k - 1) // 2 if has_full_covariance else k
+
+
+class MomentPart(Part):
+    """First and second moments of the rows, or of the rows times their tilts: see Moments."""
+
+    is_wide = True
+
+    def __init__(self, spec: SketchSpec, *, is_tilted: bool = False) -> None:
+        self.name = "tilted_moments" if is_tilted else "moments"
+        self.shape = (Moments.size(spec),)
+        self._spec, self._is_tilted = spec, is_tilted
+        self._exponent = spec.tilt_exponent if is_tilted else 0
+
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """Adders that share nothing."""
+        return lambda: _MomentAdder(self._spec, kernel, self._exponent, is_tilted=self._is_tilted)
+
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """As moments of rows, and with a tilt as those of the plain rows times their tilts."""
+        moments = Moments.of(integers, self._spec)
+        if not moments.is_sound(u, self._exponent):
+            return False
+        plain = Moments.of(measure.parts["moments"], self._spec)
+        return not self._is_tilted or moments.are_tilted(plain, u, self._exponent)
+
+
+class _MomentAdder:
+    """Moments of many calls, in int64 limbs that are added to the wide integers in time."""
+
+    def __init__(self, spec: SketchSpec, kernel: Kernel, exponent: int, *, is_tilted: bool) -> None:
+        self._spec, self._kernel, self._is_tilted = spec, kernel, is_tilted
+        self._factor = 2.0**-exponent
+        # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
+        limbs = np.zeros((3, Moments.size(spec) - 2 - spec.n_features), dtype=np.int64)
+        self._pending, self._n_pending = (limbs, limbs.copy()), [0, 0]
+
+    def add(self, rows: WeightedRows, integers: Integers) -> None:
+        """Add the weights of the rows, and their moments to what is pending."""
+        spec, digit, n = self._spec, rows.digit, len(rows.values)
+        shares = rows.tilted_shares if self._is_tilted else rows.shares
+        weight, fine = n << BITS, n << WEIGHT_BITS
+        if shares is not None:
+            narrow = (shares * self._factor).astype(np.float32).astype(np.float64)
+            weight = int(np.rint(narrow * 2.0**BITS).sum())  # as a frequency of zero would add
+            fine = _fine_weight(shares)
+        integers[_WEIGHT] += weight << digit
+        integers[_FINE_WEIGHT] += fine << digit
+        limbs: IntArray = self._kernel.moments(
+            rows.values, shares, spec.moment_unit, full=spec.has_full_covariance
+        )
+        kind = int(shares is not None)
+        if digit:
+            self._write(limbs, integers, kind, 2**digit)
+            return
+        self._pending[kind][:] += limbs
+        self._n_pending[kind] += n
+        if self._n_pending[kind] >= MOMENT_ROWS:
+            self.flush(integers)
+
+    def flush(self, integers: Integers) -> None:
+        """Add all that is pending to the wide integers."""
+        for kind, limbs in enumerate(self._pending):
+            if self._n_pending[kind]:
+                self._write(limbs, integers, kind)
+                limbs[:] = 0
+                self._n_pending[kind] = 0
+
+    def _write(self, limbs: IntArray, integers: Integers, kind: int, times: int = 1) -> None:
+        d, moments = self._spec.n_features, Moments.of(integers, self._spec)
+        low, middle, high = limbs.astype(object)
+        wide = (low + middle * 2**LIMB_BITS + high * 2 ** (2 * LIMB_BITS)) * times
+        moments.sums[:] += wide[:d]
+        moments.rests[:] += wide[d : 2 * d]
+        if kind:
+            moments.partial_rests[:] += wide[d : 2 * d]
+        moments.products[:] += wide[2 * d :]
+
+
+def _fine_weight(shares: FloatArray) -> int:
     """The sum of rint(2**WEIGHT_BITS f), exactly."""
-    scaled = factors * 2.0 ** (WEIGHT_BITS // 2)
+    scaled = shares * 2.0 ** (WEIGHT_BITS // 2)
     high = np.floor(scaled)
     low = np.rint((scaled - high) * 2.0 ** (WEIGHT_BITS // 2))
-    halves = (int(half.astype(np.int64).sum()) for half in (high, low))
-    return (next(halves) << WEIGHT_BITS // 2) + next(halves)
+    return (int(high.astype(np.int64).sum()) << WEIGHT_BITS // 2) + int(low.astype(np.int64).sum())
 
 
-def n_measures(spec: SketchSpec) -> int:
-    """One of the plain rows, one more of the tilted ones."""
-    return 1 if spec.tilt is None else 2
+def _tilted_moments(spec: SketchSpec) -> Part | None:
+    return None if spec.tilt is None else MomentPart(spec, is_tilted=True)
 
 
-def n_wide(spec: SketchSpec) -> int:
-    """Length of a measure: 2 weights, 3 d sums and rests, d (d + 1) / 2 products or d squares."""
-    d = spec.n_features
-    return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
+PARTS: list[Callable[[SketchSpec], Part | None]] = [WavePart, MomentPart, _tilted_moments]
+"""What makes each part that a spec asks for, or None, in the order of the file."""
 
 
-@dataclass
-class Totals:
-    """What adds up.
+def parts_of(spec: SketchSpec) -> list[Part]:
+    """The parts of a measure: what is summed with a spec. Draws and allocates nothing."""
+    return [part for make in PARTS if (part := make(spec)) is not None]
+
+
+@dataclass(eq=False)
+class Measure:
+    """What rows add up to: ``a + b`` of both, ``a - b`` without those of b.
 
     Attributes
     ----------
     count, n_invalid : int
         Rows added, rows left out.
-    waves : int64 array of shape (2, m)
-        Cosines and sines.
-    measures : object array of shape (n_measures, n_wide)
-        Python integers.
+    parts : dict of str to array
+        The integers of each part that the spec has.
     """
 
     count: int
     n_invalid: int
-    waves: IntArray
-    measures: WideArray
+    parts: dict[str, Integers]
 
     @classmethod
-    def zero(cls, spec: SketchSpec) -> Totals:
-        """Nothing added yet."""
-        waves = np.zeros((2, spec.sketch_size), dtype=np.int64)
-        measures = np.zeros((n_measures(spec), n_wide(spec)), dtype=np.int64).astype(object)
-        return cls(0, 0, waves, measures)
+    def zero(cls, spec: SketchSpec) -> Measure:
+        """The measure of no rows."""
+        return cls(0, 0, {part.name: part.zero() for part in parts_of(spec)})
 
     @classmethod
-    def total(cls, parts: Sequence[Totals]) -> Totals:
+    def total(cls, measures: Sequence[Measure]) -> Measure:
         """The sum of one or more."""
-        result = parts[0].copy()
-        for part in parts[1:]:
-            result.count += part.count
-            result.n_invalid += part.n_invalid
-            result.measures += part.measures
-            check_capacity(max(*result.measures[:, 0], result.count << BITS))
-            result.waves += part.waves
+        result = measures[0].copy()
+        for measure in measures[1:]:
+            result.count += measure.count
+            result.n_invalid += measure.n_invalid
+            for name, integers in measure.parts.items():
+                result.parts[name] += integers
+            result._check_capacity()
         return result
 
-    def copy(self) -> Totals:
-        """The same integers in arrays of their own."""
-        return Totals(self.count, self.n_invalid, self.waves.copy(), self.measures.copy())
+    @property
+    def waves(self) -> IntArray:
+        """Cosines and sines, shape (2, m)."""
+        return self.parts["waves"]
 
-    def __add__(self, other: Totals) -> Totals:
+    @property
+    def total_weight(self) -> float:
+        """Sum of the rows' weights."""
+        return float(self.parts["moments"][_FINE_WEIGHT] / 2**WEIGHT_BITS)
+
+    @property
+    def weights(self) -> list[int]:
+        """Total weight of the rows and, with a tilt, of the tilted rows, in steps of 2**-BITS."""
+        moments = (self.parts.get(name) for name in ("moments", "tilted_moments"))
+        return [int(integers[_WEIGHT]) for integers in moments if integers is not None]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the integers, about."""
+        return sum(
+            16 * integers.size if integers.dtype == object else integers.nbytes
+            for integers in self.parts.values()
+        )
+
+    def copy(self) -> Measure:
+        """The same integers in arrays of their own."""
+        parts = {name: integers.copy() for name, integers in self.parts.items()}
+        return Measure(self.count, self.n_invalid, parts)
+
+    def prefix(self, spec: SketchSpec) -> Measure:
+        """What is left of it with a prefix of its spec."""
+        parts = {part.name: part.cut(self.parts[part.name]) for part in parts_of(spec)}
+        return Measure(self.count, self.n_invalid, parts).copy()
+
+    def __add__(self, other: Measure) -> Measure:
         return self._combine(other, 1)
 
-    def __sub__(self, other: Totals) -> Totals:
+    def __sub__(self, other: Measure) -> Measure:
         return self._combine(other, -1)
+
+    def _combine(self, other: Measure, sign: int) -> Measure:
+        result = Measure(
+            self.count + sign * other.count,
+            self.n_invalid + sign * other.n_invalid,
+            {name: own + sign * other.parts[name] for name, own in self.parts.items()},
+        )
+        result._check_capacity()
+        return result
+
+    def _check_capacity(self) -> None:
+        check_capacity(max(*self.weights, self.count << BITS))
+
+    def to_bytes(self, spec: SketchSpec) -> bytes:
+        """The integers of all parts; the two counts stand in the header of a file."""
+        return b"".join(part.to_bytes(self.parts[part.name]) for part in parts_of(spec))
+
+    @classmethod
+    def from_bytes(
+        cls, data: memoryview, spec: SketchSpec, *, count: int, n_invalid: int
+    ) -> Measure:
+        """What :meth:`to_bytes` gave; ValueError for bytes of another length."""
+        defined = parts_of(spec)
+        expected = sum(part.n_bytes for part in defined)
+        if len(data) != expected:
+            msg = f"the header announces {expected} bytes of integers, and there are {len(data)}."
+            raise ValueError(msg)
+        parts, first = {}, 0
+        for part in defined:
+            parts[part.name] = part.from_bytes(data[first : first + part.n_bytes])
+            first += part.n_bytes
+        return cls(count, n_invalid, parts)
 
     def is_sound(self, spec: SketchSpec) -> bool:
         """Whether rows could have left these integers, as far as that is cheap to see: O(m + d^2).
@@ -135,34 +544,13 @@ class Totals:
         leave rows (``docs/format.md``). Not all that is impossible is found; but weights are
         positive where rows are, and means, variances and z are numbers to work with.
         """
-        weights = self.measures[:, 0]
-        is_in_range = (
-            0 <= self.count < _LARGEST
-            and 0 <= self.n_invalid < _LARGEST
-            and all(0 <= weight < _LARGEST for weight in weights)
-        )
-        if not is_in_range or (self.count == 0 and self.measures.any()):
+        weights = self.weights
+        if not all(0 <= n < _LARGEST for n in (self.count, self.n_invalid, *weights)):
+            return False
+        if self.count == 0 and any(integers.any() for integers in self.parts.values()):
             return False
         u = self.count + (weights[0] >> BITS)
-        exponents = (0, spec.tilt_exponent)
-        return (
-            all(
-                _is_sound_measure(measure, u, exponent, spec)
-                for measure, exponent in zip(self.measures, exponents, strict=False)
-            )
-            and _are_sound_waves(self, u)
-            and _is_sound_tilt(self, u, spec)
-        )
-
-    def _combine(self, other: Totals, sign: int) -> Totals:
-        measures = self.measures + sign * other.measures
-        check_capacity(max(*measures[:, 0], (self.count + sign * other.count) << BITS))
-        return Totals(
-            self.count + sign * other.count,
-            self.n_invalid + sign * other.n_invalid,
-            self.waves + sign * other.waves,
-            measures,
-        )
+        return all(part.is_sound(self.parts[part.name], self, u) for part in parts_of(spec))
 
 
 def check_capacity(weight: int) -> None:
@@ -175,112 +563,12 @@ def check_capacity(weight: int) -> None:
         raise DataError(msg)
 
 
-def _are_sound_waves(totals: Totals, u: int) -> bool:
-    """A row adds a point of the disk whose radius is its weight, rounded in both parts."""
-    weight = int(totals.measures[-1, 0])
-    if int(totals.waves.max()) > weight or int(totals.waves.min()) < -weight:
-        return False
-    return bool(np.hypot(*totals.waves.astype(np.float64)).max() <= 1.001 * weight + 2.0 * u)
-
-
-def _is_sound_tilt(totals: Totals, u: int, spec: SketchSpec) -> bool:
-    """Tilts are from 1/2 to the cap, and rounded: weights and squares, too, lie so."""
-    if spec.tilt is None:
-        return True
-    plain, tilted, cap = totals.measures[0, 1], totals.measures[1, 1], 2**spec.tilt_exponent
-    if plain > 2 * tilted + 3 * u or tilted > cap * plain + (2 * cap + 1) * u:
-        return False
-    squares, weighted = (_squares(measure, spec) for measure in totals.measures)
-    is_low, is_high = squares > 8 * (weighted + u), weighted > 4 * cap * (squares + u)
-    return not bool(is_low.any() or is_high.any())
-
-
-def _squares(measure: WideArray, spec: SketchSpec) -> WideArray:
-    """Those of each column, among the products."""
-    d, products = spec.n_features, measure[2 + 3 * spec.n_features :]
-    k = np.arange(d)
-    return products[k * d - k * (k - 1) // 2] if spec.has_full_covariance else products
-
-
-def _is_sound_measure(measure: WideArray, u: int, exponent: int, spec: SketchSpec) -> bool:
-    """Each weight against the other, sums within reach, products as of real numbers."""
-    d, (W, F) = spec.n_features, measure[:2]
-    S, R, Q = measure[2 : 2 + 3 * d].reshape(3, d)
-    unit = 2 ** (WEIGHT_BITS - BITS + exponent)
-    if F < 0 or abs(W * unit - F) > u * unit:
-        return False
-    rests = max(abs(R).max(), abs(Q).max())
-    sums = abs(S * 2**LIMB_BITS + R).max()
-    in_reach = F * 2 ** (_REACH_BITS + LIMB_BITS - WEIGHT_BITS) + u * 2**9  # float64 rounds F x'
-    if rests > u * 2 ** (LIMB_BITS - 1) or sums > in_reach:
-        return False
-    return _are_sound_products(measure, S * 2**LIMB_BITS + Q, u, spec)
-
-
-def _are_sound_products(measure: WideArray, sums: WideArray, u: int, spec: SketchSpec) -> bool:
-    """Squares are positive and within reach; Cauchy and Schwarz hold, but for rounding."""
-    d, F, squares = spec.n_features, measure[1], _squares(measure, spec)
-    largest = F * 2 ** (2 * _REACH_BITS - WEIGHT_BITS) + u * 2 ** (_REACH_BITS + 3)
-    if squares.min() < 0 or squares.max() > largest:
-        return False
-    rounded = np.maximum(abs(sums) - u * 2**9, 0)
-    if (rounded**2 * 2 ** (WEIGHT_BITS - 2 * LIMB_BITS) > (F + u) * (2 * squares + u)).any():
-        return False
-    if not spec.has_full_covariance:
-        return True
-    (i, j), products = np.triu_indices(d), measure[2 + 3 * d :]
-    return not bool((squares[i] * squares[j] < products**2).any())
-
-
-class MomentSums:
-    """Moments of many calls, in int64 limbs that are folded into wide integers in time.
-
-    ``is_partial`` says whether the rows have weights of their own: then what rounding left
-    of their sums is kept apart as well.
-    """
-
-    def __init__(self, spec: SketchSpec, *, is_partial: bool) -> None:
-        d = spec.n_features
-        self._limbs = np.zeros((3, n_wide(spec) - 2 - d), dtype=np.int64)
-        self._d, self._is_partial, self._n_rows = d, is_partial, 0
-
-    def add(self, limbs: IntArray, n_rows: int, measure: WideArray) -> None:
-        """Add the moments of a few rows; sometimes write them to ``measure``."""
-        self._limbs += limbs
-        self._n_rows += n_rows
-        if self._n_rows >= MOMENT_ROWS:
-            self.fold(measure)
-
-    def add_times(self, limbs: IntArray, measure: WideArray, times: int) -> None:
-        """Write the moments of a few rows to ``measure``, so many times."""
-        self.fold(measure)
-        self._limbs += limbs
-        self.fold(measure, times)
-
-    def fold(self, measure: WideArray, times: int = 1) -> None:
-        """Write all that is pending to ``measure``, so many times."""
-        d, sums = self._d, wide(self._limbs) * times
-        measure[2 : 2 + 2 * d] += sums[: 2 * d]
-        if self._is_partial:
-            measure[2 + 2 * d : 2 + 3 * d] += sums[d : 2 * d]
-        measure[2 + 3 * d :] += sums[2 * d :]
-        self._limbs[:] = 0
-        self._n_rows = 0
-
-
-def wide(limbs: IntArray) -> WideArray:
-    """Python integers from limbs."""
-    low, middle, high = limbs.astype(object)
-    result: WideArray = low + middle * 2**LIMB_BITS + high * 2 ** (2 * LIMB_BITS)
-    return result
-
-
 # Rows that cannot be sketched: the sentence that names them, or their number.
 
 _SHOWN = 5
 
 
-def split_invalid(
+def _split_invalid(
     block: Block,
     rows: FloatArray,
     is_valid: BoolArray,
@@ -292,7 +580,7 @@ def split_invalid(
     """Indices of the valid rows, or an exception naming the others.
 
     Rows out of reach are always refused: leaving them out would change what the sketch
-    means. Rows with NaN or infinity, be it their weight, are left out when ``skip``.
+    means. Rows with NaN or infinity, in a value or as the weight, are left out when ``skip``.
     """
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
     if block.weights is not None:
@@ -345,22 +633,25 @@ def _name(k: int, columns: tuple[str, ...] | None) -> str:
     return f"column {k}" if columns is None else f"column {columns[k]!r}"
 
 
-# From rows to integers: normalise, check, weigh, accumulate.
+# From rows to integers: normalise, check, weigh, add to each part.
 #
-# The one place that says what a row adds to a sketch. A weight w is taken apart into its
-# whole part and its fraction: a row of weight 2.5 adds its integers twice and once more those
-# of weight 0.5. So whole weights are the same as repeated rows, bit for bit, and no product
-# of a weight ever leaves the registers' range.
+# A weight w is split into its whole part and its fraction: a row of weight 2.5 adds its integers
+# twice and once more those of weight 0.5. So whole weights are the same as repeated rows, bit for
+# bit, and no product of a weight ever leaves the registers' range.
 
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
 
 
-def make_accumulator(spec: SketchSpec, kernel: Kernel) -> Accumulator:
-    """The kernel's accumulator for the frequencies of a spec."""
-    frequencies = spec.frequencies
-    if frequencies.structure is None:
-        return kernel.dense(frequencies.turns)
-    return kernel.structured(frequencies.structure.signs, frequencies.structure.radii)
+def make_accumulator(spec: SketchSpec, kernel: Kernel) -> AdderFactories:
+    """What makes the adders of all parts, with the tables that threads share."""
+    return {part.name: part.adders(kernel) for part in parts_of(spec)}
+
+
+def _chunk_rows(spec: SketchSpec, kernel: Kernel) -> int:
+    """Rows that are summed at a time."""
+    if spec.n_features > kernel.chunk:
+        return 16  # of very wide rows a few
+    return min(max(1, kernel.chunk // spec.n_features // _TILE) * _TILE, MOMENT_ROWS)
 
 
 class RowAdder:
@@ -372,48 +663,41 @@ class RowAdder:
         What is summed.
     kernel : Kernel
         Where it is summed.
-    accumulate : Accumulator
-        The kernel's accumulator for the spec's frequencies; threads may share it.
+    accumulate : AdderFactories
+        What :func:`make_accumulator` gave for both; threads may share it.
     columns : tuple of str or None
         Names for messages.
     skip_invalid : bool
-        Leave rows with NaN or infinity out, be it their weight, and count them, instead of
-        refusing them.
+        Leave rows out, and count them, where a value or the weight is NaN or infinite, instead
+        of refusing them.
     """
 
     def __init__(
         self,
         spec: SketchSpec,
         kernel: Kernel,
-        accumulate: Accumulator,
+        accumulate: AdderFactories,
         *,
         columns: tuple[str, ...] | None = None,
         skip_invalid: bool = False,
     ) -> None:
-        self._spec, self._kernel, self._accumulate = spec, kernel, accumulate
+        self._spec, self._kernel = spec, kernel
         self._columns, self._skip_invalid = columns, skip_invalid
-        self._totals = Totals.zero(spec)
-        step = max(1, kernel.chunk // spec.n_features // _TILE) * _TILE
-        step = step if spec.n_features <= kernel.chunk else 16  # very wide rows: a few at a time
-        step = min(step, MOMENT_ROWS)
-        self._rows, self._norms = kernel.empty((step, spec.n_features)), kernel.empty((step,))
-        self._narrow = np.empty((step, spec.n_features), dtype=np.float32)
-        self._moments = {
-            (i, is_partial): MomentSums(spec, is_partial=is_partial)
-            for i in range(len(self._totals.measures))
-            for is_partial in (False, True)
-        }
+        self._totals = Measure.zero(spec)
+        n_rows = _chunk_rows(spec, kernel)
+        self._rows, self._norms = kernel.empty((n_rows, spec.n_features)), kernel.empty((n_rows,))
+        self._adders = {name: new_adder() for name, new_adder in accumulate.items()}
 
-    def totals(self) -> Totals:
+    def totals(self) -> Measure:
         """What the rows so far add up to."""
-        for (i, _), sums in self._moments.items():
-            sums.fold(self._totals.measures[i])
+        for name, adder in self._adders.items():
+            adder.flush(self._totals.parts[name])
         return self._totals
 
-    def take(self) -> Totals:
+    def take(self) -> Measure:
         """What the rows so far add up to, and begin anew."""
-        taken, self._totals = self.totals(), Totals.zero(self._spec)
-        return taken
+        totals, self._totals = self.totals(), Measure.zero(self._spec)
+        return totals
 
     def add(self, block: Block) -> None:
         """Add the rows of a block; raises before anything of a bad chunk is added."""
@@ -455,7 +739,7 @@ class RowAdder:
             is_valid &= np.isfinite(weights)
         if not is_valid.all():
             chunk = Block(X, weights, block.source, block.first_row + first)
-            keep = split_invalid(
+            keep = _split_invalid(
                 chunk, rows, is_valid, spec, self._columns, skip=self._skip_invalid
             )
             totals.n_invalid += len(X) - len(keep)
@@ -470,9 +754,9 @@ class RowAdder:
         if weights is None:
             self._add(rows, tilts, None, 0)
             return
-        check_capacity(totals.measures[0, 0] + int(weights.sum() * 2**BITS))
-        for chosen, shares, digit in _digits(weights):
-            self._add(rows[chosen], None if tilts is None else tilts[chosen], shares, digit)
+        check_capacity(totals.weights[0] + int(weights.sum() * 2**BITS))
+        for some, shares, digit in _digits(weights):
+            self._add(rows[some], None if tilts is None else tilts[some], shares, digit)
 
     def _add_private(self, rows: FloatArray, squared_norms: FloatArray, radius: float) -> None:
         """Add rows, each judged alone: no error and no number tells of one of them."""
@@ -486,50 +770,10 @@ class RowAdder:
         """Add rows of weights ``shares`` (None: 1), 2**digit times."""
         if not len(rows):
             return
-        tilted = tilts if shares is None or tilts is None else tilts * shares
-        factors = [shares] if tilts is None else [shares, tilted]
-        for i, f in enumerate(factors):
-            self._add_moments(rows, f, i, digit)
-        last, exponent = factors[-1], self._spec.tilt_exponent
-        weights = np.ones_like(rows[:, 0], dtype=np.float32)
-        if last is not None:
-            weights = (last * 2.0**-exponent).astype(np.float32)
-        narrow: RealArray = rows
-        if self._spec.precision == "float32":
-            narrow = self._narrowed(rows)
-        waves = self._totals.waves if digit == 0 else np.zeros_like(self._totals.waves)
-        self._accumulate(narrow, weights, waves)
-        if digit:
-            self._totals.waves += waves << digit
-
-    def _narrowed(self, rows: FloatArray) -> RealArray:
-        """Rows as float32; on the processor in a buffer that is in cache already."""
-        if not isinstance(rows, np.ndarray):
-            return rows.astype(np.float32)
-        narrow = self._narrow[: len(rows)]
-        narrow[:] = rows
-        return narrow
-
-    def _add_moments(
-        self, rows: FloatArray, factors: FloatArray | None, i: int, digit: int
-    ) -> None:
-        spec, measure = self._spec, self._totals.measures[i]
-        weight, fine = len(rows) << BITS, len(rows) << WEIGHT_BITS
-        if factors is not None:
-            exponent = spec.tilt_exponent if i == 1 else 0
-            narrow = (factors * 2.0**-exponent).astype(np.float32).astype(np.float64)
-            weight = int(np.rint(narrow * 2.0**BITS).sum())  # as a frequency of zero would add
-            fine = fine_weight(factors)
-        measure[0] += weight << digit
-        measure[1] += fine << digit
-        limbs: IntArray = self._kernel.moments(
-            rows, factors, spec.moment_unit, full=spec.has_full_covariance
-        )
-        sums = self._moments[i, factors is not None]
-        if digit:
-            sums.add_times(limbs, measure, 2**digit)
-        else:
-            sums.add(limbs, len(rows), measure)
+        tilted = shares if tilts is None else tilts if shares is None else tilts * shares
+        weighted = WeightedRows(rows, shares, tilted, digit)
+        for name, adder in self._adders.items():
+            adder.add(weighted, self._totals.parts[name])
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

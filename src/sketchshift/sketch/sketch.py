@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,14 @@ from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFo
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
 from sketchshift.sketch import file as file_format
-from sketchshift.sketch.measure import WEIGHT_BITS, Totals, WideArray
+from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray
 
 __all__ = [
     "AnySketch",
     "Sketch",
     "check_removal",
-    "covariance_of",
-    "load",
-    "mean_of",
-    "merged",
-    "variance_of",
+    "check_same_spec",
+    "merge_sketches",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -55,6 +52,8 @@ class AnySketch(ABC):
 
     spec: SketchSpec
     fingerprint: str
+    _plural = "sketches"
+    _one_plan = "Sketch every part of the data with one SketchSpec (one plan file)."
 
     @property
     @abstractmethod
@@ -95,6 +94,14 @@ class AnySketch(ABC):
         return "about " if self.count_std else ""
 
     @property
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean (d,) and covariance (d, d) of the rows, or None where they are not known.
+
+        In the units of the data; entries of the covariance that are not kept are NaN.
+        """
+        return None
+
+    @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Where the rows lie: mean (d,) and covariance (d, d), in the units of the data."""
         return self.expected_outline
@@ -117,6 +124,25 @@ class AnySketch(ABC):
             raise SketchFormatError(msg)
         return self.spec.frequencies
 
+    def check_addable(self, other: AnySketch, verb: str) -> None:
+        """Refuse a sketch that cannot be added to this one.
+
+        Parameters
+        ----------
+        other : AnySketch
+            Of the same kind, raw or private, and of the same spec.
+        verb : str
+            What is to be done with both, for the message.
+        """
+        if not isinstance(other, type(self)):
+            msg = (
+                f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under "
+                "a private ledger. Release the raw sketch first, or merge raw sketches and release "
+                "once."
+            )
+            raise IncompatibleSketchesError(msg, verb=verb)
+        check_same_spec(self, other, verb)
+
     @property
     def nbytes(self) -> int:
         """Size of the sketch as a file."""
@@ -133,67 +159,83 @@ class AnySketch(ABC):
         write_atomically(Path(path), self.to_bytes())
 
 
-# Mean and covariance from the exact integers of a measure, in the units of the data.
+def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
+    """Refuse two sketches whose specs differ: their numbers mean different things.
+
+    Parameters
+    ----------
+    a, b : AnySketch
+        The error has their specs as ``left`` and ``right``.
+    verb : str
+        What was to be done with both: "merge", "subtract", "compare".
+    """
+    if a.fingerprint == b.fingerprint and (a.spec is b.spec or a.spec == b.spec):
+        return
+    msg = (
+        f"cannot {verb} {a._plural} taken with different specs:\n"
+        f"  left : {a.spec.describe()}\n"
+        f"  right: {b.spec.describe()}\n"
+        f"{a._one_plan}"
+    )
+    raise IncompatibleSketchesError(msg, verb=verb, left=a.spec, right=b.spec)
 
 
-def mean_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
-    """Mean in the units of the data; NaN when nothing has weight.
+# Mean and covariance from the exact integers of moments, in the units of the data.
+
+
+def _mean(moments: Moments, spec: SketchSpec) -> FloatArray:
+    """Mean; NaN when nothing has weight.
 
     The finer weight counts 2**-WEIGHT_BITS, the sums with their rests moment_unit /
     2**(MOMENT_BITS + LIMB_BITS): the division of Python's integers is rounded once.
     """
-    d, weight = spec.n_features, measure[1]
+    weight = moments.fine_weight
     if weight == 0:
-        return np.full(d, np.nan)
-    sums = measure[2 : 2 + d] * 2**LIMB_BITS + measure[2 + d : 2 + 2 * d]
+        return np.full(spec.n_features, np.nan)
     factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
-    quotients = np.array([total / weight for total in sums])
+    quotients = np.array([total / weight for total in moments.sums * 2**LIMB_BITS + moments.rests])
     return spec.center_vector + spec.scale_vector * (quotients * factor)
 
 
-def covariance_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
-    """Covariance in the units of the data; NaN where it is not kept or nothing has weight."""
+def _covariance(moments: Moments, spec: SketchSpec) -> FloatArray:
+    """Covariance; NaN where it is not kept or nothing has weight."""
     d = spec.n_features
     covariance = np.full((d, d), np.nan)
     if spec.has_full_covariance:
         i, j = np.triu_indices(d)
-        values = _central(measure, spec, i, j, np.arange(len(i)))
-        covariance[i, j] = covariance[j, i] = values
-    np.fill_diagonal(covariance, variance_of(measure, spec))
+        covariance[i, j] = covariance[j, i] = _central(moments, moments.products, i, j, spec)
+    np.fill_diagonal(covariance, _variance(moments, spec))
     return covariance
 
 
-def variance_of(measure: WideArray, spec: SketchSpec) -> FloatArray:
-    """Variances in the units of the data; NaN when nothing has weight."""
+def _variance(moments: Moments, spec: SketchSpec) -> FloatArray:
+    """Variances; NaN when nothing has weight."""
     k = np.arange(spec.n_features)
-    # where column k's square stands among the products
-    at = k * spec.n_features - k * (k - 1) // 2 if spec.has_full_covariance else k
-    values = _central(measure, spec, k, k, at)
+    values = _central(moments, moments.products[moments.diagonal], k, k, spec)
     return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
 
 
 def _central(
-    measure: WideArray, spec: SketchSpec, i: IntArray, j: IntArray, at: IntArray
+    moments: Moments, products: WideArray, i: IntArray, j: IntArray, spec: SketchSpec
 ) -> FloatArray:
-    """Covariances of columns i and j, whose products stand ``at``.
+    """Covariances of columns i and j, from their products.
 
     With W the weight, s the sums, p the products, (W p - s s^T) / W^2 in integers, so that no
     digit cancels however far the data lies from the center. Rows of weight 1 enter s and p by
     the same rounded numbers; rows of partial weight by sums with their rests, since their
     products are of other numbers, those times the root of the weight.
     """
-    d, weight = spec.n_features, measure[1]
+    weight = moments.fine_weight
     if weight == 0:
         return np.full(len(i), np.nan)
-    sums = measure[2 : 2 + d] * 2**LIMB_BITS + measure[2 + 2 * d : 2 + 3 * d]
-    products = measure[2 + 3 * d :]
+    sums = moments.sums * 2**LIMB_BITS + moments.partial_rests
     # in one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step
     of_products, of_sums = weight * 2 ** (2 * LIMB_BITS), 2**WEIGHT_BITS
     denominator = weight * weight
     values = np.array(
         [
-            (of_products * products[n] - of_sums * sums[a] * sums[b]) / denominator
-            for a, b, n in zip(i, j, at, strict=True)
+            (of_products * product - of_sums * sums[a] * sums[b]) / denominator
+            for a, b, product in zip(i, j, products, strict=True)
         ]
     )
     step = spec.moment_unit * 2.0 ** (-MOMENT_BITS - LIMB_BITS)
@@ -230,7 +272,18 @@ class Sketch(AnySketch):
 
     spec: SketchSpec
     fingerprint: str
-    _totals: Totals
+    _totals: Measure
+    _plain: Moments = field(init=False)
+    _tilted: Moments = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = self._totals.parts
+        plain = Moments.of(parts["moments"], self.spec)
+        tilted = parts.get("tilted_moments")
+        object.__setattr__(self, "_plain", plain)
+        object.__setattr__(
+            self, "_tilted", plain if tilted is None else Moments.of(tilted, self.spec)
+        )
 
     @property
     def count(self) -> int:
@@ -245,7 +298,7 @@ class Sketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        return float(self._totals.measures[0, 1] / 2**WEIGHT_BITS)
+        return float(self._plain.fine_weight / 2**WEIGHT_BITS)
 
     @property
     def z(self) -> ComplexArray:
@@ -258,18 +311,18 @@ class Sketch(AnySketch):
 
         with all weights 1 unless there are sample weights or a tilt.
         """
-        total = self._totals.measures[-1, 0]
+        total = self._tilted.weight
         if total == 0:
             raise RemovalError(
                 f"z is a mean over rows, and this sketch has {self.count} of weight 0."
             )
-        cosines, sines = self._totals.waves / float(total)
+        cosines, sines = self._totals.parts["waves"] / float(total)
         return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
 
     @property
     def mean(self) -> FloatArray:
         """Mean of the rows, in the units of the data, shape (d,)."""
-        return mean_of(self._totals.measures[0], self.spec)
+        return _mean(self._plain, self.spec)
 
     @property
     def covariance(self) -> FloatArray:
@@ -279,33 +332,38 @@ class Sketch(AnySketch):
         steps of about bandwidth / (2**16 sqrt(d)), below which a column's spread is not seen.
         Beyond 64 columns only variances are kept, and the other entries are NaN.
         """
-        return covariance_of(self._totals.measures[0], self.spec)
+        return _covariance(self._plain, self.spec)
 
     @property
     def variance(self) -> FloatArray:
         """Variances of the columns, in the units of the data, shape (d,)."""
-        return variance_of(self._totals.measures[0], self.spec)
+        return _variance(self._plain, self.spec)
 
     @property
     def tilted_mean(self) -> FloatArray:
         """Mean of the rows weighted by their tilt; :attr:`mean` without a tilt."""
-        return mean_of(self._totals.measures[-1], self.spec)
+        return _mean(self._tilted, self.spec)
 
     @property
     def tilted_variance(self) -> FloatArray:
         """Variances of the columns of the rows weighted by their tilt, shape (d,)."""
-        return variance_of(self._totals.measures[-1], self.spec)
+        return _variance(self._tilted, self.spec)
 
     @property
     def tilted_covariance(self) -> FloatArray:
         """Covariance of the rows weighted by their tilt; :attr:`covariance` without one."""
-        return covariance_of(self._totals.measures[-1], self.spec)
+        return _covariance(self._tilted, self.spec)
 
     @property
     def mean_tilt(self) -> float:
         """Mean of the rows' tilts; 1 without a tilt."""
-        plain, tilted = self._totals.measures[0, 1], self._totals.measures[-1, 1]
+        plain, tilted = self._plain.fine_weight, self._tilted.fine_weight
         return float(tilted / plain) if plain else float("nan")
+
+    @property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (d,) and covariance (d, d) of the rows: always known."""
+        return self.mean, self.covariance
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
@@ -315,33 +373,24 @@ class Sketch(AnySketch):
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
         spec = self.spec.prefix(sketch_size)
-        t = self._totals.copy()
-        waves = np.ascontiguousarray(t.waves[:, :sketch_size])
-        return Sketch(spec, spec.fingerprint, Totals(t.count, t.n_invalid, waves, t.measures))
+        return Sketch(spec, spec.fingerprint, self._totals.prefix(spec))
 
     def __add__(self, other: object) -> Sketch:
         if isinstance(other, int) and other == 0:  # the start of sum()
             return self
-        return self._combine(other, "merge", Totals.__add__)
+        return self._combine(other, "merge", Measure.__add__)
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Sketch:
-        return self._combine(other, "subtract", Totals.__sub__)
+        return self._combine(other, "subtract", Measure.__sub__)
 
     def _combine(
-        self, other: object, verb: str, operation: Callable[[Totals, Totals], Totals]
+        self, other: object, verb: str, operation: Callable[[Measure, Measure], Measure]
     ) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented  # type: ignore[no-any-return]
-        if self.fingerprint != other.fingerprint or self.spec != other.spec:
-            msg = (
-                f"cannot {verb} sketches taken with different specs:\n"
-                f"  left : {self.spec.describe()}\n"
-                f"  right: {other.spec.describe()}\n"
-                "Sketch every part of the data with one SketchSpec (one plan file)."
-            )
-            raise IncompatibleSketchesError(msg)
+        self.check_addable(other, verb)
         totals = operation(self._totals, other._totals)
         check_removal(self._totals, other._totals, totals, self.spec)
         return Sketch(self.spec, self.fingerprint, totals)
@@ -364,8 +413,7 @@ class Sketch(AnySketch):
 
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep
-        totals = self._totals
-        return object.__sizeof__(self) + totals.waves.nbytes + 16 * totals.measures.size
+        return object.__sizeof__(self) + self._totals.n_bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sketch.from_bytes, (self.to_bytes(),)
@@ -392,40 +440,28 @@ class Sketch(AnySketch):
         return cls(*file_format.decode(data))
 
 
-def load(path: str | os.PathLike[str]) -> Sketch:
-    """Read a sketch file.
-
-    Parameters
-    ----------
-    path : path
-        What :meth:`Sketch.save` or the ``sketchshift sketch`` command wrote.
-
-    Returns
-    -------
-    sketch : Sketch
-        A damaged file is a :class:`SketchFormatError` that names it.
-    """
-    try:
-        return Sketch.from_bytes(Path(path).read_bytes())
-    except SketchFormatError as error:
-        raise SketchFormatError(f"{os.fspath(path)}: {error}") from None
+def _load(path: Path) -> Sketch:
+    with file_format.name_file(path):
+        return Sketch.from_bytes(path.read_bytes())
 
 
-def merged(sketches: Sequence[Sketch]) -> Sketch:
+file_format.register_kind(file_format.MAGIC, "a sketch", _load)
+
+
+def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
     """The sum of one or more sketches: as ``sum(sketches)``, with the checks made once."""
     first = sketches[0]
-    for sketch in sketches:
-        if sketch.fingerprint != first.fingerprint or sketch.spec != first.spec:
-            first + sketch  # raises, with both specs in words
+    for sketch in sketches[1:]:
+        check_same_spec(first, sketch, "merge")
     if len(sketches) == 1:
         return first
-    totals = Totals.total([sketch._totals for sketch in sketches])
+    totals = Measure.total([sketch._totals for sketch in sketches])
     return Sketch(first.spec, first.fingerprint, totals)
 
 
-def check_removal(left: Totals, right: Totals, result: Totals, spec: SketchSpec) -> None:
+def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSpec) -> None:
     """Refuse what no removal of rows once added could leave behind."""
-    if result.count < 0 or result.n_invalid < 0 or min(result.measures[:, 0]) < 0:
+    if result.count < 0 or result.n_invalid < 0 or min(result.weights) < 0:
         msg = (
             f"cannot remove more than was added: {_amount(right)} from {_amount(left)}. Subtract "
             "only sketches of rows that are in."
@@ -440,6 +476,6 @@ def check_removal(left: Totals, right: Totals, result: Totals, spec: SketchSpec)
         raise RemovalError(msg)
 
 
-def _amount(totals: Totals) -> str:
-    weight = totals.measures[0, 1] / 2**WEIGHT_BITS
-    return f"{totals.count} rows (weight {weight:.6g}, {totals.n_invalid} left out)"
+def _amount(totals: Measure) -> str:
+    weight = f"weight {totals.total_weight:.6g}"
+    return f"{totals.count} rows ({weight}, {totals.n_invalid} left out)"

@@ -32,7 +32,7 @@ from sketchshift.sketch.checkpoint import (
     read_on,
     write_checkpoint,
 )
-from sketchshift.sketch.measure import RowAdder, Totals, make_accumulator
+from sketchshift.sketch.measure import Measure, RowAdder, make_accumulator
 from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.reading import (
     CollectionReader,
@@ -163,7 +163,7 @@ class Sketcher:
         check_integer("Sketcher", "n_threads", self.n_threads, 1, 4096)
         self._kernel = select_kernel(kernel)
         self._accumulate = make_accumulator(spec, self._kernel)
-        self._totals = Totals.zero(spec)
+        self._totals = Measure.zero(spec)
         self._names = spec.columns
         self.position: Any = None  # of the stream, where it was loaded from a file
         self._lock = Lock()  # several threads may update one sketcher
@@ -342,18 +342,18 @@ class Sketcher:
             return self._reading
         return replace(self._reading, columns=columns, sample_weight=sample_weight)
 
-    def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Totals:
+    def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Measure:
         source = reading.open(data, names=self._names)
         totals = self.total(source, report_blocks(source, progress))
         self._names = self._names or source.columns  # later frames are read by the same names
         return totals
 
-    def total(self, source: Source, blocks: Iterator[Block]) -> Totals:
+    def total(self, source: Source, blocks: Iterator[Block]) -> Measure:
         """What some blocks of a source add up to; they are not added here."""
         if self._kernel.chunk > BLOCK_NUMBERS:
             blocks = join_blocks(blocks, self._kernel.chunk // self.spec.n_features)
         adders = add_blocks(blocks, self.adders(source), self.n_threads)
-        return sum((adder.totals() for adder in adders), start=Totals.zero(self.spec))
+        return sum((adder.totals() for adder in adders), start=Measure.zero(self.spec))
 
     def adders(self, source: Source) -> Callable[[], RowAdder]:
         """What makes adders for the rows of a source, one for each thread."""

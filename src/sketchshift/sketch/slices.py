@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,8 +22,8 @@ from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
-from sketchshift.sketch.keys import Key, numbered, parse, taken, written
-from sketchshift.sketch.measure import RowAdder, Totals
+from sketchshift.sketch.keys import Key, find_number_keys, parse, parse_numbers, read_keys
+from sketchshift.sketch.measure import Measure, RowAdder
 from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
@@ -37,7 +38,7 @@ from sketchshift.sketch.sketcher import (
 )
 from sketchshift.sketch.table import SketchTable, from_parts
 
-__all__ = ["add_keys", "sketch_by", "slices_of"]
+__all__ = ["add_keys", "read_slices", "sketch_by", "slices_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
@@ -156,7 +157,7 @@ class _Slices:
         self._sketcher, self._max_slices = sketcher_for(reading, n_threads), reading.max_slices
         adders = self._sketcher.adders(source)
         self._new_adder = partial(_SliceAdder, adders, reading.keys, self._check_many)
-        self._totals: dict[Value, Totals] = {}
+        self._totals: dict[Value, Measure] = {}
         self._names = tuple(reading.key_names)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
 
@@ -196,28 +197,14 @@ class _Slices:
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
-        try:
+        with _refuse_damage():
             self._written &= set(state["written"])
-            for length in state["lengths"]:
-                stream, integers = integers[:length], integers[length:]
-                self._thaw_stream(pa.ipc.open_stream(stream).read_all())
-        except SketchshiftError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as cause:
-            raise SketchFormatError(
-                f"the slices of the checkpoint are damaged ({cause})."
-            ) from cause
+            for *value, data in _thaw(state, integers, len(self._names)):
+                begun = Sketch.from_bytes(data.as_py())
+                check_same_plan(begun.spec, self._sketcher.spec)
+                self._totals[tuple(value)] = begun._totals
 
-    def _thaw_stream(self, table: Any) -> None:
-        *keys, sketches = table.columns
-        if len(keys) != len(self._names):
-            raise ValueError(f"keys of {len(keys)} columns")
-        for *value, data in zip(*keys, sketches, strict=True):
-            begun = Sketch.from_bytes(data.as_py())
-            check_same_plan(begun.spec, self._sketcher.spec)
-            self._totals[tuple(value)] = begun._totals
-
-    def _check_many(self, totals: dict[Value, Totals], names: Sequence[str]) -> None:
+    def _check_many(self, totals: dict[Value, Measure], names: Sequence[str]) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
         if len(totals) <= self._max_slices:
             return
@@ -232,6 +219,49 @@ class _Slices:
         raise DataError(msg)
 
 
+@contextmanager
+def _refuse_damage() -> Iterator[None]:
+    """Say of a checkpoint that is not as it was frozen that it is damaged."""
+    try:
+        yield
+    except SketchshiftError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as cause:
+        raise SketchFormatError(f"the slices of the checkpoint are damaged ({cause}).") from cause
+
+
+def _thaw(state: dict[str, Any], integers: bytes, n_keys: int) -> Iterator[Any]:
+    """The columns of the key and the bytes of the sketch of each slice."""
+    for length in state["lengths"]:
+        stream, integers = integers[:length], integers[length:]
+        table = pa.ipc.open_stream(stream).read_all()
+        if table.num_columns != n_keys + 1:
+            raise ValueError(f"keys of {table.num_columns - 1} columns")
+        yield from zip(*table.columns, strict=True)
+
+
+def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes) -> SketchTable:
+    """The slices that a checkpoint holds.
+
+    Parameters
+    ----------
+    position, state, integers
+        As the checkpoint has them.
+
+    Returns
+    -------
+    table : SketchTable
+        Of the rows that were read so far.
+    """
+    totals = {}
+    with _refuse_damage():
+        names = tuple(key.name for key in parse(position["reading"]["by"]))
+        for *value, data in _thaw(state, integers, len(names)):
+            totals[tuple(value)] = Sketch.from_bytes(data.as_py())
+        keys = _key_table(list(totals), names, set(state["written"]))
+    return from_parts(keys, list(totals.values()))
+
+
 class _SliceAdder:
     """Adds the rows of a block to the totals of their keys; one for each thread."""
 
@@ -239,18 +269,18 @@ class _SliceAdder:
         self,
         new_adder: Callable[[], RowAdder],
         keys: Sequence[Key],
-        check_many: Callable[[dict[Value, Totals], Sequence[str]], None],
+        check_many: Callable[[dict[Value, Measure], Sequence[str]], None],
     ) -> None:
         self._adder, self._keys, self._check_many = new_adder(), keys, check_many
-        self.totals: dict[Value, Totals] = {}
+        self.totals: dict[Value, Measure] = {}
         self.names: tuple[str, ...] = ()
         self.written = {key.name for key in keys}  # those that came so in every block
 
     def add(self, block: Block) -> None:
         """Add the rows of a block; a bad row is named by its place in the block."""
-        columns = taken(block.keys, self._keys)
+        columns = read_keys(block.keys, self._keys)
         self.names = tuple(columns)
-        self.written &= written(block.keys, self._keys)
+        self.written &= find_number_keys(block.keys, self._keys)
         for value, part in _split(block, list(columns.values())):
             try:
                 self._adder.add(part)
@@ -261,7 +291,7 @@ class _SliceAdder:
             self._check_many(self.totals, self.names)
 
 
-def _add_to(sums: dict[Value, Totals], value: Value, totals: Totals) -> None:
+def _add_to(sums: dict[Value, Measure], value: Value, totals: Measure) -> None:
     sums[value] = sums[value] + totals if value in sums else totals
 
 
@@ -318,4 +348,4 @@ def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
     if not may_be_numbers:
         return pa.array(typed)
     texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
-    return numbered(pa.array(texts, pa.string()))
+    return parse_numbers(pa.array(texts, pa.string()))

@@ -1,8 +1,8 @@
-"""Tables of sketches as they are stored: read a few rows at a time, and held to what they say.
+"""Reading stored tables of sketches: a few rows at a time, each sketch checked.
 
-A file of some kilobytes may stand for gigabytes: a value that is written once for many rows, a
-page of zeros. So pages are measured before they are decoded, few rows are decoded at a time, equal
-sketches are kept once, and what would be held is counted.
+A file of some kilobytes may decode to gigabytes: a value that is written once for many rows, a page
+of zeros. So the sizes of pages are checked before they are decoded, few rows are decoded at a time,
+equal sketches share one object, and the bytes in memory are counted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.source import listed, spans
 from sketchshift.errors import DataError, SketchFormatError
-from sketchshift.sketch.keys import plain_table, refuse_kind, stacked
-from sketchshift.sketch.sketch import Sketch, merged
-from sketchshift.sketch.table import COUNT, SKETCH, grouped
-from sketchshift.sketch.where import ROW, matching
+from sketchshift.sketch.keys import normalise_keys, refuse_kind, stack_keys
+from sketchshift.sketch.sketch import Sketch, merge_sketches
+from sketchshift.sketch.table import COUNT, SKETCH, group_keys
+from sketchshift.sketch.where import ROW, find_rows
 
-__all__ = ["MOST_BYTES", "Part", "joined", "overview", "parts_in", "parts_of"]
+__all__ = ["MOST_BYTES", "TablePart", "join_parts", "read_parts", "select_parts", "summarise_file"]
 
 BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
 UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
@@ -42,8 +42,8 @@ SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some rows of a table: keys, as :func:`plain_table` makes them, and sketches of n_bytes."""
+class TablePart:
+    """Some rows of a table: keys, as :func:`normalise_keys` makes them, and sketches of n_bytes."""
 
     keys: Any
     sketches: list[Sketch]
@@ -55,9 +55,9 @@ class Part:
         return [sketch.count for sketch in self.sketches]
 
 
-def parts_in(
+def read_parts(
     path: str | os.PathLike[str], where: str | None = None, *, max_bytes: int | None = None
-) -> Iterator[Part]:
+) -> Iterator[TablePart]:
     """The rows of a Parquet file, or of a folder of them, for which a condition holds.
 
     Parameters
@@ -72,19 +72,19 @@ def parts_in(
 
     Yields
     ------
-    part : Part
+    part : TablePart
         The first has no rows. Memory: one part, and one page of each column.
     """
-    with _naming(path):
+    with _name_errors(path):
         files = pq.ParquetDataset(path, partitioning=None)
         n_held, limit = 0, max_bytes or MOST_BYTES
         for name in files.files:
             with files.filesystem.open_input_file(name) as source:
                 file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
-                n_rows = _checked_sizes(file, source, where, max_bytes)
+                n_rows = _check_sizes(file, source, where, max_bytes)
                 batches = file.iter_batches(batch_size=n_rows, use_threads=False)
                 n_read = 0
-                for part in parts_of(batches, file.schema_arrow, where):
+                for part in select_parts(batches, file.schema_arrow, where):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
                     n_read += len(part.sketches)
                     if n_held > limit:
@@ -93,7 +93,7 @@ def parts_in(
                     yield part
 
 
-def parts_of(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator[Part]:
+def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator[TablePart]:
     """The rows of record batches for which a condition holds.
 
     Parameters
@@ -103,12 +103,12 @@ def parts_of(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator
     schema : Arrow schema
         Theirs; what is no table of sketches is refused before a batch is taken.
     where : str or None
-        As in :func:`parts_in`. Of rows left out no sketch is looked at, unless the condition
+        As in :func:`read_parts`. Of rows left out no sketch is looked at, unless the condition
         names ``count``, which is then that of the sketches.
 
     Yields
     ------
-    part : Part
+    part : TablePart
         The first has no rows, so that a condition is read even where there are no batches.
     """
     _check_schema(schema)
@@ -121,7 +121,7 @@ def parts_of(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator
         first += batch.num_rows
 
 
-def joined(parts: Iterable[Part]) -> tuple[Any, list[Sketch]]:
+def join_parts(parts: Iterable[TablePart]) -> tuple[Any, list[Sketch]]:
     """The keys and the sketches of all parts."""
     keys, sketches = [], []
     for part in parts:
@@ -130,7 +130,7 @@ def joined(parts: Iterable[Part]) -> tuple[Any, list[Sketch]]:
     return _stack(keys), sketches
 
 
-def overview(
+def summarise_file(
     path: str | os.PathLike[str], where: str | None = None
 ) -> tuple[Any, list[int], Sketch | None]:
     """What there is in a file of sketches, without holding more than a few of them.
@@ -138,7 +138,7 @@ def overview(
     Parameters
     ----------
     path, where
-        As in :func:`parts_in`.
+        As in :func:`read_parts`.
 
     Returns
     -------
@@ -150,14 +150,14 @@ def overview(
         Of the rows of all; None if there are no slices.
     """
     keys, counts, whole = [], [], None
-    for part in parts_in(path, where):
+    for part in read_parts(path, where):
         keys.append(part.keys)
         counts += part.counts
         if part.sketches:
-            whole = merged([*([] if whole is None else [whole]), *part.sketches])
+            whole = merge_sketches([*([] if whole is None else [whole]), *part.sketches])
     if whole is None:
         return keys[0], [], None
-    slices, members = grouped(_stack(keys))
+    slices, members = group_keys(_stack(keys))
     return slices, [sum(counts[i] for i in rows) for rows in members], whole
 
 
@@ -175,7 +175,7 @@ def _below(above: Any, below: Any) -> Any:
             f"and another {listed(below.column_names)}. Read them one by one."
         )
         raise DataError(msg)
-    return stacked(above, below)
+    return stack_keys(above, below)
 
 
 class _Rows:
@@ -185,11 +185,11 @@ class _Rows:
         self._seen: WeakValueDictionary[bytes, Sketch] = WeakValueDictionary()
         self._first: Sketch | None = None
 
-    def part(self, piece: Any, where: str | None, first: int) -> Part:
+    def part(self, piece: Any, where: str | None, first: int) -> TablePart:
         """Those of a piece of a table for which a condition holds."""
         own = [name for name in piece.schema.names if name in (COUNT, SKETCH)]
         own += [name for name in piece.schema.names if UNNAMED.fullmatch(name)]
-        keys = plain_table(piece.drop_columns(own))
+        keys = normalise_keys(piece.drop_columns(own))
         sketches = None
         if where is None:
             rows: Sequence[int] = range(len(keys))
@@ -198,13 +198,13 @@ class _Rows:
             if COUNT in where:  # else it cannot name it
                 sketches = [self._sketch(piece, row, first) for row in range(len(keys))]
                 counts = pa.array([sketch.count for sketch in sketches], pa.int64())
-            rows = matching(keys.append_column(COUNT, counts), where).tolist()
-        kept = keys.take(pa.array(rows, pa.int64()))
+            rows = find_rows(keys.append_column(COUNT, counts), where).tolist()
+        selected = keys.take(pa.array(rows, pa.int64()))
         lengths = (len(piece.column(SKETCH)[row].as_buffer() or b"") for row in rows)
         n_bytes = sum(lengths)
         if sketches is None:
-            return Part(kept, [self._sketch(piece, row, first) for row in rows], n_bytes)
-        return Part(kept, [sketches[row] for row in rows], n_bytes)
+            return TablePart(selected, [self._sketch(piece, row, first) for row in rows], n_bytes)
+        return TablePart(selected, [sketches[row] for row in rows], n_bytes)
 
     def _sketch(self, piece: Any, row: int, first: int) -> Sketch:
         data = piece.column(SKETCH)[row].as_py() or b""
@@ -236,7 +236,7 @@ def _check_count(claimed: Any, sketch: Sketch) -> None:
         raise SketchFormatError(msg)
 
 
-def _checked_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:
+def _check_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:
     """Rows to decode at a time; refuses a file that would not go into memory."""
     limit, footer = max(max_bytes or 0, MOST_BYTES), file.metadata
     if footer.num_rows > limit // SMALLEST:
@@ -271,7 +271,7 @@ def _too_large(n_bytes: int, max_bytes: int) -> DataError:
 
 
 @contextmanager
-def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+def _name_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (DataError, SketchFormatError) as error:

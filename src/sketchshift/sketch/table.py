@@ -22,7 +22,8 @@ from sketchshift._writing import write_atomically
 from sketchshift.data.source import listed
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.sketch import Sketch, merged
+from sketchshift.sketch.file import PARQUET_START, register_kind
+from sketchshift.sketch.sketch import Sketch, check_same_spec, merge_sketches
 
 __all__ = ["SketchTable"]
 
@@ -114,9 +115,9 @@ class SketchTable:
                 "columns that they share, with merge_by."
             )
             raise IncompatibleSketchesError(msg)
-        from sketchshift.sketch.keys import stacked
+        from sketchshift.sketch.keys import stack_keys
 
-        return from_parts(stacked(self.keys, other.keys), [*self.sketches, *other.sketches])
+        return from_parts(stack_keys(self.keys, other.keys), [*self.sketches, *other.sketches])
 
     __radd__ = __add__
 
@@ -142,7 +143,7 @@ class SketchTable:
         """The sketch of the rows of all slices."""
         if not self.sketches:
             raise DataError("there are no slices to merge. Check the condition.")
-        return merged(self.sketches)
+        return merge_sketches(self.sketches)
 
     def merge_by(self, by: str | Sequence[str]) -> SketchTable:
         """Add slices up that agree in some columns of their key.
@@ -193,10 +194,10 @@ class SketchTable:
             Anything but intact sketches of one spec is an error, and so is a ``count`` that is
             not that of its sketch.
         """
-        from sketchshift.sketch.stored import joined, parts_of
+        from sketchshift.sketch.stored import join_parts, select_parts
 
-        with _streaming(table) as reader:
-            keys, sketches = joined(parts_of(reader, reader.schema, where))
+        with _open_stream(table) as reader:
+            keys, sketches = join_parts(select_parts(reader, reader.schema, where))
         return from_parts(keys, sketches)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -209,9 +210,9 @@ class SketchTable:
         """
         import pyarrow.parquet as pq
 
-        written = io.BytesIO()
-        pq.write_table(self.to_arrow(), written, use_dictionary=list(self.by))
-        write_atomically(Path(path), written.getvalue())
+        buffer = io.BytesIO()
+        pq.write_table(self.to_arrow(), buffer, use_dictionary=list(self.by))
+        write_atomically(Path(path), buffer.getvalue())
 
     @classmethod
     def from_parquet(
@@ -239,19 +240,22 @@ class SketchTable:
         table : SketchTable
             As :meth:`from_arrow` makes it. Up to three times ``max_bytes`` of memory.
         """
-        from sketchshift.sketch.stored import joined, parts_in
+        from sketchshift.sketch.stored import join_parts, read_parts
 
         check_integer("from_parquet", "max_bytes", max_bytes, 1, 2**62)
-        return from_parts(*joined(parts_in(path, where, max_bytes=max_bytes)))
+        return from_parts(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
 
     def _with_counts(self) -> Any:
         import pyarrow as pa
 
-        taken = [name for name in self.by if name in (COUNT, SKETCH)]
-        if taken:
-            msg = f"the key has a column {taken[0]!r}, which the table needs. Rename it."
+        clashes = [name for name in self.by if name in (COUNT, SKETCH)]
+        if clashes:
+            msg = f"the key has a column {clashes[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
         return self.keys.append_column(COUNT, pa.array(self.counts))
+
+
+register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
 
 
 def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
@@ -269,25 +273,26 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
     table : SketchTable
         Sorted by key. O(n m) time.
     """
-    from sketchshift.sketch.keys import plain_table
+    from sketchshift.sketch.keys import normalise_keys
 
     for sketch in sketches[1:]:
-        if sketch.fingerprint != sketches[0].fingerprint:
-            sketches[0] + sketch  # raises, with both specs in words
-    keys = plain_table(keys)
+        check_same_spec(sketches[0], sketch, "merge")
+    keys = normalise_keys(keys)
     if not sketches:
         return SketchTable(keys, ())
-    groups, members = grouped(keys)
-    return SketchTable(groups, tuple(merged([sketches[i] for i in rows]) for rows in members))
+    groups, members = group_keys(keys)
+    return SketchTable(
+        groups, tuple(merge_sketches([sketches[i] for i in rows]) for rows in members)
+    )
 
 
-def grouped(keys: Any) -> tuple[Any, list[list[int]]]:
+def group_keys(keys: Any) -> tuple[Any, list[list[int]]]:
     """The different keys in ascending order, missing ones last, and the rows that have each."""
     import pyarrow as pa
 
     names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
-    numbered = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
-    groups = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    with_rows = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
+    groups = with_rows.group_by(names, use_threads=False).aggregate([("row", "list")])
     groups = groups.sort_by([(name, "ascending") for name in names])
     members = groups.column("row_list").to_pylist()
     different = groups.select(names).rename_columns(keys.column_names).cast(keys.schema)
@@ -309,13 +314,13 @@ def _check_values(keys: Any) -> None:
 
 
 def _rows_where(table: Any, condition: str) -> IntArray:
-    from sketchshift.sketch.where import matching
+    from sketchshift.sketch.where import find_rows
 
-    return matching(table, condition)
+    return find_rows(table, condition)
 
 
 @contextmanager
-def _streaming(data: Any) -> Iterator[Any]:
+def _open_stream(data: Any) -> Iterator[Any]:
     """Whatever exports a stream of Arrow, as a reader of record batches."""
     import pyarrow as pa
 

@@ -22,13 +22,13 @@ from sketchshift._typing import IntArray
 from sketchshift.data.source import listed
 from sketchshift.errors import DataError
 
-__all__ = ["ROW", "matching"]
+__all__ = ["ROW", "find_rows"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
 OFFSET = r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"  # from UTC, behind a time
 TRANSLATED = {"this", "expression", "expressions", "low", "high", "negate"}
-"""Parts of a node that are looked at; one that says more is refused."""
+"""Parts of a node that are translated; a node with others is refused."""
 
 GRAMMAR = (
     "Compare columns with values (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL) and join "
@@ -36,7 +36,7 @@ GRAMMAR = (
 )
 
 
-def matching(table: Any, where: str) -> IntArray:
+def find_rows(table: Any, where: str) -> IntArray:
     """The rows of an Arrow table for which a condition is true.
 
     Parameters
@@ -54,9 +54,9 @@ def matching(table: Any, where: str) -> IntArray:
         Their numbers, ascending; possibly none.
     """
     condition = _Translation(table.schema, where)()
-    numbered = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    with_numbers = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
     try:
-        return np.asarray(numbered.filter(condition).column(ROW))
+        return np.asarray(with_numbers.filter(condition).column(ROW))
     except pa.ArrowException as cause:
         msg = f"cannot apply the condition {where!r}: {cause}. {GRAMMAR}."
         raise DataError(msg) from cause
@@ -83,25 +83,25 @@ class _Translation:
         from sqlglot.errors import SqlglotError
 
         if not isinstance(self._where, str) or not self._where.strip():
-            raise self._refused("it is empty")
+            raise self._refusal("it is empty")
         if len(self._where) > LONGEST:
-            raise self._refused(f"it is longer than {LONGEST:,} characters")
+            raise self._refusal(f"it is longer than {LONGEST:,} characters")
         try:
             return self._condition(parse_one(self._where, into=self._sql.Condition))
         except SqlglotError as cause:
             hint = f"{GRAMMAR}, as in \"day >= '2026-01-05'\""
-            raise self._refused("it cannot be read", hint) from cause
+            raise self._refusal("it cannot be read", hint) from cause
         except RecursionError as cause:
-            raise self._refused("it is nested too deeply") from cause
+            raise self._refusal("it is nested too deeply") from cause
 
     def _condition(self, node: Any) -> Any:
         if any(value and name not in TRANSLATED for name, value in node.args.items()):
-            raise self._refused(f"{node.sql()!r} is not a comparison")
-        found = self._stated(node)
+            raise self._refusal(f"{node.sql()!r} is not a comparison")
+        found = self._translate(node)
         return ~found if node.args.get("negate") else found  # some write NOT LIKE so
 
-    def _stated(self, node: Any) -> Any:
-        """What a node says, but for a NOT inside it."""
+    def _translate(self, node: Any) -> Any:
+        """The expression for a node, without the NOT that some nodes hold inside."""
         sql = self._sql
         if isinstance(node, sql.Paren):
             return self._condition(node.this)
@@ -127,7 +127,7 @@ class _Translation:
             field, kind = self._column(node)
             if pa.types.is_boolean(kind):
                 return field
-        raise self._refused(f"{node.sql()!r} is not a comparison")
+        raise self._refusal(f"{node.sql()!r} is not a comparison")
 
     def _comparison(self, node: Any) -> Any:
         sql, operator = self._sql, self._operators[type(node)]
@@ -144,20 +144,20 @@ class _Translation:
     def _like(self, node: Any) -> Any:
         field, kind = self._column(node.this)
         if not pa.types.is_string(kind):
-            raise self._refused(f"LIKE is for text, and {node.this.sql()!r} holds {kind}")
+            raise self._refusal(f"LIKE is for text, and {node.this.sql()!r} holds {kind}")
         return pc.match_like(field, self._value(node.expression, kind).as_py())
 
     def _column(self, node: Any, *, maybe_text: bool = False) -> tuple[Any, Any]:
-        """The field of a column, and its type; what is none may be text without quotes."""
+        """The field of a column, and its type. A name of no column may be text without quotes."""
         if not isinstance(node, self._sql.Column) or node.table:
-            raise self._refused(f"{node.sql()!r} is not the name of a column")
+            raise self._refusal(f"{node.sql()!r} is not the name of a column")
         name, there = node.name, self._schema.names
         if name not in there:
             close = get_close_matches(name, there, n=1)
             meant = f"Did you mean {close[0]!r}? " if close else ""
             is_text = node.this.quoted or (maybe_text and not close)
             hint = f"{meant}{_in_quotes(name) + '. ' if is_text else ''}It may name {listed(there)}"
-            raise self._refused(f"there is no column {name!r}", hint)
+            raise self._refusal(f"there is no column {name!r}", hint)
         return pc.field(name), self._schema.field(name).type
 
     def _value(self, node: Any, kind: Any) -> Any:
@@ -172,17 +172,17 @@ class _Translation:
         elif isinstance(node, sql.Literal):
             literal = node.this
             if pa.types.is_string(kind) and not node.is_string:
-                raise self._refused(f"the column holds text: write '{literal}' in single quotes")
+                raise self._refusal(f"the column holds text: write '{literal}' in single quotes")
         else:
             hint = _in_quotes(node.name) if isinstance(node, sql.Column) else GRAMMAR
-            raise self._refused(f"{node.sql()!r} is not a value", hint)
+            raise self._refusal(f"{node.sql()!r} is not a value", hint)
         try:
             return _scalar(literal, kind)
         except (pa.ArrowException, ValueError) as cause:
             fact = f"{literal!r} cannot be read as {kind}, which the column holds"
-            raise self._refused(fact, _example(kind)) from cause
+            raise self._refusal(fact, _example(kind)) from cause
 
-    def _refused(self, fact: str, hint: str = GRAMMAR) -> DataError:
+    def _refusal(self, fact: str, hint: str = GRAMMAR) -> DataError:
         where = self._where if len(self._where) < 200 else f"{self._where[:200]} ..."
         return DataError(f"cannot apply the condition {where!r}: {fact}. {hint}.")
 

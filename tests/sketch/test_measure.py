@@ -1,0 +1,177 @@
+"""A measure has named parts, and one more part is one more definition."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sketchshift as ss
+from sketchshift.features import Origin
+from sketchshift.kernels import BITS
+from sketchshift.privacy.release import release_vector, sensitivity
+from sketchshift.sketch import measure as module
+from sketchshift.sketch.measure import Measure, Moments, Part, WeightedRows, parts_of
+
+SPEC = ss.SketchSpec(n_features=2, sketch_size=12, bandwidth=0.8)
+TILTED = replace(SPEC, tilt=ss.Tilt(1.0, 5.0))
+PUBLIC = replace(SPEC, origin=Origin("declared", 100.0))
+X = np.random.default_rng(3).normal(size=(500, 2))
+
+
+class PositivePart(Part):
+    """Weight of the rows whose first coordinate is positive, in steps of 2**-BITS."""
+
+    name = "positive"
+    shape = (1,)
+    row_square = 2 ** (2 * BITS)
+
+    def adders(self, kernel):
+        return PositiveAdder
+
+    def is_sound(self, integers, measure, u):
+        return 0 <= int(integers[0]) <= measure.weights[0] + u
+
+
+class PositiveAdder:
+    """Holds all back until the end, to show that what is pending arrives."""
+
+    def __init__(self):
+        self.pending = 0
+
+    def add(self, rows: WeightedRows, integers: np.ndarray) -> None:
+        shares = np.ones(len(rows.values)) if rows.shares is None else rows.shares
+        weight = np.rint(shares[rows.values[:, 0] > 0] * 2.0**BITS).sum()
+        self.pending += int(weight) << rows.digit
+
+    def flush(self, integers: np.ndarray) -> None:
+        integers += self.pending
+        self.pending = 0
+
+
+@pytest.fixture
+def one_more(monkeypatch):
+    """The parts of every spec, and :class:`PositivePart`."""
+    monkeypatch.setattr(module, "PARTS", [*module.PARTS, lambda spec: PositivePart()])
+
+
+def positive(sketch: ss.Sketch) -> float:
+    return int(sketch._totals.parts["positive"][0]) / 2**BITS
+
+
+def expected(rows: np.ndarray) -> int:
+    return int((rows[:, 0] > 0).sum())
+
+
+@pytest.mark.parametrize("spec", [SPEC, TILTED], ids=["plain", "tilted"])
+def test_one_more_part_adds_subtracts_merges_and_travels(spec, one_more, tmp_path):
+    whole, part = ss.sketch(X, spec), ss.sketch(X[:200], spec)
+
+    assert positive(whole) == expected(X)
+    assert positive(whole - part) == expected(X[200:])
+    assert positive(part + (whole - part)) == expected(X)
+    assert positive(sum([part, part, part])) == 3 * expected(X[:200])
+    assert positive(whole.prefix(5)) == expected(X)
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    whole.save(tmp_path / "whole.sketch")
+    assert positive(ss.load(tmp_path / "whole.sketch")) == expected(X)
+
+
+def test_one_more_part_is_weighed_and_removed_with_its_rows(one_more):
+    weights = np.random.default_rng(4).integers(0, 40, len(X)) / 4
+    sketcher = ss.Sketcher(SPEC, n_threads=2).update(X, sample_weight=weights)
+
+    assert positive(sketcher.sketch()) == weights[X[:, 0] > 0].sum()
+    rest = sketcher.remove(X[:100], sample_weight=weights[:100]).sketch()
+    assert positive(rest) == weights[100:][X[100:, 0] > 0].sum()
+
+
+def test_one_more_part_is_summed_for_every_slice_and_stored_with_it(one_more, tmp_path):
+    key = np.arange(len(X)) % 7
+
+    table = ss.sketch_by(X, key, SPEC)
+    table.to_parquet(tmp_path / "slices.parquet")
+    stored = ss.SketchTable.from_parquet(tmp_path / "slices.parquet")
+
+    assert [positive(s) for _, s in stored] == [expected(X[key == k]) for k in range(7)]
+    assert positive(stored.where("key < 3").merge()) == expected(X[key < 3])
+
+
+def test_one_more_part_goes_through_checkpoints(one_more, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    ss.Sketcher(SPEC).update(X).save(tmp_path / "keeper")
+
+    passed = ss.sketch(tmp_path / "x.npy", SPEC, checkpoint=tmp_path / "pass")
+    again = ss.sketch(tmp_path / "x.npy", SPEC, checkpoint=tmp_path / "pass")
+
+    assert positive(passed) == positive(again) == expected(X)
+    assert positive(ss.Sketcher.load(tmp_path / "keeper").sketch()) == expected(X)
+
+
+def test_one_more_part_is_released_if_what_a_row_adds_is_bounded(one_more, monkeypatch, tmp_path):
+    from sketchshift.privacy import mechanism
+
+    monkeypatch.setattr(mechanism, "_draw", lambda measurement, vector: vector)
+    raw = ss.sketch(X, PUBLIC)
+
+    private = ss.privacy.release(raw, 9.0, 1e-8, force=True)
+    private.save(tmp_path / "private.sketch")
+    read = ss.privacy.load(tmp_path / "private.sketch")
+
+    assert sensitivity(PUBLIC) ** 2 > sensitivity(PUBLIC.prefix(11)) ** 2 > 2 ** (2 * BITS)
+    assert len(release_vector(raw)) == 2 * 12 + 1 + 1
+    assert positive(read) == positive(raw)
+    assert positive(read.prefix(6)) == positive(raw)
+    assert positive(read.merge(ss.privacy.release(raw, 9.0, 1e-8, force=True))) == 2 * positive(raw)
+
+
+def test_integers_of_one_more_part_that_no_rows_left_are_refused(one_more):
+    whole, part = ss.sketch(X, SPEC), ss.sketch(X[:200], SPEC)
+    part._totals.parts["positive"] += 10**12
+
+    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+        ss.Sketch.from_bytes(part.to_bytes())
+    with pytest.raises(ss.RemovalError, match="whose totals are not those of any rows"):
+        whole - part
+
+
+def test_a_file_without_a_part_of_the_spec_is_refused_by_its_length(monkeypatch):
+    data = ss.sketch(X, SPEC).to_bytes()
+    monkeypatch.setattr(module, "PARTS", [*module.PARTS, lambda spec: PositivePart()])
+
+    with pytest.raises(ss.SketchFormatError, match=r"announces \d+ bytes of integers, and there"):
+        ss.Sketch.from_bytes(data)
+
+
+def test_the_parts_of_a_spec_have_names_and_sizes():
+    assert [part.name for part in parts_of(SPEC)] == ["waves", "moments"]
+    assert [part.name for part in parts_of(TILTED)] == ["waves", "moments", "tilted_moments"]
+    # 2 m int64; 2 weights, 3 d sums and rests, d (d + 1) / 2 products of 16 bytes
+    assert [part.n_bytes for part in parts_of(TILTED)] == [8 * 24, 16 * 11, 16 * 11]
+    assert len(Measure.zero(TILTED).to_bytes(TILTED)) == 8 * 24 + 2 * 16 * 11
+
+
+def test_moments_have_names_that_read_as_the_definition_says():
+    """One row of weight 1 and one of weight 1/2, in steps of unit / 2**16."""
+    rows, weights = np.array([[0.5, -0.25], [0.125, 1.0]]), np.array([1.0, 0.5])
+    integers = ss.sketch(rows, SPEC, sample_weight=weights)._totals.parts["moments"]
+    moments = Moments.of(integers, SPEC)
+    steps = rows * 2**16 / SPEC.moment_unit
+
+    def rounded(values):
+        return [round(float(value)) for value in values]
+
+    assert moments.weight == 3 * 2**21
+    assert moments.fine_weight == 3 * 2**51
+    assert list(moments.sums) == rounded(steps[0] + np.rint(steps[1] / 2))
+    roots = np.rint(steps[1] * np.sqrt(0.5))
+    assert list(moments.squares) == rounded(np.rint(steps[0]) ** 2 + roots**2)
+    cross = np.rint(steps[0]).prod() + roots.prod()
+    assert list(moments.products) == [moments.squares[0], round(cross), moments.squares[1]]
+    assert abs(moments.rests).max() <= 2 * 2**19
+    assert abs(moments.partial_rests).max() <= 2**19
+    # views: what is written to a field is written to the integers
+    moments.sums[:] = 7
+    assert list(integers[2:4]) == [7, 7]
