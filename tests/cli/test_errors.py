@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 
 import pytest
 
 import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.cli.command import sentence
+from sketchshift.errors import ChooseColumns, LoadSketch, SharePlan
 
 MISUSE = {
     "sketch points.csv -o a.sketch": "give -k, the number of clusters, or --plan plan.json, or",
@@ -196,6 +198,25 @@ def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
     monkeypatch.setattr(main.commands["merge"], "callback", broken)
 
     assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, ZeroDivisionError)
+
+
+def test_advice_has_the_words_of_python_in_python_and_those_of_flags_in_a_terminal():
+    many = tuple(f"x{i}" for i in range(21))
+    chosen = ss.DataError("Choose ", ChooseColumns(("a, b", "c")), " instead.")
+
+    assert str(chosen) == "Choose columns=['a, b', 'c'] instead."
+    assert sentence(chosen) == """Choose --columns '"a, b",c' instead."""
+    assert sentence(ss.DataError("Choose ", ChooseColumns(many))) == "Choose --columns NAMES"
+    assert str(ss.DataError("Choose ", ChooseColumns())) == "Choose columns=[...]"
+
+
+def test_an_error_that_travelled_between_processes_says_the_same():
+    for term in (ChooseColumns(("a",)), LoadSketch("day 1.sketch"), SharePlan()):
+        error = ss.IncompatibleSketchesError("cannot. ", term)
+        again = pickle.loads(pickle.dumps(error))
+
+        assert (str(again), sentence(again)) == (str(error), sentence(error))
+        assert str(error) != sentence(error)
 
 
 def test_errors_of_the_operating_system_name_the_file():

@@ -18,20 +18,23 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
-from sketchshift._text import visible_lines
-from sketchshift.cli.output import say
-from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
+from sketchshift._text import NAMES_SHOWN, visible_lines
+from sketchshift.cli.output import between_commas, say
+from sketchshift.errors import (
+    ChooseColumns,
+    LoadSketch,
+    PlanWarning,
+    PrivacyWarning,
+    ScaleHint,
+    SharePlan,
+    SketchshiftError,
+    Term,
+)
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
-_ONE_PLAN = (
-    "Sketch every part of the data with one SketchSpec (one plan file).",
-    "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch with it: "
-    "`sketchshift sketch DATA --plan plan.json -o day1.sketch`.",
-)
-"""Advice in the words of Python, and in those of the command line."""
 
 
 def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -136,20 +139,24 @@ def keep_lines(text: str | None) -> str | None:
 
 def sentence(error: Exception) -> str:
     """What went wrong, in the words of the command line."""
-    if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
+    if isinstance(error, SketchshiftError):
+        return error.worded(_words)
+    if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."
-    said = str(error).replace(*_ONE_PLAN)
-    said = re.sub(r"Read it with ss\.load\('([^']*)'\)\.", _cluster_it, said)
-    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, said)
+    return str(error)
 
 
-def _cluster_it(file: re.Match[str]) -> str:
-    return f"Cluster it: sketchshift cluster {shlex.quote(file[1])} -k auto"
-
-
-def _columns_flag(argument: re.Match[str]) -> str:
-    """``columns=['a', 'b']`` as it is typed here: ``--columns a,b``."""
-    names = re.findall(r"'([^']*)'", argument[1])
-    is_whole = ", ".join(map(repr, names)) == argument[1]
-    return f"--columns {shlex.quote(','.join(names)) if names and is_whole else 'NAMES'}"
+def _words(term: Term) -> str:
+    """What to do, in the words of the command line."""
+    match term:
+        case ChooseColumns(names):
+            is_complete = 0 < len(names) <= NAMES_SHOWN
+            return f"--columns {shlex.quote(between_commas(names)) if is_complete else 'NAMES'}"
+        case LoadSketch(path):
+            return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case SharePlan():
+            return (
+                "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "
+                "with it: `sketchshift sketch DATA --plan plan.json -o day1.sketch`."
+            )

@@ -16,9 +16,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
+from sketchshift._text import listed
 from sketchshift.data.sample import by_position, share_out
-from sketchshift.data.source import Access, Block, Piece, Request, Source, listed
-from sketchshift.errors import DataError
+from sketchshift.data.source import Access, Block, Piece, Request, Source
+from sketchshift.errors import ChooseColumns, DataError, LoadSketch
 
 __all__ = ["KNOWN_SUFFIXES", "expand", "known_suffixes", "open_files"]
 
@@ -147,8 +148,7 @@ def _suffix(path: Path) -> str:
         if path.name.lower().endswith(suffix):
             return suffix
     if path.suffix.lower() == ".sketch":
-        name = str(path)
-        raise DataError(f"{name!r} is a sketch, not data. Read it with ss.load({name!r}).")
+        raise DataError(f"{str(path)!r} is a sketch, not data. ", LoadSketch(str(path)))
     msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
     raise DataError(msg)
 
@@ -196,9 +196,9 @@ def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -
         facts += f"  only in {path}: {listed(there) or 'none'}"
     msg = (
         f"cannot read files with different columns as one:\n{facts}\n"
-        "Choose columns that all files have with columns=[...], or read them apart."
+        "Choose columns that all files have with "
     )
-    raise DataError(msg)
+    raise DataError(msg, ChooseColumns(), ", or read them apart.")
 
 
 def _shape(source: Source) -> str:

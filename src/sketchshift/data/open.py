@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._text import listed
 from sketchshift.data.files import open_files
 from sketchshift.data.memory import as_array, open_array, open_sparse
-from sketchshift.data.source import Access, Block, Request, Source, listed, make_request, once
+from sketchshift.data.source import Access, Block, Request, Source, make_request, once
 from sketchshift.errors import DataError
 
 __all__ = ["is_table", "open_in_memory", "open_iterator", "open_source"]

@@ -24,12 +24,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._text import NAMES_SHOWN, listed
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import unmasked
-from sketchshift.errors import DataError
+from sketchshift.errors import ChooseColumns, DataError
 
 __all__ = [
-    "NAMES_SHOWN",
     "Access",
     "Across",
     "Block",
@@ -45,7 +45,6 @@ __all__ = [
     "choose",
     "is_as_written",
     "joined",
-    "listed",
     "make_request",
     "once",
     "reading",
@@ -356,7 +355,6 @@ def checked_keys(keys: Any) -> tuple[str, ...] | Labels:
 
 BLOCK_BYTES = 2**21
 FEWEST_ROWS, MOST_ROWS = 256, 65536
-NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -384,10 +382,10 @@ class Request:
         """Names were asked of data that has none."""
         if self.columns is not None and self.names_needed:
             msg = (
-                f"cannot choose columns={list(self.columns)} by name: {what} has no column "
-                "names. Select columns by slicing, as in X[:, [0, 3]]."
+                f" by name: {what} has no column names. Select columns by slicing, as in "
+                "X[:, [0, 3]]."
             )
-            raise DataError(msg)
+            raise DataError("cannot choose ", ChooseColumns(self.columns), msg)
         if isinstance(self.weights, str):
             msg = (
                 f"sample_weight={self.weights!r} names a column, but {what} has no column names. "
@@ -456,13 +454,6 @@ def make_request(
         names_needed=columns is not None,
         keys=checked_keys(keys),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names quoted and joined, the first twenty of them."""
-    text = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
-    more = len(names) - NAMES_SHOWN
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -599,9 +590,9 @@ def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> Non
     if repeated:
         msg = (
             f"{where} has more than one column named {listed(repeated)}. Rename them, "
-            "or choose other columns with columns=[...]."
+            "or choose other columns with "
         )
-        raise DataError(msg)
+        raise DataError(msg, ChooseColumns(), ".")
 
 
 def _refuse_not_numbers(
@@ -621,11 +612,10 @@ def _refuse_not_numbers(
     noun = "column" if len(others) == 1 else "columns"
     apart = (choice.weights, *choice.keys)
     numeric = [f.name for f in fields if f.is_number and f.name not in apart]
+    fact = f"{where}: {noun} {found} cannot be read as numbers. "
     if is_given_by_spec:
         advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
-    elif numeric:
-        advice = f"Choose numeric ones with columns=[{listed(numeric)}]."
-    else:
-        advice = "It has no numeric column."
-    msg = f"{where}: {noun} {found} cannot be read as numbers. {advice}"
-    raise DataError(msg)
+        raise DataError(fact, advice)
+    if not numeric:
+        raise DataError(fact, "It has no numeric column.")
+    raise DataError(fact, "Choose numeric ones with ", ChooseColumns(tuple(numeric)), ".")

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sketchshift._text import column_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
@@ -206,8 +207,9 @@ def _moments(
     if largest.max() > LIMIT:
         j = int(np.argmax(largest))
         msg = (
-            f"cannot plan for numbers as large as {largest[j]:.3g} in {_name(j, columns)}: a spec "
-            f"reaches {LIMIT:g}. Divide the column by a constant."
+            f"cannot plan for numbers as large as {largest[j]:.3g} in "
+            f"{column_in_words(j, columns)}: a spec reaches {LIMIT:g}. Divide the column by "
+            "a constant."
         )
         raise DataError(msg)
     center = _mean(rows, shares)
@@ -247,16 +249,16 @@ def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> Non
     times = float(deviations[wide]) / (float(deviations[narrow]) or math.inf)
     if times >= FOREIGN:
         msg = (
-            f"{_name(wide, columns)} spreads {times:.1g} times as widely as "
-            f"{_name(narrow, columns)}: if it is an identifier, leave it out; otherwise pass "
-            "standardize=True (--standardize)."
+            f"{column_in_words(wide, columns)} spreads {times:.1g} times as widely as "
+            f"{column_in_words(narrow, columns)}: if it is an identifier, leave it out; otherwise "
+            "pass standardize=True (--standardize)."
         )
         warn(msg, ScaleHint)
     elif times >= UNEVEN:
         msg = (
-            f"{_name(wide, columns)} varies by {deviations[wide]:.3g} and {_name(narrow, columns)} "
-            f"by {deviations[narrow]:.3g}: distances hardly see the latter. If their units differ, "
-            "pass standardize=True (--standardize)."
+            f"{column_in_words(wide, columns)} varies by {deviations[wide]:.3g} and "
+            f"{column_in_words(narrow, columns)} by {deviations[narrow]:.3g}: distances hardly see "
+            "the latter. If their units differ, pass standardize=True (--standardize)."
         )
         warn(msg, ScaleHint)
 
@@ -309,7 +311,3 @@ def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
     """The center on a grid of 1e-6 of the scale."""
     digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
     return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])
-
-
-def _name(j: int, columns: Sequence[str] | None) -> str:
-    return f"column {j}" if columns is None else f"column {columns[j]!r}"

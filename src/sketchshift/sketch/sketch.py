@@ -22,7 +22,12 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
-from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
+from sketchshift.errors import (
+    IncompatibleSketchesError,
+    RemovalError,
+    SharePlan,
+    SketchFormatError,
+)
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
 from sketchshift.sketch import file as file_format
@@ -339,9 +344,8 @@ class Sketch(AnySketch):
                 f"cannot {verb} sketches taken with different specs:\n"
                 f"  left : {self.spec.describe()}\n"
                 f"  right: {other.spec.describe()}\n"
-                "Sketch every part of the data with one SketchSpec (one plan file)."
             )
-            raise IncompatibleSketchesError(msg)
+            raise IncompatibleSketchesError(msg, SharePlan())
         totals = operation(self._totals, other._totals)
         check_removal(self._totals, other._totals, totals, self.spec)
         return Sketch(self.spec, self.fingerprint, totals)

@@ -22,7 +22,7 @@ import numpy as np
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Block, Source, open_source
 from sketchshift.data.source import BLOCK_BYTES, joined
-from sketchshift.errors import DataError, SketchFormatError, SpecError
+from sketchshift.errors import ChooseColumns, DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
 from sketchshift.sketch.checkpoint import (
@@ -403,10 +403,10 @@ def open_for(
     """
     if columns is not None and spec.columns is not None and tuple(columns) != spec.columns:
         msg = (
-            f"columns={list(columns)} are not those of the spec, {list(spec.columns)}. Leave "
-            "`columns` out, or make a spec for these columns."
+            f" are not those of the spec, {list(spec.columns)}. Leave them out, or make a spec "
+            "for these columns."
         )
-        raise DataError(msg)
+        raise DataError(ChooseColumns(tuple(columns)), msg)
     if isinstance(data, Source):
         return data
     return open_source(data, columns=columns, default_columns=names, **opening)
