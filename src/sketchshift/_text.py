@@ -15,12 +15,14 @@ from typing import Any, Protocol
 __all__ = [
     "NAMES_SHOWN",
     "cell",
+    "cluster_header",
     "column_in_words",
     "column_names",
     "counted",
     "finite",
     "from_cell",
     "listed",
+    "nameless_columns",
     "number",
     "rows_in_words",
     "visible",
@@ -41,6 +43,16 @@ class _Rows(Protocol):
     def count(self) -> int: ...
 
 
+class _Columns(Protocol):
+    """What :func:`column_names` needs to know of a spec."""
+
+    @property
+    def columns(self) -> Sequence[str] | None: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+
 def counted(n: int, noun: str) -> str:
     """A number of things: ``"1 row"``, ``"2,000 rows"``, ``"2 sketches"``."""
     plural = noun if n == 1 else noun + ("es" if noun.endswith("ch") else "s")
@@ -52,14 +64,25 @@ def rows_in_words(sketch: _Rows) -> str:
     return sketch.about + counted(sketch.count, "row")
 
 
-def column_names(columns: Sequence[str] | None, n_features: int) -> Sequence[str]:
-    """Names of the columns, or where there are none their positions in words."""
-    return columns or [f"column {j}" for j in range(n_features)]
+def column_names(spec: _Columns) -> Sequence[str]:
+    """Names of the columns of a spec, or where there are none their positions in words."""
+    return spec.columns or nameless_columns(spec.n_features)
+
+
+def nameless_columns(n: int) -> list[str]:
+    """What columns without names are called: ``"column 0"``, ``"column 1"`` and so on."""
+    return [f"column {j}" for j in range(n)]
 
 
 def column_in_words(j: int, columns: Sequence[str] | None) -> str:
     """One column in a sentence: ``"column 'height'"``, or ``"column 3"`` without names."""
     return f"column {j}" if columns is None else f"column {columns[j]!r}"
+
+
+def cluster_header(columns: Sequence[str], *, has_scales: bool) -> list[str]:
+    """Names of the columns of a table of centroids: "x scale" holds the scale of column "x"."""
+    scales = [f"{name} scale" for name in columns if has_scales]
+    return ["cluster", "share", *columns, *scales]
 
 
 def listed(names: Sequence[str]) -> str:

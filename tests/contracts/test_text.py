@@ -19,6 +19,7 @@ from sketchshift._text import (
     visible,
     visible_lines,
 )
+from sketchshift.features import SketchSpec
 
 MARKS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 
@@ -67,8 +68,8 @@ def test_counts_have_their_plural():
 
 
 def test_columns_without_names_are_called_by_their_positions():
-    assert column_names(("x", "y"), 2) == ("x", "y")
-    assert column_names(None, 2) == ["column 0", "column 1"]
+    assert column_names(SketchSpec(2, 50, 1.0, columns=("x", "y"))) == ("x", "y")
+    assert column_names(SketchSpec(2, 50, 1.0)) == ["column 0", "column 1"]
     assert listed([str(i) for i in range(22)]).endswith("'19' and 2 more")
 
 

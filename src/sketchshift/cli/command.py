@@ -1,7 +1,8 @@
 """What all commands share: ``--json``, ``--debug``, and one sentence for a failure.
 
-Takes the function of a command; hands a click command to ``main``. Exceptions raised on
-purpose become ``Error: ...`` and exit status 1. Others stay tracebacks: they are bugs.
+Takes the function of a command, which tells its result to the :class:`Output` it is given; hands
+a click command to ``main``. Exceptions raised on purpose become ``Error: ...`` and exit status 1.
+Others stay tracebacks: they are bugs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import click
 
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
 from sketchshift._text import NAMES_SHOWN, visible_lines
-from sketchshift.cli.output import between_commas, say
+from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.errors import (
     ChooseColumns,
     LoadSketch,
@@ -67,8 +68,14 @@ class Command(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.help = keep_lines(self.help)
-        about = "Print the facts as one JSON object."
-        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=about))
+        self.params.append(
+            click.Option(
+                ["--json", "out"],
+                is_flag=True,
+                callback=lambda ctx, param, value: Output(as_json=value),
+                help="Print the result as one JSON object.",
+            )
+        )
         self.params.append(click.Option(["--debug"], **_debug))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -94,7 +101,7 @@ class Command(click.Command):
 
 
 def _abort(ctx: click.Context) -> NoReturn:
-    say("Aborted!", err=True)
+    note("Aborted!")
     end_as_interrupted()
     ctx.exit(STATUS)
 
@@ -115,15 +122,15 @@ def _warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
+        def tell(message: Any, category: Any, *place: Any, **options: Any) -> None:
             if issubclass(category, PlanWarning | PrivacyWarning | ScaleHint):
-                say(f"Note: {message}", err=True)
+                note(f"Note: {message}")
             else:
                 show(visible_lines(str(message)), category, *place, **options)
 
         for category in (PlanWarning, PrivacyWarning, ScaleHint):
             warnings.simplefilter("always", category)
-        warnings.showwarning = note
+        warnings.showwarning = tell
         yield
 
 
@@ -152,7 +159,7 @@ def _words(term: Term) -> str:
     match term:
         case ChooseColumns(names):
             is_complete = 0 < len(names) <= NAMES_SHOWN
-            return f"--columns {shlex.quote(between_commas(names)) if is_complete else 'NAMES'}"
+            return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
         case SharePlan():

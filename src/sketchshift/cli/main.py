@@ -61,7 +61,7 @@ def main() -> None:
       sketchshift demo
       sketchshift sketch points.csv -k 10 -o day1.sketch
 
-    Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
+    Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """
 

@@ -29,7 +29,7 @@ from sketchshift._text import visible
 from sketchshift.decoders import Round, Step
 from sketchshift.decoders.decoder import Progress as DecodingProgress
 
-__all__ = ["counting_progress", "decoding_progress", "reading_progress"]
+__all__ = ["KINDS", "counting_progress", "decoding_progress", "reading_progress"]
 
 DELAY = 0.5
 """Seconds before anything is shown."""
@@ -187,3 +187,7 @@ def _shown(
         timer.cancel()
         timer.join()
         progress.stop()
+
+
+KINDS = {"rows": reading_progress, "fits": decoding_progress, "items": counting_progress}
+"""By what is counted: rows of a pass, fits or atoms of a decoder, anything one by one."""

@@ -212,7 +212,7 @@ def _moments(fit: GaussianFit) -> tuple[FloatArray, FloatArray]:
 def _named(problem: Problem, place: FloatArray) -> str:
     """A place in the units of the data, its first columns by name."""
     spec = problem.sketch.spec
-    names = column_names(spec.columns, spec.n_features)
+    names = column_names(spec)
     numbers = problem.in_units(place).tolist()[:SHOWN]
     said = [f"{name} = {x:.3g}" for name, x in zip(names, numbers, strict=False)]
     return ", ".join(said) + (", ..." if spec.n_features > SHOWN else "")

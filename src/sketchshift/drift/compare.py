@@ -437,8 +437,9 @@ def _merged(a: AnySketch, b: AnySketch) -> AnySketch:
     try:
         return a + b
     except IncompatibleSketchesError as error:
-        msg = str(error).replace("cannot merge", "cannot compare", 1)
-        raise IncompatibleSketchesError(msg) from None
+        fact, *advice = error.args
+        fact = fact.replace("cannot merge", "cannot compare", 1)
+        raise IncompatibleSketchesError(fact, *advice) from None
 
 
 def check_false_alarm(caller: str, value: float) -> float:

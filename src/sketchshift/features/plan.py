@@ -35,10 +35,12 @@ __all__ = [
     "MAX_CLUSTERS",
     "RANGE",
     "cluster_radius",
+    "clusters_served",
     "plan_rows",
     "planned_clusters",
     "rounded",
     "rounded_center",
+    "sketch_size_for",
 ]
 
 # How wide a cluster is: a k-means of the sample, asked for its error alone.
@@ -157,7 +159,7 @@ def plan_rows(
     """
     k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     n, d = rows.shape
-    m = max(FREQUENCIES * k * d, FEWEST_FREQUENCIES)
+    m = max(sketch_size_for(k, d), FEWEST_FREQUENCIES)
     shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     center, deviations = _moments(rows, shares, columns)
     check_flag("plan", "standardize", standardize)
@@ -180,6 +182,16 @@ def plan_rows(
     )
 
 
+def sketch_size_for(n_clusters: int, n_features: int) -> int:
+    """The sketch size m = 10 k d that serves k clusters of d columns."""
+    return FREQUENCIES * n_clusters * n_features
+
+
+def clusters_served(spec: SketchSpec) -> int:
+    """The number k = m / (10 d) of clusters that a spec serves, rounded down; perhaps none."""
+    return spec.sketch_size // sketch_size_for(1, spec.n_features)
+
+
 def planned_clusters(spec: SketchSpec) -> int | None:
     """The largest number of clusters that a turnkey plan was made for, as m tells it.
 
@@ -194,8 +206,8 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
     is_turnkey = spec.tilt == Tilt(radius=1.0, cap=CAP) and spec.far_share == FAR_SHARE
-    k, rest = divmod(spec.sketch_size, FREQUENCIES * spec.n_features)
-    is_usual = rest == 0 or spec.sketch_size == FEWEST_FREQUENCIES
+    k, m = clusters_served(spec), spec.sketch_size
+    is_usual = m in (sketch_size_for(k, spec.n_features), FEWEST_FREQUENCIES)
     return k if is_turnkey and is_usual and k > 0 else None
 
 
