@@ -23,6 +23,7 @@ __all__ = [
     "InvalidRowsError",
     "LoadSketch",
     "MissingDependencyError",
+    "Parameter",
     "PlanWarning",
     "PrivacyError",
     "PrivacyWarning",
@@ -70,6 +71,25 @@ class LoadSketch:
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function or class, at the beginning of a message.
+
+    Attributes
+    ----------
+    caller : str
+        Of which function or class.
+    name : str
+        Which one.
+    """
+
+    caller: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"The {self.name!r} parameter of {self.caller}"
+
+
+@dataclass(frozen=True)
 class SharePlan:
     """Take all sketches that are to be merged with one plan."""
 
@@ -77,8 +97,8 @@ class SharePlan:
         return "Sketch every part of the data with one SketchSpec (one plan file)."
 
 
-Term = ChooseColumns | LoadSketch | SharePlan
-"""What to do, named so that each surface can say it in its own words."""
+Term = ChooseColumns | LoadSketch | Parameter | SharePlan
+"""What a message is about or advises, named so that each surface can say it in its own words."""
 
 
 class SketchshiftError(Exception):

@@ -24,6 +24,7 @@ from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.errors import (
     ChooseColumns,
     LoadSketch,
+    Parameter,
     PlanWarning,
     PrivacyWarning,
     ScaleHint,
@@ -162,8 +163,18 @@ def _words(term: Term) -> str:
             return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case Parameter(_, name):
+            return _flag_named(name) or str(term)
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "
                 "with it: `sketchshift sketch DATA --plan plan.json -o day1.sketch`."
             )
+
+
+def _flag_named(name: str) -> str | None:
+    """The flag of the running command for a parameter of the library, if it has one."""
+    ctx = click.get_current_context(silent=True)
+    params = [] if ctx is None else ctx.command.params
+    flags = [param.opts[-1] for param in params if param.name == name]
+    return next((flag for flag in flags if flag.startswith("-")), None)

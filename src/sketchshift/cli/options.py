@@ -12,6 +12,7 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from sketchshift.cli.command import sentence
 from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
 from sketchshift.decoders.decoder import Progress
 from sketchshift.decoders.objective import Box
@@ -233,7 +234,7 @@ def build_spec(
             **{name: flags[name] for name in plain},
         )
     except SpecError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(sentence(error)) from error
 
 
 # The flags of a turnkey plan and of a pass, shared by ``plan``, ``sketch`` and ``cluster``.
