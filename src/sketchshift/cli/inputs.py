@@ -12,9 +12,9 @@ import click
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.options import (
+    Options,
     checkpoint_option,
     columns_option,
-    join_options,
     list_typed,
     on_invalid_option,
     weights_option,
@@ -294,7 +294,7 @@ OF_DATA = (
 """Flags that a sketch does not take."""
 
 
-input_options = join_options(
+input_options = Options(
     where_option,
     columns_option,
     weights_option,

@@ -32,6 +32,7 @@ __all__ = [
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
+    "Options",
     "account_options",
     "build_spec",
     "checkpoint_option",
@@ -41,7 +42,6 @@ __all__ = [
     "describe_spending",
     "domain_of",
     "drift_options",
-    "join_options",
     "list_typed",
     "on_invalid_option",
     "open_account",
@@ -61,15 +61,23 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def join_options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator that adds flags in the order in which the help lists them."""
+class Options:
+    """Flags as a decorator: adds them in the order in which the help lists them.
 
-    def add(function: F) -> F:
-        for option in reversed(options):
+    Parameters
+    ----------
+    *options : callable
+        What ``click.option`` gives, or other groups.
+    """
+
+    def __init__(self, *options: Callable[[Any], Any]) -> None:
+        self._options = options
+
+    def __call__(self, function: F) -> F:
+        """The function with these flags."""
+        for option in reversed(self._options):
             function = option(function)
         return function
-
-    return add
 
 
 def list_typed(ctx: click.Context, names: Iterable[str]) -> list[str]:
@@ -191,7 +199,7 @@ _SPEC_OPTIONS = {
 }
 
 
-spec_options = join_options(*_SPEC_OPTIONS.values())
+spec_options = Options(*_SPEC_OPTIONS.values())
 """All of a spec but its columns."""
 
 
@@ -262,7 +270,7 @@ class _LargestK(click.IntRange):
 LARGEST_K = _LargestK(1, MAX_CLUSTERS)
 
 
-turnkey_options = join_options(
+turnkey_options = Options(
     click.option(
         "-k",
         "--n-clusters",
@@ -275,52 +283,64 @@ turnkey_options = join_options(
     ),
 )
 
-columns_option = click.option(
-    "--columns",
-    type=NAMES,
-    metavar="NAMES",
-    help="Columns to read, by name: a,b. Default: all but the weights.",
+columns_option = Options(
+    click.option(
+        "--columns",
+        type=NAMES,
+        metavar="NAMES",
+        help="Columns to read, by name: a,b. Default: all but the weights.",
+    )
 )
 
-weights_option = click.option(
-    "--weights", metavar="COLUMN", help="Column that holds the weights of the rows."
+weights_option = Options(
+    click.option("--weights", metavar="COLUMN", help="Column that holds the weights of the rows.")
 )
 
-where_option = click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\".",
+where_option = Options(
+    click.option(
+        "--where",
+        metavar="CONDITION",
+        help="Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\".",
+    )
 )
 
-on_invalid_option = click.option(
-    "--on-invalid",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    show_default=True,
-    help="Refuse rows with missing or infinite values, or leave them out and count them.",
-)
-
-checkpoint_option = click.option(
-    "--checkpoint",
-    metavar="PATH",
-    help="Keep the sums so far in this file: after a crash, the same command goes on.",
-)
-
-progress_option = click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Progress on stderr. Default: only if that is a terminal.",
-)
-
-
-def seed_option(about: str) -> Callable[[F], F]:
-    """The ``--seed`` of a decoder; ``about`` says what depends on it."""
-    return click.option(
-        "--seed",
-        type=click.IntRange(0, 2**64 - 1),
-        default=0,
+on_invalid_option = Options(
+    click.option(
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
         show_default=True,
-        help=about,
+        help="Refuse rows with missing or infinite values, or leave them out and count them.",
+    )
+)
+
+checkpoint_option = Options(
+    click.option(
+        "--checkpoint",
+        metavar="PATH",
+        help="Keep the sums so far in this file: after a crash, the same command goes on.",
+    )
+)
+
+progress_option = Options(
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="Progress on stderr. Default: only if that is a terminal.",
+    )
+)
+
+
+def seed_option(about: str) -> Options:
+    """The ``--seed`` of a decoder; ``about`` says what depends on it."""
+    return Options(
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**64 - 1),
+            default=0,
+            show_default=True,
+            help=about,
+        )
     )
 
 
@@ -519,7 +539,7 @@ def domain_of(
 
 # The flags of ``compare`` and ``watch``.
 
-drift_options = join_options(
+drift_options = Options(
     click.option(
         "-k",
         "--n-clusters",
@@ -545,9 +565,9 @@ drift_options = join_options(
 # The flags of a promise and of an account, shared by ``release`` and ``private-plan``.
 
 
-def promise_options(*, required: bool) -> Callable[[F], F]:
+def promise_options(*, required: bool) -> Options:
     """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
-    return join_options(
+    return Options(
         click.option(
             "--epsilon",
             type=float,
@@ -577,7 +597,7 @@ def promise_options(*, required: bool) -> Callable[[F], F]:
     )
 
 
-account_options = join_options(
+account_options = Options(
     click.option(
         "--account",
         metavar="PATH",
