@@ -90,11 +90,11 @@ def cluster(
 
     Then: `sketchshift cluster week.sketch -k 4`, to compare: a sketch serves any smaller k.
     """
-    given = Inputs(ctx, inputs)
-    files = ClusterFiles.check(output, plot, plot_columns, given.files)
+    sources = Inputs(ctx, inputs)
+    files = ClusterFiles.check(output, plot, plot_columns, sources.files)
     decode = decoder_of(ctx, n_clusters, flags)
-    with keep_checkpoint(flags["checkpoint"], [*given.paths, *files.paths]) as checkpoint:
-        sketch = given.sketch(n_clusters, progress, checkpoint)
+    with keep_checkpoint(flags["checkpoint"], [*sources.paths, *files.paths]) as checkpoint:
+        sketch = sources.sketch(n_clusters, progress, checkpoint)
         files.check_columns(sketch)
         domain = domain_of(sketch, flags["lower"], flags["upper"])
         with show_progress("fits", "Decoding", show=progress) as advance:
@@ -105,7 +105,7 @@ def cluster(
         file_lines = files.write(sketch, decoding)
     record = {
         "command": "cluster",
-        "inputs": [str(file) for file in given.files],
+        "inputs": [str(file) for file in sources.files],
         "output": output,
         "plot": plot,
         "n_clusters": n_clusters,
@@ -117,9 +117,9 @@ def cluster(
         "curve": curve_record(decoding.curve),
         "clusters": cluster_records(decoding),
     }
-    choice = describe_choice(decoding.curve, sketch.spec, is_data=given.is_data)
+    choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
     lines = [*_describe(sketch, decoding, seconds, choice), *file_lines]
-    out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, given))
+    out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, sources))
     if decoding.outcome is not Outcome.COMPLETE:
         note(f"Warning: {_count(decoding)} of {n_clusters}. {decoding.outcome}")
 
@@ -149,7 +149,7 @@ def _count(decoding: Decoding) -> str:
 _ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "checkpoint", "out", "debug")
 
 
-def _next(ctx: click.Context, given: Inputs) -> list[str]:
+def _next(ctx: click.Context, sources: Inputs) -> list[str]:
     """The same command, with what was not asked for yet; of a sketch that was saved, if any."""
     params = ctx.params
     output, saved = params["output"], params["save_sketch"]
@@ -157,10 +157,10 @@ def _next(ctx: click.Context, given: Inputs) -> list[str]:
         more = ["-o", "centroids.csv"]
     elif params["plot"] is None:
         more = ["--plot", "clusters.png"]
-    elif given.is_data and saved is None:
+    elif sources.is_data and saved is None:
         return ["assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet"]
     else:
-        return ["inspect", saved or str(given.files[0])]
+        return ["inspect", saved or str(sources.files[0])]
     inputs, left_out = (params["inputs"], ()) if saved is None else ((saved,), OF_DATA)
     words = ["cluster", *inputs]
     for param in ctx.command.params:

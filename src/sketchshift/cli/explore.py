@@ -64,15 +64,15 @@ def explore(
     Then: `sketchshift report sketches.parquet -k 10 -o report.html`, to keep what you saw.
     """
     listening, Explorer = _import_server()
-    read = load_file(file)
-    explorer = Explorer(read, max_clusters)
+    sketch_file = load_file(file)
+    explorer = Explorer(sketch_file, max_clusters)
     record: dict[str, Any] = {
         "command": "explore",
         "input": file,
-        "choices": len(read.choices),
+        "choices": len(sketch_file.choices),
         "max_clusters": explorer.fits.max_clusters,
-    } | sketch_record(read.whole, read.n_bytes)
-    promise = promise_lines(read.whole)
+    } | sketch_record(sketch_file.whole, sketch_file.n_bytes)
+    promise = promise_lines(sketch_file.whole)
     with listening(explorer, port) as address:
         if check:
             record["seconds"] = _ask_once(address, explorer)

@@ -80,6 +80,11 @@ class Options:
         return function
 
 
+def option(*names: str, **settings: Any) -> Options:
+    """One flag, with the arguments of ``click.option``."""
+    return Options(click.option(*names, **settings))
+
+
 def list_typed(ctx: click.Context, names: Iterable[str]) -> list[str]:
     """Of the parameters named, the flags that the user typed, as ``--sketch-size``."""
     source = ctx.get_parameter_source
@@ -283,64 +288,52 @@ turnkey_options = Options(
     ),
 )
 
-columns_option = Options(
-    click.option(
-        "--columns",
-        type=NAMES,
-        metavar="NAMES",
-        help="Columns to read, by name: a,b. Default: all but the weights.",
-    )
+columns_option = option(
+    "--columns",
+    type=NAMES,
+    metavar="NAMES",
+    help="Columns to read, by name: a,b. Default: all but the weights.",
 )
 
-weights_option = Options(
-    click.option("--weights", metavar="COLUMN", help="Column that holds the weights of the rows.")
+weights_option = option(
+    "--weights", metavar="COLUMN", help="Column that holds the weights of the rows."
 )
 
-where_option = Options(
-    click.option(
-        "--where",
-        metavar="CONDITION",
-        help="Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\".",
-    )
+where_option = option(
+    "--where",
+    metavar="CONDITION",
+    help="Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\".",
 )
 
-on_invalid_option = Options(
-    click.option(
-        "--on-invalid",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
-        show_default=True,
-        help="Refuse rows with missing or infinite values, or leave them out and count them.",
-    )
+on_invalid_option = option(
+    "--on-invalid",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="Refuse rows with missing or infinite values, or leave them out and count them.",
 )
 
-checkpoint_option = Options(
-    click.option(
-        "--checkpoint",
-        metavar="PATH",
-        help="Keep the sums so far in this file: after a crash, the same command goes on.",
-    )
+checkpoint_option = option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Keep the sums so far in this file: after a crash, the same command goes on.",
 )
 
-progress_option = Options(
-    click.option(
-        "--progress/--no-progress",
-        default=None,
-        help="Progress on stderr. Default: only if that is a terminal.",
-    )
+progress_option = option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
 )
 
 
 def seed_option(about: str) -> Options:
     """The ``--seed`` of a decoder; ``about`` says what depends on it."""
-    return Options(
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**64 - 1),
-            default=0,
-            show_default=True,
-            help=about,
-        )
+    return option(
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=0,
+        show_default=True,
+        help=about,
     )
 
 

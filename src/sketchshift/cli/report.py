@@ -65,11 +65,11 @@ def report(
 
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))
-    read = load_file(file, where)
-    check_clusters(read.whole, n_clusters)
+    sketch_file = load_file(file, where)
+    check_clusters(sketch_file.whole, n_clusters)
     with show_progress("fits", "Decoding", show=progress) as advance:
         text, decoding = report_on(
-            read,
+            sketch_file,
             n_clusters,
             seed=seed,
             commands=_commands(file, n_clusters, where, seed, output),
@@ -88,11 +88,15 @@ def report(
     }
     lines = [
         f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
-        f"{rows_in_words(read.whole)} in {len(data):,} bytes. Open it in a browser.",
-        *promise_lines(read.whole),
+        f"{rows_in_words(sketch_file.whole)} in {len(data):,} bytes. Open it in a browser.",
+        *promise_lines(sketch_file.whole),
         str(decoding.outcome),
     ]
-    out.report(record | sketch_record(read.whole, read.n_bytes), lines, then=["explore", file])
+    out.report(
+        record | sketch_record(sketch_file.whole, sketch_file.n_bytes),
+        lines,
+        then=["explore", file],
+    )
 
 
 def _commands(file: str, k: int | str, where: str | None, seed: int, output: str) -> list[str]:
