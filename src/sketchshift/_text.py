@@ -1,15 +1,129 @@
-"""Text from data that goes where some signs do more than show: terminals, pages, spreadsheets.
+"""Words that all rooms share: counts, rows, columns and numbers, and text from strangers.
 
-Names, keys and paths come from strangers. A terminal obeys escape sequences in them, marks of
-direction reorder what stands beside them, and a spreadsheet computes a cell that begins like a
-formula.
+Names, keys and paths come from strangers and go where some signs do more than show. A terminal
+obeys escape sequences in them, marks of direction reorder what stands beside them, and a
+spreadsheet computes a cell that begins like a formula.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-__all__ = ["cell", "from_cell", "visible", "visible_lines"]
+__all__ = [
+    "NAMES_SHOWN",
+    "cell",
+    "cluster_header",
+    "column_in_words",
+    "column_names",
+    "counted",
+    "finite",
+    "from_cell",
+    "listed",
+    "nameless_columns",
+    "number",
+    "rows_in_words",
+    "visible",
+    "visible_lines",
+]
+
+NAMES_SHOWN = 20
+"""Names in one message; it says how many more there are."""
+
+
+class _Rows(Protocol):
+    """What :func:`rows_in_words` needs to know of a sketch."""
+
+    @property
+    def about(self) -> str: ...
+
+    @property
+    def count(self) -> int: ...
+
+
+class _Columns(Protocol):
+    """What :func:`column_names` needs to know of a spec."""
+
+    @property
+    def columns(self) -> Sequence[str] | None: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things: ``"1 row"``, ``"2,000 rows"``, ``"2 sketches"``."""
+    plural = noun if n == 1 else noun + ("es" if noun.endswith("ch") else "s")
+    return f"{n:,} {plural}"
+
+
+def rows_in_words(sketch: _Rows) -> str:
+    """How many rows a sketch is of, or about how many."""
+    return sketch.about + counted(sketch.count, "row")
+
+
+def column_names(spec: _Columns) -> Sequence[str]:
+    """Names of the columns of a spec, or where there are none their positions in words."""
+    return spec.columns or nameless_columns(spec.n_features)
+
+
+def nameless_columns(n: int) -> list[str]:
+    """What columns without names are called: ``"column 0"``, ``"column 1"`` and so on."""
+    return [f"column {j}" for j in range(n)]
+
+
+def column_in_words(j: int, columns: Sequence[str] | None) -> str:
+    """One column in a sentence: ``"column 'height'"``, or ``"column 3"`` without names."""
+    return f"column {j}" if columns is None else f"column {columns[j]!r}"
+
+
+def cluster_header(columns: Sequence[str], *, has_scales: bool) -> list[str]:
+    """Names of the columns of a table of centroids: "x scale" holds the scale of column "x"."""
+    scales = [f"{name} scale" for name in columns if has_scales]
+    return ["cluster", "share", *columns, *scales]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names quoted and joined, the first twenty of them."""
+    text = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def number(value: float) -> str:
+    """Six significant digits; a dash where there is no number."""
+    return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def finite(value: Any, text: Callable[[str], str] = str) -> Any:
+    """What JSON can hold: NaN and infinity become None.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, texts, lists and mappings of them, to any depth.
+    text : callable
+        What becomes of every text that is not a name in a mapping.
+
+    Returns
+    -------
+    value : object
+        Tuples are lists.
+    """
+    if isinstance(value, Mapping):
+        return {name: finite(item, text) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item, text) for item in value]
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# Text from strangers, made harmless.
 
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, escape sequences begin with one

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift.errors import SpecError
+from sketchshift.errors import Parameter, SpecError
 
 __all__ = [
     "check_choice",
@@ -29,7 +29,7 @@ __all__ = [
 def parameter_error(caller: str, name: str, must: str, value: Any) -> SpecError:
     """The exception for a parameter that is not what it must be."""
     shown = reprlib.repr(value)
-    return SpecError(f"The {name!r} parameter of {caller} must be {must}. Got {shown} instead.")
+    return SpecError(Parameter(caller, name), f" must be {must}. Got {shown} instead.")
 
 
 def check_integer(caller: str, name: str, value: Any, low: int, high: int) -> int:

@@ -1,39 +1,134 @@
 """Every exception and warning raised on purpose: each names the fact and says what to do.
 
-They derive from the built-in exceptions that callers already catch.
+They derive from the built-in exceptions that callers already catch. A message is made of parts.
+Most are text; a :class:`Term` is something that Python and the command line call by different
+names. ``str(error)`` has the words of Python, and another surface gives its own to
+:meth:`SketchshiftError.worded`.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from sketchshift._text import visible_lines
+from sketchshift._text import listed, visible_lines
 
 __all__ = [
+    "ChooseColumns",
     "DataError",
     "IncompatibleSketchesError",
     "InvalidRowsError",
+    "LoadSketch",
     "MissingDependencyError",
+    "Parameter",
     "PlanWarning",
     "PrivacyError",
     "PrivacyWarning",
     "RemovalError",
     "ScaleHint",
+    "SharePlan",
     "SketchFormatError",
     "SketchshiftError",
     "SpecError",
+    "Term",
     "warn",
 ]
 
 
-class SketchshiftError(Exception):
-    """Parent of all exceptions of this library."""
+@dataclass(frozen=True)
+class ChooseColumns:
+    """Name the columns to read.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Which; empty where that is left to the reader.
+    """
+
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The sentence, harmless to a terminal whatever names are in it."""
-        return visible_lines(super().__str__())
+        return f"columns=[{listed(self.names) or '...'}]"
+
+
+@dataclass(frozen=True)
+class LoadSketch:
+    """Read a file as the sketch that it is.
+
+    Attributes
+    ----------
+    path : str
+        Of the file.
+    """
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"Read it with ss.load({self.path!r})."
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function or class, at the beginning of a message.
+
+    Attributes
+    ----------
+    caller : str
+        Of which function or class.
+    name : str
+        Which one.
+    """
+
+    caller: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"The {self.name!r} parameter of {self.caller}"
+
+
+@dataclass(frozen=True)
+class SharePlan:
+    """Take all sketches that are to be merged with one plan."""
+
+    def __str__(self) -> str:
+        return "Sketch every part of the data with one SketchSpec (one plan file)."
+
+
+Term = ChooseColumns | LoadSketch | Parameter | SharePlan
+"""What a message is about or advises, named so that each surface can say it in its own words."""
+
+
+class SketchshiftError(Exception):
+    """Parent of all exceptions of this library.
+
+    Parameters
+    ----------
+    *parts : str or Term
+        The message, in the order in which it is read.
+    """
+
+    def __str__(self) -> str:
+        """The sentence in the words of Python."""
+        return self.worded(str)
+
+    def worded(self, words: Callable[[Term], str]) -> str:
+        """The sentence in the words of a surface, harmless to a terminal.
+
+        Parameters
+        ----------
+        words : callable
+            What the surface says for a term.
+
+        Returns
+        -------
+        text : str
+            Signs in it that would control a terminal are escapes.
+        """
+        parts = (words(part) if isinstance(part, Term) else str(part) for part in self.args)
+        return visible_lines("".join(parts))
 
 
 class SpecError(SketchshiftError, ValueError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift import DataError, SketchshiftError
-from sketchshift.cli import command, next_step, tell
+from sketchshift.cli import Output, command, show_progress
 
 if TYPE_CHECKING:
     from sketchshift_papers.runner import Progress
@@ -56,7 +56,7 @@ def reproduce(
     points: int | None,
     again: bool,
     paper: str | None,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Run the paper's experiments again, and say which of its claims hold.
 
@@ -89,12 +89,14 @@ def reproduce(
             left_out[name] = str(error)
             continue
         found.append(facts)
-        if not as_json:
-            tell({}, [*_table(facts), ""], as_json=False)
+        out.say(*_table(facts), "")
     summary = write_summary(folder, size, names)
     whole = {"command": "reproduce", "size": size, "summary": str(summary)}
     facts = whole | {"figures": found, "not_run": left_out}
-    tell(facts, _ending(summary, left_out, output, quick), as_json=as_json)
+    lines = [f"{name} was not run: {why}" for name, why in left_out.items()]
+    lines += [f"Wrote {summary}, and runs, pictures and verdicts beside it."]
+    other = "--full" if quick else "--quick"
+    out.report(facts, lines, then=["reproduce", "--all", other, "-o", output])
 
 
 def _one(
@@ -127,9 +129,7 @@ def _one(
 @contextmanager
 def _progress(label: str) -> Iterator[Progress | None]:
     """A line on stderr with the runs so far and the time left, where that is a terminal."""
-    from sketchshift.cli import counting_progress
-
-    with counting_progress(label) as count:
+    with show_progress("items", label) as count:
         yield None if count is None else lambda n_done, n_all: count(n_done, n_all, "runs")
 
 
@@ -160,11 +160,3 @@ def _table(facts: dict[str, Any]) -> list[str]:
                 text, WIDTH, initial_indent=first, subsequent_indent=indent + "  "
             )
     return lines
-
-
-def _ending(summary: Path, left_out: dict[str, str], output: str, quick: bool) -> list[str]:
-    lines = [f"{name} was not run: {why}" for name, why in left_out.items()]
-    again = next_step("reproduce", "--all", "--full", "-o", output)
-    if not quick:
-        again = next_step("reproduce", "--all", "--quick", "-o", output)
-    return [*lines, f"Wrote {summary}, and runs, pictures and verdicts beside it.", again]

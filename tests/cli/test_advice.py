@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.cli.output import Output
 from sketchshift.features.plan import planned_clusters
 
 
@@ -24,6 +26,19 @@ def save_groups(path: str, k: int, seed: int = 0) -> None:
 
 def last_line(result) -> str:
     return result.stdout.splitlines()[-1]
+
+
+def test_people_get_lines_and_the_next_step_and_programs_one_object(capsys):
+    record = {"share": float("nan"), "name": "a\x1b"}
+    for as_json in (False, True):
+        out = Output(as_json)
+        out.say("For people.")
+        out.report(record, ["A line\x1b."], then=["inspect", "day 1.sketch"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["For people.", "A line\\x1b.", "Next: sketchshift inspect 'day 1.sketch'"]
+    assert json.loads(lines[3]) == {"share": None, "name": "a\x1b"}
+    assert len(lines) == 4
 
 
 def test_cluster_says_how_many_rows_it_left_out(folder, run):

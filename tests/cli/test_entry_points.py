@@ -18,16 +18,16 @@ MODULE = '''
 import click
 
 from sketchshift import DataError
-from sketchshift.cli import command, next_step, tell
+from sketchshift.cli import command
 
 
 @command
 @click.argument("words", nargs=-1)
-def count(words, as_json):
+def count(words, out):
     """Count words."""
     if not words:
         raise DataError("there are no words. Give some.")
-    tell({"words": len(words)}, [f"{len(words)} words.", next_step("demo")], as_json=as_json)
+    out.report({"words": len(words)}, [f"{len(words)} words."], then=["demo"])
 
 
 sentence = "not a command"

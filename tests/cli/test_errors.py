@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 
 import pytest
 
 import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.cli.command import sentence
+from sketchshift.errors import ChooseColumns, LoadSketch, Parameter, SharePlan
 
 MISUSE = {
     "sketch points.csv -o a.sketch": "give -k, the number of clusters, or --plan plan.json, or",
@@ -79,7 +81,7 @@ FAILURES = {
     "sketch gaps.csv -o a.sketch -k 3": "row 1 of gaps.csv has nan in column 'x'",
     "plan gaps.csv -o a.json -k 3": "row 1 of gaps.csv has nan in column 'x'",
     "plan names.csv -o a.json -k 3": "'who' (text) cannot be read as numbers",
-    "plan points.csv -o a.json -k 3 -m 99999999": "'sketch_size' parameter of plan must be",
+    "plan points.csv -o a.json -k 3 -m 99999999": "Error: --sketch-size must be an integer from",
     "merge day1.sketch other.sketch -o a.sketch": "cannot merge sketches taken with different",
     "merge 'none*.sketch' -o a.sketch": "no file matches 'none*.sketch'",
     "merge none.sketch -o a.sketch": "there is no file 'none.sketch'",
@@ -196,6 +198,33 @@ def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
     monkeypatch.setattr(main.commands["merge"], "callback", broken)
 
     assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, ZeroDivisionError)
+
+
+def test_advice_has_the_words_of_python_in_python_and_those_of_flags_in_a_terminal():
+    many = tuple(f"x{i}" for i in range(21))
+    chosen = ss.DataError("Choose ", ChooseColumns(("a, b", "c")), " instead.")
+
+    assert str(chosen) == "Choose columns=['a, b', 'c'] instead."
+    assert sentence(chosen) == """Choose --columns '"a, b",c' instead."""
+    assert sentence(ss.DataError("Choose ", ChooseColumns(many))) == "Choose --columns NAMES"
+    assert str(ss.DataError("Choose ", ChooseColumns())) == "Choose columns=[...]"
+
+
+def test_a_parameter_without_a_flag_keeps_its_name():
+    error = ss.SpecError(Parameter("SketchSpec", "origin"), " must be an Origin.")
+
+    assert (
+        sentence(error) == str(error) == "The 'origin' parameter of SketchSpec must be an Origin."
+    )
+
+
+def test_an_error_that_travelled_between_processes_says_the_same():
+    for term in (ChooseColumns(("a",)), LoadSketch("day 1.sketch"), SharePlan()):
+        error = ss.IncompatibleSketchesError("cannot. ", term)
+        again = pickle.loads(pickle.dumps(error))
+
+        assert (str(again), sentence(again)) == (str(error), sentence(error))
+        assert str(error) != sentence(error)
 
 
 def test_errors_of_the_operating_system_name_the_file():

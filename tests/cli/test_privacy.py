@@ -53,7 +53,7 @@ def test_inspect_shows_the_promise_and_nothing_of_the_rows(released, run):
 
 
 def test_inspect_says_of_other_specs_that_they_are_not_for_releases(folder, run):
-    assert "not said: not for private releases" in run("inspect week.sketch").stdout
+    assert "unknown: not for private releases" in run("inspect week.sketch").stdout
 
 
 def test_cluster_draws_a_private_sketch(released, run, folder):
@@ -162,14 +162,14 @@ def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
         ("private-plan people.csv --public -k 2 --account a -o p.json", "takes no --account"),
         (
             f"private-plan people.csv {BALL} {PROMISE} --budget 3 -o p.json",
-            "--budget is that of an",
+            "--budget belongs to an",
         ),
         (f"release people.sketch {PROMISE} --account a.json --budget 3 -o a.json", "also an input"),
         (
             f"private-plan people.csv {BALL} {PROMISE} --account a.json -o a.json",
             "also an input",
         ),
-        (f"release people.sketch {PROMISE} -o o.sketch --budget 3", "--budget is that of an"),
+        (f"release people.sketch {PROMISE} -o o.sketch --budget 3", "--budget belongs to an"),
         ("release people.sketch --epsilon 1 -o o.sketch", "--delta"),
     ],
 )

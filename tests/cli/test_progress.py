@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 
 import pytest
 
 from sketchshift.cli import progress
+from sketchshift.cli.output import show_progress
 from sketchshift.cli.progress import reading_progress
 
 
@@ -21,6 +24,24 @@ def test_nothing_is_shown_unless_stderr_is_a_terminal(capsys):
         assert advance is None
 
     assert capsys.readouterr() == ("", "")
+
+
+def test_where_nothing_is_shown_nothing_is_loaded_to_show_it():
+    code = """
+import sys
+from sketchshift.cli.output import show_progress
+with show_progress("rows", "Reading") as advance:
+    sys.exit(advance is not None or "rich" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["rows", "fits", "items"])
+def test_each_kind_of_progress_can_be_asked_for(kind, capsys):
+    with show_progress(kind, "Reading", show=True) as advance:
+        assert callable(advance)
+    with show_progress(kind, "Reading", show=False) as advance:
+        assert advance is None
 
 
 def test_progress_can_be_refused(monkeypatch):

@@ -8,7 +8,18 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchshift._text import cell, from_cell, visible, visible_lines
+from sketchshift._text import (
+    cell,
+    column_names,
+    counted,
+    finite,
+    from_cell,
+    listed,
+    number,
+    visible,
+    visible_lines,
+)
+from sketchshift.features import SketchSpec
 
 MARKS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 
@@ -48,3 +59,23 @@ def test_our_own_line_breaks_stay(text):
 def test_cells_are_no_formulas_and_give_the_text_back(text):
     assert cell(text)[:1] not in tuple("=+-@\t\r\n")
     assert from_cell(cell(text)) == text
+
+
+def test_counts_have_their_plural():
+    said = [counted(1, "row"), counted(2000, "row"), counted(0, "slice"), counted(2, "sketch")]
+
+    assert said == ["1 row", "2,000 rows", "0 slices", "2 sketches"]
+
+
+def test_columns_without_names_are_called_by_their_positions():
+    assert column_names(SketchSpec(2, 50, 1.0, columns=("x", "y"))) == ("x", "y")
+    assert column_names(SketchSpec(2, 50, 1.0)) == ["column 0", "column 1"]
+    assert listed([str(i) for i in range(22)]).endswith("'19' and 2 more")
+
+
+def test_what_is_not_a_finite_number_is_null_for_programs_and_a_dash_for_people():
+    facts = {"a": [1.5, float("nan")], "b": {"c": (float("-inf"), "x")}}
+
+    assert finite(facts) == {"a": [1.5, None], "b": {"c": [None, "x"]}}
+    assert finite(facts, str.upper)["b"]["c"] == [None, "X"]
+    assert [number(2 / 3), number(float("inf"))] == ["0.666667", "-"]

@@ -31,9 +31,9 @@ from sklearn.exceptions import ConvergenceWarning
 import sketchshift as ss
 from sketchshift import errors
 from sketchshift.cli.inspect import _statistics
-from sketchshift.cli.output import keys_in_words, sketch_facts, spec_facts
+from sketchshift.cli.output import keys_in_words, sketch_record, spec_record
 from sketchshift.features import Origin
-from sketchshift.report import Subject, report_on
+from sketchshift.report import SketchFile, report_on
 from sketchshift.sketch.measure import parts_of
 from sketchshift.sketch.stored import summarise_file
 
@@ -248,7 +248,7 @@ def mutated_sketch(data: bytes, rng: np.random.Generator) -> bytes:
 def use_sketch(sketch: Any, like: Any, rng: np.random.Generator) -> None:
     """What a command would do with it, and then some."""
     repr(sketch)
-    json.dumps(sketch_facts(sketch, 1), default=str)
+    json.dumps(sketch_record(sketch, 1), default=str)
     type(sketch).from_bytes(sketch.to_bytes())
     if isinstance(sketch, ss.Sketch):
         _statistics(sketch)
@@ -266,7 +266,7 @@ def use_sketch(sketch: Any, like: Any, rng: np.random.Generator) -> None:
         lambda: ss.decode(sketch, "auto", max_clusters=3),
         lambda: ss.CompressiveKMeans(2, random_state=0).fit_sketch(sketch).cluster_centers_,
         lambda: ss.CompressiveGaussianMixture(2, random_state=0).fit_sketch(sketch).means_,
-        lambda: report_on(Subject.of("a", 1, sketch), 2),
+        lambda: report_on(SketchFile.of("a", 1, sketch), 2),
         lambda: ss.watch({0: like, 1: like, 2: sketch}, n_clusters=None),
         lambda: ss.SketchAndShift(n_initializations=10)(sketch, 2),
         lambda: ss.ClOmpr(n_initializations=10)(sketch, 2),
@@ -362,7 +362,7 @@ def try_plan(folder: Path, rng: np.random.Generator) -> None:
         text = damaged(text.encode(), rng).decode("latin-1")
     spec = ss.SketchSpec.from_json(text)
     assert ss.SketchSpec.from_json(spec.to_json()) == spec
-    json.dumps(spec_facts(spec), default=str)
+    json.dumps(spec_record(spec), default=str)
     if spec.n_features * spec.sketch_size > FEW:
         return
     spec.describe()

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.plots.looks import in_units, positions_of, separation, wrapped
+from sketchshift.plots.looks import in_units, positions_of, separation, wrap_name
 
 
 @given(st.text("abc_ .-", min_size=1, max_size=90), st.integers(2, 40))
 def test_a_wrapped_name_loses_no_letter_and_has_no_long_line(name, width):
-    lines = wrapped(name, width).split("\n")
+    lines = wrap_name(name, width).split("\n")
 
     assert all(len(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == name.replace(" ", "")
 
 
 def test_names_break_where_words_end():
-    assert wrapped("Horizontal_Distance_To_Roadways", 20) == "Horizontal_Distance_\nTo_Roadways"
-    assert wrapped("cost in $", 20) == r"cost in \$"
+    assert wrap_name("Horizontal_Distance_To_Roadways", 20) == "Horizontal_Distance_\nTo_Roadways"
+    assert wrap_name("cost in $", 20) == r"cost in \$"
 
 
 @given(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.document import Subject
+from sketchshift.report.document import SketchFile
 from sketchshift.report.explorer import Explorer
 from sketchshift.report.server import listening
 
@@ -34,8 +34,8 @@ def table() -> ss.SketchTable:
 
 
 @pytest.fixture(scope="session")
-def subject(table) -> Subject:
-    return Subject.of("sketches.parquet", 12_345, table)
+def subject(table) -> SketchFile:
+    return SketchFile.of("sketches.parquet", 12_345, table)
 
 
 @pytest.fixture

@@ -9,7 +9,13 @@ import pandas as pd
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
-from sketchshift.report.document import Subject, document, to_json, trends, view
+from sketchshift.report.document import (
+    SketchFile,
+    build_document,
+    build_trends,
+    build_view,
+    to_json,
+)
 from sketchshift.report.page import policy, render, report_on
 
 
@@ -27,8 +33,8 @@ def test_the_page_is_given_what_it_needs_for_the_correlation_function(subject):
     sketch, spec = subject.whole, subject.whole.spec
     points = spec.center_vector + np.random.default_rng(0).normal(size=(20, 3))
 
-    facts = document(subject, [])["frequencies"]
-    zeta = floats(view(subject.choices[0], sketch, ss.decode(sketch, 3))["zeta"])
+    facts = build_document(subject, [])["frequencies"]
+    zeta = floats(build_view(subject.choices[0], sketch, ss.decode(sketch, 3))["zeta"])
     m = facts["m"]
     phases = 2 * np.pi * (points - facts["center"]) @ floats(facts["turns"]).reshape(3, m)
     found = (np.exp(1j * phases) @ (zeta[:m] - 1j * zeta[m:])).real / m
@@ -51,7 +57,7 @@ def test_names_neither_turn_nor_hide_what_stands_beside_them(tmp_path):
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=names)
     rows["\u2066day"] = ["\u202e1", "2\u200f"] * 150
     table = ss.sketch_by(rows, by="\u2066day", n_clusters=2, standardize=True)
-    subject = Subject.of("\u202e.parquet", 10, table)
+    subject = SketchFile.of("\u202e.parquet", 10, table)
 
     text, _ = report_on(subject, 2)
     shown = embedded(text)
@@ -69,7 +75,7 @@ def test_a_name_in_the_title_is_escaped():
     spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0)
     sketch = ss.sketch(np.arange(5.0)[:, None], spec)
 
-    text = render(document(Subject.of("</title><b>.sketch", 10, sketch), []))
+    text = render(build_document(SketchFile.of("</title><b>.sketch", 10, sketch), []))
 
     assert "<title>&lt;/title&gt;&lt;b&gt;.sketch: clusters</title>" in text
 
@@ -78,7 +84,7 @@ def test_the_policy_allows_exactly_the_program_and_style_that_are_there(subject)
     """The digests are those of what stands between the tags."""
     import hashlib
 
-    text = render(document(subject, []))
+    text = render(build_document(subject, []))
 
     for tag in ("script", "style"):
         body = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.S)[1]
@@ -106,7 +112,7 @@ def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject):
 
 
 def test_the_same_sketch_gives_the_same_report(table):
-    texts = [report_on(Subject.of("t", 1, table), "auto", seed=3)[0] for _ in range(2)]
+    texts = [report_on(SketchFile.of("t", 1, table), "auto", seed=3)[0] for _ in range(2)]
 
     assert texts[0] == texts[1]
 
@@ -114,7 +120,7 @@ def test_the_same_sketch_gives_the_same_report(table):
 def test_shares_over_slices_are_those_of_the_library(subject, table):
     decoding = ss.decode(subject.whole, 3)
 
-    days, shops = trends(subject, decoding, subject.whole)
+    days, shops = build_trends(subject, decoding, subject.whole)
 
     assert [days["column"], shops["column"]] == ["day", "shop"]
     for trend in (days, shops):
@@ -126,9 +132,9 @@ def test_shares_over_slices_are_those_of_the_library(subject, table):
 
 
 def test_a_single_sketch_has_no_trends(subject):
-    single = Subject.of("all.sketch", 1, subject.whole)
+    single = SketchFile.of("all.sketch", 1, subject.whole)
 
-    assert trends(single, ss.decode(single.whole, 2), single.whole) == []
+    assert build_trends(single, ss.decode(single.whole, 2), single.whole) == []
     assert [choice.label for choice in single.choices] == ["all rows"]
 
 
@@ -152,7 +158,7 @@ def test_every_choice_is_selected_by_its_own_condition():
     spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
     table = ss.sketch_by(data, "hour(t)", spec)
 
-    choices = Subject.of("hours", 1, table).choices[1:]
+    choices = SketchFile.of("hours", 1, table).choices[1:]
 
     assert len(choices) == 6
     for choice in choices:

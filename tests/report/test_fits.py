@@ -6,8 +6,8 @@ import pytest
 import sketchshift as ss
 from sketchshift.errors import DataError
 from sketchshift.report import explorer as module
-from sketchshift.report.document import Subject
-from sketchshift.report.explorer import MOST_PAGES, Explorer, Fits, Latest, OutdatedError, Wish
+from sketchshift.report.document import SketchFile
+from sketchshift.report.explorer import MOST_PAGES, Explorer, Fits, OutdatedError, Query, Turns
 
 
 def never() -> None:
@@ -44,8 +44,8 @@ def test_fits_that_need_too_much_memory_are_forgotten(subject, monkeypatch):
 
 
 def test_an_outdated_fit_ends_at_its_next_round(subject):
-    """Latest.ask() from elsewhere, while the first one computes."""
-    latest = Latest()
+    """Turns.ask() from elsewhere, while the first one computes."""
+    latest = Turns()
     check = latest.ask(page=1)
     rounds = []
 
@@ -61,7 +61,7 @@ def test_an_outdated_fit_ends_at_its_next_round(subject):
 
 
 def test_a_turn_that_waited_too_long_is_not_begun():
-    latest = Latest()
+    latest = Turns()
     first = latest.ask(page=1)
     second = latest.ask(page=1)
 
@@ -72,7 +72,7 @@ def test_a_turn_that_waited_too_long_is_not_begun():
 
 
 def test_a_page_outdates_no_turn_of_another_page():
-    latest = Latest()
+    latest = Turns()
     first, other = latest.ask(page=1), latest.ask(page=2)
     first()
 
@@ -84,7 +84,7 @@ def test_a_page_outdates_no_turn_of_another_page():
 
 
 def test_what_nobody_waits_for_gives_way_to_every_page_but_not_to_its_like():
-    latest = Latest()
+    latest = Turns()
     idle, wanted = latest.ask(page=1, idle=True), latest.ask(page=2)
     with pytest.raises(OutdatedError):
         idle()
@@ -97,7 +97,7 @@ def test_what_nobody_waits_for_gives_way_to_every_page_but_not_to_its_like():
 
 def test_pages_that_asked_last_are_remembered_and_no_others():
     """Those forgotten get their answers; those remembered are outdated by themselves still."""
-    latest, n = Latest(), MOST_PAGES + 10
+    latest, n = Turns(), MOST_PAGES + 10
     checks = [latest.ask(page) for page in range(n)]
 
     assert len(latest._newest) == MOST_PAGES
@@ -110,7 +110,7 @@ def test_pages_that_asked_last_are_remembered_and_no_others():
 
 def test_equal_rows_have_one_cluster_and_no_curve():
     spec = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=1.0)
-    fits = Fits(Subject.of("one", 1, ss.sketch(np.ones((50, 2)), spec)))
+    fits = Fits(SketchFile.of("one", 1, ss.sketch(np.ones((50, 2)), spec)))
 
     assert fits.decoding(0, 2, never).centroids.tolist() == [[1.0, 1.0]]
     assert fits.curve(0, never) is None
@@ -119,7 +119,7 @@ def test_equal_rows_have_one_cluster_and_no_curve():
 def test_more_clusters_than_rows_are_refused():
     spec = ss.SketchSpec(n_features=1, sketch_size=200, bandwidth=0.1)
     days = ss.sketch_by(np.arange(9.0)[:, None], by=np.array([0] * 7 + [1] * 2), spec=spec)
-    fits = Fits(Subject.of("days", 1, days))
+    fits = Fits(SketchFile.of("days", 1, days))
 
     with pytest.raises(DataError, match="2 rows, too few for 3 clusters"):
         fits.decoding(2, 3, never)
@@ -129,17 +129,17 @@ def test_a_slice_of_too_few_rows_is_passed_over_when_nobody_asked_for_it():
     """Else the page would tell of a slice that it does not show."""
     spec = ss.SketchSpec(n_features=1, sketch_size=200, bandwidth=0.1)
     days = ss.sketch_by(np.arange(9.0)[:, None], by=np.array([0] * 7 + [1] * 2), spec=spec)
-    explorer = Explorer(Subject.of("days", 1, days))
+    explorer = Explorer(SketchFile.of("days", 1, days))
 
-    assert explorer.prepare(Wish(k=3, choice=2), never) == {}
+    assert explorer.prepare(Query(k=3, choice=2), never) == {}
     with pytest.raises(DataError, match="too few"):
-        explorer.decode(Wish(k=3, choice=2), never)
+        explorer.decode(Query(k=3, choice=2), never)
 
 
 def test_so_many_slices_are_made_ready_as_are_kept(subject, monkeypatch):
     bytes_ = 10_000 * subject.whole.spec.n_features * 8  # of the points of a fit, or a little more
     monkeypatch.setattr(module, "MOST_BYTES", int(3.5 * bytes_))
-    room = Explorer(subject, 2).details(Wish(k=2), never)["room"]
+    room = Explorer(subject, 2).details(Query(k=2), never)["room"]
     fits = Fits(subject, 2)
 
     for choice in range(4):

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.document import Subject, document, to_json, view
-from sketchshift.report.explorer import Explorer, Wish
+from sketchshift.report.document import SketchFile, build_document, build_view, to_json
+from sketchshift.report.explorer import Explorer, Query
 from sketchshift.report.page import report_on
 
 
 @pytest.fixture
-def shown(private) -> Subject:
-    return Subject.of("people.private.sketch", private.nbytes, private)
+def shown(private) -> SketchFile:
+    return SketchFile.of("people.private.sketch", private.nbytes, private)
 
 
 def embedded(text: str) -> dict:
@@ -40,19 +40,19 @@ def test_a_report_has_the_promise_and_the_clusters_of_decode(shown, private):
 
 
 def test_the_number_of_rows_is_about_right_and_no_other_number_is_told(shown, private, subject):
-    summary = dict(document(shown, [])["summary"])
+    summary = dict(build_document(shown, [])["summary"])
 
     assert summary["rows"] == f"about {private.count:,}"
     assert set(summary) == {"rows", "columns", "bytes"}
-    assert document(subject, [])["promise"] is None
-    assert dict(document(subject, [])["summary"])["rows"] == "3,000"
+    assert build_document(subject, [])["promise"] is None
+    assert dict(build_document(subject, [])["summary"])["rows"] == "3,000"
 
 
 def test_mean_and_deviation_are_those_of_the_clusters(shown, private):
     """By the laws of total expectation and of total variance."""
     found = ss.decode(private, 3)
 
-    facts = view(shown.choices[0], private, found)
+    facts = build_view(shown.choices[0], private, found)
 
     mean = found.weights @ found.centroids
     within = np.diagonal(found.covariances, axis1=1, axis2=2)
@@ -65,7 +65,7 @@ def test_a_page_is_a_function_of_the_file(shown, private):
     """What the keeper knows beside the release cannot be in it."""
     reread = ss.privacy.PrivateSketch.from_bytes(private.to_bytes())
 
-    again, _ = report_on(Subject.of(shown.name, shown.n_bytes, reread), "auto", seed=3)
+    again, _ = report_on(SketchFile.of(shown.name, shown.n_bytes, reread), "auto", seed=3)
 
     assert report_on(shown, "auto", seed=3)[0] == again
 
@@ -73,12 +73,12 @@ def test_a_page_is_a_function_of_the_file(shown, private):
 def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tmp_path):
     path = tmp_path / "people.private.sketch"
     private.save(path)
-    explorer = Explorer(Subject.of(str(path), private.nbytes, private), 4)
+    explorer = Explorer(SketchFile.of(str(path), private.nbytes, private), 4)
 
-    answer = explorer.decode(Wish(k=3), never)
-    details = explorer.details(Wish(k=3), never)
+    answer = explorer.decode(Query(k=3), never)
+    details = explorer.details(Query(k=3), never)
     again: dict = {}
-    exec("\n".join(embedded(explorer.report(Wish(k=3), never))["reproduce"]["commands"]), again)
+    exec("\n".join(embedded(explorer.report(Query(k=3), never))["reproduce"]["commands"]), again)
 
     assert answer["centroids"] == again["clusters"].centroids.tolist()
     assert details["trends"] == []
@@ -89,8 +89,8 @@ def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tm
 def test_more_clusters_than_about_so_many_rows_are_refused(private):
     with pytest.warns(ss.PrivacyWarning):
         few = ss.privacy.release(ss.sketch(np.zeros((5, 3)), private.spec), 10.0, 1e-8, force=True)
-    explorer = Explorer(Subject.of("few.sketch", 1, few), 5)
+    explorer = Explorer(SketchFile.of("few.sketch", 1, few), 5)
     explorer.fits.max_clusters = 100
 
     with pytest.raises(ss.DataError, match="there are about"):
-        explorer.decode(Wish(k=100), never)
+        explorer.decode(Query(k=100), never)

@@ -105,7 +105,7 @@ def test_k_has_a_limit(client, k):
 
 
 def test_choices_have_a_limit(client, explorer):
-    n = len(explorer.subject.choices)
+    n = len(explorer.file.choices)
 
     assert client.ask(f"decode?k=2&choice={n - 1}").status == 200
     assert client.ask(f"decode?k=2&choice={n}").status == 400

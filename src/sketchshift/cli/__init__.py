@@ -10,33 +10,17 @@ for ``sketchshift --help`` too, so it must be light.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sketchshift._writing import opened_atomically, write_atomically
 from sketchshift.cli.command import command
 from sketchshift.cli.main import main
-from sketchshift.cli.output import next_step, say
-from sketchshift.cli.output import report as tell
-
-if TYPE_CHECKING:
-    from sketchshift.cli.progress import counting_progress
+from sketchshift.cli.output import Output, note, show_progress
 
 __all__ = [
+    "Output",
     "command",
-    "counting_progress",
     "main",
-    "next_step",
+    "note",
     "opened_atomically",
-    "say",
-    "tell",
+    "show_progress",
     "write_atomically",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Progress, which imports rich, on first use."""
-    if name == "counting_progress":
-        from sketchshift.cli.progress import counting_progress
-
-        return counting_progress
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

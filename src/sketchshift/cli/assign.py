@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from sketchshift._text import from_cell
+from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files
-from sketchshift.cli.output import check_output, check_suffix, counted, n_columns, next_step, report
+from sketchshift.cli.options import progress_option
+from sketchshift.cli.output import (
+    Output,
+    check_output,
+    check_suffix,
+    count_data_columns,
+    show_progress,
+)
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.metrics import assign as nearest
 
@@ -35,13 +42,9 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
     "--centroids", required=True, metavar="PATH", help="What `sketchshift cluster -o` wrote."
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Labels (.parquet or .csv).")
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Progress on stderr. Default: only if that is a terminal.",
-)
+@progress_option
 def assign(
-    data: tuple[str, ...], centroids: str, output: str, progress: bool | None, as_json: bool
+    data: tuple[str, ...], centroids: str, output: str, progress: bool | None, out: Output
 ) -> None:
     """Write the number of the nearest centroid for every row of DATA.
 
@@ -59,21 +62,20 @@ def assign(
 
     Then: `sketchshift cluster points.csv -k 4`, to compare with another number of clusters.
     """
-    from sketchshift.cli.progress import reading_progress
-
     files = data_files(data)
     kind = check_suffix("-o", output, LABELS)
     names, C, scale = read_centroids(centroids)
     target = check_output(output, [*files, Path(centroids)])
     source = _open(files, names)
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
-    with reading_progress("Assigning", show=progress) as advance, _writer(target, kind) as write:
+    shown = show_progress("rows", "Assigning", show=progress)
+    with shown as advance, _writer(target, kind) as write:
         for labels, done in _labels(source, C, scale):
             write(labels)
             counts += np.bincount(labels + 1, minlength=len(counts))
             if advance is not None:
                 advance(len(labels), done)
-    facts = {
+    record = {
         "command": "assign",
         "output": output,
         "rows": int(counts.sum()),
@@ -81,17 +83,17 @@ def assign(
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
-    step = next_step("cluster", *data, "-k", str(len(C) + 1))
-    report(facts, [*_story(facts), step], as_json=as_json)
+    out.report(record, _describe(record), then=["cluster", *data, "-k", str(len(C) + 1)])
 
 
-def _story(facts: dict[str, Any]) -> list[str]:
-    lines = [f"Wrote {facts['output']}: {counted(facts['rows'], 'row')}."]
-    if facts["n_invalid"]:
-        rows = counted(facts["n_invalid"], "row")
+def _describe(record: dict[str, Any]) -> list[str]:
+    lines = [f"Wrote {record['output']}: {counted(record['rows'], 'row')}."]
+    if record["n_invalid"]:
+        rows = counted(record["n_invalid"], "row")
         lines += [f"{rows} with missing or infinite values: -1."]
-    total = max(sum(facts["rows_per_cluster"]), 1)
-    shares = [f"{i}: {100 * n / total:.1f} %" for i, n in enumerate(facts["rows_per_cluster"][:20])]
+    counts = record["rows_per_cluster"]
+    total = max(sum(counts), 1)
+    shares = [f"{i}: {100 * n / total:.1f} %" for i, n in enumerate(counts[:20])]
     return [*lines, "Shares  " + ", ".join(shares)]
 
 
@@ -99,7 +101,7 @@ def _open(files: Sequence[Path], names: list[str]) -> Source:
     """The columns of the centroids; all in order, where neither they nor the data have names."""
     from sketchshift.data import open_source
 
-    if names == [f"column {j}" for j in range(len(names))]:
+    if names == nameless_columns(len(names)):
         source = open_source(files)
         if not set(names) <= set(source.columns or ()):
             return source
@@ -190,4 +192,4 @@ def _read(path: Path, kind: str) -> tuple[list[str], Any]:
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)
     names = head[2:]
-    return names[: n_columns(names)], rows
+    return names[: count_data_columns(names)], rows

@@ -9,33 +9,32 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
+from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
     NAMES,
-    checkpointed,
     decoder_of,
     decoder_options,
     domain_of,
+    progress_option,
+    seed_option,
     warm_up,
 )
 from sketchshift.cli.output import (
-    Targets,
-    between_commas,
-    choice_facts,
-    choice_in_words,
-    cluster_facts,
+    ClusterFiles,
+    Output,
+    cluster_records,
     cluster_table,
-    column_names,
-    counted,
-    left_out,
-    next_step,
-    report,
-    rows_in_words,
-    say,
-    sketch_facts,
+    curve_record,
+    describe_choice,
+    describe_rows_left_out,
+    join_with_commas,
+    note,
+    show_progress,
+    sketch_record,
 )
 from sketchshift.decoders import Decoding, Outcome
 from sketchshift.sketch import AnySketch
@@ -62,18 +61,8 @@ __all__ = ["cluster"]
 )
 @input_options
 @decoder_options
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**64 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of the starts. The same sketch and seed give the same centroids.",
-)
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Progress on stderr. Default: only if that is a terminal.",
-)
+@seed_option("Seed of the starts. The same sketch and seed give the same centroids.")
+@progress_option
 @click.pass_context
 def cluster(
     ctx: click.Context,
@@ -84,7 +73,7 @@ def cluster(
     plot: str | None,
     plot_columns: tuple[str, ...] | None,
     progress: bool | None,
-    as_json: bool,
+    out: Output,
     **flags: Any,
 ) -> None:
     """Find k clusters: of data, read once, or of sketches, without the data.
@@ -101,24 +90,22 @@ def cluster(
 
     Then: `sketchshift cluster week.sketch -k 4`, to compare: a sketch serves any smaller k.
     """
-    from sketchshift.cli.progress import decoding_progress
-
-    given = Inputs(ctx, inputs)
-    targets = Targets.of(output, plot, plot_columns, given.files)
+    sources = Inputs(ctx, inputs)
+    files = ClusterFiles.check(output, plot, plot_columns, sources.files)
     decode = decoder_of(ctx, n_clusters, flags)
-    with checkpointed(flags["checkpoint"], [*given.paths, *targets.paths]) as checkpoint:
-        sketch = given.sketch(n_clusters, progress, checkpoint)
-        targets.check_columns(sketch)
+    with keep_checkpoint(flags["checkpoint"], [*sources.paths, *files.paths]) as checkpoint:
+        sketch = sources.sketch(n_clusters, progress, checkpoint)
+        files.check_columns(sketch)
         domain = domain_of(sketch, flags["lower"], flags["upper"])
-        with decoding_progress("Decoding", show=progress) as advance:
+        with show_progress("fits", "Decoding", show=progress) as advance:
             warm_up(flags["decoder"])
             start = time.perf_counter()
             decoding = decode(sketch, domain, flags["seed"], advance)
             seconds = time.perf_counter() - start
-        targets.write(sketch, decoding)
-    facts = {
+        file_lines = files.write(sketch, decoding)
+    record = {
         "command": "cluster",
-        "inputs": [str(file) for file in given.files],
+        "inputs": [str(file) for file in sources.files],
         "output": output,
         "plot": plot,
         "n_clusters": n_clusters,
@@ -127,65 +114,67 @@ def cluster(
         "residual_norm": decoding.residual_norm,
         "outcome": decoding.outcome.name,
         "sentence": str(decoding.outcome),
-        "curve": choice_facts(decoding.curve),
-        "clusters": cluster_facts(decoding),
-    } | sketch_facts(sketch, sketch.nbytes)
-    choice = choice_in_words(decoding.curve, sketch.spec, is_data=given.is_data)
-    lines = [*_story(sketch, decoding, seconds, choice), *targets.lines(), _next(ctx, given)]
-    report(facts, lines, as_json=as_json)
+        "curve": curve_record(decoding.curve),
+        "clusters": cluster_records(decoding),
+    }
+    choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
+    lines = [*_describe(sketch, decoding, seconds, choice), *file_lines]
+    out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, sources))
     if decoding.outcome is not Outcome.COMPLETE:
-        say(f"Warning: {_found(decoding)} of {n_clusters}. {decoding.outcome}", err=True)
+        note(f"Warning: {_count(decoding)} of {n_clusters}. {decoding.outcome}")
 
 
-def _story(
+def _describe(
     sketch: AnySketch, decoding: Decoding, seconds: float, choice: Sequence[str]
 ) -> list[str]:
-    rows, columns = rows_in_words(sketch), counted(sketch.spec.n_features, "column")
+    spec = sketch.spec
+    rows, columns = rows_in_words(sketch), counted(spec.n_features, "column")
     return [
-        f"{_found(decoding)} in {rows} x {columns}{left_out(sketch)}, decoded from "
+        f"{_count(decoding)} in {rows} x {columns}{describe_rows_left_out(sketch)}, decoded from "
         f"{sketch.nbytes:,} bytes in {seconds:.2f} s.",
         "",
-        *cluster_table(decoding, column_names(sketch.spec)),
+        *cluster_table(decoding, column_names(spec)),
         "",
         *choice,
-        f"Residual norm {decoding.residual_norm:.3g} of the sketch's: 0 if the clusters were "
-        "all there is.",
+        f"Residual norm {decoding.residual_norm:.3g} of the sketch's: the part of it that the "
+        "clusters do not explain.",
         str(decoding.outcome),
     ]
 
 
-def _found(decoding: Decoding) -> str:
+def _count(decoding: Decoding) -> str:
     return counted(len(decoding.weights), "cluster")
 
 
-def _next(ctx: click.Context, given: Inputs) -> str:
-    """The same command, with what was not asked for yet; of a sketch that was kept, if any."""
+_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "checkpoint", "out", "debug")
+
+
+def _next(ctx: click.Context, sources: Inputs) -> list[str]:
+    """The same command, with what was not asked for yet; of a sketch that was saved, if any."""
     params = ctx.params
-    output, kept = params["output"], params["save_sketch"]
+    output, saved = params["output"], params["save_sketch"]
     if output is None:
         more = ["-o", "centroids.csv"]
     elif params["plot"] is None:
         more = ["--plot", "clusters.png"]
-    elif given.is_data and kept is None:
-        return next_step("assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet")
+    elif sources.is_data and saved is None:
+        return ["assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet"]
     else:
-        return next_step("inspect", kept or given.files[0])
-    inputs, passed = (params["inputs"], ()) if kept is None else ((kept,), OF_DATA)
+        return ["inspect", saved or str(sources.files[0])]
+    inputs, left_out = (params["inputs"], ()) if saved is None else ((saved,), OF_DATA)
     words = ["cluster", *inputs]
     for param in ctx.command.params:
-        name, value = str(param.name), params.get(str(param.name))
+        name = str(param.name)
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        is_meant = name not in (*_ABOUT_OUTPUT, *passed)
+        is_meant = name not in (*_ABOUT_OUTPUT, *left_out)
         if is_typed and is_meant and isinstance(param, click.Option):
-            words += _as_typed(param, value)
-    return next_step(*words, *more)
+            words += _spell(param, params[name])
+    return [*words, *more]
 
 
-_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "checkpoint", "as_json", "debug")
-
-
-def _as_typed(option: click.Option, value: Any) -> list[str]:
+def _spell(option: click.Option, value: Any) -> list[str]:
+    """An option as it is typed."""
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]
-    text = between_commas(value) if isinstance(value, tuple) else str(value)
+    text = join_with_commas(value) if isinstance(value, tuple) else str(value)
     return [option.opts[0], text]

@@ -1,7 +1,8 @@
 """What all commands share: ``--json``, ``--debug``, and one sentence for a failure.
 
-Takes the function of a command; hands a click command to ``main``. Exceptions raised on
-purpose become ``Error: ...`` and exit status 1. Others stay tracebacks: they are bugs.
+Takes the function of a command, which tells its result to the :class:`Output` it is given; hands
+a click command to ``main``. Exceptions raised on purpose become ``Error: ...`` and exit status 1.
+Others stay tracebacks: they are bugs.
 """
 
 from __future__ import annotations
@@ -18,21 +19,25 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
-from sketchshift._text import visible_lines
-from sketchshift.cli.output import say
+from sketchshift._text import NAMES_SHOWN, visible_lines
+from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.data.open import first_suffixes
-from sketchshift.errors import PlanWarning, PrivacyWarning, ScaleHint, SketchshiftError
+from sketchshift.errors import (
+    ChooseColumns,
+    LoadSketch,
+    Parameter,
+    PlanWarning,
+    PrivacyWarning,
+    ScaleHint,
+    SharePlan,
+    SketchshiftError,
+    Term,
+)
 
 __all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
-_ONE_PLAN = (
-    "Sketch every part of the data with one SketchSpec (one plan file).",
-    "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch with it: "
-    "`sketchshift sketch DATA --plan plan.json -o day1.sketch`.",
-)
-"""Advice in the words of Python, and in those of the command line."""
 
 
 def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -65,8 +70,14 @@ class Command(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.help = keep_lines(self.help)
-        about = "Print the facts as one JSON object."
-        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=about))
+        self.params.append(
+            click.Option(
+                ["--json", "out"],
+                is_flag=True,
+                callback=lambda ctx, param, value: Output(as_json=value),
+                help="Print the result as one JSON object.",
+            )
+        )
         self.params.append(click.Option(["--debug"], **_debug))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -99,7 +110,7 @@ class Command(click.Command):
 
 
 def _abort(ctx: click.Context) -> NoReturn:
-    say("Aborted!", err=True)
+    note("Aborted!")
     end_as_interrupted()
     ctx.exit(STATUS)
 
@@ -120,15 +131,15 @@ def _warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def note(message: Any, category: Any, *place: Any, **options: Any) -> None:
+        def tell(message: Any, category: Any, *place: Any, **options: Any) -> None:
             if issubclass(category, PlanWarning | PrivacyWarning | ScaleHint):
-                say(f"Note: {message}", err=True)
+                note(f"Note: {message}")
             else:
                 show(visible_lines(str(message)), category, *place, **options)
 
         for category in (PlanWarning, PrivacyWarning, ScaleHint):
             warnings.simplefilter("always", category)
-        warnings.showwarning = note
+        warnings.showwarning = tell
         yield
 
 
@@ -144,20 +155,34 @@ def keep_lines(text: str | None) -> str | None:
 
 def sentence(error: Exception) -> str:
     """What went wrong, in the words of the command line."""
-    if isinstance(error, OSError) and not isinstance(error, SketchshiftError) and error.strerror:
+    if isinstance(error, SketchshiftError):
+        return error.worded(_words)
+    if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."
-    said = str(error).replace(*_ONE_PLAN)
-    said = re.sub(r"Read it with ss\.load\('([^']*)'\)\.", _cluster_it, said)
-    return re.sub(r"columns=\[([^\]]*)\]", _columns_flag, said)
+    return str(error)
 
 
-def _cluster_it(file: re.Match[str]) -> str:
-    return f"Cluster it: sketchshift cluster {shlex.quote(file[1])} -k auto"
+def _words(term: Term) -> str:
+    """What to do, in the words of the command line."""
+    match term:
+        case ChooseColumns(names):
+            is_complete = 0 < len(names) <= NAMES_SHOWN
+            return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
+        case LoadSketch(path):
+            return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case Parameter(_, name):
+            return _flag_named(name) or str(term)
+        case SharePlan():
+            return (
+                "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "
+                "with it: `sketchshift sketch DATA --plan plan.json -o day1.sketch`."
+            )
 
 
-def _columns_flag(argument: re.Match[str]) -> str:
-    """``columns=['a', 'b']`` as it is typed here: ``--columns a,b``."""
-    names = re.findall(r"'([^']*)'", argument[1])
-    is_whole = ", ".join(map(repr, names)) == argument[1]
-    return f"--columns {shlex.quote(','.join(names)) if names and is_whole else 'NAMES'}"
+def _flag_named(name: str) -> str | None:
+    """The flag of the running command for a parameter of the library, if it has one."""
+    ctx = click.get_current_context(silent=True)
+    params = [] if ctx is None else ctx.command.params
+    flags = [param.opts[-1] for param in params if param.name == name]
+    return next((flag for flag in flags if flag.startswith("-")), None)

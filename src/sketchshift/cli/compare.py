@@ -8,26 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_sum, sketch_files
-from sketchshift.cli.options import Picture, distance_facts, drift_options, percent
-from sketchshift.cli.output import (
-    CLUSTERS_SHOWN,
-    aligned,
-    column_names,
-    counted,
-    next_step,
-    number,
-    report,
-    rows_in_words,
-)
-from sketchshift.drift import ClusterChange, Comparison
+from sketchshift.cli.options import drift_options
+from sketchshift.cli.output import CLUSTERS_SHOWN, Output, Picture, align, count_hidden, percent
+from sketchshift.drift import ClusterChange, Comparison, Distance
 from sketchshift.drift import compare as compare_sketches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["compare"]
+__all__ = ["compare", "distance_record"]
 
 COLUMNS_SHOWN = 5
 
@@ -47,14 +39,14 @@ def compare(
     plot: str | None,
     fail_on_drift: bool,
     seed: int,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Tell whether, and where, the data of two sketches differ.
 
     The distance between them (MMD) is set beside the threshold that samples of one population
     exceed at the false-alarm rate; then the clusters that grew, shrank or moved. FIRST and
     SECOND are sketches of one plan, or tables of them, of different rows. The data is not
-    needed. Of two private sketches the noise is part of the threshold, and moves are not told.
+    needed. For two private sketches the threshold allows for the noise, and moves are not shown.
 
     Examples
     --------
@@ -66,32 +58,38 @@ def compare(
     files = sketch_files([first, second])
     if len(files) != 2:
         raise click.UsageError("give two sketches: a pattern of several files is not one.")
-    picture = Picture.of(plot, files)
+    picture = Picture.check(plot, files)
     a, b = (load_sum([file]) for file in files)
     found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
-    facts = {
+    record = {
         "command": "compare",
         "first": first,
         "second": second,
         "plot": plot,
         "rows": [a.count, b.count],
-        **distance_facts(found),
-        "clusters": [_cluster_facts(i, cluster) for i, cluster in enumerate(found.clusters)],
+        **distance_record(found),
+        "clusters": [_cluster_record(i, cluster) for i, cluster in enumerate(found.clusters)],
     }
     lines = [
-        *_story(found, rows_in_words(a), rows_in_words(b)),
+        *_describe(found, rows_in_words(a), rows_in_words(b)),
         "",
         *_table(found, column_names(a.spec)),
         "",
         *picture.write(lambda: _figure(found)),
-        _next(first, second, plot),
     ]
-    report(facts, lines, as_json=as_json)
+    again = ["compare", first, second, "--plot", "drift.png"]
+    out.report(record, lines, then=["cluster", second, "-k", "auto"] if plot else again)
     if fail_on_drift and found.drifted:
         ctx.exit(1)
 
 
-def _story(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
+def distance_record(test: Distance) -> dict[str, Any]:
+    """The numbers of a test, and what they say."""
+    names = Distance.__dataclass_fields__
+    return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
+
+
+def _describe(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
     verdict = "Drift" if found.drifted else "No drift"
     return [
         f"{verdict} between {rows_a} and {rows_b}: distance {number(found.distance)}, threshold "
@@ -111,16 +109,14 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
         move = [f"{cluster.move:.3g}", f"{cluster.relative_move:.2g}"] if is_told else ["-", "-"]
         centroid = [number(value) for value in cluster.centroid[:COLUMNS_SHOWN]]
         rows.append([str(i), *shares, *change, *move, cluster.verdict, *centroid])
-    hidden = (len(found.clusters) - CLUSTERS_SHOWN, len(names) - COLUMNS_SHOWN)
-    more = " and ".join(
-        f"{counted(n, noun)} more"
-        for n, noun in zip(hidden, ("cluster", "column"), strict=True)
-        if n > 0
-    )
-    return aligned(rows, right=True) + [f"{more}: --json shows all."] * bool(more)
+    hidden = {
+        "cluster": len(found.clusters) - CLUSTERS_SHOWN,
+        "column": len(names) - COLUMNS_SHOWN,
+    }
+    return align(rows, right=True) + count_hidden(hidden, "--json shows all")
 
 
-def _cluster_facts(i: int, cluster: ClusterChange) -> dict[str, Any]:
+def _cluster_record(i: int, cluster: ClusterChange) -> dict[str, Any]:
     return {
         "cluster": i,
         "share_first": cluster.share_a,
@@ -146,9 +142,3 @@ def _figure(found: Comparison) -> Figure:
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     plot_comparison(found, figure.subplots())
     return figure
-
-
-def _next(first: str, second: str, plot: str | None) -> str:
-    if plot is None:
-        return next_step("compare", first, second, "--plot", "drift.png")
-    return next_step("cluster", second, "-k", "auto")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import command, sentence
-from sketchshift.cli.output import aligned, next_step, report, say
+from sketchshift.cli.output import Output, align, show_progress
 from sketchshift.errors import DataError, SketchshiftError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ABOUT_SPECTRAL = "ten spectral features of each image of MNIST, made here in min
 @command
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--list", "is_list", is_flag=True, help="Show what there is, and fetch nothing.")
-def data(names: tuple[str, ...], is_list: bool, as_json: bool) -> None:
+def data(names: tuple[str, ...], is_list: bool, out: Output) -> None:
     """Fetch public datasets: all of them, or those named.
 
     They go to the folder that the environment variable SKETCHSHIFT_DATA names, else to
@@ -48,24 +48,27 @@ def data(names: tuple[str, ...], is_list: bool, as_json: bool) -> None:
     wanted = list(dict.fromkeys(names)) or [*sets, *DERIVED]
     _check_names(wanted, [*sets, *DERIVED], NOT_PUBLIC)
     folder = data_folder()
-    whole: dict[str, Any] = {"command": "data", "folder": str(folder)}
+    record: dict[str, Any] = {"command": "data", "folder": str(folder)}
     if is_list:
-        found = [_listed(name, sets, folder) for name in wanted]
-        report(whole | {"datasets": found}, _table(found, folder), as_json=as_json)
+        found = [_describe(name, sets, folder) for name in wanted]
+        missing = [one["name"] for one in found if not one["here"]]
+        then = ["data", *missing] if missing else ["reproduce", "fig8"]
+        out.report(record | {"datasets": found}, _table(found, folder), then)
         return
     try:
-        found, failures = _fetch_all(wanted, sets, folder, is_quiet=as_json)
+        found, failures = _fetch_all(wanted, sets, folder, out)
     except KeyboardInterrupt as interruption:
         msg = "interrupted. What was fetched is kept; the same command goes on from there."
         raise SketchshiftError(msg) from interruption
-    report(whole | {"datasets": found, "failures": failures}, _ending(found), as_json=as_json)
+    then = ["reproduce", "fig8"] if found else []
+    out.report(record | {"datasets": found, "failures": failures}, [""] * bool(found), then)
     if failures:
         said = "\n".join(f"  {name}: {why}" for name, why in failures.items())
         raise DataError(f"{len(failures)} of {len(wanted)} datasets are not here:\n{said}")
 
 
 def _fetch_all(
-    names: list[str], sets: dict[str, PublicSet], folder: Path, *, is_quiet: bool
+    names: list[str], sets: dict[str, PublicSet], folder: Path, out: Output
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """One after the other; a server that fails does not stop the rest."""
     found, failures = [], {}
@@ -78,8 +81,7 @@ def _fetch_all(
             continue
         seconds = round(time.perf_counter() - start, 1)
         found.append({"name": name, "path": str(path), "fetched": is_new, "seconds": seconds})
-        if not is_quiet:
-            say(f"{name:<15} {f'fetched in {seconds} s' if is_new else 'is here'}: {path}")
+        out.say(f"{name:<15} {f'fetched in {seconds} s' if is_new else 'is here'}: {path}")
     return found, failures
 
 
@@ -93,24 +95,23 @@ def _check_names(wanted: list[str], known: list[str], not_public: dict[str, str]
 
 def _fetch(name: str, sets: dict[str, PublicSet], folder: Path) -> tuple[Path, bool]:
     """The path of a dataset, and whether it was not there before."""
-    from sketchshift.cli.progress import counting_progress, reading_progress
     from sketchshift.data.public import fetch
 
     path = folder / f"{name}.npz"
     if path.exists():
         return path, False
     public = sets[DERIVED.get(name, name)]
-    with counting_progress(f"Fetching {public.name}") as count:
+    with show_progress("items", f"Fetching {public.name}") as count:
         source = fetch(public, folder, count=count)
     if name in DERIVED:
         from sketchshift.data.spectral_features import write_features
 
-        with reading_progress(f"Computing {name}, a minute or more"):
+        with show_progress("rows", f"Computing {name}, a minute or more"):
             write_features(source, path)
     return path, True
 
 
-def _listed(name: str, sets: dict[str, PublicSet], folder: Path) -> dict[str, Any]:
+def _describe(name: str, sets: dict[str, PublicSet], folder: Path) -> dict[str, Any]:
     public = sets[DERIVED.get(name, name)]
     return {
         "name": name,
@@ -129,10 +130,4 @@ def _table(found: list[dict[str, Any]], folder: Path) -> list[str]:
         size = "?" if one["bytes"] is None else f"{one['bytes'] / 1e6:.0f}"
         here = "yes" if one["here"] else "no"
         rows.append([one["name"], here, size, one["licence"], one["about"]])
-    missing = [one["name"] for one in found if not one["here"]]
-    step = next_step("data", *missing) if missing else next_step("reproduce", "fig8")
-    return [f"In {folder}:", "", *aligned(rows), "", step]
-
-
-def _ending(found: list[dict[str, Any]]) -> list[str]:
-    return ["", next_step("reproduce", "fig8")] if found else []
+    return [f"In {folder}:", "", *align(rows), ""]

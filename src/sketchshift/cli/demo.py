@@ -13,12 +13,13 @@ import numpy as np
 from sketchshift.cli.command import command
 from sketchshift.cli.options import warm_up
 from sketchshift.cli.output import (
+    Output,
     check_output,
-    cluster_facts,
+    cluster_records,
     cluster_table,
     next_step,
-    report,
-    sketch_facts,
+    show_progress,
+    sketch_record,
 )
 from sketchshift.decoders import Decoding, decode
 from sketchshift.errors import MissingDependencyError, SketchshiftError
@@ -72,8 +73,8 @@ colours, shares = decoding.centroids, decoding.weights"""
     metavar="PATH",
     help="The pixels, to try the other commands on.",
 )
-def demo(output: str, sketch_path: str, data_path: str, as_json: bool) -> None:
-    """Sketch a real dataset and show what its few kilobytes know.
+def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
+    """Sketch a real dataset and show what its few kilobytes hold.
 
     Reads the 273,280 pixels of a photograph that comes with scikit-learn (red and blue)
     once into 16 kB, draws their density and finds their clusters from these alone, and shows
@@ -86,12 +87,10 @@ def demo(output: str, sketch_path: str, data_path: str, as_json: bool) -> None:
 
     Then: `sketchshift cluster demo.sketch -k 5`, and `sketchshift cluster` with data of yours.
     """
-    from sketchshift.cli.progress import reading_progress
-
     files = [check_output(path) for path in (output, sketch_path, data_path)]
-    with reading_progress("Compiling the kernel, on first use only"):
+    with show_progress("rows", "Compiling the kernel, on first use only"):
         X, compile_seconds = _prepare()
-    with reading_progress("Sketching, decoding and drawing"):
+    with show_progress("rows", "Sketching, decoding and drawing"):
         whole, seconds = _timed(X)
         _check_group(X, whole)
         decoding, decode_seconds = _decode(whole)
@@ -100,7 +99,7 @@ def demo(output: str, sketch_path: str, data_path: str, as_json: bool) -> None:
     whole.save(files[1])
     _write_pixels(files[2])
     size = files[1].stat().st_size
-    facts = {
+    record = {
         "command": "demo",
         "output": None if missing else output,
         "sketch": sketch_path,
@@ -113,16 +112,15 @@ def demo(output: str, sketch_path: str, data_path: str, as_json: bool) -> None:
         "merged_equals_whole": True,
         "whole_minus_part_equals_rest": True,
         "decode_seconds": decode_seconds,
-        "clusters": cluster_facts(decoding),
+        "clusters": cluster_records(decoding),
         "mean_squared_error": errors[0],
         "mean_squared_error_of_k_means": errors[1],
         "python": PYTHON.format(path=sketch_path),
-    } | sketch_facts(whole, size)
-    report(facts, _story(facts), as_json=as_json)
-    if not as_json:
+    } | sketch_record(whole, size)
+    out.say(*_beginning(record))
+    if not out.as_json:
         _show(whole)
-        lines = [*_clusters(facts, decoding), *_ending(facts, missing)]
-        report(facts, lines, as_json=False)
+    out.report(record, [*_clusters(record, decoding), *_ending(record, missing)])
 
 
 def _prepare() -> tuple[RealArray, float]:
@@ -218,14 +216,14 @@ def _show(whole: Sketch) -> None:
         console.print(line, no_wrap=True, crop=False, overflow="ignore")
 
 
-def _story(facts: dict[str, Any]) -> list[str]:
+def _beginning(record: dict[str, Any]) -> list[str]:
     return [
-        f"Data      {facts['rows']:,} pixels of scikit-learn's picture china.jpg, columns red and "
+        f"Data      {record['rows']:,} pixels of scikit-learn's picture china.jpg, columns red and "
         "blue.",
-        f"Read      once, in {facts['seconds']:.2f} s: {facts['rows_per_second']:,.0f} rows/s "
-        f"(the kernel was ready after {facts['compile_seconds']:.1f} s).",
-        f"Size      {facts['data_bytes']:,} bytes of data -> {facts['bytes']:,} bytes of sketch, "
-        f"{facts['times_smaller']:.0f} times smaller;",
+        f"Read      once, in {record['seconds']:.2f} s: {record['rows_per_second']:,.0f} rows/s "
+        f"(the kernel was ready after {record['compile_seconds']:.1f} s).",
+        f"Size      {record['data_bytes']:,} bytes of data -> {record['bytes']:,} bytes of sketch, "
+        f"{record['times_smaller']:.0f} times smaller;",
         "          for a billion rows the sketch would be no larger.",
         "",
         "From these bytes alone, without the data: its correlation function, that is, where",
@@ -234,11 +232,11 @@ def _story(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _clusters(facts: dict[str, Any], decoding: Decoding) -> list[str]:
-    error, best = facts["mean_squared_error"], facts["mean_squared_error_of_k_means"]
+def _clusters(record: dict[str, Any], decoding: Decoding) -> list[str]:
+    error, best = record["mean_squared_error"], record["mean_squared_error_of_k_means"]
     return [
         "",
-        f"Clusters  decoded from the sketch in {facts['decode_seconds']:.2f} s, no row read again:",
+        f"Clusters  decoded from the sketch in {record['decode_seconds']:.2f} s, without the rows:",
         "",
         *("          " + line for line in cluster_table(decoding, COLUMNS)),
         "",
@@ -247,22 +245,22 @@ def _clusters(facts: dict[str, Any], decoding: Decoding) -> list[str]:
     ]
 
 
-def _ending(facts: dict[str, Any], missing: str | None) -> list[str]:
-    picture = f"No PNG    {missing}" if missing else f"Wrote     {facts['output']}"
+def _ending(record: dict[str, Any], missing: str | None) -> list[str]:
+    picture = f"No PNG    {missing}" if missing else f"Wrote     {record['output']}"
     return [
         "Add       sketch(top half) + sketch(bottom half) == sketch(whole): checked bit for bit.",
         "Subtract  sketch(whole) - sketch(top half) == sketch(bottom half): checked bit for bit.",
         picture,
-        f"Wrote     {facts['sketch']}",
-        f"Wrote     {facts['data']}: the pixels, red, green and blue, and in which part they lie",
+        f"Wrote     {record['sketch']}",
+        f"Wrote     {record['data']}: the pixels, red, green and blue, and in which part they lie",
         "",
         "The same in Python:",
         "",
-        *("    " + line if line else "" for line in facts["python"].splitlines()),
+        *("    " + line if line else "" for line in record["python"].splitlines()),
         "",
-        next_step("cluster", facts["sketch"], "-k", str(N_CLUSTERS)),
+        next_step("cluster", record["sketch"], "-k", str(N_CLUSTERS)),
         next_step(
-            *("cluster", facts["data"], "--columns", "red,green,blue"),
+            *("cluster", record["data"], "--columns", "red,green,blue"),
             *("-k", "auto", "-o", "centroids.csv"),
         ),
     ]

@@ -8,10 +8,10 @@ from urllib.request import urlopen
 
 import click
 
+from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import load_subject
-from sketchshift.cli.output import counted, next_step, promise, sketch_facts
-from sketchshift.cli.output import report as print_facts
+from sketchshift.cli.inputs import load_file
+from sketchshift.cli.output import Output, promise_lines, sketch_record
 from sketchshift.errors import MissingDependencyError
 from sketchshift.features.plan import MAX_CLUSTERS
 
@@ -38,7 +38,7 @@ __all__ = ["explore"]
 )
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
 @click.option(
-    "--check", is_flag=True, help="Ask for one decoding, as the page would, say how it went, stop."
+    "--check", is_flag=True, help="Ask for one decoding as the page would, tell the time, and stop."
 )
 def explore(
     file: str,
@@ -46,7 +46,7 @@ def explore(
     port: int,
     browser: bool,
     check: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Look at FILE, a sketch or a table of sketches, on a page that decodes as you move k.
 
@@ -63,30 +63,29 @@ def explore(
 
     Then: `sketchshift report sketches.parquet -k 10 -o report.html`, to keep what you saw.
     """
-    listening, Explorer = _parts()
-    subject = load_subject(file)
-    explorer = Explorer(subject, max_clusters)
-    facts: dict[str, Any] = {
+    listening, Explorer = _import_server()
+    sketch_file = load_file(file)
+    explorer = Explorer(sketch_file, max_clusters)
+    record: dict[str, Any] = {
         "command": "explore",
         "input": file,
-        "choices": len(subject.choices),
+        "choices": len(sketch_file.choices),
         "max_clusters": explorer.fits.max_clusters,
-    } | sketch_facts(subject.whole, subject.n_bytes)
+    } | sketch_record(sketch_file.whole, sketch_file.n_bytes)
+    promise = promise_lines(sketch_file.whole)
     with listening(explorer, port) as address:
         if check:
-            facts["seconds"] = _ask_once(address, explorer)
-            took = f"The page was served, and {counted(explorer.first, 'cluster')} decoded in "
-            told = [took + f"{facts['seconds']:.2f} s.", *promise(subject.whole)]
-            lines = [*told, next_step("explore", file)]
-            print_facts(facts, lines, as_json=as_json)
+            record["seconds"] = _ask_once(address, explorer)
+            n_clusters = counted(explorer.first, "cluster")
+            line = f"The page was served, and {n_clusters} decoded in {record['seconds']:.2f} s."
+            out.report(record, [line, *promise], then=["explore", file])
             return
-        at = f"Exploring {file} at {address.url}"
-        lines = [at, *promise(subject.whole), "Ctrl-C stops it."]
-        print_facts(facts | {"url": address.url}, lines, as_json=as_json)
+        line = f"Exploring {file} at {address.url}"
+        out.report(record | {"url": address.url}, [line, *promise, "Ctrl-C stops it."])
         address.run(browser=browser)
 
 
-def _parts() -> tuple[Any, type[Explorer]]:
+def _import_server() -> tuple[Any, type[Explorer]]:
     try:
         from sketchshift.report.explorer import Explorer
         from sketchshift.report.server import listening

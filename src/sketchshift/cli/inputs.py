@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
-from click.core import ParameterSource
 
-from sketchshift.cli.options import checkpoint_option, columns_option, on_invalid_option
-from sketchshift.cli.output import check_output, counted, quoted, rows_in_words, say
+from sketchshift._text import counted, rows_in_words
+from sketchshift.cli.options import (
+    Options,
+    checkpoint_option,
+    columns_option,
+    list_typed,
+    on_invalid_option,
+    weights_option,
+    where_option,
+)
+from sketchshift.cli.output import check_output, note, quote, show_progress
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import planned_clusters
@@ -20,31 +29,29 @@ from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, name_file
 
 if TYPE_CHECKING:
-    from sketchshift.report import Subject
+    from sketchshift.report import SketchFile
 
 __all__ = [
     "OF_DATA",
     "Inputs",
+    "check_clusters",
     "data_files",
-    "for_clusters",
     "has_magic",
     "input_options",
     "is_table",
+    "keep_checkpoint",
     "load_any",
+    "load_file",
     "load_raw",
-    "load_subject",
     "load_sum",
     "load_table",
     "look_into",
+    "read_schema",
     "read_spec",
     "sketch_files",
-    "where_option",
 ]
 
-# Paths on the command line: outputs that can be written, sketches meant by a glob.
-#
-# An output is checked before the data is read: a pass of hours must not end in "no such
-# folder". Neither may it replace one of its own inputs.
+# Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
 
 
 def data_files(data: Sequence[str]) -> list[Path]:
@@ -55,7 +62,7 @@ def data_files(data: Sequence[str]) -> list[Path]:
     if is_table(files[0]):
         msg = (
             f"{str(files[0])!r} is a table of sketches, not data. Cluster it: sketchshift cluster "
-            f"{quoted(str(files[0]))} -k auto"
+            f"{quote(str(files[0]))} -k auto"
         )
         raise click.UsageError(msg)
     return files
@@ -124,7 +131,7 @@ def load_raw(path: Path) -> Sketch:
     if not has_magic(path) and is_data_file(path):
         msg = (
             f"{str(path)!r} is data. Take its sketch first: sketchshift sketch "
-            f"{quoted(str(path))} -k 10 -o day1.sketch"
+            f"{quote(str(path))} -k 10 -o day1.sketch"
         )
         raise click.UsageError(msg)
     if not has_magic(path) and path.suffix.lower() != ".sketch":
@@ -152,6 +159,48 @@ def read_spec(path: str | Path) -> SketchSpec:
         raise SpecError(f"{path}: {error}") from error
 
 
+def read_schema(
+    file: Path,
+    columns: Sequence[str] | None,
+    weights: str | None,
+    by: tuple[str, ...] | None = None,
+) -> tuple[int, tuple[str, ...] | None]:
+    """Number and names of the columns of a file, all but the weights and the keys."""
+    from sketchshift.data import open_source
+
+    source = open_source(file, columns=columns, weights=weights, keys=by)
+    return source.n_features, source.columns
+
+
+@contextmanager
+def keep_checkpoint(path: str | None, others: Sequence[Path]) -> Iterator[Path | None]:
+    """The checkpoint of a pass, removed once the body has written its result.
+
+    Parameters
+    ----------
+    path : str or None
+        As the user gave it.
+    others : sequence of Path
+        Files that are read or written; the checkpoint must not be one of them.
+
+    Yields
+    ------
+    checkpoint : Path or None
+        Where it goes.
+    """
+    if path is None:
+        yield None
+        return
+    checkpoint = check_output(path)
+    if checkpoint in [other.resolve() for other in others]:
+        msg = f"the checkpoint {path!r} is also read or written. Give it a name of its own."
+        raise click.UsageError(msg)
+    if checkpoint.exists():
+        note(f"Going on from {path}: comparing what was read with what is there.")
+    yield checkpoint
+    checkpoint.unlink(missing_ok=True)
+
+
 def _expand(path: str) -> list[Path]:
     given = Path(path).expanduser()
     if given.is_dir():
@@ -170,14 +219,6 @@ def _expand(path: str) -> list[Path]:
 
 
 # Tables of sketches on the command line: selected by ``--where``, added up.
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def where_option(function: F) -> F:
-    """Add ``--where``."""
-    about = "Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\"."
-    return click.option("--where", metavar="CONDITION", help=about)(function)
 
 
 def load_table(file: Path, where: str | None) -> SketchTable:
@@ -228,10 +269,10 @@ def load_sum(
         msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
         raise click.UsageError(msg)
     parts = (look_into(file, where)[2] if file in tables else load_any(file) for file in files)
-    return reduce(partial(_added, disjoint=disjoint), parts)
+    return reduce(partial(_add, disjoint=disjoint), parts)
 
 
-def _added(
+def _add(
     total: Sketch | PrivateSketch, part: Sketch | PrivateSketch, *, disjoint: bool
 ) -> Sketch | PrivateSketch:
     if isinstance(total, PrivateSketch) and isinstance(part, PrivateSketch):
@@ -256,30 +297,22 @@ OF_DATA = (
 """Flags that a sketch does not take."""
 
 
-def input_options(function: F) -> F:
-    """Add the flags that say how data is read."""
-    options = (
-        where_option,
-        columns_option,
-        click.option("--weights", metavar="COLUMN", help="Column of the weights of the rows."),
-        click.option(
-            "--standardize", is_flag=True, help="A scale for each column, if units differ."
-        ),
-        click.option(
-            "-m",
-            "--sketch-size",
-            type=click.IntRange(min=1),
-            help="Number m of frequencies. Default: 10·k·d.",
-        ),
-        on_invalid_option,
-        checkpoint_option,
-        click.option(
-            "--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+input_options = Options(
+    where_option,
+    columns_option,
+    weights_option,
+    click.option("--standardize", is_flag=True, help="A scale for each column, if units differ."),
+    click.option(
+        "-m",
+        "--sketch-size",
+        type=click.IntRange(min=1),
+        help="Number m of frequencies. Default: 10·k·d.",
+    ),
+    on_invalid_option,
+    checkpoint_option,
+    click.option("--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."),
+)
+"""How data is read."""
 
 
 class Inputs:
@@ -297,10 +330,7 @@ class Inputs:
         self._params = ctx.params
         self.is_data, self.files = _files(paths)
         if not self.is_data:
-            source = ctx.get_parameter_source
-            given = [name for name in OF_DATA if source(name) is ParameterSource.COMMANDLINE]
-            if given:
-                flag = "--" + given[0].replace("_", "-")
+            for flag in list_typed(ctx, OF_DATA):
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
                 raise click.UsageError(msg)
         elif self._params["where"] is not None:
@@ -322,13 +352,12 @@ class Inputs:
     ) -> AnySketch:
         """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
-            return for_clusters(load_sum(self.files, self._params["where"]), n_clusters)
-        from sketchshift.cli.progress import reading_progress
+            return check_clusters(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.sketch import sketch
 
         params = self._params
         most = params["max_clusters"] or AUTO
-        with reading_progress("Reading", show=progress) as advance:
+        with show_progress("rows", "Reading", show=progress) as advance:
             result = sketch(
                 self.files,
                 n_clusters=most if n_clusters == "auto" else n_clusters,
@@ -341,33 +370,32 @@ class Inputs:
                 progress=advance,
                 checkpoint=checkpoint,
             )
-        result = _with_enough_rows(result, n_clusters)
+        _check_rows(result, n_clusters)
         if self.saved is not None:
             result.save(self.saved)
         return result
 
 
-def for_clusters(sketch: S, n_clusters: int | Literal["auto"]) -> S:
+def check_clusters(sketch: S, n_clusters: int | Literal["auto"]) -> S:
     """The sketch; more clusters than it was planned for are noted, more than rows an error."""
     planned = planned_clusters(sketch.spec)
     if planned is not None and n_clusters != "auto" and n_clusters > planned:
-        msg = (
+        note(
             f"Note: this sketch was planned for {counted(planned, 'cluster')} (m / (10 d)); "
             f"{n_clusters:,} may be inaccurate. Sketch the data again with -k {n_clusters}."
         )
-        say(msg, err=True)
-    return _with_enough_rows(sketch, n_clusters)
+    _check_rows(sketch, n_clusters)
+    return sketch
 
 
-def _with_enough_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
-    """The sketch; one of fewer rows than clusters is an error."""
+def _check_rows(sketch: AnySketch, n_clusters: int | Literal["auto"]) -> None:
+    """Refuse a sketch of fewer rows than clusters."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
             f"there are {rows_in_words(sketch)}, too few for {n_clusters} clusters. Ask for fewer "
             "with -k, or give more data."
         )
         raise DataError(msg)
-    return sketch
 
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
@@ -397,7 +425,7 @@ def _is_sketch(file: Path) -> bool:
 # What ``report`` and ``explore`` look at: one sketch, or one table of them.
 
 
-def load_subject(file: str, where: str | None = None) -> Subject:
+def load_file(file: str, where: str | None = None) -> SketchFile:
     """Read a sketch or a table of sketches; anything else is misuse.
 
     Parameters
@@ -409,10 +437,10 @@ def load_subject(file: str, where: str | None = None) -> Subject:
 
     Returns
     -------
-    subject : Subject
+    file : SketchFile
         Under that name.
     """
-    from sketchshift.report import Subject
+    from sketchshift.report import SketchFile
 
     found = sketch_files([file])
     if len(found) > 1:
@@ -420,4 +448,4 @@ def load_subject(file: str, where: str | None = None) -> Subject:
         raise click.UsageError(msg)
     path = found[0]
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
-    return Subject.of(file, path.stat().st_size, given)
+    return SketchFile.of(file, path.stat().st_size, given)

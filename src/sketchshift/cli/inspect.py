@@ -9,19 +9,11 @@ from typing import Any
 import click
 import numpy as np
 
+from sketchshift._text import column_names, counted, number
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, where_option
-from sketchshift.cli.output import (
-    aligned,
-    column_names,
-    counted,
-    keys_in_words,
-    next_step,
-    number,
-    report,
-    sketch_facts,
-    spec_facts,
-)
+from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec
+from sketchshift.cli.options import where_option
+from sketchshift.cli.output import Output, align, keys_in_words, sketch_record, spec_record
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -36,12 +28,12 @@ SHOWN = 20
 @command
 @click.argument("file")
 @where_option
-def inspect(file: str, where: str | None, as_json: bool) -> None:
+def inspect(file: str, where: str | None, out: Output) -> None:
     """Show what is inside FILE: a sketch, a table of sketches, or the plan of one.
 
     Rows, columns with their mean and standard deviation in the units of the data, and the
     spec; of a table also its slices. Two sketches merge if and only if their fingerprints are
-    equal. Of a private sketch: what is promised, about how many rows, and what it was spent on.
+    equal. For a private sketch: its promise, about how many rows it has, and its privacy ledger.
 
     Examples
     --------
@@ -60,20 +52,22 @@ def inspect(file: str, where: str | None, as_json: bool) -> None:
         raise click.UsageError(msg)
     if _is_plan(path):
         spec = read_spec(path)
-        about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_facts(spec)
-        step = next_step("sketch", "DATA", "--plan", file, "-o", "day1.sketch")
-        report(about, [*_table(about), "", step], as_json=as_json)
+        about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_record(spec)
+        then = ["sketch", "DATA", "--plan", file, "-o", "day1.sketch"]
+        out.report(about, [*_table(about), ""], then)
         return
     if is_table(path):
-        sketch, facts = _inspect_table(file, path, where)
+        sketch, record = _inspect_table(file, path, where)
     else:
-        sketch, facts = _inspect_sketch(file, path)
-    served = max(1, min(most_clusters(sketch.spec, None), sketch.count))
-    chosen = [] if where is None else ["--where", where]
-    step = next_step("cluster", file, *chosen, "-k", str(served))
-    columns = ["", *_columns(facts["statistics"])] if "statistics" in facts else []
-    lines = [*_table(facts), *columns, *_slices(facts), "", step]
-    report(facts, lines, as_json=as_json)
+        sketch, record = _inspect_sketch(file, path)
+    columns = ["", *_columns(record["statistics"])] if "statistics" in record else []
+    condition = [] if where is None else ["--where", where]
+    k = max(1, min(most_clusters(sketch.spec, None), sketch.count))
+    out.report(
+        record,
+        [*_table(record), *columns, *_slices(record), ""],
+        then=["cluster", file, *condition, "-k", str(k)],
+    )
 
 
 def _is_plan(path: Path) -> bool:
@@ -84,85 +78,86 @@ def _is_plan(path: Path) -> bool:
 def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     sketch, head = load_any(path), path.read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
-    facts: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
-    facts |= sketch_facts(sketch, path.stat().st_size)
-    facts["format_version"] = int.from_bytes(head, "little")
+    record: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
+    record |= sketch_record(sketch, path.stat().st_size)
+    record["format_version"] = int.from_bytes(head, "little")
     if isinstance(sketch, PrivateSketch):
-        return sketch, facts
-    return sketch, facts | {"statistics": _statistics(sketch)}
+        return sketch, record
+    return sketch, record | {"statistics": _statistics(sketch)}
 
 
 def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
     slices, counts, whole = look_into(path, where)
-    facts: dict[str, Any] = {"file": file, "kind": "table of sketches"}
-    facts |= sketch_facts(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
+    record: dict[str, Any] = {"file": file, "kind": "table of sketches"}
+    record |= sketch_record(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
     keys = zip(*(keys_in_words(column.to_pylist()) for column in slices.columns), strict=True)
-    facts |= {"by": slices.column_names, "n_slices": len(slices)}
-    facts["slices"] = [
+    record |= {"by": slices.column_names, "n_slices": len(slices)}
+    record["slices"] = [
         {"key": list(key), "rows": rows} for key, rows in zip(keys, counts, strict=True)
     ]
-    return whole, facts
+    return whole, record
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
-    rows = zip(column_names(sketch.spec), sketch.mean, np.sqrt(sketch.variance), strict=True)
+    names = column_names(sketch.spec)
+    rows = zip(names, sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [
         {"column": name, "mean": float(mean), "standard_deviation": float(deviation)}
         for name, mean, deviation in rows
     ]
 
 
-def _table(facts: Mapping[str, Any]) -> list[str]:
-    rows = [(facts["kind"], facts["file"])]
-    if "n_slices" in facts:
-        rows += [("slices", f"{facts['n_slices']:,} by {', '.join(facts['by'])}")]
-    if "left_out" in facts:
+def _table(record: Mapping[str, Any]) -> list[str]:
+    rows = [(record["kind"], record["file"])]
+    if "n_slices" in record:
+        rows += [("slices", f"{record['n_slices']:,} by {', '.join(record['by'])}")]
+    if "left_out" in record:
         rows += [
-            ("rows", f"{facts['rows']:,}"),
-            ("left out", f"{facts['left_out']:,}"),
-            ("total weight", f"{facts['total_weight']:,.10g}"),
+            ("rows", f"{record['rows']:,}"),
+            ("left out", f"{record['left_out']:,}"),
+            ("total weight", f"{record['total_weight']:,.10g}"),
         ]
-    if facts["kind"] == "private sketch":
-        rows += _promise(facts)
-    if "bytes" in facts:
-        rows += [("file size", f"{facts['bytes']:,} bytes")]
-    if "format_version" in facts:
-        rows += [("format version", str(facts["format_version"]))]
-    bandwidth = facts["bandwidth"]
+    if record["kind"] == "private sketch":
+        rows += _promise(record)
+    if "bytes" in record:
+        rows += [("file size", f"{record['bytes']:,} bytes")]
+    if "format_version" in record:
+        rows += [("format version", str(record["format_version"]))]
+    bandwidth = record["bandwidth"]
     ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
     rows += [
-        ("columns", _shortened(facts["columns"], f"{facts['n_features']:,} without names")),
-        ("sketch size m", f"{facts['sketch_size']:,}"),
-        ("law", facts["law"] + (", structured" if facts["structured"] else "")),
+        ("columns", _shorten(record["columns"], f"{record['n_features']:,} without names")),
+        ("sketch size m", f"{record['sketch_size']:,}"),
+        ("law", record["law"] + (", structured" if record["structured"] else "")),
         ("bandwidth", " to ".join(map(number, ends))),
-        ("far share", number(facts["far_share"])),
-        ("seed", str(facts["seed"])),
-        ("precision", facts["precision"]),
-        ("center", _shortened(facts["center"], "0")),
-        ("scale", _shortened(facts["scale"], "1")),
-        ("tilt", _tilt(facts["tilt"])),
-        ("origin", _origin(facts["origin"])),
-        ("fingerprint", facts["fingerprint"]),
+        ("far share", number(record["far_share"])),
+        ("seed", str(record["seed"])),
+        ("precision", record["precision"]),
+        ("center", _shorten(record["center"], "0")),
+        ("scale", _shorten(record["scale"], "1")),
+        ("tilt", _tilt(record["tilt"])),
+        ("origin", _origin(record["origin"])),
+        ("fingerprint", record["fingerprint"]),
     ]
-    return aligned(rows)
+    return align(rows)
 
 
-def _promise(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _promise(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is promised, and what it was spent on."""
-    charges = facts["ledger"]["charges"]
+    charges = record["ledger"]["charges"]
     spent = ", ".join(f"{charge['purpose']} {number(charge['rho'])}" for charge in charges)
-    neighbours = f"{facts['adjacency']}, {counted(facts['rows_per_person'], 'row')} a person"
+    neighbours = f"{record['adjacency']}, {counted(record['rows_per_person'], 'row')} a person"
     return [
-        ("promise", facts["statement"]),
+        ("promise", record["statement"]),
         ("neighbours", neighbours),
-        ("ledger (rho)", f"{number(facts['rho'])}: {spent}"),
-        ("noise in z", f"{number(facts['noise_std'])} in each part of sqrt(m) z"),
+        ("ledger (rho)", f"{number(record['rho'])}: {spent}"),
+        ("noise in z", f"{number(record['noise_std'])} in each part of sqrt(m) z"),
     ]
 
 
 def _origin(origin: Mapping[str, Any] | None) -> str:
     if origin is None:
-        return "not said: not for private releases"
+        return "unknown: not for private releases"
     return f"{origin['kind']}, rows clipped at {number(origin['radius'])} x scale"
 
 
@@ -170,7 +165,7 @@ def _tilt(tilt: Mapping[str, float] | None) -> str:
     return "none" if tilt is None else f"radius {number(tilt['radius'])}, cap {number(tilt['cap'])}"
 
 
-def _shortened(values: Any, default: str) -> str:
+def _shorten(values: Any, default: str) -> str:
     """Values between commas, the first eight of them."""
     if values is None:
         return default
@@ -180,15 +175,15 @@ def _shortened(values: Any, default: str) -> str:
     return ", ".join(shown) + more
 
 
-def _slices(facts: Mapping[str, Any]) -> list[str]:
+def _slices(record: Mapping[str, Any]) -> list[str]:
     """The keys with their numbers of rows, the first ones of many."""
-    if "slices" not in facts:
+    if "slices" not in record:
         return []
-    cells = [(*facts["by"], "rows")]
-    for part in facts["slices"][:SHOWN]:
+    cells = [(*record["by"], "rows")]
+    for part in record["slices"][:SHOWN]:
         cells.append((*("-" if key is None else key for key in part["key"]), f"{part['rows']:,}"))
-    more = facts["n_slices"] - SHOWN
-    return ["", *aligned(cells, right=True)] + [f"and {more:,} more: see --json"] * (more > 0)
+    more = record["n_slices"] - SHOWN
+    return ["", *align(cells, right=True)] + [f"and {more:,} more: see --json"] * (more > 0)
 
 
 def _columns(statistics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -196,4 +191,4 @@ def _columns(statistics: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in statistics[:SHOWN]:
         cells.append((row["column"], number(row["mean"]), number(row["standard_deviation"])))
     more = len(statistics) - SHOWN
-    return aligned(cells, right=True) + [f"and {more:,} more: see --json"] * (more > 0)
+    return align(cells, right=True) + [f"and {more:,} more: see --json"] * (more > 0)

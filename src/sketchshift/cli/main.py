@@ -24,7 +24,7 @@ from sketchshift.cli.demo import demo
 from sketchshift.cli.explore import explore
 from sketchshift.cli.inspect import inspect
 from sketchshift.cli.merge import merge
-from sketchshift.cli.output import say
+from sketchshift.cli.output import note
 from sketchshift.cli.plan import plan
 from sketchshift.cli.private_plan import private_plan
 from sketchshift.cli.release import release
@@ -52,7 +52,7 @@ def load_plugins() -> None:
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
             msg = f"Warning: the plugin {plugin.name!r} ({plugin.value}) is left out. {what}"
-            say(msg, err=True)
+            note(msg)
 
 
 class _Commands(click.Group):
@@ -122,7 +122,7 @@ def main() -> None:
       sketchshift demo
       sketchshift sketch points.csv -k 10 -o day1.sketch
 
-    Facts go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
+    Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import load_sum, sketch_files, where_option
-from sketchshift.cli.output import check_output, counted, next_step, report, sketch_facts, wrote
+from sketchshift.cli.inputs import load_sum, sketch_files
+from sketchshift.cli.options import where_option
+from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
 
 __all__ = ["merge"]
 
@@ -19,14 +19,14 @@ __all__ = ["merge"]
 @click.option("--disjoint", is_flag=True, help="Private sketches: no person is in two of them.")
 @where_option
 def merge(
-    sketches: tuple[str, ...], output: str, disjoint: bool, where: str | None, as_json: bool
+    sketches: tuple[str, ...], output: str, disjoint: bool, where: str | None, out: Output
 ) -> None:
     """Add sketches of parts of a dataset.
 
     The result is the sketch of all their rows together, bit for bit as if they had been
     read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob,
     or a table that `sketchshift sketch --by` wrote, of which --where selects slices. Private
-    sketches merge as well: their costs add up, or with --disjoint the dearest counts.
+    sketches merge as well: their costs add up, or with --disjoint the largest one counts.
 
     Examples
     --------
@@ -41,14 +41,14 @@ def merge(
     total = load_sum(files, where, disjoint=disjoint)
     total.save(target)
     size = target.stat().st_size
-    facts: dict[str, Any] = {
+    record = {
         "command": "merge",
         "output": output,
         "merged": [str(file) for file in files],
+        "where": where,
     }
     lines = [
         f"Merged {counted(len(files), 'file')}{f' where {where}' if where else ''}.",
-        wrote(output, total, size),
-        next_step("inspect", output),
+        describe_file(output, total, size),
     ]
-    report(facts | {"where": where} | sketch_facts(total, size), lines, as_json=as_json)
+    out.report(record | sketch_record(total, size), lines, then=["inspect", output])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -15,11 +12,10 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from sketchshift.cli.output import PICTURES, check_output, check_suffix, number, say
+from sketchshift.cli.command import sentence
 from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
 from sketchshift.decoders.decoder import Progress
 from sketchshift.decoders.objective import Box
-from sketchshift.drift import Distance
 from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.features.frequencies import LAWS
@@ -28,8 +24,6 @@ from sketchshift.sketch import AnySketch
 from sketchshift.sketch import sketch as sketch_rows
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sketchshift.privacy import Account
 
 __all__ = [
@@ -38,37 +32,70 @@ __all__ = [
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
-    "Picture",
+    "Options",
     "account_options",
     "build_spec",
     "checkpoint_option",
-    "checkpointed",
     "columns_option",
     "decoder_of",
     "decoder_options",
-    "distance_facts",
+    "describe_spending",
     "domain_of",
     "drift_options",
-    "flags_given",
+    "list_typed",
     "on_invalid_option",
     "open_account",
-    "percent",
+    "progress_option",
     "promise_options",
     "refuse_mixture",
-    "schema_of",
+    "seed_option",
+    "spec_flags_typed",
     "spec_options",
-    "spent_facts",
     "turnkey_arguments",
     "turnkey_options",
     "warm_up",
+    "weights_option",
+    "where_option",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Options:
+    """Flags as a decorator: adds them in the order in which the help lists them.
+
+    Parameters
+    ----------
+    *options : callable
+        What ``click.option`` gives, or other groups.
+    """
+
+    def __init__(self, *options: Callable[[Any], Any]) -> None:
+        self._options = options
+
+    def __call__(self, function: F) -> F:
+        """The function with these flags."""
+        for option in reversed(self._options):
+            function = option(function)
+        return function
+
+
+def option(*names: str, **settings: Any) -> Options:
+    """One flag, with the arguments of ``click.option``."""
+    return Options(click.option(*names, **settings))
+
+
+def list_typed(ctx: click.Context, names: Iterable[str]) -> list[str]:
+    """Of the parameters named, the flags that the user typed, as ``--sketch-size``."""
+    source = ctx.get_parameter_source
+    typed = [name for name in names if source(name) is ParameterSource.COMMANDLINE]
+    return ["--" + name.replace("_", "-") for name in typed]
+
 
 # The flags of a sketch spec, shared by ``plan`` and ``sketch``.
 #
 # Takes what click parsed; hands a :class:`~sketchshift.SketchSpec`. A spec that cannot be is
 # misuse of the flags: exit status 2.
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
@@ -144,17 +171,17 @@ _SPEC_OPTIONS = {
         type=click.Choice(list(LAWS)),
         default="gaussian",
         show_default=True,
-        help="Law of the length of the frequencies.",
+        help="Distribution of the lengths of the frequencies.",
     ),
     "structured": click.option(
-        "--structured", is_flag=True, help="Fast Hadamard blocks; for 64 columns or more."
+        "--structured", is_flag=True, help="Use fast Hadamard blocks; needs 64 columns or more."
     ),
     "precision": click.option(
         "--precision",
         type=click.Choice(["float32", "float64"]),
         default="float32",
         show_default=True,
-        help="Of the phases; float64 for data far from the center.",
+        help="Precision of the phases; float64 for data far from the center.",
     ),
     "center": click.option(
         "--center", type=NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
@@ -177,24 +204,13 @@ _SPEC_OPTIONS = {
 }
 
 
-def spec_options(function: F) -> F:
-    """Add the flags of a spec, all but its columns."""
-    for option in reversed(_SPEC_OPTIONS.values()):
-        function = option(function)
-    return function
+spec_options = Options(*_SPEC_OPTIONS.values())
+"""All of a spec but its columns."""
 
 
-def columns_option(function: F) -> F:
-    """Add ``--columns``."""
-    about = "Columns to read, by name: a,b. Default: all but the weights."
-    return click.option("--columns", type=NAMES, metavar="NAMES", help=about)(function)
-
-
-def flags_given(ctx: click.Context) -> list[str]:
+def spec_flags_typed(ctx: click.Context) -> list[str]:
     """Flags of a spec that the user typed, as ``--bandwidth``."""
-    source = ctx.get_parameter_source
-    given = [name for name in _SPEC_OPTIONS if source(name) is ParameterSource.COMMANDLINE]
-    return ["--" + name.replace("_", "-") for name in given]
+    return list_typed(ctx, _SPEC_OPTIONS)
 
 
 def build_spec(
@@ -231,20 +247,7 @@ def build_spec(
             **{name: flags[name] for name in plain},
         )
     except SpecError as error:
-        raise click.UsageError(str(error)) from error
-
-
-def schema_of(
-    file: Path,
-    columns: Sequence[str] | None,
-    weights: str | None,
-    by: tuple[str, ...] | None = None,
-) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns of a file, all but the weights and the keys."""
-    from sketchshift.data import open_source
-
-    source = open_source(file, columns=columns, weights=weights, keys=by)
-    return source.n_features, source.columns
+        raise click.UsageError(sentence(error)) from error
 
 
 # The flags of a turnkey plan and of a pass, shared by ``plan``, ``sketch`` and ``cluster``.
@@ -272,68 +275,66 @@ class _LargestK(click.IntRange):
 LARGEST_K = _LargestK(1, MAX_CLUSTERS)
 
 
-def turnkey_options(function: F) -> F:
-    """Add ``-k`` and ``--standardize``."""
-    n_clusters = click.option(
+turnkey_options = Options(
+    click.option(
         "-k",
         "--n-clusters",
         type=LARGEST_K,
-        help="Plan from the data, for k clusters or fewer: nothing else to choose. m is 10·k·d "
+        help="Plan from the data, for k clusters or fewer; no other flag is needed. m is 10·k·d "
         "unless given.",
-    )
-    standardize = click.option(
+    ),
+    click.option(
         "--standardize", is_flag=True, help="With -k: a scale for each column, if units differ."
-    )
-    return n_clusters(standardize(function))
+    ),
+)
+
+columns_option = option(
+    "--columns",
+    type=NAMES,
+    metavar="NAMES",
+    help="Columns to read, by name: a,b. Default: all but the weights.",
+)
+
+weights_option = option(
+    "--weights", metavar="COLUMN", help="Column that holds the weights of the rows."
+)
+
+where_option = option(
+    "--where",
+    metavar="CONDITION",
+    help="Only slices of a table of sketches: \"day >= '2026-01-05' AND shop = 'a'\".",
+)
+
+on_invalid_option = option(
+    "--on-invalid",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="Refuse rows with missing or infinite values, or leave them out and count them.",
+)
+
+checkpoint_option = option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Keep the sums so far in this file: after a crash, the same command goes on.",
+)
+
+progress_option = option(
+    "--progress/--no-progress",
+    default=None,
+    help="Progress on stderr. Default: only if that is a terminal.",
+)
 
 
-def on_invalid_option(function: F) -> F:
-    """Add ``--on-invalid``."""
-    return click.option(
-        "--on-invalid",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
+def seed_option(about: str) -> Options:
+    """The ``--seed`` of a decoder; ``about`` says what depends on it."""
+    return option(
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=0,
         show_default=True,
-        help="Refuse rows with missing or infinite values, or leave them out and count them.",
-    )(function)
-
-
-def checkpoint_option(function: F) -> F:
-    """Add ``--checkpoint``."""
-    return click.option(
-        "--checkpoint",
-        metavar="PATH",
-        help="Keep the sums so far in this file: after a crash, the same command goes on.",
-    )(function)
-
-
-@contextmanager
-def checkpointed(path: str | None, others: Sequence[Path]) -> Iterator[Path | None]:
-    """The checkpoint of a pass, removed once the body has written its result.
-
-    Parameters
-    ----------
-    path : str or None
-        As the user gave it.
-    others : sequence of Path
-        Files that are read or written; the checkpoint must not be one of them.
-
-    Yields
-    ------
-    checkpoint : Path or None
-        Where it goes.
-    """
-    if path is None:
-        yield None
-        return
-    checkpoint = check_output(path)
-    if checkpoint in [other.resolve() for other in others]:
-        msg = f"the checkpoint {path!r} is also read or written. Give it a name of its own."
-        raise click.UsageError(msg)
-    if checkpoint.exists():
-        say(f"Going on from {path}: comparing what was read with what is there.", err=True)
-    yield checkpoint
-    checkpoint.unlink(missing_ok=True)
+        help=about,
+    )
 
 
 def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
@@ -348,7 +349,7 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
     """
     params = ctx.params
     if params["n_clusters"] is not None:
-        _refuse_beside("-k", [flag for flag in flags_given(ctx) if flag not in _WITH_K])
+        _refuse_beside("-k", [flag for flag in spec_flags_typed(ctx) if flag not in _WITH_K])
     elif params["standardize"]:
         raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
     elif params["bandwidth"] is None:
@@ -358,7 +359,7 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
 def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
     """Arguments of :func:`sketchshift.plan` that were typed."""
     params = ctx.params
-    is_given = "--sketch-size" in flags_given(ctx)
+    is_given = "--sketch-size" in spec_flags_typed(ctx)
     return {
         "n_clusters": params["n_clusters"],
         "sketch_size": params["sketch_size"] if is_given else None,
@@ -514,7 +515,7 @@ def _paper_decoder(n_clusters: int, flags: dict[str, Any]) -> SketchAndShift | C
 def domain_of(
     sketch: AnySketch, lower: tuple[float, ...] | None, upper: tuple[float, ...] | None
 ) -> Box | None:
-    """Where to look, in the units of the data; None where it was not said."""
+    """Where to look, in the units of the data; None where it was not given."""
     if lower is None and upper is None:
         return None
     if lower is None or upper is None:
@@ -529,9 +530,9 @@ def domain_of(
         raise click.UsageError(f"--lower, --upper: {error}") from error
 
 
-# What ``compare`` and ``watch`` share: their flags, their picture, and how a distance is told.
+# The flags of ``compare`` and ``watch``.
 
-_DRIFT_OPTIONS = (
+drift_options = Options(
     click.option(
         "-k",
         "--n-clusters",
@@ -551,125 +552,57 @@ _DRIFT_OPTIONS = (
     click.option(
         "--fail-on-drift", is_flag=True, help="Exit with status 1 if there is drift, for scripts."
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**64 - 1),
-        default=0,
-        show_default=True,
-        help="Seed of the decoder.",
-    ),
+    seed_option("Seed of the decoder."),
 )
-
-
-def drift_options(function: F) -> F:
-    """Add the flags of both commands."""
-    for option in reversed(_DRIFT_OPTIONS):
-        function = option(function)
-    return function
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture to draw, checked before the time is spent.
-
-    Attributes
-    ----------
-    plot : str or None
-        As typed.
-    target : Path or None
-        Where it goes.
-    """
-
-    plot: str | None
-    target: Path | None
-
-    @classmethod
-    def of(cls, plot: str | None, inputs: Sequence[Path]) -> Picture:
-        """Refuse what cannot be drawn or written."""
-        if plot is None:
-            return cls(None, None)
-        from sketchshift.plots.plane import require_matplotlib
-
-        check_suffix("--plot", plot, PICTURES)
-        require_matplotlib()
-        return cls(plot, check_output(plot, inputs))
-
-    def write(self, draw: Callable[[], Figure]) -> list[str]:
-        """Draw it, if asked for; the lines that say so."""
-        if self.plot is None or self.target is None:
-            return []
-        from sketchshift._writing import write_atomically
-
-        drawn = io.BytesIO()
-        draw().savefig(drawn, format=check_suffix("--plot", self.plot, PICTURES), dpi=150)
-        write_atomically(self.target, drawn.getvalue())
-        return [f"Wrote {self.plot}."]
-
-
-def distance_facts(test: Distance) -> dict[str, Any]:
-    """The numbers of a test, and what they say."""
-    names = Distance.__dataclass_fields__
-    return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
-
-
-def percent(share: float) -> str:
-    """A share of rows, one decimal; a dash where there is none."""
-    return f"{100 * share:.1f} %" if share == share else number(share)
-
 
 # The flags of a promise and of an account, shared by ``release`` and ``private-plan``.
 
 
-def promise_options(*, required: bool) -> Callable[[F], F]:
+def promise_options(*, required: bool) -> Options:
     """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
-    options = (
+    return Options(
         click.option(
             "--epsilon",
             type=float,
             required=required,
-            help="What is promised: below 1 is strong, above 10 says little.",
+            help="Privacy loss that is promised: below 1 is strong, above 10 is weak.",
         ),
         click.option(
             "--delta",
             type=float,
             required=required,
-            help="Well below one over the number of people; not computed from the data.",
+            help="Probability that the promise fails: choose it far below 1 / people.",
         ),
         click.option(
             "--adjacency",
             type=click.Choice(["add_remove", "replace_one"]),
             default="add_remove",
             show_default=True,
-            help="Whether a person is there or not, or is one or another (twice the noise).",
+            help="Hide whether a person is in the data, or which person it is (twice the noise).",
         ),
         click.option(
             "--rows-per-person",
             type=click.IntRange(min=1),
             default=1,
             show_default=True,
-            help="Rows that a person has at most.",
+            help="The most rows that one person has.",
         ),
     )
 
-    return _adder(options)
 
-
-def account_options(function: F) -> F:
-    """Add ``--account`` and ``--budget``."""
-    options = (
-        click.option(
-            "--account",
-            metavar="PATH",
-            type=click.Path(path_type=Path),
-            help="Charge a budget that is kept in this .json file.",
-        ),
-        click.option(
-            "--budget",
-            type=click.FloatRange(min=0, min_open=True),
-            help="With a new --account: the epsilon that all of it together may cost, at --delta.",
-        ),
-    )
-    return _adder(options)(function)
+account_options = Options(
+    click.option(
+        "--account",
+        metavar="PATH",
+        type=click.Path(path_type=Path),
+        help="Charge a budget that is kept in this .json file.",
+    ),
+    click.option(
+        "--budget",
+        type=_POSITIVE,
+        help="With a new --account: the total epsilon that may be spent, at --delta.",
+    ),
+)
 
 
 def open_account(path: Path | None, budget: float | None, delta: float) -> Account | None:
@@ -678,30 +611,20 @@ def open_account(path: Path | None, budget: float | None, delta: float) -> Accou
 
     if path is not None and budget is None and not path.exists():
         msg = (
-            f"the account {str(path)!r} is not there yet. Give its --budget, the epsilon that all "
-            "of it together may cost."
+            f"the account {str(path)!r} is not there yet. Give its --budget, the total epsilon "
+            "that may be spent."
         )
         raise click.UsageError(msg)
     if path is not None:
         return Account(path, budget, None if budget is None else delta)
     if budget is not None:
-        raise click.UsageError("--budget is that of an --account. Give both.")
+        raise click.UsageError("--budget belongs to an --account. Give both.")
     return None
 
 
-def spent_facts(account: Account | None, path: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """How much of an account is spent, for ``--json`` and as lines."""
+def describe_spending(account: Account | None, path: Path | None) -> list[str]:
+    """The line that says how much of an account is spent; none without an account."""
     if account is None:
-        return {"spent": None}, []
-    spent = account.spent
-    of = f"epsilon {spent:.4g} of {account.epsilon:g} at delta {account.delta:g}"
-    return {"spent": spent}, [f"Spent {of} of {path}."]
-
-
-def _adder(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
-    def add(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+        return []
+    limit = f"{account.epsilon:g} at delta {account.delta:g}"
+    return [f"Spent epsilon {account.spent:.4g} of {limit} of {path}."]

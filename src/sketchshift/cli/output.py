@@ -1,4 +1,4 @@
-"""What commands tell and write: facts for people and programs, tables, pictures."""
+"""What commands tell and write: results for people and programs, tables, pictures."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import io
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import time as time_of_day
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift._text import cell, visible, visible_lines
-from sketchshift._writing import draft_of
+from sketchshift._text import (
+    cell,
+    cluster_header,
+    column_names,
+    counted,
+    finite,
+    number,
+    visible,
+    visible_lines,
+)
+from sketchshift._writing import draft_of, write_atomically
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.choose_k import TOLERANCE, most_clusters
 from sketchshift.errors import DataError
@@ -25,64 +36,117 @@ from sketchshift.features import Origin, SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
-    "Targets",
-    "aligned",
-    "between_commas",
+    "ClusterFiles",
+    "Output",
+    "Picture",
+    "align",
     "check_output",
     "check_suffix",
-    "choice_facts",
-    "choice_in_words",
-    "cluster_facts",
+    "cluster_records",
     "cluster_table",
-    "column_names",
-    "counted",
+    "count_data_columns",
+    "count_hidden",
+    "curve_record",
+    "describe_choice",
+    "describe_file",
+    "describe_rows_left_out",
     "encode_clusters",
+    "join_with_commas",
     "keys_in_words",
-    "left_out",
-    "n_columns",
     "next_step",
-    "number",
-    "promise",
-    "quoted",
-    "report",
-    "rows_in_words",
-    "say",
-    "sketch_facts",
-    "spec_facts",
-    "wrote",
+    "note",
+    "percent",
+    "promise_lines",
+    "quote",
+    "show_progress",
+    "sketch_record",
+    "spec_record",
 ]
 
-# The facts a command reports: the same ones to people and to machines.
+
+@dataclass(frozen=True)
+class Output:
+    """Where a command tells its result: to people in lines, to programs as one JSON object.
+
+    All that commands print passes here, and none of it can control a terminal.
+
+    Attributes
+    ----------
+    as_json : bool
+        Whether a program listens.
+    """
+
+    as_json: bool
+
+    def report(
+        self,
+        record: Mapping[str, Any],
+        lines: Iterable[str],
+        then: Sequence[str | Path] = (),
+    ) -> None:
+        """Tell the result, once it is complete.
+
+        Parameters
+        ----------
+        record : mapping
+            For programs: numbers, texts, lists and mappings of them. NaN and infinity become null.
+        lines : iterable of str
+            The same for people.
+        then : sequence of str or Path
+            For people: the arguments of the command to run next.
+        """
+        if self.as_json:
+            click.echo(json.dumps(finite(record), allow_nan=False))
+            return
+        self.say(*lines, *([next_step(*then)] if then else []))
+
+    def say(self, *lines: str) -> None:
+        """Print lines for people, and nothing where a program listens."""
+        for line in () if self.as_json else lines:
+            click.echo(visible(line))
+
+
+def note(text: str) -> None:
+    """Say something beside the result, to people and on stderr."""
+    click.echo(visible_lines(text), err=True)
+
+
+def show_progress(
+    kind: str, label: str, *, show: bool | None = None
+) -> AbstractContextManager[Callable[..., None] | None]:
+    """A progress line on stderr while the body runs.
+
+    Parameters
+    ----------
+    kind : {"rows", "fits", "items"}
+        What is counted, and so what the body calls: see ``progress``.
+    label : str
+        What is being done.
+    show : bool or None
+        None shows it only where stderr is a terminal.
+
+    Returns
+    -------
+    context : context manager
+        Yields what the body calls with each step; None when nothing is shown.
+    """
+    if show is False or (show is None and not sys.stderr.isatty()):
+        return nullcontext()
+    from sketchshift.cli.progress import KINDS  # rich takes a while to import
+
+    return KINDS[kind](label, show=show)
+
+
+# What is told of specs and sketches.
 
 MIDNIGHT = time_of_day()
 
 
-def report(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
-    """Print the facts as one JSON object, or the lines that tell them.
-
-    Parameters
-    ----------
-    facts : mapping
-        Numbers, texts, lists and mappings of them. NaN and infinity become null.
-    lines : iterable of str
-        The same facts for a person.
-    as_json : bool
-        Which of the two.
-    """
-    if as_json:
-        say(json.dumps(_finite(facts), allow_nan=False))
-        return
-    for line in lines:
-        say(visible(line))
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print text: all that goes to a terminal passes here, and none of it can control one."""
-    click.echo(visible_lines(text), err=err)
-
-
-def spec_facts(spec: SketchSpec) -> dict[str, Any]:
+def spec_record(spec: SketchSpec) -> dict[str, Any]:
     """What a spec says, defaults included; cheap, without the fingerprint."""
     tilt = None if spec.tilt is None else {"radius": spec.tilt.radius, "cap": spec.tilt.cap}
     return {
@@ -98,32 +162,27 @@ def spec_facts(spec: SketchSpec) -> dict[str, Any]:
         "center": spec.center,
         "scale": spec.scale,
         "tilt": tilt,
-        "origin": None if spec.origin is None else _origin_facts(spec.origin),
+        "origin": None if spec.origin is None else _origin_record(spec.origin),
     }
 
 
-def _origin_facts(origin: Origin) -> dict[str, Any]:
+def _origin_record(origin: Origin) -> dict[str, Any]:
     """Where a plan that may be published comes from; the ledger has its charges."""
     return {"kind": origin.kind, "radius": origin.radius}
 
 
-def column_names(spec: SketchSpec) -> Sequence[str]:
-    """Names of the columns, or their positions in words."""
-    return spec.columns or [f"column {i}" for i in range(spec.n_features)]
-
-
-def sketch_facts(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
+def sketch_record(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
     """What a sketch holds, beside its numbers."""
-    facts: dict[str, Any] = {"rows": sketch.count, "total_weight": sketch.total_weight}
+    record: dict[str, Any] = {"rows": sketch.count, "total_weight": sketch.total_weight}
     if isinstance(sketch, Sketch):
-        facts["left_out"] = sketch.n_invalid
+        record["left_out"] = sketch.n_invalid
     if isinstance(sketch, PrivateSketch):
-        facts |= _privacy_facts(sketch)
-    facts |= {"bytes": n_bytes, "fingerprint": sketch.fingerprint}
-    return facts | spec_facts(sketch.spec)
+        record |= _privacy_record(sketch)
+    record |= {"bytes": n_bytes, "fingerprint": sketch.fingerprint}
+    return record | spec_record(sketch.spec)
 
 
-def _privacy_facts(sketch: PrivateSketch) -> dict[str, Any]:
+def _privacy_record(sketch: PrivateSketch) -> dict[str, Any]:
     ledger = sketch.ledger
     return {
         "statement": sketch.statement,
@@ -138,33 +197,31 @@ def _privacy_facts(sketch: PrivateSketch) -> dict[str, Any]:
     }
 
 
-def rows_in_words(sketch: AnySketch) -> str:
-    """How many rows there are, or about how many."""
-    return sketch.about + counted(sketch.count, "row")
-
-
-def promise(sketch: AnySketch) -> list[str]:
-    """The line that says what a private sketch promises; none of a raw one."""
+def promise_lines(sketch: AnySketch) -> list[str]:
+    """The line that says what a private sketch promises; none for a raw one."""
     return [f"Promise: {sketch.statement}."] if isinstance(sketch, PrivateSketch) else []
 
 
-def wrote(output: str, sketch: AnySketch, n_bytes: int) -> str:
-    """The sentence that says what was written."""
+def describe_file(output: str, sketch: AnySketch, n_bytes: int) -> str:
+    """The sentence that says which sketch was written where."""
+    columns = counted(sketch.spec.n_features, "column")
     if not isinstance(sketch, Sketch):
-        columns = counted(sketch.spec.n_features, "column")
         promise = f": {sketch.statement}" if isinstance(sketch, PrivateSketch) else ""
         return f"Wrote {output}{promise} x {columns}, in {n_bytes:,} bytes."
     weight = sketch.total_weight
-    weighed = f" of total weight {weight:.6g}" if weight != sketch.count else ""
-    columns = counted(sketch.spec.n_features, "column")
-    rows = counted(sketch.count, "row")
-    return f"Wrote {output}: {rows}{weighed} x {columns} in {n_bytes:,} bytes{left_out(sketch)}."
+    total = f" of total weight {weight:.6g}" if weight != sketch.count else ""
+    rows = counted(sketch.count, "row") + total
+    skipped = describe_rows_left_out(sketch)
+    return f"Wrote {output}: {rows} x {columns} in {n_bytes:,} bytes{skipped}."
 
 
-def left_out(sketch: AnySketch) -> str:
+def describe_rows_left_out(sketch: AnySketch) -> str:
     """How many rows were left out, to go on with a sentence; nothing if there are none."""
     n = sketch.n_invalid if isinstance(sketch, Sketch) else 0
     return f", {counted(n, 'row')} left out" if n else ""
+
+
+# Words and tables.
 
 
 def keys_in_words(keys: Sequence[Any]) -> list[str | None]:
@@ -175,30 +232,29 @@ def keys_in_words(keys: Sequence[Any]) -> list[str | None]:
     return [None if key is None else str(key) for key in shown]
 
 
-def counted(n: int, noun: str) -> str:
-    """A number of things: ``"1 row"``, ``"2,000 rows"``."""
-    plural = noun if n == 1 else noun + ("es" if noun.endswith("ch") else "s")
-    return f"{n:,} {plural}"
+def percent(share: float) -> str:
+    """A share of rows, one decimal; a dash where there is none."""
+    return f"{100 * share:.1f} %" if share == share else number(share)
 
 
 def next_step(*arguments: str | Path) -> str:
     """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + " ".join(quoted(str(argument)) for argument in arguments)
+    return "Next: sketchshift " + " ".join(quote(str(argument)) for argument in arguments)
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """Double quotes around a condition with single ones: easier to read than what shlex does."""
     is_plain = "'" in word and not any(sign in word for sign in '"$`\\!')
     return f'"{word}"' if is_plain else shlex.quote(word)
 
 
-def between_commas(values: Sequence[Any]) -> str:
+def join_with_commas(values: Sequence[Any]) -> str:
     """Names or numbers as an option takes them; a name that holds a comma in double quotes."""
     names = (f'"{v}"' if isinstance(v, str) and "," in v else str(v) for v in values)
     return ",".join(names)
 
 
-def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+def align(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     """Lines of a table: cells padded to the widest of their column, two blanks between.
 
     Parameters
@@ -222,29 +278,16 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     return ["  ".join(pad(i, cell) for i, cell in enumerate(row)).rstrip() for row in rows]
 
 
-def number(value: float) -> str:
-    """Six significant digits; a dash where there is no number."""
-    return f"{value:.6g}" if math.isfinite(value) else "-"
+def count_hidden(hidden: Mapping[str, int], remedy: str) -> list[str]:
+    """The line below a table that says what it leaves out, by noun; none if it is complete."""
+    more = " and ".join(f"{counted(n, noun)} more" for noun, n in hidden.items() if n > 0)
+    return [f"{more}: {remedy}."] if more else []
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+# Files to write, checked before the time is spent: a pass of hours must not end in "no such
+# folder", and may not replace one of its own inputs.
 
-
-# Clusters as a table for people, and as a file for programs.
-#
-# Takes what a decoder found; hands lines to print and bytes to write. Clusters are numbered
-# from 0, heaviest first: as the rows of ``Decoding.centroids``, as labels, and as the marks in
-# the pictures.
-
-COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
-"""What a table for people holds; files and ``--json`` hold all."""
+TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
 
 
 def check_suffix(flag: str, path: str, suffixes: Sequence[str]) -> str:
@@ -254,225 +297,6 @@ def check_suffix(flag: str, path: str, suffixes: Sequence[str]) -> str:
         known = " or ".join([", ".join(suffixes[:-1]), suffixes[-1]][len(suffixes) < 2 :])
         raise click.UsageError(f"the name after {flag} must end with {known}. Got {path!r}.")
     return suffix[1:]
-
-
-def cluster_facts(decoding: Decoding) -> list[dict[str, Any]]:
-    """One mapping a cluster; floats are those of the decoding, to the last bit."""
-    facts: list[dict[str, Any]] = []
-    for i, (weight, centroid) in enumerate(
-        zip(decoding.weights.tolist(), decoding.centroids.tolist(), strict=True)
-    ):
-        facts.append({"cluster": i, "share": weight, "centroid": centroid})
-        if decoding.covariances is not None:
-            facts[-1]["covariance"] = decoding.covariances[i].tolist()
-    return facts
-
-
-def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
-    """Lines for people: number, share and centroid of each cluster.
-
-    Parameters
-    ----------
-    decoding : Decoding
-        What was found.
-    names : sequence of str
-        Of the columns.
-
-    Returns
-    -------
-    lines : list of str
-        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters; the last line says
-        how to see the rest.
-    """
-    k, d = decoding.centroids.shape
-    shown = decoding.centroids[:CLUSTERS_SHOWN, :COLUMNS_SHOWN]
-    columns = [_numbers(column.tolist()) for column in shown.T]
-    shares = [f"{100 * weight:.1f} %" for weight in decoding.weights[:CLUSTERS_SHOWN]]
-    rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
-    rows += [[str(i), shares[i], *(column[i] for column in columns)] for i in range(len(shown))]
-    hidden = [(k - CLUSTERS_SHOWN, "cluster"), (d - COLUMNS_SHOWN, "column")]
-    more = " and ".join(f"{counted(n, noun)} more" for n, noun in hidden if n > 0)
-    return aligned(rows, right=True) + [f"{more}: -o centroids.csv writes all."] * bool(more)
-
-
-def encode_clusters(
-    decoding: Decoding, names: Sequence[str], kind: str, scale: Sequence[float] = ()
-) -> bytes:
-    """The clusters as a file.
-
-    Parameters
-    ----------
-    decoding : Decoding
-        What was found.
-    names : sequence of str
-        Of the columns.
-    kind : {"csv", "json", "parquet"}
-        Of the file. Tables have the columns "cluster", "share", then those of the data; JSON
-        also holds covariances, where there are any. Names that a spreadsheet would take for
-        formulas have an apostrophe in front in CSV.
-    scale : sequence of float
-        Of each column, if they have scales of their own: what distances are measured in. In
-        tables, more columns: "x scale" for the column "x".
-
-    Returns
-    -------
-    data : bytes
-        Reading it gives the same floats.
-    """
-    if kind == "json":
-        clusters = {"columns": list(names), "clusters": cluster_facts(decoding)}
-        clusters |= {"scale": list(scale)} if scale else {}
-        return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
-    if n_columns(names) < len(names):
-        scale = scale or [1.0] * len(names)  # said, since names of the data look like scales
-    head = ["cluster", "share", *names, *(_scale_name(name) for name in names if scale)]
-    if kind == "parquet":
-        return _parquet(decoding, head, scale)
-    lines: list[list[Any]] = [[cell(name) for name in head]]
-    lines += [[f["cluster"], f["share"], *f["centroid"], *scale] for f in cluster_facts(decoding)]
-    return "".join(map(_csv_line, lines)).encode()
-
-
-def n_columns(names: Sequence[str]) -> int:
-    """Of the names in a table of centroids, those of the data: scales follow, or do not."""
-    d = len(names) // 2
-    has_scales = d > 0 and list(names[d:]) == [_scale_name(name) for name in names[:d]]
-    return d if has_scales else len(names)
-
-
-def _csv_line(cells: Sequence[Any]) -> str:
-    """A line of CSV; cells with a carriage return are quoted too, as they are not by default."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)
-    return text.getvalue().removesuffix("\r\n") + "\n"
-
-
-def _scale_name(name: str) -> str:
-    """The column that holds the scale of a column."""
-    return f"{name} scale"
-
-
-def _numbers(values: Sequence[float]) -> list[str]:
-    """Numbers with as many decimals as leave the largest six digits."""
-    largest = max(map(abs, values), default=0.0)
-    if not 1e-3 <= largest < 1e6:
-        return [number(value) for value in values]
-    decimals = 5 - math.floor(math.log10(largest))
-    return [f"{value:.{decimals}f}" for value in values]
-
-
-def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    arrays = [pa.array(range(len(decoding.weights)), type=pa.int64())]
-    arrays += [pa.array(column) for column in (decoding.weights, *decoding.centroids.T)]
-    arrays += [pa.array([width] * len(decoding.weights)) for width in scale]
-    sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(pa.Table.from_arrays(arrays, names=list(head)), sink)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-# What ``cluster`` writes: a table and a picture, checked before the time is spent.
-
-TABLES, PICTURES = (".csv", ".json", ".parquet"), (".png", ".pdf", ".svg")
-
-
-@dataclass(frozen=True)
-class Targets:
-    """The files to write, as they were named and where they are.
-
-    Attributes
-    ----------
-    output, plot : str or None
-        As typed.
-    plot_columns : tuple of str or None
-        Columns to draw over, by name or position.
-    table, picture : Path or None
-        Where they go.
-    """
-
-    output: str | None
-    plot: str | None
-    plot_columns: tuple[str, ...] | None
-    table: Path | None
-    picture: Path | None
-
-    @classmethod
-    def of(
-        cls,
-        output: str | None,
-        plot: str | None,
-        plot_columns: tuple[str, ...] | None,
-        inputs: Sequence[Path],
-    ) -> Targets:
-        """Check all that can be checked without the sketch."""
-        if output is not None:
-            check_suffix("-o", output, TABLES)
-        if plot is not None:
-            from sketchshift.plots.plane import require_matplotlib
-
-            check_suffix("--plot", plot, PICTURES)
-            require_matplotlib()
-        elif plot_columns is not None:
-            raise click.UsageError("--plot-columns says what to draw. Say where, with --plot PATH.")
-        table, picture = (
-            None if path is None else check_output(path, inputs) for path in (output, plot)
-        )
-        return cls(output, plot, plot_columns, table, picture)
-
-    @property
-    def paths(self) -> list[Path]:
-        """Those that will be written."""
-        return [path for path in (self.table, self.picture) if path is not None]
-
-    def check_columns(self, sketch: AnySketch) -> None:
-        """Refuse columns that are not there, and a table with two columns of one name."""
-        self._pair(sketch)
-        twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
-        if self.output is not None and twice and not self.output.lower().endswith(".json"):
-            msg = (
-                f"the data has a column {twice[0]!r}, and {self.output!r} would have two. Write a "
-                ".json file, which keeps them apart."
-            )
-            raise click.UsageError(msg)
-
-    def write(self, sketch: AnySketch, decoding: Decoding) -> None:
-        """Write what was asked for, each file at once."""
-        from sketchshift._writing import write_atomically
-
-        if self.output is not None and self.table is not None:
-            kind = check_suffix("-o", self.output, TABLES)
-            scale = sketch.spec.scale if isinstance(sketch.spec.scale, tuple) else ()
-            data = encode_clusters(decoding, column_names(sketch.spec), kind, scale)
-            write_atomically(self.table, data)
-        if self.plot is not None and self.picture is not None:
-            from sketchshift.plots import decoding_figure
-
-            drawn = io.BytesIO()
-            kind = check_suffix("--plot", self.plot, PICTURES)
-            figure = decoding_figure(sketch, decoding, columns=self._pair(sketch))
-            figure.savefig(drawn, format=kind, dpi=150)
-            write_atomically(self.picture, drawn.getvalue())
-
-    def lines(self) -> list[str]:
-        """What was written, for people."""
-        return [f"Wrote {path}." for path in (self.output, self.plot) if path is not None]
-
-    def _pair(self, sketch: AnySketch) -> list[int] | None:
-        """Positions of the columns to draw over."""
-        if self.plot_columns is None:
-            return None
-        names = {name: i for i, name in enumerate(column_names(sketch.spec))}
-        positions = {str(i): i for i in range(len(names))}
-        found = [(positions | names).get(column, -1) for column in self.plot_columns]
-        if len(found) != 2 or len(set(found)) != 2 or -1 in found:
-            msg = (
-                "--plot-columns must be two different columns, by name or position, among "
-                f"{', '.join(map(repr, list(names)[:8]))}. Got {','.join(self.plot_columns)!r}."
-            )
-            raise click.UsageError(msg)
-        return found
 
 
 def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
@@ -509,12 +333,255 @@ def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
     return target
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A picture to draw, if one was asked for.
+
+    Attributes
+    ----------
+    name : str or None
+        As typed after ``--plot``.
+    path : Path or None
+        Where it goes.
+    """
+
+    name: str | None
+    path: Path | None
+
+    @classmethod
+    def check(cls, name: str | None, inputs: Sequence[Path]) -> Picture:
+        """Refuse what cannot be drawn or written."""
+        if name is None:
+            return cls(None, None)
+        from sketchshift.plots.plane import require_matplotlib
+
+        check_suffix("--plot", name, PICTURES)
+        require_matplotlib()
+        return cls(name, check_output(name, inputs))
+
+    def write(self, draw: Callable[[], Figure]) -> list[str]:
+        """Draw it, if asked for; the lines that say so."""
+        if self.name is None or self.path is None:
+            return []
+        image = io.BytesIO()
+        draw().savefig(image, format=check_suffix("--plot", self.name, PICTURES), dpi=150)
+        write_atomically(self.path, image.getvalue())
+        return [f"Wrote {self.name}."]
+
+
+@dataclass(frozen=True)
+class ClusterFiles:
+    """What ``cluster`` writes: a table and a picture, each if it was asked for.
+
+    Attributes
+    ----------
+    output : str or None
+        Name of the table, as typed.
+    table : Path or None
+        Where it goes.
+    picture : Picture
+        Of the decoding.
+    plot_columns : tuple of str or None
+        Columns to draw over, by name or position.
+    """
+
+    output: str | None
+    table: Path | None
+    picture: Picture
+    plot_columns: tuple[str, ...] | None
+
+    @classmethod
+    def check(
+        cls,
+        output: str | None,
+        plot: str | None,
+        plot_columns: tuple[str, ...] | None,
+        inputs: Sequence[Path],
+    ) -> ClusterFiles:
+        """Check all that can be checked without the sketch."""
+        if output is not None:
+            check_suffix("-o", output, TABLES)
+        if plot is None and plot_columns is not None:
+            raise click.UsageError("--plot-columns says what to draw. Say where, with --plot PATH.")
+        table = None if output is None else check_output(output, inputs)
+        return cls(output, table, Picture.check(plot, inputs), plot_columns)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Those that will be written."""
+        return [path for path in (self.table, self.picture.path) if path is not None]
+
+    def check_columns(self, sketch: AnySketch) -> None:
+        """Refuse columns that are not there, and a table with two columns of one name."""
+        self._find_pair(sketch)
+        twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
+        if self.output is not None and twice and not self.output.lower().endswith(".json"):
+            msg = (
+                f"the data has a column {twice[0]!r}, and {self.output!r} would have two. Write a "
+                ".json file, which keeps them apart."
+            )
+            raise click.UsageError(msg)
+
+    def write(self, sketch: AnySketch, decoding: Decoding) -> list[str]:
+        """Write what was asked for, each file at once; the lines that say so."""
+        lines = []
+        if self.output is not None and self.table is not None:
+            kind = check_suffix("-o", self.output, TABLES)
+            scale = sketch.spec.scale if isinstance(sketch.spec.scale, tuple) else ()
+            data = encode_clusters(decoding, column_names(sketch.spec), kind, scale)
+            write_atomically(self.table, data)
+            lines = [f"Wrote {self.output}."]
+
+        def draw() -> Figure:
+            from sketchshift.plots import decoding_figure
+
+            return decoding_figure(sketch, decoding, columns=self._find_pair(sketch))
+
+        return lines + self.picture.write(draw)
+
+    def _find_pair(self, sketch: AnySketch) -> list[int] | None:
+        """Positions of the columns to draw over."""
+        if self.plot_columns is None:
+            return None
+        names = {name: i for i, name in enumerate(column_names(sketch.spec))}
+        positions = {str(i): i for i in range(len(names))}
+        found = [(positions | names).get(column, -1) for column in self.plot_columns]
+        if len(found) != 2 or len(set(found)) != 2 or -1 in found:
+            msg = (
+                "--plot-columns must be two different columns, by name or position, among "
+                f"{', '.join(map(repr, list(names)[:8]))}. Got {','.join(self.plot_columns)!r}."
+            )
+            raise click.UsageError(msg)
+        return found
+
+
+# Clusters as a table for people, and as a file for programs.
+#
+# Takes what a decoder found; hands lines to print and bytes to write. Clusters are numbered
+# from 0, heaviest first: as the rows of ``Decoding.centroids``, as labels, and as the marks in
+# the pictures.
+
+COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
+"""What a table for people holds; files and ``--json`` hold all."""
+
+
+def cluster_records(decoding: Decoding) -> list[dict[str, Any]]:
+    """One mapping a cluster; floats are those of the decoding, to the last bit."""
+    records: list[dict[str, Any]] = []
+    for i, (weight, centroid) in enumerate(
+        zip(decoding.weights.tolist(), decoding.centroids.tolist(), strict=True)
+    ):
+        records.append({"cluster": i, "share": weight, "centroid": centroid})
+        if decoding.covariances is not None:
+            records[-1]["covariance"] = decoding.covariances[i].tolist()
+    return records
+
+
+def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
+    """Lines for people: number, share and centroid of each cluster.
+
+    Parameters
+    ----------
+    decoding : Decoding
+        What was found.
+    names : sequence of str
+        Of the columns.
+
+    Returns
+    -------
+    lines : list of str
+        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters; the last line says
+        how to see the rest.
+    """
+    k, d = decoding.centroids.shape
+    shown = decoding.centroids[:CLUSTERS_SHOWN, :COLUMNS_SHOWN]
+    columns = [_numbers(column.tolist()) for column in shown.T]
+    shares = [f"{100 * weight:.1f} %" for weight in decoding.weights[:CLUSTERS_SHOWN]]
+    rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
+    rows += [[str(i), shares[i], *(column[i] for column in columns)] for i in range(len(shown))]
+    hidden = {"cluster": k - CLUSTERS_SHOWN, "column": d - COLUMNS_SHOWN}
+    return align(rows, right=True) + count_hidden(hidden, "-o centroids.csv writes all")
+
+
+def encode_clusters(
+    decoding: Decoding, names: Sequence[str], kind: str, scale: Sequence[float] = ()
+) -> bytes:
+    """The clusters as a file.
+
+    Parameters
+    ----------
+    decoding : Decoding
+        What was found.
+    names : sequence of str
+        Of the columns.
+    kind : {"csv", "json", "parquet"}
+        Of the file. Tables have the columns "cluster", "share", then those of the data; JSON
+        also holds covariances, where there are any. Names that a spreadsheet would take for
+        formulas have an apostrophe in front in CSV.
+    scale : sequence of float
+        Of each column, if they have scales of their own: what distances are measured in. In
+        tables, more columns: "x scale" for the column "x".
+
+    Returns
+    -------
+    data : bytes
+        Reading it gives the same floats.
+    """
+    if kind == "json":
+        clusters = {"columns": list(names), "clusters": cluster_records(decoding)}
+        clusters |= {"scale": list(scale)} if scale else {}
+        return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
+    if count_data_columns(names) < len(names):
+        scale = scale or [1.0] * len(names)  # or names of the data would be read as scales
+    head = cluster_header(names, has_scales=bool(scale))
+    if kind == "parquet":
+        return _parquet(decoding, head, scale)
+    lines: list[list[Any]] = [[cell(name) for name in head]]
+    lines += [[f["cluster"], f["share"], *f["centroid"], *scale] for f in cluster_records(decoding)]
+    return "".join(map(_csv_line, lines)).encode()
+
+
+def count_data_columns(names: Sequence[str]) -> int:
+    """Of the names in a table of centroids, those of the data: scales follow, or do not."""
+    d = len(names) // 2
+    has_scales = d > 0 and cluster_header(names[:d], has_scales=True)[2:] == list(names)
+    return d if has_scales else len(names)
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    """A line of CSV; cells with a carriage return are quoted too, as they are not by default."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _numbers(values: Sequence[float]) -> list[str]:
+    """Numbers with as many decimals as leave the largest six digits."""
+    largest = max(map(abs, values), default=0.0)
+    if not 1e-3 <= largest < 1e6:
+        return [number(value) for value in values]
+    decimals = 5 - math.floor(math.log10(largest))
+    return [f"{value:.{decimals}f}" for value in values]
+
+
+def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    arrays = [pa.array(range(len(decoding.weights)), type=pa.int64())]
+    arrays += [pa.array(column) for column in (decoding.weights, *decoding.centroids.T)]
+    arrays += [pa.array([width] * len(decoding.weights)) for width in scale]
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.Table.from_arrays(arrays, names=list(head)), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 # How ``-k auto`` chose the number of clusters: for people, and for programs.
 
 RULE = f" (the smallest k within {100 * (TOLERANCE - 1):.2g} % of the best score)"
 
 
-def choice_facts(curve: KCurve | None) -> dict[str, Any] | None:
+def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     """The whole curve; None where k was given."""
     if curve is None:
         return None
@@ -522,7 +589,7 @@ def choice_facts(curve: KCurve | None) -> dict[str, Any] | None:
     return arrays | {"chosen": curve.chosen, "criterion": curve.criterion}
 
 
-def choice_in_words(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) -> list[str]:
+def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) -> list[str]:
     """The rule and the scores around the choice, and what to do where it lies at the edge.
 
     Parameters

@@ -8,23 +8,25 @@ from typing import Any
 
 import click
 
+from sketchshift._text import counted, number
+from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files
+from sketchshift.cli.inputs import data_files, read_schema
 from sketchshift.cli.options import (
     build_spec,
     columns_option,
     on_invalid_option,
     refuse_mixture,
-    schema_of,
     spec_options,
     turnkey_arguments,
     turnkey_options,
+    weights_option,
 )
-from sketchshift.cli.output import check_output, counted, next_step, number, report, spec_facts
+from sketchshift.cli.output import Output, check_output, spec_record
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import plan as make_plan
 
-__all__ = ["plan", "write_spec", "wrote_spec"]
+__all__ = ["describe_plan", "plan", "write_plan"]
 
 
 @command
@@ -34,7 +36,7 @@ __all__ = ["plan", "write_spec", "wrote_spec"]
 @spec_options
 @columns_option
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
-@click.option("--weights", metavar="COLUMN", help="Column of weights, not one of the columns.")
+@weights_option
 @on_invalid_option
 @click.pass_context
 def plan(
@@ -47,7 +49,7 @@ def plan(
     n_clusters: int | None,
     weights: str | None,
     on_invalid: str,
-    as_json: bool,
+    out: Output,
     **flags: Any,
 ) -> None:
     """Write the plan that every sketch to be merged must share.
@@ -79,10 +81,13 @@ def plan(
             "on_invalid": on_invalid,
         }
         spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
-    write_spec(spec, target)
-    facts = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
-    step = next_step("sketch", data or "DATA", "--plan", output, "-o", "day1.sketch")
-    report(facts | spec_facts(spec), [wrote_spec(output, spec), step], as_json=as_json)
+    write_plan(spec, target)
+    record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
+    out.report(
+        record | spec_record(spec),
+        [describe_plan(output, spec)],
+        then=["sketch", data or "DATA", "--plan", output, "-o", "day1.sketch"],
+    )
 
 
 def _shape(
@@ -96,7 +101,7 @@ def _shape(
         msg = "give DATA or --n-features, not both: the data says how many columns there are."
         raise click.UsageError(msg)
     if files:
-        return schema_of(files[0], columns, weights)
+        return read_schema(files[0], columns, weights)
     if n_features is None and columns is None:
         msg = "give DATA to take its columns, or --columns, or --n-features."
         raise click.UsageError(msg)
@@ -113,18 +118,16 @@ def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
         raise click.UsageError("-k plans from rows: give DATA, all of it or a sample across it.")
 
 
-def write_spec(spec: SketchSpec, target: Path) -> None:
+def write_plan(spec: SketchSpec, target: Path) -> None:
     """Write a plan file, all of it or nothing."""
-    from sketchshift._writing import write_atomically
-
     write_atomically(target, spec.to_json().encode() + b"\n")
 
 
-def wrote_spec(output: str, spec: SketchSpec) -> str:
-    """The sentence that says what was written."""
-    shown = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
-    bandwidth = " to ".join(map(number, shown))
+def describe_plan(output: str, spec: SketchSpec) -> str:
+    """The sentence that says which plan was written where."""
+    ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     return (
         f"Wrote {output}: {counted(spec.n_features, 'column')}, m = {spec.sketch_size:,}, "
-        f"bandwidth {bandwidth}, seed {spec.seed}, fingerprint {spec.fingerprint[:8]}."
+        f"bandwidth {' to '.join(map(number, ends))}, seed {spec.seed}, fingerprint "
+        f"{spec.fingerprint[:8]}."
     )

@@ -13,12 +13,12 @@ from sketchshift.cli.options import (
     NUMBERS,
     account_options,
     columns_option,
+    describe_spending,
     open_account,
     promise_options,
-    spent_facts,
 )
-from sketchshift.cli.output import check_output, next_step, report, spec_facts
-from sketchshift.cli.plan import write_spec, wrote_spec
+from sketchshift.cli.output import Output, check_output, spec_record
+from sketchshift.cli.plan import describe_plan, write_plan
 from sketchshift.features import SketchSpec
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ _COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private row
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @click.option("-k", "--n-clusters", type=LARGEST_K, required=True)
 @click.option("--center", type=NUMBERS, help="Middle of the data as you know it: 0,0.5,-2.")
-@click.option("--radius", type=_POSITIVE, help="Of a ball around it that holds the data.")
-@click.option("--spread", type=_POSITIVE, help="Without DATA: about the root of its variance.")
-@click.option("--public", is_flag=True, help="DATA is a public sample that looks like the rows.")
+@click.option(
+    "--radius", type=_POSITIVE, help="Radius of a ball around --center that holds the data."
+)
+@click.option(
+    "--spread", type=_POSITIVE, help="Without DATA: the typical distance of a row from --center."
+)
+@click.option("--public", is_flag=True, help="DATA is a public sample, like the private rows.")
 @promise_options(required=False)
 @account_options
 @columns_option
@@ -45,7 +49,7 @@ _COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private row
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.pass_context
 def private_plan(
-    ctx: click.Context, /, data: str | None, output: str, as_json: bool, **flags: Any
+    ctx: click.Context, /, data: str | None, output: str, out: Output, **flags: Any
 ) -> None:
     """Write a plan whose numbers tell nothing of private rows.
 
@@ -67,12 +71,17 @@ def private_plan(
     path = flags["account"]
     target = check_output(output, [*inputs, *([] if path is None else [path])])
     spec, account = _plan(inputs, flags)
-    write_spec(spec, target)
-    spent, lines = spent_facts(account, path)
-    facts = {"command": "private-plan", "output": output, "fingerprint": spec.fingerprint}
-    step = next_step("sketch", data or "DATA", "--plan", output, "-o", "people.sketch")
-    report(
-        facts | spent | spec_facts(spec), [wrote_spec(output, spec), *lines, step], as_json=as_json
+    write_plan(spec, target)
+    record = {
+        "command": "private-plan",
+        "output": output,
+        "fingerprint": spec.fingerprint,
+        "spent": None if account is None else account.spent,
+    }
+    out.report(
+        record | spec_record(spec),
+        [describe_plan(output, spec), *describe_spending(account, path)],
+        then=["sketch", data or "DATA", "--plan", output, "-o", "people.sketch"],
     )
 
 
@@ -92,9 +101,9 @@ def _plan(inputs: Any, flags: dict[str, Any]) -> tuple[SketchSpec, Account | Non
         return privacy.plan_public(inputs, radius=flags["radius"], **shared), None
     _need(flags, "private", ("center", "radius", "epsilon", "delta"), ("spread",))
     names = ("center", "radius", "epsilon", "delta", "adjacency", "rows_per_person")
-    chosen = {name: flags[name] for name in names}
+    private = {name: flags[name] for name in names}
     account = open_account(flags["account"], flags["budget"], flags["delta"])
-    return privacy.plan(inputs, **chosen, **shared, account=account), account
+    return privacy.plan(inputs, **private, **shared, account=account), account
 
 
 def _need(

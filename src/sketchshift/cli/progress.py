@@ -2,7 +2,8 @@
 
 Takes the library's calls, ``progress(n_rows, share_read)`` of a pass over data and
 ``progress(step)`` of a decoder; draws with rich. What is short shows nothing, and nothing is
-left on the screen afterwards.
+left on the screen afterwards. Each context manager shows a line with a label while its body runs,
+and yields None when nothing is shown: ``show=None`` shows it only where stderr is a terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sketchshift._text import visible
 from sketchshift.decoders import Round, Step
 from sketchshift.decoders.decoder import Progress as DecodingProgress
 
-__all__ = ["counting_progress", "decoding_progress", "reading_progress"]
+__all__ = ["KINDS", "counting_progress", "decoding_progress", "reading_progress"]
 
 DELAY = 0.5
 """Seconds before anything is shown."""
@@ -79,26 +80,12 @@ class _TimeLeft(TimeRemainingColumn):
 
 @contextmanager
 def reading_progress(label: str, *, show: bool | None = None) -> Iterator[Advance | None]:
-    """A progress line on stderr while the body runs.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    show : bool or None
-        None shows it only where stderr is a terminal.
-
-    Yields
-    ------
-    advance : callable or None
-        To be called with the rows of a block and the share of the input read; None when
-        nothing is shown.
-    """
-    with _shown(label, _Rows(), show) as bar:
-        if bar is None:
+    """Yields a function to call with the rows of a block and the share of the input read."""
+    with _show_line(label, _Rows(), show) as line:
+        if line is None:
             yield None
             return
-        progress, task = bar
+        progress, task = line
         rows = 0
 
         def advance(n_rows: int, share: float | None) -> None:
@@ -112,20 +99,7 @@ def reading_progress(label: str, *, show: bool | None = None) -> Iterator[Advanc
 
 @contextmanager
 def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[DecodingProgress | None]:
-    """A progress line on stderr while a decoder runs in the body.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    show : bool or None
-        None shows it only where stderr is a terminal.
-
-    Yields
-    ------
-    advance : callable or None
-        To be called with each step of the decoder; None when nothing is shown.
-    """
+    """Yields a function to call with each step of a decoder."""
     with counting_progress(label, show=show) as count:
         if count is None:
             yield None
@@ -139,26 +113,12 @@ def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[Decod
 
 @contextmanager
 def counting_progress(label: str, *, show: bool | None = None) -> Iterator[Count | None]:
-    """A progress line on stderr for anything that is done one by one.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    show : bool or None
-        None shows it only where stderr is a terminal.
-
-    Yields
-    ------
-    count : callable or None
-        To be called with the number done, that of all, and what they are; None when nothing
-        is shown.
-    """
-    with _shown(label, _Steps(), show) as bar:
-        if bar is None:
+    """Yields a function to call with the number done, the number of all, and what they are."""
+    with _show_line(label, _Steps(), show) as line:
+        if line is None:
             yield None
             return
-        progress, task = bar
+        progress, task = line
 
         def count(n_done: int, n_all: int, what: str) -> None:
             progress.update(task, completed=n_done, total=n_all, what=what)
@@ -167,7 +127,7 @@ def counting_progress(label: str, *, show: bool | None = None) -> Iterator[Count
 
 
 @contextmanager
-def _shown(
+def _show_line(
     label: str, amount: ProgressColumn, show: bool | None
 ) -> Iterator[tuple[Progress, TaskID] | None]:
     """A line with one task, from ``DELAY`` seconds on; None when nothing is to be shown."""
@@ -187,3 +147,7 @@ def _shown(
         timer.cancel()
         timer.join()
         progress.stop()
+
+
+KINDS = {"rows": reading_progress, "fits": decoding_progress, "items": counting_progress}
+"""By what is counted: rows of a pass, fits or atoms of a decoder, anything one by one."""

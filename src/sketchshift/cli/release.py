@@ -10,11 +10,11 @@ from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_raw, sketch_files
 from sketchshift.cli.options import (
     account_options,
+    describe_spending,
     open_account,
     promise_options,
-    spent_facts,
 )
-from sketchshift.cli.output import check_output, next_step, report, sketch_facts, wrote
+from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
 
 __all__ = ["release"]
 
@@ -24,7 +24,7 @@ __all__ = ["release"]
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
 @promise_options(required=True)
 @account_options
-@click.option("--force", is_flag=True, help="Also if clusters will be mostly noise.")
+@click.option("--force", is_flag=True, help="Release even if the clusters will be mostly noise.")
 def release(
     sketch: str,
     output: str,
@@ -35,14 +35,14 @@ def release(
     account: Path | None,
     budget: float | None,
     force: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Release SKETCH with differential privacy: z and the number of rows, with noise.
 
     Whoever holds the result learns nearly nothing of any one person; it decodes for any k, at
     no further cost. SKETCH is raw, taken with a plan that may be published: one written by
-    `sketchshift private-plan`. Keep raw sketches as safe as the data. A --account refuses what
-    its budget does not cover; a release elsewhere of a copied sketch it cannot see.
+    `sketchshift private-plan`. Keep raw sketches as safe as the data. An --account refuses
+    what its budget does not cover. It cannot see releases of copies of the sketch elsewhere.
 
     Examples
     --------
@@ -57,13 +57,16 @@ def release(
     (file,) = sketch_files([sketch])
     target = check_output(output, [file, *([] if account is None else [account])])
     raw = load_raw(file)
-    kept = open_account(account, budget, delta)
-    released = privacy.release(
-        raw, epsilon, delta, adjacency, rows_per_person, account=kept, force=force
+    budgeted = open_account(account, budget, delta)
+    private = privacy.release(
+        raw, epsilon, delta, adjacency, rows_per_person, account=budgeted, force=force
     )
-    released.save(target)
+    private.save(target)
     size = target.stat().st_size
-    spent, lines = spent_facts(kept, account)
-    facts = {"command": "release", "output": output, **spent, **sketch_facts(released, size)}
-    lines = [wrote(output, released, size), *lines, next_step("inspect", output)]
-    report(facts, lines, as_json=as_json)
+    record = {
+        "command": "release",
+        "output": output,
+        "spent": None if budgeted is None else budgeted.spent,
+    }
+    lines = [describe_file(output, private, size), *describe_spending(budgeted, account)]
+    out.report(record | sketch_record(private, size), lines, then=["inspect", output])

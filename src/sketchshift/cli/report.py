@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
+from sketchshift._text import counted, rows_in_words
+from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import for_clusters, load_subject, sketch_files, where_option
-from sketchshift.cli.options import CLUSTERS
+from sketchshift.cli.inputs import check_clusters, load_file, sketch_files
+from sketchshift.cli.options import CLUSTERS, progress_option, seed_option, where_option
 from sketchshift.cli.output import (
+    Output,
     check_output,
     check_suffix,
-    cluster_facts,
-    counted,
-    next_step,
-    promise,
-    rows_in_words,
-    sketch_facts,
+    cluster_records,
+    promise_lines,
+    show_progress,
+    sketch_record,
 )
-from sketchshift.cli.output import report as print_facts
 
 __all__ = ["report"]
 
@@ -36,18 +36,8 @@ __all__ = ["report"]
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.html).")
 @where_option
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**64 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of the starts. The same sketch and seed give the same report.",
-)
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Progress on stderr. Default: only if that is a terminal.",
-)
+@seed_option("Seed of the starts. The same sketch and seed give the same report.")
+@progress_option
 def report(
     file: str,
     n_clusters: int | Literal["auto"],
@@ -55,14 +45,14 @@ def report(
     where: str | None,
     seed: int,
     progress: bool | None,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Write a report on FILE, a sketch or a table of sketches: one HTML file.
 
     It opens in any browser, without network: clusters as a table to sort and as lines across
     the columns, where the rows lie for any two columns, residuals for other numbers of
-    clusters, shares over the slices of a table, and how to get it all again. It holds the
-    numbers of the sketch, but no rows; of a private sketch, its promise too.
+    clusters, shares over the slices of a table, and the commands that give it again. It
+    holds the numbers of the sketch, but no rows; for a private sketch, its promise too.
 
     Examples
     --------
@@ -71,17 +61,15 @@ def report(
 
     Then: `sketchshift explore sketches.parquet`, to change k and slices as you look.
     """
-    from sketchshift._writing import write_atomically
-    from sketchshift.cli.progress import decoding_progress
     from sketchshift.report import report_on
 
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))
-    subject = load_subject(file, where)
-    for_clusters(subject.whole, n_clusters)
-    with decoding_progress("Decoding", show=progress) as advance:
+    sketch_file = load_file(file, where)
+    check_clusters(sketch_file.whole, n_clusters)
+    with show_progress("fits", "Decoding", show=progress) as advance:
         text, decoding = report_on(
-            subject,
+            sketch_file,
             n_clusters,
             seed=seed,
             commands=_commands(file, n_clusters, where, seed, output),
@@ -89,23 +77,26 @@ def report(
         )
     data = text.encode()
     write_atomically(target, data)
-    facts: dict[str, Any] = {
+    record = {
         "command": "report",
         "input": file,
         "output": output,
         "output_bytes": len(data),
         "n_clusters": n_clusters,
         "outcome": decoding.outcome.name,
-        "clusters": cluster_facts(decoding),
-    } | sketch_facts(subject.whole, subject.n_bytes)
+        "clusters": cluster_records(decoding),
+    }
     lines = [
         f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
-        f"{rows_in_words(subject.whole)} in {len(data):,} bytes. Open it in a browser.",
-        *promise(subject.whole),
+        f"{rows_in_words(sketch_file.whole)} in {len(data):,} bytes. Open it in a browser.",
+        *promise_lines(sketch_file.whole),
         str(decoding.outcome),
-        next_step("explore", file),
     ]
-    print_facts(facts, lines, as_json=as_json)
+    out.report(
+        record | sketch_record(sketch_file.whole, sketch_file.n_bytes),
+        lines,
+        then=["explore", file],
+    )
 
 
 def _commands(file: str, k: int | str, where: str | None, seed: int, output: str) -> list[str]:

@@ -8,30 +8,30 @@ from typing import Any
 
 import click
 
+from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, read_spec
+from sketchshift.cli.inputs import data_files, keep_checkpoint, read_schema, read_spec
 from sketchshift.cli.options import (
     NAMES,
     build_spec,
     checkpoint_option,
-    checkpointed,
     columns_option,
-    flags_given,
     on_invalid_option,
+    progress_option,
     refuse_mixture,
-    schema_of,
+    spec_flags_typed,
     spec_options,
     turnkey_arguments,
     turnkey_options,
+    weights_option,
 )
 from sketchshift.cli.output import (
+    Output,
     check_output,
     check_suffix,
-    counted,
-    next_step,
-    report,
-    sketch_facts,
-    wrote,
+    describe_file,
+    show_progress,
+    sketch_record,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable
@@ -61,7 +61,7 @@ FEWEST_FOR_RATE = 100_000
 @turnkey_options
 @spec_options
 @columns_option
-@click.option("--weights", metavar="COLUMN", help="Column that holds the weights of the rows.")
+@weights_option
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
@@ -76,11 +76,7 @@ FEWEST_FOR_RATE = 100_000
 )
 @on_invalid_option
 @checkpoint_option
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Progress on stderr. Default: only if that is a terminal.",
-)
+@progress_option
 @click.pass_context
 def sketch(
     ctx: click.Context,
@@ -97,7 +93,7 @@ def sketch(
     on_invalid: str,
     checkpoint: str | None,
     progress: bool | None,
-    as_json: bool,
+    out: Output,
     **flags: Any,
 ) -> None:
     """Read DATA once and write its sketch.
@@ -118,8 +114,6 @@ def sketch(
     Then: `sketchshift inspect day1.sketch`. To join sketches taken on several machines or
     days: `sketchshift merge`.
     """
-    from sketchshift.cli.progress import reading_progress
-
     _check_flags(ctx)
     if by is not None:
         check_suffix("-o", output, (".parquet",))
@@ -131,26 +125,30 @@ def sketch(
     arguments |= {"columns": columns, "sample_weight": weights, "n_threads": threads}
     arguments |= {"on_invalid": on_invalid, "kernel": kernel}
     start = time.perf_counter()
-    with checkpointed(checkpoint, [*files, target]) as kept:
-        is_begun = kept is not None and kept.exists()
-        with reading_progress("Reading", show=progress) as advance:
-            result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": kept})
+    with keep_checkpoint(checkpoint, [*files, target]) as place:
+        is_continued = place is not None and place.exists()
+        with show_progress("rows", "Reading", show=progress) as advance:
+            result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": place})
         seconds = time.perf_counter() - start
         if table is None:
             result.save(target)
         else:
             table.to_parquet(target)
-    size = target.stat().st_size
-    n_read = result.count + result.n_invalid
-    rate = n_read / seconds
-    pace = {"command": "sketch", "output": output, "seconds": seconds, "rows_per_second": rate}
-    told = f", {rate:,.0f} rows/s" if n_read >= FEWEST_FOR_RATE and not is_begun else ""
-    read = f"Read once in {seconds:.2f} s{told}."
-    lines = [wrote(output, result, size), read, next_step("inspect", output)]
+    size, n_read = target.stat().st_size, result.count + result.n_invalid
+    record: dict[str, Any] = {
+        "command": "sketch",
+        "output": output,
+        "seconds": seconds,
+        "rows_per_second": n_read / seconds,
+    }
+    lines = [describe_file(output, result, size)]
     if table is not None:
-        pace |= {"by": list(table.by), "slices": len(table)}
-        lines.insert(1, f"It has {counted(len(table), 'slice')} by {', '.join(table.by)}.")
-    report(pace | sketch_facts(result, size), lines, as_json=as_json)
+        record |= {"by": list(table.by), "slices": len(table)}
+        lines += [f"It has {counted(len(table), 'slice')} by {', '.join(table.by)}."]
+    has_rate = n_read >= FEWEST_FOR_RATE and not is_continued
+    rate = f", {n_read / seconds:,.0f} rows/s" if has_rate else ""
+    lines += [f"Read once in {seconds:.2f} s{rate}."]
+    out.report(record | sketch_record(result, size), lines, then=["inspect", output])
 
 
 def _read(
@@ -173,7 +171,7 @@ def _check_flags(ctx: click.Context) -> None:
         neither = "give -k, the number of clusters, or --plan plan.json, or --bandwidth 0.3."
         refuse_mixture(ctx, neither=neither)
         return
-    given = flags_given(ctx)
+    given = spec_flags_typed(ctx)
     given += ["-k"] * (params["n_clusters"] is not None)
     given += ["--standardize"] * params["standardize"]
     if given:
@@ -194,5 +192,5 @@ def _spec(
 ) -> SketchSpec:
     if plan is not None:
         return read_spec(plan)
-    d, names = schema_of(first, columns, weights, by)
+    d, names = read_schema(first, columns, weights, by)
     return build_spec(flags, n_features=d, columns=names)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import load_sum, sketch_files, where_option
-from sketchshift.cli.output import check_output, counted, next_step, report, sketch_facts, wrote
+from sketchshift.cli.inputs import load_sum, sketch_files
+from sketchshift.cli.options import where_option
+from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
 from sketchshift.errors import DataError
 
 __all__ = ["subtract"]
@@ -20,7 +20,7 @@ __all__ = ["subtract"]
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.sketch).")
 @where_option
 def subtract(
-    whole: str, parts: tuple[str, ...], output: str, where: str | None, as_json: bool
+    whole: str, parts: tuple[str, ...], output: str, where: str | None, out: Output
 ) -> None:
     """Take the rows of the sketches PART out of the sketch WHOLE.
 
@@ -43,17 +43,16 @@ def subtract(
     rest = load_sum(files[:1]) - load_sum(files[1:], where)
     rest.save(target)
     size = target.stat().st_size
-    removed = [str(file) for file in files[1:]]
-    facts: dict[str, Any] = {
+    record = {
         "command": "subtract",
         "output": output,
         "whole": whole,
-        "subtracted": removed,
+        "subtracted": [str(file) for file in files[1:]],
+        "where": where,
     }
     lines = [
-        f"Subtracted {counted(len(removed), 'file')}{f' where {where}' if where else ''} from "
+        f"Subtracted {counted(len(files) - 1, 'file')}{f' where {where}' if where else ''} from "
         f"{whole}.",
-        wrote(output, rest, size),
-        next_step("inspect", output),
+        describe_file(output, rest, size),
     ]
-    report(facts | {"where": where} | sketch_facts(rest, size), lines, as_json=as_json)
+    out.report(record | sketch_record(rest, size), lines, then=["inspect", output])

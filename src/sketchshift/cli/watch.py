@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import is_table, load_any, load_table, sketch_files, where_option
-from sketchshift.cli.options import Picture, distance_facts, drift_options, percent
+from sketchshift.cli.compare import distance_record
+from sketchshift.cli.inputs import is_table, load_any, load_table, sketch_files
+from sketchshift.cli.options import drift_options, where_option
 from sketchshift.cli.output import (
-    aligned,
-    counted,
+    Output,
+    Picture,
+    align,
+    count_hidden,
     keys_in_words,
-    next_step,
-    promise,
-    report,
-    rows_in_words,
+    percent,
+    promise_lines,
 )
 from sketchshift.drift import Distance, Watch, WatchedSlice
 from sketchshift.drift import watch as watch_slices
@@ -52,7 +54,7 @@ def watch(
     plot: str | None,
     fail_on_drift: bool,
     seed: int,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Follow sketches over time: distances, alarms, shares of the clusters.
 
@@ -70,7 +72,7 @@ def watch(
     sketches in detail: `sketchshift compare`.
     """
     files = sketch_files(inputs)
-    picture = Picture.of(plot, files)
+    picture = Picture.check(plot, files)
     slices = _slices(files, by, where)
     found = watch_slices(
         slices,
@@ -80,7 +82,7 @@ def watch(
         seed=seed,
     )
     keys = keys_in_words([moment.key for moment in found.slices])
-    facts = {
+    record = {
         "command": "watch",
         "inputs": list(inputs),
         "by": found.by,
@@ -89,21 +91,20 @@ def watch(
         "false_alarm": false_alarm,
         "statement": found.whole.statement if isinstance(found.whole, PrivateSketch) else None,
         "slices": [
-            _slice_facts(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
+            _slice_record(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
         ],
         "centroids": [] if found.decoding is None else found.decoding.centroids.tolist(),
     }
-    column = ["--by", found.by] if isinstance(slices, SketchTable) else []
-    again = next_step("watch", *inputs, *column, "--plot", "drift.png")
     lines = [
-        *_story(found),
+        *_describe(found),
         "",
-        *_lines(found, keys),
+        *_table(found, keys),
         "",
         *picture.write(lambda: _figure(found)),
-        again if plot is None else next_step("inspect", files[0]),
     ]
-    report(facts, lines, as_json=as_json)
+    column = ["--by", found.by] if isinstance(slices, SketchTable) else []
+    again = ["watch", *inputs, *column, "--plot", "drift.png"]
+    out.report(record, lines, then=["inspect", files[0]] if plot else again)
     if fail_on_drift and found.alarms:
         ctx.exit(1)
 
@@ -131,18 +132,19 @@ def _slices(
     return sketches
 
 
-def _story(found: Watch) -> list[str]:
+def _describe(found: Watch) -> list[str]:
     alarms = counted(len(found.alarms), "alarm") if found.alarms else "no alarms"
     return [
         f"{counted(len(found), 'slice')} by {found.by}, {rows_in_words(found.whole)}: {alarms}.",
-        f"Without drift, any alarm in such a table has probability {100 * found.false_alarm:g} % "
-        "at most.",
-        *promise(found.whole),
+        "Without drift, the probability of any alarm in such a table is at most "
+        f"{100 * found.false_alarm:g} %.",
+        *promise_lines(found.whole),
     ]
 
 
-def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
-    k = 0 if found.decoding is None else min(len(found.decoding.weights), CLUSTERS_SHOWN)
+def _table(found: Watch, keys: Sequence[str | None]) -> list[str]:
+    n_clusters = 0 if found.decoding is None else len(found.decoding.weights)
+    k = min(n_clusters, CLUSTERS_SHOWN)
     titles = ["before", "threshold", "earlier", "threshold", "alarm"]
     head = [found.by, f"{found.whole.about}rows", *titles]
     rows = [head + [f"cluster {i}" for i in range(k)]]
@@ -151,9 +153,8 @@ def _lines(found: Watch, keys: Sequence[str | None]) -> list[str]:
         shares = [percent(share) for share in moment.shares[:k].tolist()]
         alarm = "drift" if moment.drifted else ""
         rows.append([str(key), f"{moment.count:,}", *tests, alarm, *shares])
-    hidden = (0 if found.decoding is None else len(found.decoding.weights)) - k
-    more = [f"{counted(hidden, 'cluster')} more: --json shows all."] * (hidden > 0)
-    return aligned(rows, right=True) + more
+    hidden = {"cluster": n_clusters - CLUSTERS_SHOWN}
+    return align(rows, right=True) + count_hidden(hidden, "--json shows all")
 
 
 def _cells(test: Distance | None) -> list[str]:
@@ -162,10 +163,10 @@ def _cells(test: Distance | None) -> list[str]:
     return [f"{test.distance:.4f}", f"{test.threshold:.4f}"]
 
 
-def _slice_facts(key: str | None, moment: WatchedSlice, sketch: AnySketch) -> dict[str, Any]:
+def _slice_record(key: str | None, moment: WatchedSlice, sketch: AnySketch) -> dict[str, Any]:
     tests = {"before": moment.before, "earlier": moment.earlier}
     distances = {
-        name: None if test is None else distance_facts(test) for name, test in tests.items()
+        name: None if test is None else distance_record(test) for name, test in tests.items()
     }
     return {
         "key": moment.key if isinstance(moment.key, int | float) else str(key),

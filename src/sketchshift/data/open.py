@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._text import listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.memory import as_array, open_array, open_sparse
 from sketchshift.data.sample import by_position, share_out
@@ -31,12 +32,11 @@ from sketchshift.data.source import (
     Piece,
     Request,
     Source,
-    listed,
     make_request,
     read_once,
     report_damage,
 )
-from sketchshift.errors import DataError
+from sketchshift.errors import ChooseColumns, DataError, LoadSketch
 
 __all__ = [
     "expand",
@@ -131,9 +131,7 @@ def _opener_of(path: Path) -> Opener:
     if found:
         return _formats[max(found, key=len)]
     if path.suffix.lower() == ".sketch":
-        raise DataError(
-            f"{str(path)!r} is a sketch, not data. Read it with ss.load({str(path)!r})."
-        )
+        raise DataError(f"{str(path)!r} is a sketch, not data. ", LoadSketch(str(path)))
     msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
     raise DataError(msg)
 
@@ -358,9 +356,9 @@ def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -
         facts += f"  only in {path}: {listed(there) or 'none'}"
     msg = (
         f"cannot read files with different columns as one:\n{facts}\n"
-        "Choose columns that all files have with columns=[...], or read them apart."
+        "Choose columns that all files have with "
     )
-    raise DataError(msg)
+    raise DataError(msg, ChooseColumns(), ", or read them apart.")
 
 
 def _shape(source: Source) -> str:

@@ -24,12 +24,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._text import NAMES_SHOWN, listed
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import unmasked
-from sketchshift.errors import DataError
+from sketchshift.errors import ChooseColumns, DataError
 
 __all__ = [
-    "NAMES_SHOWN",
     "Access",
     "Across",
     "Block",
@@ -45,7 +45,6 @@ __all__ = [
     "cut_blocks",
     "is_as_written",
     "join_blocks",
-    "listed",
     "make_request",
     "mark_as_written",
     "read_once",
@@ -358,7 +357,6 @@ def check_keys(keys: Any) -> tuple[str, ...] | Labels:
 
 BLOCK_BYTES = 2**21
 FEWEST_ROWS, MOST_ROWS = 256, 65536
-NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -386,10 +384,10 @@ class Request:
         """Names were asked of data that has none."""
         if self.columns is not None and self.names_needed:
             msg = (
-                f"cannot choose columns={list(self.columns)} by name: {what} has no column "
-                "names. Select columns by slicing, as in X[:, [0, 3]]."
+                f" by name: {what} has no column names. Select columns by slicing, as in "
+                "X[:, [0, 3]]."
             )
-            raise DataError(msg)
+            raise DataError("cannot choose ", ChooseColumns(self.columns), msg)
         if isinstance(self.weights, str):
             msg = (
                 f"sample_weight={self.weights!r} names a column, but {what} has no column names. "
@@ -458,13 +456,6 @@ def make_request(
         names_needed=columns is not None,
         keys=check_keys(keys),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names quoted and joined, the first twenty of them."""
-    text = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
-    more = len(names) - NAMES_SHOWN
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _check_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -601,9 +592,9 @@ def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> Non
     if repeated:
         msg = (
             f"{where} has more than one column named {listed(repeated)}. Rename them, "
-            "or choose other columns with columns=[...]."
+            "or choose other columns with "
         )
-        raise DataError(msg)
+        raise DataError(msg, ChooseColumns(), ".")
 
 
 def _refuse_not_numbers(
@@ -623,11 +614,10 @@ def _refuse_not_numbers(
     noun = "column" if len(others) == 1 else "columns"
     apart = (choice.weights, *choice.keys)
     numeric = [f.name for f in fields if f.is_number and f.name not in apart]
+    fact = f"{where}: {noun} {found} cannot be read as numbers. "
     if is_given_by_spec:
         advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
-    elif numeric:
-        advice = f"Choose numeric ones with columns=[{listed(numeric)}]."
-    else:
-        advice = "It has no numeric column."
-    msg = f"{where}: {noun} {found} cannot be read as numbers. {advice}"
-    raise DataError(msg)
+        raise DataError(fact, advice)
+    if not numeric:
+        raise DataError(fact, "It has no numeric column.")
+    raise DataError(fact, "Choose numeric ones with ", ChooseColumns(tuple(numeric)), ".")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from sketchshift._text import listed
 from sketchshift.data.arrow import batch_blocks, fields_of
 from sketchshift.data.sample import SEEKS, by_position, spread
 from sketchshift.data.source import (
@@ -28,11 +29,10 @@ from sketchshift.data.source import (
     Request,
     Source,
     choose,
-    listed,
     mark_as_written,
     report_damage,
 )
-from sketchshift.errors import DataError
+from sketchshift.errors import ChooseColumns, DataError
 
 __all__ = [
     "can_be_cut",
@@ -533,17 +533,16 @@ def _check_header(fields: Sequence[Field], request: Request, where: str) -> None
     if all(_is_number(name) for name in names) and not meant:
         msg = (
             f"{where} seems to have no header row: its first line is {listed(names)}. "
-            "Add a line of column names, or list these in columns=[...] if they are names."
+            "Add a line of column names, or list these in "
         )
-        raise DataError(msg)
+        raise DataError(msg, ChooseColumns(), " if they are names.")
     if request.columns is None and "" in names:
-        numeric = listed([field.name for field in fields if field.is_number and field.name])
+        numeric = tuple(field.name for field in fields if field.is_number and field.name)
         msg = (
             f"{where}: column {names.index('')} (counting from 0) has no name; is it the index "
-            f"that pandas writes? Choose columns=[{numeric or '...'}], or write the file with "
-            "index=False."
+            "that pandas writes? Choose "
         )
-        raise DataError(msg)
+        raise DataError(msg, ChooseColumns(numeric), ", or write the file with index=False.")
 
 
 def _is_number(text: str) -> bool:

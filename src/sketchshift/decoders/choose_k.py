@@ -26,13 +26,13 @@ from sketchshift.decoders.paper.refine import merge_nearest
 from sketchshift.decoders.points import Reconstruction, lloyd_from, weighted_kmeans
 from sketchshift.decoders.problem import Problem
 from sketchshift.features import SketchSpec
-from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.plan import MAX_CLUSTERS, clusters_served
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 
 __all__ = ["choose_k", "curve_of_one_point", "most_clusters", "nested_centers"]
 
-PLANNED, FEWEST, MOST = 10, 2, 100  # frequencies for each cluster and column; clusters
+FEWEST, MOST = 2, 100  # clusters
 POINTS, POINTS_PER_CLUSTER, STARTS, STEPS = 3_000, 40, 3, 4  # of the k-means
 FREQUENCIES = 5_000  # at most; they are independent, so that the first ones are like all
 FULL = 64  # columns up to which Gaussians have axes of their own
@@ -44,7 +44,7 @@ def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
     """The largest k to look at: what was asked for, or what so many frequencies can tell apart."""
     if max_clusters is not None:
         return check_integer("decode", "max_clusters", max_clusters, 1, MAX_CLUSTERS)
-    return min(max(spec.sketch_size // (PLANNED * spec.n_features), FEWEST), MOST)
+    return min(max(clusters_served(spec), FEWEST), MOST)
 
 
 def choose_k(

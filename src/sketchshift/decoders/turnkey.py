@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from sketchshift._text import column_names
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.choose_k import choose_k, curve_of_one_point, most_clusters
@@ -211,7 +212,7 @@ def _moments(fit: GaussianFit) -> tuple[FloatArray, FloatArray]:
 def _named(problem: Problem, place: FloatArray) -> str:
     """A place in the units of the data, its first columns by name."""
     spec = problem.sketch.spec
-    names = spec.columns or [f"column {j}" for j in range(spec.n_features)]
+    names = column_names(spec)
     numbers = problem.in_units(place).tolist()[:SHOWN]
     said = [f"{name} = {x:.3g}" for name, x in zip(names, numbers, strict=False)]
     return ", ".join(said) + (", ..." if spec.n_features > SHOWN else "")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._text import listed
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.data.source import listed
 from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
     Driver,

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sketchshift._text import column_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
@@ -34,10 +35,12 @@ __all__ = [
     "MAX_CLUSTERS",
     "RANGE",
     "cluster_radius",
+    "clusters_served",
     "plan_rows",
     "planned_clusters",
     "rounded",
     "rounded_center",
+    "sketch_size_for",
 ]
 
 # How wide a cluster is: a k-means of the sample, asked for its error alone.
@@ -156,7 +159,7 @@ def plan_rows(
     """
     k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     n, d = rows.shape
-    m = max(FREQUENCIES * k * d, FEWEST_FREQUENCIES)
+    m = max(sketch_size_for(k, d), FEWEST_FREQUENCIES)
     shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     center, deviations = _moments(rows, shares, columns)
     check_flag("plan", "standardize", standardize)
@@ -179,6 +182,16 @@ def plan_rows(
     )
 
 
+def sketch_size_for(n_clusters: int, n_features: int) -> int:
+    """The sketch size m = 10 k d that serves k clusters of d columns."""
+    return FREQUENCIES * n_clusters * n_features
+
+
+def clusters_served(spec: SketchSpec) -> int:
+    """The number k = m / (10 d) of clusters that a spec serves, rounded down; perhaps none."""
+    return spec.sketch_size // sketch_size_for(1, spec.n_features)
+
+
 def planned_clusters(spec: SketchSpec) -> int | None:
     """The largest number of clusters that a turnkey plan was made for, as m tells it.
 
@@ -193,8 +206,8 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
     is_turnkey = spec.tilt == Tilt(radius=1.0, cap=CAP) and spec.far_share == FAR_SHARE
-    k, rest = divmod(spec.sketch_size, FREQUENCIES * spec.n_features)
-    is_usual = rest == 0 or spec.sketch_size == FEWEST_FREQUENCIES
+    k, m = clusters_served(spec), spec.sketch_size
+    is_usual = m in (sketch_size_for(k, spec.n_features), FEWEST_FREQUENCIES)
     return k if is_turnkey and is_usual and k > 0 else None
 
 
@@ -206,8 +219,9 @@ def _moments(
     if largest.max() > LIMIT:
         j = int(np.argmax(largest))
         msg = (
-            f"cannot plan for numbers as large as {largest[j]:.3g} in {_name(j, columns)}: a spec "
-            f"reaches {LIMIT:g}. Divide the column by a constant."
+            f"cannot plan for numbers as large as {largest[j]:.3g} in "
+            f"{column_in_words(j, columns)}: a spec reaches {LIMIT:g}. Divide the column by "
+            "a constant."
         )
         raise DataError(msg)
     center = _mean(rows, shares)
@@ -247,16 +261,16 @@ def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> Non
     times = float(deviations[wide]) / (float(deviations[narrow]) or math.inf)
     if times >= FOREIGN:
         msg = (
-            f"{_name(wide, columns)} spreads {times:.1g} times as widely as "
-            f"{_name(narrow, columns)}: if it is an identifier, leave it out; otherwise pass "
-            "standardize=True (--standardize)."
+            f"{column_in_words(wide, columns)} spreads {times:.1g} times as widely as "
+            f"{column_in_words(narrow, columns)}: if it is an identifier, leave it out; otherwise "
+            "pass standardize=True (--standardize)."
         )
         warn(msg, ScaleHint)
     elif times >= UNEVEN:
         msg = (
-            f"{_name(wide, columns)} varies by {deviations[wide]:.3g} and {_name(narrow, columns)} "
-            f"by {deviations[narrow]:.3g}: distances hardly see the latter. If their units differ, "
-            "pass standardize=True (--standardize)."
+            f"{column_in_words(wide, columns)} varies by {deviations[wide]:.3g} and "
+            f"{column_in_words(narrow, columns)} by {deviations[narrow]:.3g}: distances hardly see "
+            "the latter. If their units differ, pass standardize=True (--standardize)."
         )
         warn(msg, ScaleHint)
 
@@ -309,7 +323,3 @@ def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
     """The center on a grid of 1e-6 of the scale."""
     digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
     return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])
-
-
-def _name(j: int, columns: Sequence[str] | None) -> str:
-    return f"column {j}" if columns is None else f"column {columns[j]!r}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._text import counted
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding, Round, Step
@@ -14,11 +15,10 @@ from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.shares import shares
 from sketchshift.plots.looks import (
     check_decoding,
-    counted,
+    escape_name,
     fill_look,
     legend_above,
     logarithmic,
-    plain,
 )
 from sketchshift.plots.maps import spread
 from sketchshift.plots.plane import new_axes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_shares", "k_curve", "name_slices", "plot_slices", "plot_trace", "plot_weights"]
 
-# A picture of how the number of clusters was chosen.
+# How the number of clusters was chosen.
 
 RULE = f"first within {100 * (TOLERANCE - 1):.2g} % of the best"
 """How the legend says which k is chosen."""
@@ -70,7 +70,7 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     from matplotlib.ticker import MaxNLocator
 
-    k, score, residual = curve.n_clusters, _shown(curve.score), _shown(curve.residual)
+    k, score, residual = curve.n_clusters, _floor(curve.score), _floor(curve.residual)
     size = 4 if len(k) <= 40 else 2
     ax.plot(
         k, residual, "s--", color="#c05a1a", markersize=size, markerfacecolor="white",
@@ -87,14 +87,15 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(
         xlabel="number of clusters",
-        ylabel="residual norm, of the sketch's",
+        ylabel="residual norm / norm of the sketch",
         title=f"{counted(curve.chosen, 'cluster')}, of 1 to {len(k)} tried",
     )
     legend_above(ax, ax.get_legend_handles_labels()[0])
     return ax
 
 
-def _shown(values: FloatArray) -> FloatArray:
+def _floor(values: FloatArray) -> FloatArray:
+    """Values that a logarithmic axis can show."""
     return np.maximum(values, DEEPEST * (float(values.max()) or 1.0))
 
 
@@ -159,7 +160,7 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     final = max(decoding.residual_norm, float(np.finfo(float).tiny))
     right = ax.twinx()
     lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label="residual norm")
-    lines += [ax.axhline(final, linestyle=":", color="black", label=f"kept: {final:.3g}")]
+    lines += [ax.axhline(final, linestyle=":", color="black", label=f"final: {final:.3g}")]
     values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
     are_fits = any(isinstance(step, Round) for step in decoding.trace)
     lines += right.plot(
@@ -169,7 +170,7 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     logarithmic(ax, [final, *norms])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     unit, what = ("fit", "atoms") if are_fits else ("atom", "correlation with the residual")
-    ax.set(xlabel=unit, ylabel="residual norm, of the sketch's", title="Trace")
+    ax.set(xlabel=unit, ylabel="residual norm / norm of the sketch", title="Trace")
     right.set_ylabel(what, color="#c05a1a")
     right.set_ylim(bottom=min([0.0, *values]))
     right.yaxis.set_major_locator(MaxNLocator(6, integer=are_fits))
@@ -178,9 +179,6 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
 
 
 # The shares of the clusters in the slices of a table of sketches, one after another.
-#
-# Takes a table and what a decoder made of the whole; hands axes of matplotlib. The data is not
-# needed.
 
 SHOWN = 11
 """Clusters with an area of their own, the heaviest; the others share one."""
@@ -251,7 +249,7 @@ def draw_shares(ax: Axes, rows: FloatArray, keys: Sequence[str], by: str) -> Axe
     _number(ax, n - 0.4, tops[last] - heights[last] / 2, names)
     name_slices(ax, keys)
     ax.set(
-        xlabel=plain(by),
+        xlabel=escape_name(by),
         ylabel="share of the rows (%)",
         title=f"{counted(k, 'cluster')} in {counted(n, 'slice')}",
     )
@@ -289,5 +287,5 @@ def name_slices(ax: Axes, names: Sequence[str]) -> None:
     is_short = max(map(len, names)) <= SHORT
     step = -(-len(names) // (LEVEL if is_short else TURNED))
     shown = range(0, len(names), step)
-    labels = [plain(names[i]) for i in shown]
+    labels = [escape_name(names[i]) for i in shown]
     ax.set_xticks(shown, labels, rotation=0 if is_short else 90, fontsize=9)

@@ -10,7 +10,7 @@ import numpy as np
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
 from sketchshift.plots.curves import draw_shares, name_slices
-from sketchshift.plots.looks import fill_look, legend_above, line_look, plain
+from sketchshift.plots.looks import escape_name, fill_look, legend_above, line_look
 from sketchshift.plots.plane import new_axes, require_matplotlib
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
     name_slices(ax, [str(each.key) for each in watch.slices])
     n = len(watch.alarms)
     ax.set(
-        xlabel=plain(watch.by),
+        xlabel=escape_name(watch.by),
         ylabel="distance (MMD)",
-        title=f"{n:,} of {len(watch):,} slices differ from what was before",
+        title=f"{n:,} of {len(watch):,} slices differ from earlier ones",
     )
     legend_above(ax, handles)
     return ax

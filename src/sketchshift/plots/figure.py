@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._text import column_names
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.plots.curves import k_curve, plot_trace, plot_weights
-from sketchshift.plots.looks import names_of, plain
+from sketchshift.plots.looks import escape_name
 from sketchshift.plots.maps import mark_centroids, plot_centroids
 from sketchshift.plots.parallel import FULL, plot_parallel
 from sketchshift.plots.plane import correlation_image, require_matplotlib
@@ -166,11 +167,11 @@ def comparison_figure(
         f"Its kernel density, from every row ($\\sigma$ = {bandwidth:g})",
         f"From the sketch alone: {sketch.nbytes:,} bytes{found}",
     )
-    names = [plain(name) for name in names_of(sketch)]
+    names = [escape_name(name) for name in column_names(sketch.spec)]
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel=names[0])
     axes[0].set_ylabel(names[1])
-    figure.colorbar(rows, ax=axes[0], label="rows a cell", shrink=0.86)
+    figure.colorbar(rows, ax=axes[0], label="rows per cell", shrink=0.86)
     label = r"correlation $f_z(c)$ with a Dirac at $c$"
     figure.colorbar(last, ax=axes[1:], label=label, shrink=0.86, pad=0.01)
     return figure

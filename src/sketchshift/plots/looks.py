@@ -1,4 +1,4 @@
-"""What pictures share: looks that need no colour, columns and their units."""
+"""What pictures share: looks that can be told apart without colour, columns and their units."""
 
 from __future__ import annotations
 
@@ -21,21 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_decoding",
-    "counted",
+    "escape_name",
     "fill_look",
     "in_units",
     "legend_above",
     "line_look",
     "logarithmic",
-    "names_of",
-    "plain",
     "positions_of",
-    "rows_in_words",
     "separation",
-    "wrapped",
+    "wrap_name",
 ]
 
-# Looks that pictures share; clusters are told apart without colour.
+# Looks of clusters and axes.
 #
 # There are dashes, markers and hatches beside colours. The colours are seven of the palette of
 # Okabe and Ito, which colour-blind readers can tell apart; the cycles have lengths without a
@@ -87,18 +84,10 @@ def logarithmic(ax: Axes, values: Sequence[float]) -> None:
         ax.yaxis.set_minor_locator(NullLocator())
 
 
-# Columns in pictures: which of them, under what names, in what units.
-#
-# Takes a sketch and what a decoder made of it; hands positions and text to the other modules of
-# this room. Knows no matplotlib.
+# Columns: which of them, under what names, in what units.
 
 SHORT = 6
 """Characters up to which a number is written without a power of ten."""
-
-
-def names_of(sketch: AnySketch) -> Sequence[str]:
-    """Names of the columns, or their positions in words."""
-    return sketch.spec.columns or [f"column {k}" for k in range(sketch.spec.n_features)]
 
 
 def positions_of(
@@ -149,30 +138,20 @@ def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
     return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: "1 row", "2,000 rows"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def rows_in_words(sketch: AnySketch) -> str:
-    """How many rows there are, or about how many."""
-    return sketch.about + counted(sketch.count, "row")
-
-
-def plain(name: str) -> str:
+def escape_name(name: str) -> str:
     """A column name in which a dollar sign starts no formula, and nothing hides or turns others."""
     return visible(name).replace("$", r"\$")
 
 
-def wrapped(name: str, width: int) -> str:
-    """A column name, plain, on lines of at most so many characters; nothing is left out."""
+def wrap_name(name: str, width: int) -> str:
+    """A column name, escaped, on lines of at most so many characters; nothing is left out."""
     parts = re.findall(rf"[^ _./-]{{1,{width - 1}}}[ _./-]?|[ _./-]", visible(name))
     lines = [""]
     for part in parts:  # a word with the sign after it, or a piece of a long word
         if len(lines[-1] + part.rstrip()) > width:
             lines.append("")
         lines[-1] += part
-    return "\n".join(plain(line.rstrip()) for line in lines)
+    return "\n".join(escape_name(line.rstrip()) for line in lines)
 
 
 def in_units(values: FloatArray) -> list[str]:
@@ -190,12 +169,12 @@ def in_units(values: FloatArray) -> list[str]:
     step = float(np.diff(np.unique(values)).min())
     sizes = np.abs(values[values != 0])
     powers = {_power(size) for size in (sizes.min(), sizes.max())}
-    fixed, *others = (_written(values, step, power) for power in (0, *sorted(powers)))
+    fixed, *others = (_format(values, step, power) for power in (0, *sorted(powers)))
     shortest = min(others, key=_longest)
     return fixed if _longest(fixed) <= max(SHORT, _longest(shortest)) else shortest
 
 
-def _written(values: FloatArray, step: float, power: int) -> list[str]:
+def _format(values: FloatArray, step: float, power: int) -> list[str]:
     digits, exponent = _decimals(step / 10.0**power), f"e{power}" if power else ""
     return [f"{v / 10.0**power:.{digits}f}{exponent}" if v else "0" for v in values]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
@@ -21,12 +22,9 @@ from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.decoders.problem import spread_of
 from sketchshift.plots.looks import (
     check_decoding,
-    counted,
-    names_of,
     positions_of,
-    rows_in_words,
     separation,
-    wrapped,
+    wrap_name,
 )
 from sketchshift.plots.plane import (
     LABEL,
@@ -52,8 +50,8 @@ __all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "pl
 
 # Where numbers go so that none lies on another.
 #
-# ``spread`` moves labels along a line apart. :func:`keep_apart` finds places around marks, and
-# looks again whenever the figure is drawn: only then sizes and layout are known.
+# :func:`spread` moves labels along a line apart. :func:`keep_apart` finds places around marks,
+# and looks again whenever the figure is drawn: only then sizes and layout are known.
 
 DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 SIDES = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
@@ -127,7 +125,7 @@ def _place(ax: Axes, notes: Sequence[Annotation], radii: FloatArray, renderer: A
     frame, point = ax.get_window_extent(renderer), renderer.points_to_pixels(1.0)
     middles = ax.transData.transform([note.xy for note in notes])
     marks = [Bbox([c - r * point, c + r * point]) for c, r in zip(middles, radii, strict=True)]
-    taken: list[Any] = []
+    occupied: list[Any] = []
     for i, note in enumerate(notes):
         note.set_visible(True)
         size = note.get_window_extent(renderer).size
@@ -137,14 +135,14 @@ def _place(ax: Axes, notes: Sequence[Annotation], radii: FloatArray, renderer: A
             offset = np.array(way) * (radii[i] + 1.5) * (0.75 if all(way) else 1.0)
             corner = middles[i] + offset * point + (np.array(way) - 1) / 2 * size
             box = Bbox([corner, corner + size])
-            if _is_inside(box, frame) and not box.count_overlaps(taken):
+            if _is_inside(box, frame) and not box.count_overlaps(occupied):
                 free.append((box.count_overlaps(others), box, way, offset))
         note.set_visible(bool(free))
         if free:
             _, box, way, offset = min(free, key=lambda place: place[0])
             note.set_position(tuple(offset))
             note.set(ha=SIDES[way[0]][0], va=SIDES[way[1]][1])
-            taken.append(box)
+            occupied.append(box)
 
 
 def _is_inside(box: Any, frame: Any) -> bool:
@@ -228,6 +226,8 @@ def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
     )
     ax.add_collection(lines, autolim=False)
 
+
+# The pictures: one plane, or the planes of all pairs of a few columns.
 
 SECTIONS = 64
 """Centroids that the plane is moved through, the heaviest ones."""
@@ -413,7 +413,7 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
     ax.fill_between(x, y, color="#2a788e", alpha=0.25, linewidth=0)
     tops = _values(sketch, decoding.centroids)
     ax.vlines(decoding.centroids[:, 0], 0, tops, color="black", linestyle=":")
-    ax.set(xlabel=wrapped(names_of(sketch)[0], 40), ylabel=LABEL, xlim=(low, high))
+    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=LABEL, xlim=(low, high))
     count_in_units(ax.xaxis)
     ax.margins(y=0.15)
     mark_centroids(ax, np.column_stack([decoding.centroids[:, 0], tops]), decoding.weights)

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchshift._text import column_names, counted
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import spread_of
 from sketchshift.plots.looks import (
     check_decoding,
-    counted,
     in_units,
     line_look,
-    names_of,
     positions_of,
     separation,
-    wrapped,
+    wrap_name,
 )
 from sketchshift.plots.maps import spread
 from sketchshift.plots.plane import new_axes
@@ -99,7 +98,7 @@ def plot_parallel(
     for row in range(len(chosen)):
         _draw_axis(ax, row, mean[row], deviation[row], is_point=variance[row] <= 0)
     _draw_lines(ax, places, decoding.weights)
-    ax.set_yticks(range(len(chosen)), [wrapped(names_of(sketch)[c], 36) for c in chosen])
+    ax.set_yticks(range(len(chosen)), [wrap_name(column_names(sketch.spec)[c], 36) for c in chosen])
     ax.tick_params(axis="y", length=0, labelsize=9 if len(chosen) <= 12 else 8)
     ax.spines[["left", "right", "top"]].set_visible(False)
     shown = counted(d, "column") if len(chosen) == d else f"{len(chosen):,} of {d:,} columns"

@@ -1,13 +1,14 @@
-r"""A plane through the data's space, and the correlation function on it.
+r"""A plane through the data's space, and the correlation function of a sketch on it.
 
-Takes a sketch; hands a :class:`Plane` and images to the other modules of this room, which
-draw them. Knows no matplotlib.
+The data is not needed: with one bandwidth, f_z is the kernel density of the rows, up to a
+constant and to the error of m random features.
 
 Symbols
 -------
-d         dimension of a point
+d, m      dimension of a point, sketch size
 u, v      coordinates in the plane
 c         origin + u directions[0] + v directions[1], in the units of the data
+f_z(c)    Re<z, A delta_c>, the correlation of the sketch with that of a Dirac at c
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._text import column_names, rows_in_words
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.errors import MissingDependencyError
-from sketchshift.plots.looks import in_units, names_of, positions_of, rows_in_words, wrapped
+from sketchshift.plots.looks import in_units, positions_of, wrap_name
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ def column_plane(
     """
     chosen = positions_of(sketch, columns, caller)
     unit = np.eye(sketch.spec.n_features)[chosen]
-    (mean, variance), names = spread_of(sketch, decoding), names_of(sketch)
+    (mean, variance), names = spread_of(sketch, decoding), column_names(sketch.spec)
     origin, middle = mean.copy(), mean[chosen]
     origin[chosen] = 0.0
     reach = 3.0 * np.sqrt(variance[chosen])
@@ -158,7 +160,7 @@ def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     else:
         largest = np.argsort(-variances, kind="stable")[:2]
         values, axes = variances[largest], np.eye(spec.n_features)[largest]
-        labels = [names_of(sketch)[i] + ", from the mean" for i in largest]
+        labels = [column_names(sketch.spec)[i] + ", from the mean" for i in largest]
     # an eigenvector has no sign of its own: let its largest entry be positive
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])
     axes = axes * signs[:, None]
@@ -245,17 +247,7 @@ def _bandwidth(sketch: AnySketch) -> float:
     return bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth
 
 
-# The correlation function of a sketch over the plane of two columns.
-#
-# Takes a sketch; hands an image, or axes of matplotlib. The data is not needed: with one
-# bandwidth, f_z is the kernel density of the rows, up to a constant and to the error of m
-# random features.
-#
-# Symbols
-# -------
-# d, m      dimension of a row, sketch size
-# c         a point of the plane, in the units of the data
-# f_z(c)    Re<z, A delta_c>, the correlation of the sketch with that of a Dirac at c
+# The plane of two columns, as an image and as a picture.
 
 LABEL = r"correlation $f_z(c) = \mathrm{Re}\,\langle z, \mathcal{A}\,\delta_c\rangle$"
 
@@ -363,9 +355,22 @@ def plot_correlation(
     return ax
 
 
+def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
+    low = np.asarray(plane.middle - plane.reach if lower is None else lower, dtype=np.float64)
+    high = np.asarray(plane.middle + plane.reach if upper is None else upper, dtype=np.float64)
+    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
+        must = "pairs of numbers with lower < upper"
+        got = (low.tolist(), high.tolist())
+        raise parameter_error("correlation_image", "lower, upper", must, got)
+    return low, high
+
+
+# Axes of matplotlib, and what is written along them.
+
+
 def label_axes(ax: Axes, plane: Plane, width: int = 40, ticks: int = 5) -> None:
     """Write what the coordinates of a plane are, on lines of at most so many characters."""
-    ax.set(xlabel=wrapped(plane.labels[0], width), ylabel=wrapped(plane.labels[1], width))
+    ax.set(xlabel=wrap_name(plane.labels[0], width), ylabel=wrap_name(plane.labels[1], width))
     for axis in (ax.xaxis, ax.yaxis):
         count_in_units(axis, ticks)
 
@@ -404,13 +409,3 @@ def require_matplotlib() -> None:
     except ImportError as cause:
         msg = 'plots need matplotlib. Run: pip install "sketchshift[plot]"'
         raise MissingDependencyError(msg) from cause
-
-
-def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
-    low = np.asarray(plane.middle - plane.reach if lower is None else lower, dtype=np.float64)
-    high = np.asarray(plane.middle + plane.reach if upper is None else upper, dtype=np.float64)
-    if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
-        must = "pairs of numbers with lower < upper"
-        got = (low.tolist(), high.tolist())
-        raise parameter_error("correlation_image", "lower, upper", must, got)
-    return low, high

@@ -14,7 +14,15 @@ from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.data import Access, Source, open_source
 from sketchshift.errors import DataError, PrivacyWarning, warn
 from sketchshift.features import Origin, SketchSpec
-from sketchshift.features.plan import FAR_SHARE, HIGH, MAX_CLUSTERS, RANGE, rounded, rounded_center
+from sketchshift.features.plan import (
+    FAR_SHARE,
+    HIGH,
+    MAX_CLUSTERS,
+    RANGE,
+    rounded,
+    rounded_center,
+    sketch_size_for,
+)
 from sketchshift.kernels import select_kernel
 from sketchshift.privacy.ledger import Account, check_account
 from sketchshift.privacy.mechanism import Budget, Look
@@ -205,7 +213,7 @@ def check_ball(caller: str, center: Any, radius: Any) -> tuple[FloatArray, float
 
 
 def _sketch_size(d: int, k: int) -> int:
-    return max(10 * k * d, FEWEST_FREQUENCIES)
+    return max(sketch_size_for(k, d), FEWEST_FREQUENCIES)
 
 
 # A plan from private rows, with noise: three looks at the data, charged to the spec's ledger.

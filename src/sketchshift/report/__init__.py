@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.report.document import Subject
-from sketchshift.report.page import report_of, report_on
+from sketchshift.report.document import SketchFile
+from sketchshift.report.page import render_report, report_on
 
-__all__ = ["Subject", "report_of", "report_on"]
+__all__ = ["SketchFile", "render_report", "report_on"]

@@ -1,6 +1,7 @@
 """All that a page shows, as one JSON document: numbers and text, nothing of how it looks.
 
-Takes a :class:`Subject` and what decoders made of it; hands mappings to ``page`` and ``server``.
+Takes a :class:`SketchFile` and what decoders made of it; hands mappings to ``page`` and
+``explorer``.
 The correlation function is not drawn here. The page gets frequencies and z and computes the
 picture of any two columns itself, as a product of two matrices of waves.
 
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import sketchshift
-from sketchshift._text import cell, visible_lines
+from sketchshift._text import cell, cluster_header, column_names, finite, visible_lines
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.problem import spread_of
@@ -41,29 +42,27 @@ __all__ = [
     "ALL",
     "MOST_CHOICES",
     "MOST_SLICES",
-    "Choice",
-    "Subject",
+    "Selection",
+    "SketchFile",
+    "build_document",
+    "build_trends",
+    "build_view",
     "compare_slices",
-    "curve_facts",
-    "document",
-    "rest_of",
+    "curve_record",
+    "select_rest",
     "to_json",
-    "trends",
-    "view",
 ]
 
-# What is looked at: a sketch, raw or private, or a table of sketches with its slices.
-#
-# Takes what the commands read; hands sketches of chosen rows to the other modules of this room.
+# The file that is shown, and the rows of it that can be selected.
 
 ALL = "all rows"
 
 MOST_CHOICES = 2_000
-"""Slices to choose from: a list of more is of no use to a person."""
+"""Selections to choose from: a longer list is of no use to a person."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """Rows that can be looked at on their own.
 
     Attributes
@@ -85,8 +84,8 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """A sketch, or a table of them, under the name it was asked for by.
+class SketchFile:
+    """A sketch, raw or private, or a table of sketches, as it was read from a file.
 
     Attributes
     ----------
@@ -106,8 +105,8 @@ class Subject:
     table: SketchTable | None = None
 
     @classmethod
-    def of(cls, name: str, n_bytes: int, given: AnySketch | SketchTable) -> Subject:
-        """A subject of what was read."""
+    def of(cls, name: str, n_bytes: int, given: AnySketch | SketchTable) -> SketchFile:
+        """The file of a sketch or of a table."""
         if isinstance(given, SketchTable):
             return cls(name, n_bytes, given.sketches, given)
         return cls(name, n_bytes, (given,))
@@ -115,7 +114,7 @@ class Subject:
     @cached_property
     def whole(self) -> AnySketch:
         """The sketch of all rows."""
-        return self._merged(range(len(self.sketches)))
+        return self._merge(range(len(self.sketches)))
 
     @property
     def promise(self) -> str | None:
@@ -126,8 +125,7 @@ class Subject:
     @property
     def columns(self) -> Sequence[str]:
         """Names of the columns, or their positions in words."""
-        spec = self.whole.spec
-        return spec.columns or [f"column {i}" for i in range(spec.n_features)]
+        return column_names(self.whole.spec)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -135,36 +133,38 @@ class Subject:
         return () if self.table is None else self.table.by
 
     @cached_property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[Selection, ...]:
         """All rows, then those of each value of each column of the key, at most 2000."""
-        everything = Choice(ALL, None, None, tuple(range(len(self.sketches))))
-        cuts = [choice for column in self.by for choice in self._cut(column)]
+        everything = Selection(ALL, None, None, tuple(range(len(self.sketches))))
+        cuts = [cut for column in self.by for cut in self._cut(column)]
         return (everything, *cuts)[:MOST_CHOICES]
 
-    def sketch_of(self, choice: Choice) -> AnySketch:
-        """The sketch of the chosen rows; there must be some."""
-        chosen = self._merged(choice.members)
-        if chosen.total_weight <= 0:
-            raise DataError(f"there are no rows in the slice {choice.label}. Choose another.")
-        return chosen
+    def sketch_of(self, selection: Selection) -> AnySketch:
+        """The sketch of the selected rows; there must be some."""
+        sketch = self._merge(selection.members)
+        if sketch.total_weight <= 0:
+            raise DataError(f"there are no rows in the slice {selection.label}. Choose another.")
+        return sketch
 
-    def _merged(self, members: Iterable[int]) -> AnySketch:
+    def _merge(self, members: Iterable[int]) -> AnySketch:
         if self.table is None:
             return self.sketches[0]
         return merge_sketches([self.table.sketches[i] for i in members])
 
-    def _cut(self, column: str) -> list[Choice]:
+    def _cut(self, column: str) -> list[Selection]:
         assert self.table is not None
         members: dict[Any, list[int]] = {}  # by Arrow's scalars: an hour that comes twice is two
         for i, scalar in enumerate(self.table.keys.column(column)):
             members.setdefault(scalar, []).append(i)
         return [
-            Choice(f"{column} = {key_text(key)}", column, _condition(column, key), tuple(rows))
+            Selection(
+                f"{column} = {describe_key(key)}", column, _condition(column, key), tuple(rows)
+            )
             for key, rows in ((scalar.as_py(), rows) for scalar, rows in members.items())
         ]
 
 
-def key_text(key: Any) -> str:
+def describe_key(key: Any) -> str:
     """A value of a key for a person."""
     return "(missing)" if key is None else str(key)
 
@@ -186,35 +186,35 @@ FREQUENCIES, NUMBERS = 2_048, 500_000
 """Most frequencies, and numbers in them, that a page is given: the first ones are like all."""
 
 
-def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
+def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
     """What stays the same whatever is decoded.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         What is looked at.
     commands : sequence of str
         Lines that give the same result again.
 
     Returns
     -------
-    facts : dict
+    record : dict
         Names, promise, summary, frequencies, versions.
     """
-    scale = subject.whole.spec.scale
+    scale = file.whole.spec.scale
     return {
-        "name": subject.name,
-        "promise": subject.promise,
-        "columns": list(subject.columns),
-        HEADER: _header(subject),
+        "name": file.name,
+        "promise": file.promise,
+        "columns": list(file.columns),
+        HEADER: _header(file),
         "scale": list(scale) if isinstance(scale, tuple) else [],
-        "summary": _summary(subject),
-        "plan": _plan(subject.whole),
-        "frequencies": _frequencies(subject.whole),
+        "summary": _summary(file),
+        "plan": _plan(file.whole),
+        "frequencies": _frequencies(file.whole),
         "reproduce": {
             "commands": list(commands),
             "versions": _versions(),
-            "fingerprint": subject.whole.fingerprint,
+            "fingerprint": file.whole.fingerprint,
         },
         "view": None,
         "curve": None,
@@ -223,12 +223,12 @@ def document(subject: Subject, commands: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def view(choice: Choice, sketch: AnySketch, decoding: Decoding) -> dict[str, Any]:
+def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> dict[str, Any]:
     """The clusters of some rows.
 
     Parameters
     ----------
-    choice : Choice
+    selection : Selection
         Which rows.
     sketch : Sketch or PrivateSketch
         Theirs.
@@ -237,7 +237,7 @@ def view(choice: Choice, sketch: AnySketch, decoding: Decoding) -> dict[str, Any
 
     Returns
     -------
-    facts : dict
+    record : dict
         Floats are those of the decoding, to the last bit. Mean and deviation of a private sketch
         are those of its clusters.
     """
@@ -245,12 +245,12 @@ def view(choice: Choice, sketch: AnySketch, decoding: Decoding) -> dict[str, Any
     mean, variance = spread_of(sketch, decoding)
     zeta = sketch.z[:m] * math.sqrt(sketch.spec.sketch_size)
     return {
-        "label": choice.label,
+        "label": selection.label,
         "rows": sketch.count,
         "rows_std": sketch.count_std,
         "mean": mean.tolist(),
         "deviation": np.sqrt(variance).tolist(),
-        "zeta": _packed(np.concatenate([zeta.real, zeta.imag])),
+        "zeta": _pack(np.concatenate([zeta.real, zeta.imag])),
         "centroids": decoding.centroids.tolist(),
         "shares": decoding.weights.tolist(),
         "residual": decoding.residual_norm,
@@ -258,7 +258,7 @@ def view(choice: Choice, sketch: AnySketch, decoding: Decoding) -> dict[str, Any
     }
 
 
-def curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
+def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     """Residual and score of each number of clusters, and which one was chosen."""
     if curve is None:
         return None
@@ -266,23 +266,27 @@ def curve_facts(curve: KCurve | None) -> dict[str, Any] | None:
     return arrays | {"chosen": curve.chosen}
 
 
-def to_json(facts: Any) -> str:
+def to_json(record: Mapping[str, Any]) -> str:
     """JSON text in ASCII, for a page: what is not a finite number becomes null.
 
     Signs in text that would turn or hide what stands beside them are shown as escapes.
     """
-    return json.dumps(_shown(facts), allow_nan=False, separators=(",", ":"))
+    shown = {
+        name: value if name == HEADER else finite(value, visible_lines)
+        for name, value in record.items()
+    }
+    return json.dumps(shown, allow_nan=False, separators=(",", ":"))
 
 
-def _summary(subject: Subject) -> list[tuple[str, str]]:
-    whole, spec = subject.whole, subject.whole.spec
+def _summary(file: SketchFile) -> list[tuple[str, str]]:
+    whole, spec = file.whole, file.whole.spec
     rows = [
         ("rows", f"{whole.about}{whole.count:,}"),
         ("columns", f"{spec.n_features:,}"),
-        ("bytes", f"{subject.n_bytes:,}"),
+        ("bytes", f"{file.n_bytes:,}"),
     ]
-    if subject.table is not None:
-        rows.append(("slices", f"{len(subject.sketches):,} by {', '.join(subject.by)}"))
+    if file.table is not None:
+        rows.append(("slices", f"{len(file.sketches):,} by {', '.join(file.by)}"))
     if not isinstance(whole, Sketch):
         return rows
     if whole.total_weight != whole.count:
@@ -310,7 +314,7 @@ def _frequencies(sketch: AnySketch) -> dict[str, Any]:
     spec, m = sketch.spec, _n_frequencies(sketch)
     turns = sketch.frequencies.turns[:, :m] * spec.per_unit[:, None]
     cap = None if spec.tilt is None else spec.tilt.cap
-    return {"m": m, "center": spec.center_vector.tolist(), "turns": _packed(turns), "cap": cap}
+    return {"m": m, "center": spec.center_vector.tolist(), "turns": _pack(turns), "cap": cap}
 
 
 def _n_frequencies(sketch: AnySketch) -> int:
@@ -327,62 +331,49 @@ def _versions() -> list[tuple[str, str]]:
     ]
 
 
-def _packed(values: Any) -> str:
+def _pack(values: Any) -> str:
     """Little-endian float32 in base64."""
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def _header(subject: Subject) -> list[str]:
+def _header(file: SketchFile) -> list[str]:
     """The first line of the table that the page saves, as ``sketchshift assign`` reads it."""
-    has_scales = isinstance(subject.whole.spec.scale, tuple)
-    scales = [f"{name} scale" for name in subject.columns if has_scales]
-    return [cell(name) for name in ("cluster", "share", *subject.columns, *scales)]
-
-
-def _shown(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: item if name == HEADER else _shown(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shown(item) for item in value]
-    if isinstance(value, str):
-        return visible_lines(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    has_scales = isinstance(file.whole.spec.scale, tuple)
+    return [cell(name) for name in cluster_header(file.columns, has_scales=has_scales)]
 
 
 # Two slices side by side: whether the data changed, and which clusters did.
 
 
-def rest_of(subject: Subject, choice: Choice) -> Choice:
-    """All rows that are not in a choice."""
-    others = sorted(set(range(len(subject.sketches))) - set(choice.members))
+def select_rest(file: SketchFile, selection: Selection) -> Selection:
+    """All rows that are not in a selection."""
+    others = sorted(set(range(len(file.sketches))) - set(selection.members))
     if not others:
-        raise DataError(f"there are no rows beside {choice.label}. Choose another slice.")
-    return Choice("all other rows", None, None, tuple(others))
+        raise DataError(f"there are no rows beside {selection.label}. Choose another slice.")
+    return Selection("all other rows", None, None, tuple(others))
 
 
-def compare_slices(subject: Subject, before: Choice, after: Choice, k: int) -> dict[str, Any]:
-    """What :func:`sketchshift.compare` says of two choices without common rows.
+def compare_slices(file: SketchFile, before: Selection, after: Selection, k: int) -> dict[str, Any]:
+    """What :func:`sketchshift.compare` says of two selections without common rows.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         What is looked at.
-    before, after : Choice
+    before, after : Selection
         Rows that have none in common: the threshold is that of independent ones.
     k : int
         Clusters of both together to report on.
 
     Returns
     -------
-    facts : dict
+    record : dict
         A sentence, and the clusters with their shares on both sides.
     """
     if set(before.members) & set(after.members):
         msg = f"{before.label} and {after.label} share rows. Compare slices without common rows."
         raise DataError(msg)
-    found = compare(subject.sketch_of(before), subject.sketch_of(after), n_clusters=k)
+    found = compare(file.sketch_of(before), file.sketch_of(after), n_clusters=k)
     clusters = [
         {
             "centroid": change.centroid.tolist(),
@@ -395,7 +386,7 @@ def compare_slices(subject: Subject, before: Choice, after: Choice, k: int) -> d
     return {"sentence": _sentence(found, before, after), "clusters": clusters}
 
 
-def _sentence(found: Comparison, before: Choice, after: Choice) -> str:
+def _sentence(found: Comparison, before: Selection, after: Selection) -> str:
     verdict = "differ" if found.drifted else "do not differ more than chance allows"
     return (
         f"{before.label} and {after.label} {verdict}: their sketches are {found.distance:.3g} "
@@ -412,12 +403,12 @@ MOST_SLICES = 1_000
 """Slices of one column of the key that are drawn: a screen has no more dots."""
 
 
-def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dict[str, Any]]:
+def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> list[dict[str, Any]]:
     """Shares over the slices, for each column of the key.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         Of a table; a single sketch has no trends.
     decoding : Decoding
         The clusters.
@@ -430,14 +421,14 @@ def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dic
         One for each column of the key: its name, the names and counts of its slices, and
         shares of shape (slices, k), a row of nulls for a slice without rows. O(k^2 m) a slice.
     """
-    if subject.table is None or not len(decoding.weights):
+    if file.table is None or not len(decoding.weights):
         return []
     atoms = ClusterAtoms.of(decoding, decoded.spec)
     rest = atoms.z - decoded.z  # what the clusters do not explain is taken to stay
     found = []
-    for column in subject.by:
-        table = subject.table.merge_by(column)
-        names = [key_text(key) for key in table.keys.column(column).to_pylist()]
+    for column in file.by:
+        table = file.table.merge_by(column)
+        names = [describe_key(key) for key in table.keys.column(column).to_pylist()]
         shown = table.sketches[:MOST_SLICES]
         found.append(
             {

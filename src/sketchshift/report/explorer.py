@@ -1,7 +1,7 @@
 """The explorer's answers: its page, clusters for any k and slice, comparisons, a report.
 
-Numbers are all that a request can say (``wishes``): there is no path, no condition and no text
-in it. Who may ask is the business of ``guard``.
+A request holds a few whole numbers (:class:`Query`): no path, no condition and no text. Who may
+ask is the business of ``guard``.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from sketchshift.decoders.problem import Problem, one_blas_thread
 from sketchshift.decoders.turnkey import Fitted, fit_sketch
 from sketchshift.errors import DataError, SketchshiftError, SpecError
 from sketchshift.report.document import (
-    Subject,
+    SketchFile,
+    build_document,
+    build_trends,
+    build_view,
     compare_slices,
-    curve_facts,
-    document,
-    rest_of,
+    curve_record,
+    select_rest,
     to_json,
-    trends,
-    view,
 )
-from sketchshift.report.page import render, report_of
+from sketchshift.report.page import render, render_report
 from sketchshift.sketch import AnySketch
 
-__all__ = ["Explorer", "Fits", "Kept", "Latest", "OutdatedError", "Wish"]
+__all__ = ["Explorer", "Fits", "OutdatedError", "Query", "SizedCache", "Turns"]
 
-# What a request to the explorer can say: a few whole numbers, each with its limits.
+# Requests: a few whole numbers, each with its limits.
 
 MOST_PAGE = 999_999_999
 """The largest number that a page draws for itself."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class Query:
     """Numbers of a request.
 
     Attributes
@@ -56,9 +56,9 @@ class Wish:
     k : int
         Number of clusters.
     choice : int
-        Place in the list of choices.
+        Place in the list of selections.
     before, after : int
-        Places of two choices to compare; ``after`` may be one further, for all other rows.
+        Places of two selections to compare; ``after`` may be one further, for all other rows.
     page : int
         Who asks: a number that a page draws when it is opened.
     """
@@ -70,19 +70,19 @@ class Wish:
     page: int = 0
 
     @classmethod
-    def of(cls, query: Mapping[str, str], max_clusters: int, n_choices: int) -> Wish:
+    def read(cls, texts: Mapping[str, str], max_clusters: int, n_choices: int) -> Query:
         """Read a query; anything but the known numbers within their limits is refused.
 
         Parameters
         ----------
-        query : mapping of str to str
+        texts : mapping of str to str
             Names and values as they came.
         max_clusters, n_choices : int
             The limits.
 
         Returns
         -------
-        wish : Wish
+        query : Query
             What was not said has its default.
         """
         limits = {
@@ -92,10 +92,10 @@ class Wish:
             "after": (0, n_choices),
             "page": (0, MOST_PAGE),
         }
-        unknown = set(query) - {field.name for field in fields(cls)}
+        unknown = set(texts) - {field.name for field in fields(cls)}
         if unknown:
             raise SpecError(f"a request has {', '.join(limits)}, and nothing else.")
-        return cls(**{name: _number(name, text, *limits[name]) for name, text in query.items()})
+        return cls(**{name: _number(name, text, *limits[name]) for name, text in texts.items()})
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:
@@ -105,16 +105,16 @@ def _number(name: str, text: str, low: int, high: int) -> int:
     return int(text)
 
 
-# Results that are kept for the next time, as long as they take little memory.
+# Results that stay in memory for the next time, as long as they take little of it.
 
 
-class Kept:
-    """What was computed before, by key; what was not asked for longest is forgotten first.
+class SizedCache:
+    """Results by key, up to a size in all; the one not asked for longest is dropped first.
 
     Parameters
     ----------
     most_bytes : int
-        Of all results but the latest.
+        Size of all results but the latest.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -160,7 +160,7 @@ class Fits:
 
     Parameters
     ----------
-    subject : Subject
+    subject : SketchFile
         What is looked at.
     max_clusters : int or None
         The largest k. None takes what the sketch can serve.
@@ -168,11 +168,13 @@ class Fits:
         Of the decoder.
     """
 
-    def __init__(self, subject: Subject, max_clusters: int | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self, subject: SketchFile, max_clusters: int | None = None, *, seed: int = 0
+    ) -> None:
         self.subject, self.seed = subject, seed
         most = most_clusters(subject.whole.spec, max_clusters)
         self.max_clusters = max(1, min(most, subject.whole.count))
-        self._fits, self._decodings, self._curves = (Kept(MOST_BYTES) for _ in range(3))
+        self._fits, self._decodings, self._curves = (SizedCache(MOST_BYTES) for _ in range(3))
 
     def decoding(self, choice: int, k: int, check: Check) -> Decoding:
         """The k clusters of the rows of a choice.
@@ -252,8 +254,8 @@ class OutdatedError(SketchshiftError):
     """A newer request made this one pointless."""
 
 
-class Latest:
-    """Turns, of which a page has one: its newer ones take over, those of other pages wait.
+class Turns:
+    """Turns at computing. A page has one: its newer ones take over, those of other pages wait.
 
     A computation calls its check now and then; once the same page has asked anew, the check raises
     and the computation ends there. What is idle gives way to other pages too.
@@ -305,100 +307,100 @@ class Latest:
 FIRST = 10
 """Clusters that are shown first, where there may be so many."""
 
-Compute = Callable[[Wish, Check], Any]
+Compute = Callable[[Query, Check], Any]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Explorer:
-    """All answers about one subject.
+    """All answers about one file.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         What is looked at.
     max_clusters : int or None
         The largest k. None takes what the sketch can serve.
     """
 
-    def __init__(self, subject: Subject, max_clusters: int | None = None) -> None:
-        self.subject, self.fits = subject, Fits(subject, max_clusters)
+    def __init__(self, file: SketchFile, max_clusters: int | None = None) -> None:
+        self.file, self.fits = file, Fits(file, max_clusters)
         self.first = min(FIRST, self.fits.max_clusters)
-        self._latest = Latest()
+        self._turns = Turns()
 
     def application(self) -> Starlette:
         """The application, without its guard."""
         computed = {"decode": self.decode, "details": self.details, "compare": self.compare}
-        routes = [Route(f"/{name}", self._computed(of)) for name, of in computed.items()]
-        routes.append(Route("/prepare", self._computed(self.prepare, idle=True)))
+        routes = [Route(f"/{name}", self._answer_with(of)) for name, of in computed.items()]
+        routes.append(Route("/prepare", self._answer_with(self.prepare, idle=True)))
         routes += [Route("/", self._page), Route("/report.html", self._report)]
         return Starlette(routes=routes, exception_handlers={SketchshiftError: _failure})
 
-    def decode(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """The clusters of a choice."""
-        choice = self.subject.choices[wish.choice]
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        return view(choice, self.subject.sketch_of(choice), decoding)
+    def decode(self, query: Query, check: Check) -> dict[str, Any]:
+        """The clusters of a selection."""
+        selection = self.file.choices[query.choice]
+        decoding = self.fits.decoding(query.choice, query.k, check)
+        return build_view(selection, self.file.sketch_of(selection), decoding)
 
-    def details(self, wish: Wish, check: Check) -> dict[str, Any]:
+    def details(self, query: Query, check: Check) -> dict[str, Any]:
         """What may come a moment later: other numbers of clusters, other slices."""
-        curve = self.fits.curve(wish.choice, check)
+        curve = self.fits.curve(query.choice, check)
         check()
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        sketch = self.subject.sketch_of(self.subject.choices[wish.choice])
-        facts = {"curve": curve_facts(curve), "trends": trends(self.subject, decoding, sketch)}
-        return facts | {"room": self.fits.room(wish.choice, check)}
+        decoding = self.fits.decoding(query.choice, query.k, check)
+        sketch = self.file.sketch_of(self.file.choices[query.choice])
+        record = {"curve": curve_record(curve), "trends": build_trends(self.file, decoding, sketch)}
+        return record | {"room": self.fits.room(query.choice, check)}
 
-    def prepare(self, wish: Wish, check: Check) -> dict[str, Any]:
+    def prepare(self, query: Query, check: Check) -> dict[str, Any]:
         """Make ready what will probably be asked for next."""
         with suppress(DataError):  # too few rows: told to whoever does ask
-            self.fits.decoding(wish.choice, wish.k, check)
+            self.fits.decoding(query.choice, query.k, check)
         return {}
 
-    def compare(self, wish: Wish, check: Check) -> dict[str, Any]:
-        """Two choices side by side."""
-        choices = self.subject.choices
-        before, is_rest = choices[wish.before], wish.after == len(choices)
-        after = rest_of(self.subject, before) if is_rest else choices[wish.after]
-        return compare_slices(self.subject, before, after, wish.k)
+    def compare(self, query: Query, check: Check) -> dict[str, Any]:
+        """Two selections side by side."""
+        choices = self.file.choices
+        before, is_rest = choices[query.before], query.after == len(choices)
+        after = select_rest(self.file, before) if is_rest else choices[query.after]
+        return compare_slices(self.file, before, after, query.k)
 
     def page(self) -> str:
         """The page, which asks for its first clusters itself."""
         live = {
-            "choices": [choice.label for choice in self.subject.choices],
+            "choices": [selection.label for selection in self.file.choices],
             "max_clusters": self.fits.max_clusters,
             "n_clusters": self.first,
         }
-        command = shlex.join(["sketchshift", "explore", self.subject.name])
-        return render(document(self.subject, [command]) | {"live": live})
+        command = shlex.join(["sketchshift", "explore", self.file.name])
+        return render(build_document(self.file, [command]) | {"live": live})
 
-    def report(self, wish: Wish, check: Check) -> str:
+    def report(self, query: Query, check: Check) -> str:
         """The report on what is shown: the same clusters, to the bit."""
-        choice = self.subject.choices[wish.choice]
-        decoding = self.fits.decoding(wish.choice, wish.k, check)
-        curve = self.fits.curve(wish.choice, check)
-        return report_of(self.subject, choice, decoding, curve, self._lines(wish))
+        selection = self.file.choices[query.choice]
+        decoding = self.fits.decoding(query.choice, query.k, check)
+        curve = self.fits.curve(query.choice, check)
+        return render_report(self.file, selection, decoding, curve, self._python_lines(query))
 
-    def _lines(self, wish: Wish) -> list[str]:
+    def _python_lines(self, query: Query) -> list[str]:
         """Python that gives the same clusters again."""
-        name, where = self.subject.name, self.subject.choices[wish.choice].where
+        name, where = self.file.name, self.file.choices[query.choice].where
         condition = "" if where is None else f", where={where!r}"
-        if self.subject.table is not None:
+        if self.file.table is not None:
             read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
         else:
-            read = f"ss.privacy.load({name!r})" if self.subject.promise else f"ss.load({name!r})"
-        numbers = f"[{wish.k}, {self.fits.max_clusters}]"
+            read = f"ss.privacy.load({name!r})" if self.file.promise else f"ss.load({name!r})"
+        numbers = f"[{query.k}, {self.fits.max_clusters}]"
         return [
             "import sketchshift as ss",
             f"sketch = {read}",
             f"clusters = ss.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
         ]
 
-    def _computed(self, compute: Compute, *, idle: bool = False) -> Answer:
+    def _answer_with(self, compute: Compute, *, idle: bool = False) -> Answer:
         async def answer(request: Request) -> Response:
-            wish = self._wish(request)
-            check = self._latest.ask(wish.page, idle=idle)
-            facts = await run_in_threadpool(self._in_turn, compute, wish, check)
-            return Response(to_json(facts), media_type="application/json")
+            query = self._read_query(request)
+            check = self._turns.ask(query.page, idle=idle)
+            record = await run_in_threadpool(self._in_turn, compute, query, check)
+            return Response(to_json(record), media_type="application/json")
 
         return answer
 
@@ -406,17 +408,17 @@ class Explorer:
         return Response(self.page(), media_type="text/html")
 
     async def _report(self, request: Request) -> Response:
-        wish = self._wish(request)
-        text = await run_in_threadpool(self._in_turn, self.report, wish, lambda: None)
+        query = self._read_query(request)
+        text = await run_in_threadpool(self._in_turn, self.report, query, lambda: None)
         headers = {"content-disposition": 'attachment; filename="report.html"'}
         return Response(text, media_type="text/html", headers=headers)
 
-    def _wish(self, request: Request) -> Wish:
-        return Wish.of(request.query_params, self.fits.max_clusters, len(self.subject.choices))
+    def _read_query(self, request: Request) -> Query:
+        return Query.read(request.query_params, self.fits.max_clusters, len(self.file.choices))
 
-    def _in_turn(self, compute: Compute, wish: Wish, check: Check) -> Any:
-        with self._latest.turn(check):
-            return compute(wish, check)
+    def _in_turn(self, compute: Compute, query: Query, check: Check) -> Any:
+        with self._turns.turn(check):
+            return compute(query, check)
 
 
 async def _failure(request: Request, error: Exception) -> Response:

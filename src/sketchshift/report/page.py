@@ -20,16 +20,16 @@ from sketchshift.decoders import Decoding, KCurve, decode
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.decoders.decoder import Progress
 from sketchshift.report.document import (
-    Choice,
-    Subject,
-    curve_facts,
-    document,
+    Selection,
+    SketchFile,
+    build_document,
+    build_trends,
+    build_view,
+    curve_record,
     to_json,
-    trends,
-    view,
 )
 
-__all__ = ["policy", "render", "report_of", "report_on"]
+__all__ = ["policy", "render", "render_report", "report_on"]
 
 PROGRAM = (
     "base.js", "chart.js", "table.js", "parallel.js", "map.js", "curve.js", "trends.js",
@@ -44,7 +44,7 @@ def render(document: Mapping[str, Any]) -> str:
     Parameters
     ----------
     document : mapping
-        As ``document.document`` makes it; with ``live`` the page talks to its server.
+        As ``build_document`` makes it; with ``live`` the page talks to its server.
 
     Returns
     -------
@@ -102,23 +102,23 @@ def _digest(text: str) -> str:
 
 
 def report_on(
-    subject: Subject,
+    file: SketchFile,
     n_clusters: int | Literal["auto"],
     *,
     seed: int = 0,
     commands: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> tuple[str, Decoding]:
-    """Decode all rows of a subject and write the report.
+    """Decode all rows of a file, and render the report on them.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         With at least as many rows as clusters.
     n_clusters : int or "auto"
         As in :func:`sketchshift.decode`.
     seed : int, default=0
-        Of the decoder. The same subject and seed give the same text.
+        Of the decoder. The same file and seed give the same text.
     commands : sequence of str
         Lines that give the same result again.
     progress : callable or None
@@ -131,28 +131,28 @@ def report_on(
     decoding : Decoding
         The clusters in it.
     """
-    decoding = decode(subject.whole, n_clusters, seed=seed, progress=progress)
+    decoding = decode(file.whole, n_clusters, seed=seed, progress=progress)
     curve = decoding.curve
     if curve is None:
-        most = max(len(decoding.weights), most_clusters(subject.whole.spec, None))
-        curve = decode(subject.whole, "auto", max_clusters=most, seed=seed).curve
-    return report_of(subject, subject.choices[0], decoding, curve, commands), decoding
+        most = max(len(decoding.weights), most_clusters(file.whole.spec, None))
+        curve = decode(file.whole, "auto", max_clusters=most, seed=seed).curve
+    return render_report(file, file.choices[0], decoding, curve, commands), decoding
 
 
-def report_of(
-    subject: Subject,
-    choice: Choice,
+def render_report(
+    file: SketchFile,
+    selection: Selection,
     decoding: Decoding,
     curve: KCurve | None,
     commands: Sequence[str],
 ) -> str:
-    """The report on a decoding that is there already.
+    """Render the report on a decoding that is there already.
 
     Parameters
     ----------
-    subject : Subject
+    file : SketchFile
         What is looked at.
-    choice : Choice
+    selection : Selection
         The rows that were decoded.
     decoding : Decoding
         Their clusters.
@@ -166,10 +166,10 @@ def report_of(
     text : str
         HTML.
     """
-    sketch = subject.sketch_of(choice)
-    facts = document(subject, commands) | {
-        "view": view(choice, sketch, decoding),
-        "curve": curve_facts(curve),
-        "trends": trends(subject, decoding, sketch),
+    sketch = file.sketch_of(selection)
+    document = build_document(file, commands) | {
+        "view": build_view(selection, sketch, decoding),
+        "curve": curve_record(curve),
+        "trends": build_trends(file, decoding, sketch),
     }
-    return render(facts)
+    return render(document)

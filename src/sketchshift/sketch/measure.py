@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._text import column_in_words
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
@@ -589,9 +590,10 @@ def _split_invalid(
     if is_far.any():
         at = int(np.argmax(is_far))
         k, norm = int(np.argmax(np.abs(rows[at]))), math.hypot(*rows[at].tolist())
+        column = column_in_words(k, columns)
         msg = (
             f"row {block.first_row + at} of {block.source} lies too far out: after "
-            f"normalisation its norm is {norm:.4g}, mostly from {_name(k, columns)}, and this spec "
+            f"normalisation its norm is {norm:.4g}, mostly from {column}, and this spec "
             f"reaches {spec.reach:.4g}. Leave the row out if it is broken; otherwise plan on a "
             "sample that has such rows, or choose center and scale nearer to the data."
         )
@@ -626,11 +628,7 @@ def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
     if block.weights is not None and not is_bad.any():
         return f"weight {block.weights[row]}"
     k = int(np.argmax(is_bad))
-    return f"{block.values[row, k]} in {_name(k, columns)}"
-
-
-def _name(k: int, columns: tuple[str, ...] | None) -> str:
-    return f"column {k}" if columns is None else f"column {columns[k]!r}"
+    return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
 
 # From rows to integers: normalise, check, weigh, add to each part.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.data.open import find_engine, open_source
 from sketchshift.data.source import Source, make_request
-from sketchshift.errors import DataError, SpecError
+from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.features.spec import MAX_SKETCH_SIZE
@@ -72,10 +72,10 @@ class Reading:
         names = None if self.spec is None else self.spec.columns
         if self.columns is not None and names is not None and tuple(self.columns) != names:
             msg = (
-                f"columns={list(self.columns)} are not those of the spec, {list(names)}. Leave "
-                "`columns` out, or make a spec for these columns."
+                f" are not those of the spec, {list(names)}. Leave them out, or make a spec for "
+                "these columns."
             )
-            raise DataError(msg)
+            raise DataError(ChooseColumns(tuple(self.columns)), msg)
 
     @property
     def is_weighted(self) -> bool:

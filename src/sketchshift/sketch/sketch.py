@@ -22,7 +22,12 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
-from sketchshift.errors import IncompatibleSketchesError, RemovalError, SketchFormatError
+from sketchshift.errors import (
+    IncompatibleSketchesError,
+    RemovalError,
+    SharePlan,
+    SketchFormatError,
+)
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
 from sketchshift.sketch import file as file_format
@@ -53,7 +58,7 @@ class AnySketch(ABC):
     spec: SketchSpec
     fingerprint: str
     _plural = "sketches"
-    _one_plan = "Sketch every part of the data with one SketchSpec (one plan file)."
+    _one_plan: str | SharePlan = SharePlan()
 
     @property
     @abstractmethod
@@ -175,9 +180,8 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
         f"cannot {verb} {a._plural} taken with different specs:\n"
         f"  left : {a.spec.describe()}\n"
         f"  right: {b.spec.describe()}\n"
-        f"{a._one_plan}"
     )
-    raise IncompatibleSketchesError(msg, verb=verb, left=a.spec, right=b.spec)
+    raise IncompatibleSketchesError(msg, a._one_plan, verb=verb, left=a.spec, right=b.spec)
 
 
 # Mean and covariance from the exact integers of moments, in the units of the data.

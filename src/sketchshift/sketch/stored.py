@@ -20,8 +20,9 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sketchshift._text import listed
 from sketchshift.data.parquet_pages import pages_in
-from sketchshift.data.source import listed, spans
+from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.sketch.keys import normalise_keys, refuse_kind, stack_keys
 from sketchshift.sketch.sketch import Sketch, merge_sketches

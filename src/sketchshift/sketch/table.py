@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._text import listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
 from sketchshift._writing import write_atomically
-from sketchshift.data.source import listed
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.file import PARQUET_START, register_kind

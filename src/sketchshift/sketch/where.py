@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sketchshift._text import listed
 from sketchshift._typing import IntArray
-from sketchshift.data.source import listed
 from sketchshift.errors import DataError
 
 __all__ = ["ROW", "find_rows"]

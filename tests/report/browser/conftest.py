@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.document import Subject
+from sketchshift.report.document import SketchFile
 from sketchshift.report.explorer import Explorer
 from sketchshift.report.page import report_on
 from sketchshift.report.server import listening
@@ -191,12 +191,14 @@ def report(subject, tmp_path_factory) -> str:
 def private_report(private, tmp_path) -> str:
     """The address of a report on a private sketch."""
     path = tmp_path / "private.html"
-    path.write_text(report_on(Subject.of("people.private.sketch", private.nbytes, private), 3)[0])
+    path.write_text(
+        report_on(SketchFile.of("people.private.sketch", private.nbytes, private), 3)[0]
+    )
     return path.as_uri()
 
 
 @pytest.fixture(scope="session")
-def ten() -> Subject:
+def ten() -> SketchFile:
     """Ten clusters in ten columns, over twelve months: the size that must answer at once."""
     rng = np.random.default_rng(0)
     label, month = rng.integers(0, 10, 24_000), np.repeat(np.arange(12), 2000)
@@ -204,7 +206,7 @@ def ten() -> Subject:
     columns = {f"a_rather_long_name_of_column_{i}": X[:, i] for i in range(10)}
     months = [f"2026-{1 + i:02d}" for i in month]
     table = ss.sketch_by(pa.table({**columns, "month": months}), by="month", n_clusters=10)
-    return Subject.of("year.parquet", 1, table)
+    return SketchFile.of("year.parquet", 1, table)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from sketchshift.report import explorer as module
-from sketchshift.report.explorer import Explorer, Wish
+from sketchshift.report.explorer import Explorer, Query
 from sketchshift.report.server import listening
 
 pytestmark = pytest.mark.browser
@@ -72,9 +72,9 @@ def press_k(browser, k: int) -> tuple[float, float]:
 
 def server_milliseconds(explorer: Explorer) -> float:
     """Processor time of a number of clusters that was not asked for before."""
-    explorer.decode(Wish(k=9), lambda: None)
+    explorer.decode(Query(k=9), lambda: None)
     start = time.thread_time()
-    explorer.decode(Wish(k=10), lambda: None)
+    explorer.decode(Query(k=10), lambda: None)
     return 1000 * (time.thread_time() - start)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.report.document import Subject
+from sketchshift.report.document import SketchFile
 from sketchshift.report.page import report_on
 
 pytestmark = pytest.mark.browser
@@ -107,7 +107,7 @@ def test_the_map_is_densest_where_the_rows_are(browser, tmp_path):
     """One cloud at (2, -1): the strongest pixel lies there, as the data says."""
     X = np.random.default_rng(0).normal(size=(4000, 2)) * 0.5 + [2.0, -1.0]
     sketch = ss.sketch(X, n_clusters=2)
-    (tmp_path / "cloud.html").write_text(report_on(Subject.of("cloud", 1, sketch), 1)[0])
+    (tmp_path / "cloud.html").write_text(report_on(SketchFile.of("cloud", 1, sketch), 1)[0])
 
     browser.open((tmp_path / "cloud.html").as_uri())
     pixels = browser.driver.execute_async_script(
