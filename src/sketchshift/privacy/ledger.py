@@ -80,7 +80,7 @@ class Ledger:
         return Ledger(_largest(a | b for a in self.parts for b in other.parts))
 
     def beside(self, other: Ledger) -> Ledger:
-        """Both this and an ``other``, of people who are in one of them only: the dearer counts."""
+        """Both ledgers, of people who are in one of them only: the larger cost counts."""
         return Ledger(_largest((*self.parts, *other.parts)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,9 +185,9 @@ class Account:
         charges : iterable of Charge
             Those that are there already count once.
         """
-        with _locked(self._path) as file:
+        with _lock(self._path) as file:
             before = self._read()
-            after = before.charged(charges)
+            after = before.charge(charges)
             if after.spent > after.epsilon * (1.0 + 1e-9):
                 msg = (
                     f"the budget does not last: this would make epsilon {after.spent:.4g} at delta "
@@ -202,7 +202,7 @@ class Account:
         """Write the file of a new account, unless another process has just done so."""
         epsilon, delta = (_check(name, self._declared[name]) for name in _LIMITS)
         new = _Balance(epsilon, delta)
-        with _locked(self._path) as file:
+        with _lock(self._path) as file:
             if not file.exists():
                 write_atomically(file, new.to_bytes())
         self._read()
@@ -248,8 +248,8 @@ class _Balance:
     def spent(self) -> float:
         return self.ledger.epsilon(self.delta)
 
-    def charged(self, charges: Iterable[Charge]) -> _Balance:
-        """The same with more charges."""
+    def charge(self, charges: Iterable[Charge]) -> _Balance:
+        """The balance after more charges."""
         return dataclasses.replace(self, ledger=Ledger.of((*self.ledger.charges, *charges)))
 
     def to_bytes(self) -> bytes:
@@ -291,8 +291,11 @@ def _read_balance(path: Path) -> _Balance:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[Path]:
-    """The file itself, links followed, while nobody else has it: a lock on a name is none."""
+def _lock(path: Path) -> Iterator[Path]:
+    """The file, with links followed, while no other process has it.
+
+    Two names of one file must share one lock: so the lock belongs to the file, not to the name.
+    """
     try:
         from filelock import FileLock
     except ImportError:

@@ -327,7 +327,7 @@ def _open(rows: Any, columns: Sequence[str] | None, d: int) -> Source:
     return source
 
 
-def _normalised(
+def _normalise(
     source: Source, middle: FloatArray, radius: float
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Rows as (x - middle) / radius with their squared norms, by the kernel.
@@ -364,7 +364,7 @@ def _sums(source: Source, c0: FloatArray, B: float) -> IntArray:
     d = len(c0)
     _, factor = _lengths(d)
     sums = np.zeros(d + 1, dtype=np.int64)
-    for rows, squared_norms in _normalised(source, c0, B):
+    for rows, squared_norms in _normalise(source, c0, B):
         clipped = clip_rows(rows, squared_norms, 1.0)
         sums[:d] += np.rint(clipped * 2.0**BITS).astype(np.int64).sum(axis=0)
         sums[d] += len(clipped) * factor
@@ -386,7 +386,7 @@ def _mean(noisy: IntArray, c0: FloatArray, B: float) -> FloatArray:
 def _histogram(source: Source, mean: FloatArray, B: float) -> IntArray:
     """Numbers of rows by their distance from the mean."""
     counts = np.zeros(BINS, dtype=np.int64)
-    for _, squared_norms in _normalised(source, mean, 2.0 * B):
+    for _, squared_norms in _normalise(source, mean, 2.0 * B):
         finite = squared_norms[np.isfinite(squared_norms)]
         counts += np.bincount(np.searchsorted(EDGES, finite), minlength=BINS)
     return counts

@@ -194,7 +194,7 @@ class PrivateSketch(AnySketch):
         other : PrivateSketch
             Taken with the same spec.
         disjoint : bool, default=False
-            Whether no person has rows in both: then the dearer ledger counts, else their sum.
+            Whether no person has rows in both: then the larger ledger counts, else their sum.
 
         Returns
         -------

@@ -1,10 +1,10 @@
-"""Passes that survive a crash: the sums so far, and what they are the sums of.
+"""Checkpoints: a pass that crashed goes on where it was, and ends with the same bytes.
 
-A checkpoint is one file, replaced as a whole every few seconds: the sums of all rows read so
-far, and a trail of these rows. The trail has a hash of the bytes of each file that was read, row
-group by row group or range by range, and a hash of the rows of the piece under way. Whoever goes
-on compares first: what was read is the same still, and is not summed again, or the pass is
-refused. So a pass that goes on ends with the bytes of one that was never disturbed.
+A checkpoint is one file, replaced as a whole every few seconds. It holds the sums of all rows read
+so far, and a trail of these rows: a hash of the bytes of each file, row group by row group or range
+by range, and a hash of the rows of the piece that was being read. A pass that goes on reads these
+bytes again and compares them with the trail. If they are the same, only the rows behind them are
+summed; if not, the pass is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = 1
 _KINDS = {"kind": str, "n_position": int, "n_state": int}
 
 SECONDS, SHARE = 5.0, 0.05
-"""Time between two writes: at least so long, and so that they take no more than this share."""
+"""Seconds between two writes, at least; longer where they would take more than this share."""
 
 BEGIN_ANEW = "Give what was given then, or delete the checkpoint to begin anew."
 
@@ -180,13 +180,13 @@ def read_on(
     trail.reading = reading
     blocks, pause = trail.blocks(source, progress), SECONDS
     while not trail.is_complete:
-        sums.add(_for_a_while(blocks, pause))
+        sums.add(_take_for(blocks, pause))
         start = time.monotonic()
         write_checkpoint(path, sums.kind, trail.to_json(), *sums.freeze())
         pause = max(SECONDS, (time.monotonic() - start) / SHARE)
 
 
-def _for_a_while(blocks: Iterator[Block], seconds: float) -> Iterator[Block]:
+def _take_for(blocks: Iterator[Block], seconds: float) -> Iterator[Block]:
     end = time.monotonic() + seconds
     for block in blocks:
         yield block
@@ -259,7 +259,7 @@ class Trail:
         for piece in pieces:
             stamp = _stamp(piece.path)
             file = self._file_of(piece)
-            for block in self._not_replayed(piece.read(file.n_rows), piece.path):
+            for block in self._skip_replayed(piece.read(file.n_rows), piece.path):
                 yield block
                 report(len(block.values), block.done)
             if _stamp(piece.path) != stamp:
@@ -269,7 +269,7 @@ class Trail:
             file.n_rows += self.n_rows
             self.n_rows, self.digest = 0, ""
         if self.n_rows:
-            raise _changed(None)
+            raise _change_error(None)
         self.is_complete = True
 
     def _file_of(self, piece: Piece) -> FileTrail:
@@ -277,7 +277,7 @@ class Trail:
             self.files.append(FileTrail(str(piece.path)))
         return self.files[-1]
 
-    def _not_replayed(self, blocks: Iterator[Block], path: Path) -> Iterator[Block]:
+    def _skip_replayed(self, blocks: Iterator[Block], path: Path) -> Iterator[Block]:
         """Rows that are in already are compared; those behind them are added to the trail."""
         then, self.n_rows, self.digest = (self.n_rows, self.digest), 0, ""
         for block in blocks:
@@ -287,9 +287,9 @@ class Trail:
             if not is_in:
                 yield block
             elif self.n_rows >= then[0] and then != (self.n_rows, self.digest):
-                raise _changed(path)
+                raise _change_error(path)
         if self.n_rows < then[0]:
-            raise _changed(path)
+            raise _change_error(path)
 
 
 def _compare(file: FileTrail, pieces: Iterator[Piece]) -> None:
@@ -298,13 +298,13 @@ def _compare(file: FileTrail, pieces: Iterator[Piece]) -> None:
     for _ in range(file.n_pieces):
         piece = next(pieces, None)
         if piece is None:
-            raise _changed(path)
+            raise _change_error(path)
         digest, path = _chain(digest, piece.digest()), piece.path
     if digest != file.digest:
-        raise _changed(path)
+        raise _change_error(path)
 
 
-def _changed(path: Path | None) -> DataError:
+def _change_error(path: Path | None) -> DataError:
     where = "the data has" if path is None else f"{path} has"
     msg = (
         f"{where} changed since the checkpoint was written: it no longer holds the rows that were "
