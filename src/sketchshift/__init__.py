@@ -24,6 +24,7 @@ from sketchshift.decoders import (
     Step,
     decode,
     decode_range,
+    register_decoder,
     shares,
 )
 from sketchshift.decoders.objective import Box
@@ -106,6 +107,7 @@ __all__ = [
     "mse",
     "plan",
     "privacy",
+    "register_decoder",
     "rse",
     "shares",
     "sketch",

@@ -16,6 +16,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, decode
+from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.problem import one_blas_thread, spread_of
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
@@ -26,7 +27,7 @@ __all__ = [
     "LEAST_WEIGHT",
     "Coordinates",
     "CovarianceType",
-    "Gaussians",
+    "MixtureFit",
     "MomentFit",
     "draw_points",
     "fit_mixture",
@@ -57,8 +58,8 @@ LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussians:
-    """A mixture.
+class MixtureFit(Mixture):
+    """A mixture of Gaussians, and how its fit went.
 
     Attributes
     ----------
@@ -74,8 +75,6 @@ class Gaussians:
         Whether it came to its end.
     """
 
-    weights: FloatArray
-    means: FloatArray
     covariances: FloatArray
     n_iter: int = 0
     converged: bool = True
@@ -126,16 +125,16 @@ class Coordinates:
             covariances = decoding.covariances / np.outer(self.widths, self.widths)
         return means, covariances + self.floor * np.eye(d)
 
-    def gaussians(self, decoding: Decoding) -> Gaussians:
+    def mixture(self, decoding: Decoding) -> MixtureFit:
         """Decoded clusters as a mixture of this type."""
         means, covariances = self.clusters(decoding)
         if self.kind != "full":
             covariances = np.diagonal(covariances, axis1=1, axis2=2)
         if self.kind == "spherical":
             covariances = covariances.mean(axis=1)
-        return Gaussians(decoding.weights, means, covariances)
+        return MixtureFit(decoding.weights, means, covariances)
 
-    def in_units(self, fit: Gaussians) -> Gaussians:
+    def in_units(self, fit: MixtureFit) -> MixtureFit:
         """A mixture in the units of the data, heaviest component first."""
         weights = np.maximum(fit.weights, LEAST_WEIGHT * fit.weights.mean())
         order = np.argsort(-weights, kind="stable")
@@ -148,7 +147,7 @@ class Coordinates:
             units = self.widths if self.kind == "diag" else self.widths[0]
             covariances = (covariances + self.floor) * units**2
         weights = weights / weights.sum()
-        return Gaussians(
+        return MixtureFit(
             weights[order], means[order], covariances[order], fit.n_iter, fit.converged
         )
 
@@ -207,7 +206,7 @@ class MomentFit:
         N.
     added : float
         Share of the noise in the sketch that a release added; 0 if it has none.
-    start : Gaussians
+    start : MixtureFit
         The decoded clusters.
     length : float
         Root of the mean variance of a column: steps are of this order.
@@ -216,7 +215,7 @@ class MomentFit:
     objective: MomentMatching
     n_rows: float
     added: float
-    start: Gaussians
+    start: MixtureFit
     length: float
 
     @classmethod
@@ -232,12 +231,12 @@ class MomentFit:
             SPREADS[coordinates.kind],
             frequency_weights=np.full(len(z), 1.0 / noise),
         )
-        start = coordinates.gaussians(decoding)
+        start = coordinates.mixture(decoding)
         n_rows = 1.0 / (1.0 / sketch.total_weight + released / noise)
         length = float(np.sqrt(coordinates.variance))
         return cls(objective, n_rows, n_rows * released / noise, start, length)
 
-    def descend(self, max_iterations: int) -> tuple[Gaussians, float]:
+    def descend(self, max_iterations: int) -> tuple[MixtureFit, float]:
         """The mixture found, and its misfit N F: the true one has 1 on average, and fits have less.
 
         Parameters
@@ -259,7 +258,7 @@ class MomentFit:
         )
         alpha, C, S = self._unpack(result.x)
         misfit = self.n_rows * self.objective.value(alpha, C, S)
-        return Gaussians(
+        return MixtureFit(
             alpha, C, squares(S), int(result.nit), bool(result.nit < max_iterations)
         ), misfit
 
@@ -338,7 +337,7 @@ EM_TOLERANCE = 1e-4  # of the mean logarithm of the density
 @one_blas_thread
 def fit_mixture(
     sketch: AnySketch, decoding: Decoding, kind: CovarianceType, *, max_iterations: int, seed: int
-) -> Gaussians:
+) -> MixtureFit:
     """The mixture behind a sketch, in the units of the data.
 
     One Gaussian has the mean and covariance of the rows, where these are exact. If the sketch has
@@ -361,13 +360,13 @@ def fit_mixture(
 
     Returns
     -------
-    gaussians : Gaussians
+    mixture : MixtureFit
         As many as there are clusters.
     """
     coordinates = Coordinates.of(sketch, decoding, kind)
     k = len(decoding.weights)
     if k == 1 and isinstance(sketch, Sketch) and sketch.spec.has_full_covariance:
-        one = coordinates.gaussians(_one(sketch, decoding))
+        one = coordinates.mixture(_one(sketch, decoding))
         return coordinates.in_units(dataclasses.replace(one, n_iter=1))
     if sketch.spec.tilt is None:
         fit = MomentFit.of(sketch, decoding, coordinates)
@@ -376,7 +375,7 @@ def fit_mixture(
             return coordinates.in_units(found)
     fine = decode(sketch, n_cells(k, sketch), seed=seed)
     points = draw_points(coordinates, fine, max(POINTS, POINTS_PER_COMPONENT * k), seed)
-    start = coordinates.gaussians(decoding)
+    start = coordinates.mixture(decoding)
     return coordinates.in_units(_most_likely(points, start, coordinates, max_iterations))
 
 
@@ -416,8 +415,8 @@ def draw_points(coordinates: Coordinates, fine: Decoding, n: int, seed: int) -> 
 
 
 def _most_likely(
-    points: FloatArray, start: Gaussians, coordinates: Coordinates, max_iterations: int
-) -> Gaussians:
+    points: FloatArray, start: MixtureFit, coordinates: Coordinates, max_iterations: int
+) -> MixtureFit:
     """Maximum likelihood by scikit-learn's EM."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
@@ -437,6 +436,6 @@ def _most_likely(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # ``converged`` says so
         model.fit(points)
-    return Gaussians(
+    return MixtureFit(
         model.weights_, model.means_, model.covariances_, int(model.n_iter_), bool(model.converged_)
     )

@@ -30,7 +30,7 @@ from sketchshift._text import cell, visible_lines
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.problem import spread_of
-from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift import Comparison, compare
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -432,7 +432,7 @@ def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dic
     """
     if subject.table is None or not len(decoding.weights):
         return []
-    atoms = ClusterAtoms.of(decoding, decoded.spec)
+    atoms = ClusterSketches.of(decoding, decoded.spec)
     rest = atoms.z - decoded.z  # what the clusters do not explain is taken to stay
     found = []
     for column in subject.by:
@@ -451,7 +451,7 @@ def trends(subject: Subject, decoding: Decoding, decoded: AnySketch) -> list[dic
     return found
 
 
-def _shares(atoms: ClusterAtoms, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
+def _shares(atoms: ClusterSketches, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
     if sketch.total_weight <= 0:
         return np.full(len(atoms.weights), np.nan)
     return atoms.shares(sketch.z + rest)
