@@ -405,7 +405,7 @@ class _DecoderOption(click.Option):
     """``--decoder``, whose help says in a line what each registered one is."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        self.help = "; ".join(f"{name}: {summary_of(name)}" for name in DECODERS) + "."
+        self.help = " ".join(f"{name}: {summary_of(name)}" for name in DECODERS)
         return super().get_help_record(ctx)
 
 

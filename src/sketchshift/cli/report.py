@@ -9,7 +9,7 @@ import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import for_clusters, load_subject, sketch_files, where_option
-from sketchshift.cli.options import CLUSTERS
+from sketchshift.cli.options import CLUSTERS, decoder_option
 from sketchshift.cli.output import (
     check_output,
     check_suffix,
@@ -36,6 +36,7 @@ __all__ = ["report"]
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.html).")
 @where_option
+@decoder_option
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**64 - 1),
@@ -53,6 +54,7 @@ def report(
     n_clusters: int | Literal["auto"],
     output: str,
     where: str | None,
+    decoder: str,
     seed: int,
     progress: bool | None,
     as_json: bool,
@@ -84,8 +86,9 @@ def report(
             subject,
             n_clusters,
             seed=seed,
-            commands=_commands(file, n_clusters, where, seed, output),
+            commands=_commands(file, n_clusters, where, decoder, seed, output),
             progress=advance,
+            decoder=decoder,
         )
     data = text.encode()
     write_atomically(target, data)
@@ -108,9 +111,12 @@ def report(
     print_facts(facts, lines, as_json=as_json)
 
 
-def _commands(file: str, k: int | str, where: str | None, seed: int, output: str) -> list[str]:
+def _commands(
+    file: str, k: int | str, where: str | None, decoder: str, seed: int, output: str
+) -> list[str]:
     """Lines that give the same clusters, and the same report, again."""
     same = [file, "-k", str(k)] + (["--where", where] if where is not None else [])
+    same += ["--decoder", decoder] if decoder != "turnkey" else []
     same += ["--seed", str(seed)] if seed else []
     return [
         shlex.join(["sketchshift", "report", *same, "-o", output]),

@@ -43,8 +43,8 @@ class ChoiceOfK:
 
     Parameters
     ----------
-    planned : int
-        Frequencies for each cluster and column that a sketch can serve.
+    frequencies_per_cluster : int
+        And for each column: so many tell clusters apart.
     fewest, most : int
         Limits of the largest k that is looked at, unless it is given.
     n_points, points_per_cluster : int
@@ -63,7 +63,7 @@ class ChoiceOfK:
         Of the noise of a release: Gaussians fit it too, so that cells are further off than that.
     """
 
-    planned: int = 10
+    frequencies_per_cluster: int = 10
     fewest: int = 2
     most: int = 100
     n_points: int = 3_000
@@ -80,7 +80,7 @@ class ChoiceOfK:
         """The largest k to look at: as asked for, or what so many frequencies can tell apart."""
         if max_clusters is not None:
             return check_integer("decode", "max_clusters", max_clusters, 1, MAX_CLUSTERS)
-        served = spec.sketch_size // (self.planned * spec.n_features)
+        served = spec.sketch_size // (self.frequencies_per_cluster * spec.n_features)
         return min(max(served, self.fewest), self.most)
 
     def choose(

@@ -243,6 +243,5 @@ def register_decoder(name: str, cls: Callable[[], Decoder]) -> None:
 
 
 def summary_of(name: str) -> str:
-    """The first line of the docstring of a registered decoder, without its full stop."""
-    lines = (inspect.getdoc(DECODERS[name]) or "").splitlines()
-    return lines[0].rstrip(".") if lines else ""
+    """The first line of the docstring of a registered decoder."""
+    return (inspect.getdoc(DECODERS[name]) or "It does not say.").splitlines()[0]

@@ -259,9 +259,9 @@ class CoarseToFine(Search):
         Gaussians for each cluster, in the first fits.
     few : int
         Up to so many clusters there are more fits.
-    first, first_of_many : int
+    first, first_many : int
         Number of fits from random starts, for few and for more clusters.
-    regrouped, regrouped_of_many : tuple of int
+    regroup, regroup_many : tuple of int
         Gaussians for each cluster of the fits that start from the others, likewise.
     step : float
         Ratio of the cuts of the frequencies.
@@ -277,9 +277,9 @@ class CoarseToFine(Search):
     components: int = 4
     few: int = 20
     first: int = 6
-    first_of_many: int = 2
-    regrouped: tuple[int, ...] = (2, 3, 4)
-    regrouped_of_many: tuple[int, ...] = (2, 3)
+    first_many: int = 2
+    regroup: tuple[int, ...] = (2, 3, 4)
+    regroup_many: tuple[int, ...] = (2, 3)
     step: float = 2.5
     per_cut: int = 60
     at_last: int = 150
@@ -320,8 +320,8 @@ class CoarseToFine(Search):
     def _schedule(self, k: int) -> tuple[int, tuple[int, ...]]:
         """Number of first fits, and Gaussians of the regrouped ones in multiples of k."""
         if k <= self.few:
-            return self.first, self.regrouped
-        return self.first_of_many, self.regrouped_of_many
+            return self.first, self.regroup
+        return self.first_many, self.regroup_many
 
     def _coarse_to_fine(self, fitter: GaussianFitter, fit: GaussianFit) -> GaussianFit:
         for cut in self._cuts(fitter.norms, fit):
@@ -458,7 +458,7 @@ class Stochastic(Search):
         pooled = sorted(fits, key=lambda fit: fit.loss)[:n_fits]
         means = np.concatenate([fit.means for fit in pooled])
         weights = np.concatenate([fit.shares for fit in pooled])
-        return Points(means, problem.untilted(means, weights))
+        return Points(means, problem.untilt(means, weights))
 
     def cut(self, centers: Points, points: Points, k: int, seed: int, kmeans: KMeans) -> Cells:
         """Cells of many points, from a k-means of the few centers they were drawn around.

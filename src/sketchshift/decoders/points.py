@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-
-if TYPE_CHECKING:
-    from sketchshift.decoders.gaussians import GaussianFit
 
 __all__ = ["Cells", "KMeans", "draw_places", "draw_points", "fewest_points", "lloyd_from"]
 
@@ -26,37 +22,47 @@ __all__ = ["Cells", "KMeans", "draw_places", "draw_points", "fewest_points", "ll
 FLAT = 1e-9  # share of the mean variance added to covariances, so that roots exist
 
 
-def draw_places(fits: Sequence[GaussianFit], n: int, seed: int) -> FloatArray:
-    """About n points of the pooled fits, every fit alike: shape (n, d).
+def draw_places(mixtures: Sequence[Mixture], n: int, seed: int) -> FloatArray:
+    """About n points of several mixtures of Gaussians, every one alike: shape (n, d).
 
     Numbers of points are rounded from the weights, and points come in opposite pairs, so that
-    the means of the Gaussians are exact.
+    the means of the Gaussians are exact. O(n d), and O(n d^2) for full covariances.
     """
-    d = fits[0].means.shape[1]
+    d = mixtures[0].n_features
     normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(-(-n // 2) + 1), d))
     parts = []
-    for fit in fits:
-        counts = _rounded(fit.shares, n / (2 * len(fits)))
-        owners = np.repeat(np.arange(fit.n_components), counts)
-        rests = fit.deviations[owners] * normals[: len(owners)]
-        parts += [fit.means[owners] + rests, fit.means[owners] - rests]
+    for mixture in mixtures:
+        counts = _round_counts(mixture.shares, n / (2 * len(mixtures)))
+        middles = np.repeat(mixture.means, counts, axis=0)
+        rests = _stretch(normals[: len(middles)], mixture.covariances, counts)
+        parts += [middles + rests, middles - rests]
     return np.concatenate(parts)
 
 
-def _rounded(shares: FloatArray, n: float) -> IntArray:
+def _stretch(normals: FloatArray, covariances: FloatArray | None, counts: IntArray) -> FloatArray:
+    """Normal numbers, so many for each Gaussian in turn, with its covariance."""
+    assert covariances is not None
+    if covariances.ndim < 3:
+        return np.repeat(np.sqrt(covariances), counts, axis=0) * normals
+    parts = np.split(normals, np.cumsum(counts)[:-1])
+    factors = np.linalg.cholesky(covariances)
+    return np.concatenate([part @ L.T for part, L in zip(parts, factors, strict=True)])
+
+
+def _round_counts(shares: FloatArray, n: float) -> IntArray:
     """Whole numbers near n times the shares, whose partial sums are right to one half."""
     ends = np.rint(np.cumsum(shares) * n).astype(np.int64)
     return np.diff(ends, prepend=0)
 
 
-def draw_points(problem: Problem, fits: Sequence[GaussianFit], n: int, seed: int) -> Points:
+def draw_points(problem: Problem, fits: Sequence[Mixture], n: int, seed: int) -> Points:
     """Points like the rows themselves: un-tilted, with the exact moments if they are known.
 
     Parameters
     ----------
     problem : Problem
         The sketch.
-    fits : sequence of GaussianFit
+    fits : sequence of Mixture
         Of the tilted measure.
     n : int
         Number of points.
@@ -69,7 +75,7 @@ def draw_points(problem: Problem, fits: Sequence[GaussianFit], n: int, seed: int
         O(n d^2 + d^3).
     """
     places = draw_places(fits, n, seed)
-    weights = problem.untilted(places, np.ones(len(places)))
+    weights = problem.untilt(places, np.ones(len(places)))
     if problem.moments is not None:
         places = _move_to_moments(places, weights, *problem.moments)
     return Points(places, weights)
@@ -242,13 +248,13 @@ class KMeans:
             shares = weights * nearest
             if failures == self.failures or shares.sum() <= 0.0:
                 break
-            drawn = rng.choice(len(places), self.candidates, p=shares / shares.sum())
-            to_new = _squared_distances(places, places[drawn])
-            kept = np.minimum(nearest[:, None], to_new)
-            gains = weights @ (nearest[:, None] - kept)
-            missed = weights[:, None] * (np.minimum(second[:, None], to_new) - kept)
+            new_ones = rng.choice(len(places), self.candidates, p=shares / shares.sum())
+            to_new = _squared_distances(places, places[new_ones])
+            closest = np.minimum(nearest[:, None], to_new)
+            gains = weights @ (nearest[:, None] - closest)
+            losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
             members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
-            net = gains - members @ missed  # (k, candidates)
+            net = gains - members @ losses  # (k, candidates)
             out, new = np.unravel_index(int(net.argmax()), net.shape)
             if net[out, new] <= 1e-6 * shares.sum():
                 failures += 1
@@ -293,7 +299,7 @@ def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
 def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
     """The fewest points, less than k, whose sketch is the given one up to rounding.
 
-    A greedy search surrounds a point with light atoms that correct its place, so that their
+    A greedy search surrounds a point with light components that correct its place, so that their
     number says nothing. The heaviest of them, or all merged to a few, descend jointly to the
     points, if points there are.
 
@@ -312,9 +318,9 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
         None when k - 1 of them are not enough: joint descents from 1, 2, 4, ..., k - 1
         components tell. Too many at once are slow to fall together.
     """
-    atoms = Mixture(mixture.weights, mixture.means)
-    for n in _sizes(min(k - 1, atoms.n_components)):
-        points = _explain(problem, atoms, n)
+    diracs = Mixture(mixture.weights, mixture.means)
+    for n in _sizes(min(k - 1, diracs.n_components)):
+        points = _explain(problem, diracs, n)
         if points is not None:
             return _shrink(problem, points)
     return None
@@ -336,9 +342,9 @@ def _shrink(problem: Problem, points: Mixture) -> Mixture:
     return points
 
 
-def _explain(problem: Problem, atoms: Mixture, n: int) -> Mixture | None:
+def _explain(problem: Problem, diracs: Mixture, n: int) -> Mixture | None:
     """The n points that explain the sketch, from two places to start."""
-    for start in (choose(atoms, hard_threshold(atoms.weights, n)), merge_nearest(atoms, n)):
+    for start in (choose(diracs, hard_threshold(diracs.weights, n)), merge_nearest(diracs, n)):
         points = refine(problem, start)
         if problem.residual_norm(points) < problem.empty:
             return points

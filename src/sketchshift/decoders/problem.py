@@ -107,7 +107,7 @@ class Problem:
         spec = sketch.spec
         low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
         if domain is not None:
-            domain = _normalised(domain, sketch, caller)
+            domain = _normalise(domain, sketch, caller)
         return cls(sketch, sketch.frequencies.turns, sketch.z, math.sqrt(low * high), domain)
 
     @cached_property
@@ -178,7 +178,7 @@ class Problem:
         """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
         return self.relative(self.z - mixture.sketch(self.turns))
 
-    def untilted(self, points: FloatArray, weights: FloatArray) -> FloatArray:
+    def untilt(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Shares of the rows themselves: the sketch saw rows times their tilt."""
         tilt = self.sketch.spec.tilt
         return as_shares(weights if tilt is None else weights / tilt((points**2).sum(axis=1)))
@@ -188,7 +188,7 @@ class Problem:
     ) -> Decoding:
         """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
         spec = self.sketch.spec
-        weights = self.untilted(mixture.means, mixture.weights)
+        weights = self.untilt(mixture.means, mixture.weights)
         order = np.argsort(-weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
@@ -203,7 +203,7 @@ class Problem:
         )
 
 
-def _normalised(domain: Box, sketch: AnySketch, caller: str) -> Box:
+def _normalise(domain: Box, sketch: AnySketch, caller: str) -> Box:
     spec = sketch.spec
     if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
         raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)

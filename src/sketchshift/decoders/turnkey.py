@@ -70,7 +70,7 @@ class Turnkey:
         How the number of clusters is chosen.
     penalty : float
         Strength of the exact moments beside the misfit, in the fits.
-    shrunk : float
+    point_share : float
         Share of the variance within Gaussians below which they may be points.
     refit_iterations : int
         Of the descents that carry a fit over to another sketch.
@@ -86,7 +86,7 @@ class Turnkey:
     far_rows: FarRowsRule = field(default_factory=lambda: FarRowsRule())
     choice: ChoiceOfK = field(default_factory=ChoiceOfK)
     penalty: float = 1e-2
-    shrunk: float = 1e-4
+    point_share: float = 1e-4
     refit_iterations: int = 100
 
     @one_blas_thread
@@ -131,6 +131,24 @@ class Turnkey:
             return EqualRows.of(self, problem, seed)
         d, m = problem.turns.shape
         search: Search = self.stochastic if self.stochastic.is_for(k, m) else self.search
+        fits, far, trace = self._fit_gaussians(search, problem, k, seed, progress)
+        problem = problem if far is None else far.problem
+        rows = self._find_distinct_rows(problem, fits, k) if search.finds_points else None
+        if rows is not None:
+            points = Points(rows.means, problem.untilt(rows.means, rows.weights))
+            return DistinctRows(self, problem, seed, points, trace, rows)
+        points = draw_points(problem, fits, search.n_points(k, d), seed)
+        centers = search.centers(problem, fits, k)
+        if far is not None:
+            far.warn(points)
+            points = far.add_to(points)
+            centers = None if centers is None else far.add_to(centers)
+        return GaussianRows(self, problem, seed, points, trace, tuple(fits), centers)
+
+    def _fit_gaussians(
+        self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
+    ) -> tuple[list[GaussianFit], FarRows | None, tuple[Round, ...]]:
+        """The good fits, the far rows that they leave out, and how it went."""
         total = search.n_fits(k) * (1 + self.far_rows.is_suspicious(problem))
         trace: list[Round] = []
 
@@ -144,19 +162,7 @@ class Turnkey:
 
         fits = find(problem)
         far = self.far_rows.explain(problem, fits, find)
-        if far is not None:
-            problem, fits = far.problem, far.fits
-        rows = self._find_distinct_rows(problem, fits, k) if search.finds_points else None
-        if rows is not None:
-            points = Points(rows.means, problem.untilted(rows.means, rows.weights))
-            return DistinctRows(self, problem, seed, points, tuple(trace), rows)
-        points = draw_points(problem, fits, search.n_points(k, d), seed)
-        centers = search.centers(problem, fits, k)
-        if far is not None:
-            far.warn(points)
-            points = far.add_to(points)
-            centers = None if centers is None else far.add_to(centers)
-        return GaussianRows(self, problem, seed, points, tuple(trace), tuple(fits), centers)
+        return (fits if far is None else far.fits), far, tuple(trace)
 
     def _find_distinct_rows(
         self, problem: Problem, fits: list[GaussianFit], k: int
@@ -166,7 +172,7 @@ class Turnkey:
             return None
         fit = min(fits, key=lambda fit: fit.loss)
         within = float((fit.weights @ fit.covariances).sum())
-        if within > self.shrunk * float(np.trace(problem.outline[1])):
+        if within > self.point_share * float(np.trace(problem.outline[1])):
             return None
         return fewest_points(problem, fit, k)
 
@@ -330,7 +336,7 @@ class DistinctRows(TurnkeyFit):
         problem = Problem.of(sketch, 1, None, self.seed, "refit")
         places = self.rows.means
         weights = nonnegative_weights(select_kernel().features(places, problem.turns), problem.z)
-        return Points(places, problem.untilted(places, weights))
+        return Points(places, problem.untilt(places, weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,7 +486,7 @@ class FarRows:
         if values[-1] < rule.one_place * np.abs(values).sum() or slope == 0.0:
             return unknown
         place = middle + values[-1] / slope * axes[:, -1]
-        share = _untilted(slope**2 / float(values[-1]), place, problem)
+        share = _untilt_share(slope**2 / float(values[-1]), place, problem)
         is_there = share < 1.0 and share * problem.sketch.total_weight >= 0.5
         is_there &= bool(np.linalg.norm(place) <= problem.sketch.spec.reach)
         return replace(unknown, place=place, share=share) if is_there else unknown
@@ -504,7 +510,7 @@ class FarRows:
         where = "Clusters are those of the others"
         if self.place is not None:
             n = max(1, round(self.share * self.problem.sketch.total_weight))
-            where = f"They are about {n}, near {_named(self.problem, self.place)}"
+            where = f"They are about {n}, near {_name_place(self.problem, self.place)}"
         msg = (
             f"a few rows lie far from all others, and hold {held:.0%} of the variance. {where}. "
             "If they are faults, leave them out; if not, plan on a sample that has such rows."
@@ -517,7 +523,7 @@ def _misfit(bare: Problem, fits: list[GaussianFit]) -> float:
     return min(fitter.fit(fit, 0).loss for fit in fits)
 
 
-def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
+def _untilt_share(share: float, place: FloatArray, problem: Problem) -> float:
     """The share of rows at a place, from theirs in the tilted measure."""
     sketch, tilt = problem.sketch, problem.sketch.spec.tilt
     assert isinstance(sketch, Sketch)  # else there is no suspicion
@@ -525,7 +531,7 @@ def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
     return share * sketch.mean_tilt / float(tilt(place @ place))
 
 
-def _named(problem: Problem, place: FloatArray) -> str:
+def _name_place(problem: Problem, place: FloatArray) -> str:
     """A place in the units of the data, its first columns by name."""
     spec = problem.sketch.spec
     names = spec.columns or [f"column {j}" for j in range(spec.n_features)]

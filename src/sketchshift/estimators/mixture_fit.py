@@ -18,8 +18,8 @@ from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, decode
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
+from sketchshift.decoders.points import draw_places
 from sketchshift.decoders.problem import one_blas_thread, spread_of
-from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "CovarianceType",
     "MixtureFit",
     "MomentFit",
-    "draw_points",
     "fit_mixture",
     "most_misfit",
     "n_cells",
@@ -116,23 +115,24 @@ class Coordinates:
         """What is added to variances, so that none is zero."""
         return FLOOR * self.variance
 
-    def clusters(self, decoding: Decoding) -> tuple[FloatArray, FloatArray]:
-        """Means (k, d) and full covariances (k, d, d) of decoded clusters."""
+    def clusters(self, decoding: Decoding) -> MixtureFit:
+        """Decoded clusters with full covariances (k, d, d), none of them zero."""
         means = (decoding.centroids - self.center) / self.widths
         d = len(self.widths)
         covariances = np.zeros((len(means), d, d))
         if decoding.covariances is not None:
             covariances = decoding.covariances / np.outer(self.widths, self.widths)
-        return means, covariances + self.floor * np.eye(d)
+        return MixtureFit(decoding.weights, means, covariances + self.floor * np.eye(d))
 
     def mixture(self, decoding: Decoding) -> MixtureFit:
         """Decoded clusters as a mixture of this type."""
-        means, covariances = self.clusters(decoding)
+        clusters = self.clusters(decoding)
+        covariances = clusters.covariances
         if self.kind != "full":
             covariances = np.diagonal(covariances, axis1=1, axis2=2)
         if self.kind == "spherical":
             covariances = covariances.mean(axis=1)
-        return MixtureFit(decoding.weights, means, covariances)
+        return dataclasses.replace(clusters, covariances=covariances)
 
     def in_units(self, fit: MixtureFit) -> MixtureFit:
         """A mixture in the units of the data, heaviest component first."""
@@ -374,7 +374,8 @@ def fit_mixture(
         if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):
             return coordinates.in_units(found)
     fine = decode(sketch, n_cells(k, sketch), seed=seed)
-    points = draw_points(coordinates, fine, max(POINTS, POINTS_PER_COMPONENT * k), seed)
+    n_points = max(POINTS, POINTS_PER_COMPONENT * k)
+    points = draw_places([coordinates.clusters(fine)], n_points, seed)
     start = coordinates.mixture(decoding)
     return coordinates.in_units(_most_likely(points, start, coordinates, max_iterations))
 
@@ -399,19 +400,6 @@ def _one(sketch: Sketch, decoding: Decoding) -> Decoding:
     return dataclasses.replace(
         decoding, centroids=sketch.mean[None], covariances=sketch.covariance[None]
     )
-
-
-def draw_points(coordinates: Coordinates, fine: Decoding, n: int, seed: int) -> FloatArray:
-    """About n points of Gaussians at the clusters, in opposite pairs: their means are exact."""
-    means, covariances = coordinates.clusters(fine)
-    ends = np.rint(np.cumsum(fine.weights / fine.weights.sum()) * n / 2).astype(np.int64)
-    counts = np.diff(ends, prepend=0)
-    normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(ends[-1]), means.shape[1]))
-    factors = np.linalg.cholesky(covariances)
-    parts = np.split(normals, ends[:-1])
-    rests = np.concatenate([part @ L.T for part, L in zip(parts, factors, strict=True)])
-    middles = np.repeat(means, counts, axis=0)
-    return np.concatenate([middles + rests, middles - rests])
 
 
 def _most_likely(

@@ -164,7 +164,7 @@ def reduce_support(problem: Problem, mixture: Mixture, k: int) -> Mixture:
     """
     mixture = refine(problem, _even(mixture))
     if mixture.n_components > k:
-        mixture = refine(problem, _even(merge_nearest(_untilted(problem, mixture), k)))
+        mixture = refine(problem, _even(merge_nearest(_untilt(problem, mixture), k)))
     return mixture
 
 
@@ -218,7 +218,7 @@ def _costs(weights: FloatArray, means: FloatArray, is_left: np.ndarray, i: int) 
     return np.asarray(costs)
 
 
-def _untilted(problem: Problem, mixture: Mixture) -> Mixture:
+def _untilt(problem: Problem, mixture: Mixture) -> Mixture:
     """With weights of the rows themselves: merging is to cost them little."""
     tilt = problem.sketch.spec.tilt
     if tilt is None:
