@@ -409,9 +409,12 @@ class _DecoderOption(click.Option):
         return super().get_help_record(ctx)
 
 
-decoder_option = click.option(
-    "--decoder", cls=_DecoderOption, type=_DecoderName(), default="turnkey", show_default=True
-)
+def decoder_option(function: F) -> F:
+    """Add ``--decoder``."""
+    return click.option(
+        "--decoder", cls=_DecoderOption, type=_DecoderName(), default="turnkey", show_default=True
+    )(function)
+
 
 _DECODER_OPTIONS = (
     click.option(

@@ -248,6 +248,7 @@ class GreedyDecoder(ABC):
 
     domain: Box | None = field(default=None, kw_only=True)
 
+    @one_blas_thread
     def __call__(
         self,
         sketch: AnySketch,
