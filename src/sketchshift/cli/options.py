@@ -467,6 +467,7 @@ _FIELDS = {
 }
 """Fields of decoders that flags set."""
 
+# What a decoder without the choice does anyway, and how the other is typed.
 _UNCHANGED = {"fitted_model": "dirac", "refine": True}
 _CHANGED = {"fitted_model": "--fitted-model gaussian", "refine": "--no-refine"}
 
@@ -559,7 +560,8 @@ def _field(decoder: Any, flag: str) -> str | None:
 
 def _refuse_others(ctx: click.Context, decoder: Any, flags: dict[str, Any]) -> None:
     """Refuse flags that a decoder has no field for; of one that has some, only what changes it."""
-    given = [flag for flag in _FIELDS if flag in _typed(ctx)]
+    source = ctx.get_parameter_source
+    given = [flag for flag in _FIELDS if source(flag) is ParameterSource.COMMANDLINE]
     has_any = any(_field(decoder, flag) for flag in _FIELDS)
     if has_any:
         given = [flag for flag in given if flags[flag] != _UNCHANGED.get(flag)]
@@ -573,12 +575,6 @@ def _refuse_others(ctx: click.Context, decoder: Any, flags: dict[str, Any]) -> N
     words = words or "--" + flag.replace("_", "-")
     ending = "needs none" if name == "turnkey" else "has no such choice"
     raise click.UsageError(f"{words} belongs to --decoder {' or '.join(owners)}; {name} {ending}.")
-
-
-def _typed(ctx: click.Context) -> set[str]:
-    """Names of the parameters that stand on the command line."""
-    typed = ParameterSource.COMMANDLINE
-    return {name for name in ctx.params if ctx.get_parameter_source(name) is typed}
 
 
 def domain_of(

@@ -185,8 +185,8 @@ class Decoder(Protocol):
     """Finds clusters in sketches: usually a frozen dataclass, whose fields are its constants.
 
     Where to look is such a field, ``domain``, of those that can be told. One whose fits can choose
-    k also has ``most_clusters(spec, max_clusters)``: the largest k that is looked at, given what was
-    asked for or None.
+    k also has ``most_clusters(spec, max_clusters)``: the largest k that is looked at, given what
+    was asked for or None.
     """
 
     def fit(
