@@ -16,10 +16,9 @@ from harness import if_here
 
 import sketchshift as ss
 from sketchshift.data import real
-from sketchshift.decoders.choose_k import choose_k, nested_centers
-from sketchshift.decoders.gaussians import PENALTY, GaussianFitter
-from sketchshift.decoders.problem import Problem
-from sketchshift.decoders.turnkey import Fitted, fit_sketch
+from sketchshift.decoders import Turnkey
+from sketchshift.decoders.gaussians import GaussianFitter
+from sketchshift.decoders.turnkey import TurnkeyFit
 from sketchshift.kernels import select_kernel
 
 SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)
@@ -100,9 +99,9 @@ def cell_means(
     return np.column_stack(sums) / np.maximum(alpha, 1e-12)[:, None]
 
 
-def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
+def held_out(fit: TurnkeyFit, k_max: int) -> np.ndarray:
     """Misfit at a fifth of the frequencies of k Gaussians fitted to the others."""
-    problem = fitted.problem
+    problem, decoder = fit.problem, fit.decoder
     m, weights = len(problem.z), GaussianFitter(problem).weights
     is_held = np.arange(m) % 5 == 0
     train, test = (
@@ -113,12 +112,13 @@ def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
         )
         for part in (~is_held, is_held)
     )
-    X, tilt, losses = fitted.reconstruction.points, problem.sketch.spec.tilt, []
-    shares = fitted.reconstruction.weights * tilt((X**2).sum(axis=1))
+    X, tilt, losses = fit.points.places, problem.sketch.spec.tilt, []
+    shares = fit.points.weights * tilt((X**2).sum(axis=1))
     shares /= shares.sum()
     mean, covariance = problem.outline
-    options = {"mean": mean, "covariance": covariance, "strength": PENALTY, "iterations": 60}
-    for centers in nested_centers(fitted.reconstruction, k_max, 0):
+    options = {"mean": mean, "covariance": covariance, "iterations": 60}
+    options |= {"strength": decoder.penalty}
+    for centers in decoder.choice.nested_centers(fit.points, k_max, 0, decoder.kmeans):
         labels = ss.assign(X, centers)
         alpha = np.bincount(labels, shares, minlength=len(centers))
         means = cell_means(X, shares, labels, alpha)
@@ -128,11 +128,11 @@ def held_out(fitted: Fitted, k_max: int) -> np.ndarray:
     return np.array(losses[::-1])
 
 
-def spectral_gap(fitted: Fitted, k_max: int) -> int:
+def spectral_gap(fit: TurnkeyFit, k_max: int) -> int:
     """Largest gap of eigenvalues of the affinity of 1000 points, scaled by the tenth neighbour."""
     rng = np.random.default_rng(0)
-    weights = fitted.reconstruction.weights
-    X = fitted.reconstruction.points[rng.choice(len(weights), 1000, p=weights)]
+    weights = fit.points.weights
+    X = fit.points.places[rng.choice(len(weights), 1000, p=weights)]
     squares = ((X[:, None] - X) ** 2).sum(axis=2)
     scales = np.sqrt(np.sort(squares, axis=1)[:, 10]) + 1e-12
     affinity = np.exp(-squares / np.outer(scales, scales))
@@ -153,10 +153,9 @@ def elbow(values: np.ndarray) -> int:
 
 def choices(X: np.ndarray, k_max: int, seed: int) -> list[int]:
     """What each of ``CRITERIA`` chooses."""
-    problem = Problem.of(ss.sketch(X, ss.plan(X, k_max, seed=seed)), 1, None, seed, "decode")
-    fitted = fit_sketch(problem, k_max, seed, None)
-    curve = choose_k(problem, fitted.reconstruction, k_max, seed, exact=False)
-    held, gap = held_out(fitted, k_max), spectral_gap(fitted, k_max)
+    fit = Turnkey().fit(ss.sketch(X, ss.plan(X, k_max, seed=seed)), k_max, seed=seed)
+    curve = fit.decode_auto(k_max).curve
+    held, gap = held_out(fit, k_max), spectral_gap(fit, k_max)
     residual = within(curve.residual**2, 1.5)
     return [curve.chosen, residual, within(held, 2.0), gap, elbow(curve.inertia)]
 

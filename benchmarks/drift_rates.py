@@ -18,8 +18,7 @@ from harness import if_here
 
 import sketchshift as ss
 from sketchshift.data import real
-from sketchshift.decoders.problem import Problem
-from sketchshift.decoders.turnkey import fit_sketch
+from sketchshift.decoders import Turnkey
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import SamplingNoise, quantile
 from sketchshift.kernels import select_kernel
@@ -184,11 +183,9 @@ def print_shares(names: Sequence[str]) -> None:
                     rows = rng.choice(len(X), n, p=odds / odds.sum())
                     true = np.bincount(labels[rows], minlength=CLUSTERS) / n
                     part = ss.sketch(X[rows], whole.spec)
-                    points = fit_sketch(
-                        Problem.of(part, CLUSTERS, None, 0, "decode"), CLUSTERS, 0, None
-                    ).reconstruction
+                    points = Turnkey().fit(part, CLUSTERS).points
                     spec = whole.spec
-                    places = spec.center_vector + points.points * spec.scale_vector
+                    places = spec.center_vector + points.places * spec.scale_vector
                     nearest = ss.assign(places, decoding.centroids)
                     guesses = (
                         base,

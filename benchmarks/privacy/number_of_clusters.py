@@ -15,7 +15,8 @@ import numpy as np
 
 import sketchshift as ss
 from sketchshift.data import synthetic
-from sketchshift.decoders import choose_k
+from sketchshift.decoders import Turnkey
+from sketchshift.decoders.choose_k import ChoiceOfK
 from sketchshift.privacy import mechanism
 
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)  # of the noise of the release in the score
@@ -31,8 +32,8 @@ def main() -> None:
         found = {weight: [] for weight in WEIGHTS}
         for k, released in releases(kind):
             for weight in WEIGHTS:
-                choose_k.RELEASED = weight
-                found[weight].append(len(ss.decode(released, "auto").weights) - k)
+                decoder = Turnkey(choice=ChoiceOfK(noise_factor=weight))
+                found[weight].append(len(ss.decode(released, "auto", decoder=decoder).weights) - k)
         for weight, off in found.items():
             counts = [np.count_nonzero(np.sign(off) == sign) for sign in (0, 1, -1)]
             print(f"| {kind} | {weight:g} | {counts[0]} | {counts[1]} | {counts[2]} |", flush=True)

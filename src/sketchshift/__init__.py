@@ -26,6 +26,7 @@ from sketchshift.decoders import (
     Step,
     decode,
     decode_range,
+    register_decoder,
     shares,
 )
 from sketchshift.decoders.objective import Box
@@ -109,6 +110,7 @@ __all__ = [
     "mse",
     "plan",
     "privacy",
+    "register_decoder",
     "register_engine",
     "register_format",
     "register_law",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.choose_k import _Misfit, most_clusters, nested_centers
-from sketchshift.decoders.gaussians import tilted_wave
-from sketchshift.decoders.points import Reconstruction
+from sketchshift.decoders.choose_k import ChoiceOfK, _Misfit, most_clusters
+from sketchshift.decoders.mixture import Points, tilted_wave
+from sketchshift.decoders.points import KMeans
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError, SpecError
 
@@ -204,21 +204,21 @@ def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_t
     true = ss.sketch(law, spec)
     sketches = [ss.sketch(law[rng.integers(len(law), size=100)], spec) for _ in range(40)]
 
-    expected = [_Misfit(Problem.of(s, 1, None, 0, "test")) for s in sketches]
+    expected = [_Misfit(Problem.of(s, 1, None, 0, "test"), ChoiceOfK()) for s in sketches]
 
     squares = [
         misfit.weights @ np.abs(misfit.zeta - true.z * math.sqrt(300)) ** 2 for misfit in expected
     ]
-    noises = [misfit.noise(Reconstruction(law, weights)) for misfit in expected]
+    noises = [misfit.noise(Points(law, weights)) for misfit in expected]
     # forty squares, each of a few dozen independent parts
     assert np.mean(noises) == pytest.approx(np.mean(squares), rel=0.15)
 
 
 def test_nested_centers_go_down_to_the_mean():
     X = mixture(3, 2)
-    points = Reconstruction(X, np.full(len(X), 1.0 / len(X)))
+    points = Points(X, np.full(len(X), 1.0 / len(X)))
 
-    centers = list(nested_centers(points, 6, seed=0))
+    centers = list(ChoiceOfK().nested_centers(points, 6, 0, KMeans()))
 
     assert [len(c) for c in centers] == [6, 5, 4, 3, 2, 1]
     # every other point of 6000 counts

@@ -11,7 +11,7 @@ import sketchshift as ss
 from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
 from sketchshift.decoders.gaussians import GaussianFit
 from sketchshift.decoders.objective import Box
-from sketchshift.decoders.points import draw_points
+from sketchshift.decoders.points import draw_places
 from sketchshift.errors import DataError, SpecError
 from sketchshift.metrics import match_centroids
 
@@ -200,11 +200,11 @@ def test_wrong_seeds_and_domains_are_refused(decoder):
             decoder(sketch, 1, domain=domain)
 
 
-def test_points_are_drawn_from_all_atoms_alike_where_none_explains_anything():
+def test_points_are_drawn_from_all_gaussians_alike_where_none_explains_anything():
     """As of a sketch that is forged; NaN would then end in a traceback."""
     fit = GaussianFit(np.zeros(2), np.array([[0.0], [5.0]]), np.zeros((2, 1)))
 
-    points = draw_points([fit], 100, 0)
+    points = draw_places([fit], 100, 0)
 
     assert sorted(set(points.ravel())) == [0.0, 5.0]
     assert (points == 5.0).sum() == len(points) // 2

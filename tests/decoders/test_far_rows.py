@@ -9,7 +9,8 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.data import synthetic
-from sketchshift.decoders import gaussians
+from sketchshift.decoders import Turnkey
+from sketchshift.decoders.gaussians import Stochastic
 
 CLUSTERS = synthetic.gaussian_mixture(50_000, 2, 4, seed=3)[0]
 
@@ -20,15 +21,15 @@ def with_far(n: int, distance: float) -> tuple[np.ndarray, ss.Sketch]:
     return X, ss.sketch(X, ss.plan(CLUSTERS, n_clusters=5))
 
 
-@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("above", [10**9, 0], ids=["coarse to fine", "stochastic"])
 @pytest.mark.parametrize(("n", "distance"), [(1, 300.0), (1, 1500.0), (3, 1000.0)])
-def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance, is_large, monkeypatch):
+def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance, above):
     """As with k-means: one centroid for the far rows, the others where they were."""
-    monkeypatch.setattr(gaussians, "LARGE", 0 if is_large else 10**9)
+    decoder = Turnkey(stochastic=Stochastic(above=above))
     X, sketch = with_far(n, distance)
 
     with pytest.warns(ss.PlanWarning, match=f"They are about {n}, near column 0 = "):
-        decoding = ss.decode(sketch, 5)
+        decoding = ss.decode(sketch, 5, decoder=decoder)
 
     far = int(np.argmin(decoding.weights))
     others = np.delete(decoding.centroids, far, axis=0)

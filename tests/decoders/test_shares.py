@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.shares import ClusterAtoms, shares
+from sketchshift.decoders.shares import ClusterSketches, shares
 
 CORNERS = np.array([[0.0, 0.0], [7.0, 0.0], [0.0, 7.0]])
 PLAIN = ss.SketchSpec(2, 200, 1.5, center=(2.0, 2.0))
@@ -72,23 +72,23 @@ def test_points_without_covariances_have_the_shares_of_their_rows(tilt):
 
 def test_the_response_is_the_derivative_of_the_shares(whole, decoding):
     """Against finite differences, in a random direction."""
-    atoms = ClusterAtoms.of(decoding, whole.spec)
+    clusters = ClusterSketches.of(decoding, whole.spec)
     rng = np.random.default_rng(0)
     step = rng.normal(size=(2, len(whole.z))) @ np.eye(len(whole.z)) * 1e-4
     dz = step[0] + 1j * step[1]
-    correlations = (dz[None] @ atoms.atoms.conj().T).real
+    correlations = (dz[None] @ clusters.sketches.conj().T).real
 
-    found = atoms.response(correlations)[0]
+    found = clusters.response(correlations)[0]
 
-    both = atoms.shares(atoms.z + dz), atoms.shares(atoms.z - dz)
+    both = clusters.shares(clusters.z + dz), clusters.shares(clusters.z - dz)
     np.testing.assert_allclose(found, (both[0] - both[1]) / 2, atol=2e-6)
     assert found.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_sketch_that_no_cluster_explains_has_equal_shares(whole, decoding):
-    atoms = ClusterAtoms.of(decoding, whole.spec)
+    clusters = ClusterSketches.of(decoding, whole.spec)
 
-    np.testing.assert_allclose(atoms.shares(np.zeros_like(whole.z)), 1 / 3)
+    np.testing.assert_allclose(clusters.shares(np.zeros_like(whole.z)), 1 / 3)
 
 
 def test_no_clusters_have_no_shares(whole):

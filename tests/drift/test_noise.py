@@ -7,7 +7,7 @@ import pytest
 from drift_rates import FeatureTable
 
 import sketchshift as ss
-from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import quantile
 
@@ -46,6 +46,6 @@ def test_shares_of_clusters_far_apart_vary_as_binomial_ones(blobs):
     whole = ss.sketch(X + rng.normal(size=X.shape), n_clusters=2)
     population = Population.of(whole, 2, 0, "compare")
 
-    found = population.noise.share_variances(ClusterAtoms.of(population.decoding, whole.spec))
+    found = population.noise.share_variances(ClusterSketches.of(population.decoding, whole.spec))
 
     np.testing.assert_allclose(found, 0.21, rtol=0.1)

@@ -8,7 +8,7 @@ from drift_rates import FeatureTable
 from scipy.stats import binom
 
 import sketchshift as ss
-from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import AddedNoise, quantile
 from sketchshift.features import Charge
@@ -94,7 +94,7 @@ def test_noise_in_shares_is_that_of_many_releases(blobs):
     rng = np.random.default_rng(11)
     raw = blobs.sketch(20_000, SPEC)
     decoding = ss.decode(raw, n_clusters=3)
-    atoms = ClusterAtoms.of(decoding, SPEC)
+    atoms = ClusterSketches.of(decoding, SPEC)
     pairs = [(released(raw, rng), released(raw, rng)) for _ in range(300)]
 
     changes = [ss.shares(decoding, a) - ss.shares(decoding, b) for a, b in pairs]
@@ -146,7 +146,7 @@ def test_a_jump_is_seen_through_the_noise_and_shares_have_its_errors(days):
     shares = np.array([each.shares[grown] for each in found.slices])
     errors = np.array([each.share_errors[grown] for each in found.slices])
     assert np.abs(shares - [0.2, 0.2, 0.2, 0.4]).max() < 4 * errors.max()
-    noise = AddedNoise.of(days["day 0"]).share_variances(ClusterAtoms.of(found.decoding, SPEC))
+    noise = AddedNoise.of(days["day 0"]).share_variances(ClusterSketches.of(found.decoding, SPEC))
     assert errors[0] ** 2 > noise[grown] > 0.0
     assert found.to_arrow().column("time").to_pylist() == list(days)
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import sketchshift as ss
-from sketchshift.estimators.mixture_fit import Coordinates, MomentFit, draw_points, prior
+from sketchshift.decoders.points import draw_places
+from sketchshift.estimators.mixture_fit import Coordinates, MomentFit, prior
 
 TYPES = ["full", "diag", "spherical"]
 
@@ -88,13 +89,14 @@ def test_the_misfit_tells_a_mixture_from_other_data(blobs, sketch):
 def test_points_stand_for_the_clusters_they_are_drawn_from(sketch):
     decoding = ss.decode(sketch, 3)
     coordinates = Coordinates.of(sketch, decoding, "full")
+    clusters = coordinates.clusters(decoding)
 
-    points = draw_points(coordinates, decoding, 20_000, seed=0)
+    points = draw_places([clusters], 20_000, seed=0)
 
-    means, covariances = coordinates.clusters(decoding)
-    mean = decoding.weights @ means
-    rests = means - mean
-    covariance = np.tensordot(decoding.weights, covariances, 1)
+    mean = decoding.weights @ clusters.means
+    rests = clusters.means - mean
+    covariance = np.tensordot(decoding.weights, clusters.covariances, 1)
     covariance += (rests.T * decoding.weights) @ rests
+    np.testing.assert_allclose(clusters.moments[1], covariance, rtol=1e-12)
     np.testing.assert_allclose(points.mean(axis=0), mean, atol=1e-3)
     np.testing.assert_allclose(np.cov(points.T), covariance, atol=5e-3)

@@ -67,19 +67,20 @@ def test_noise_is_not_taken_for_clusters():
     assert {len(ss.decode(released, "auto").weights) for released in releases} == {5}
 
 
-@pytest.mark.parametrize("is_large", [False, True])
-def test_a_descent_stops_at_the_noise_floor(is_large, monkeypatch):
+@pytest.mark.parametrize("above", [10**9, 0], ids=["coarse to fine", "stochastic"])
+def test_a_descent_stops_at_the_noise_floor(above, monkeypatch):
     """With ten times its noise claimed, a sketch is fitted no better than that: 2 std^2."""
-    from sketchshift.decoders import gaussians
+    from sketchshift.decoders import Turnkey
+    from sketchshift.decoders.gaussians import Stochastic
 
     X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
     spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
     claimed = 10.0 * released.noise_std
     monkeypatch.setattr(ss.privacy.PrivateSketch, "noise_std", claimed)
-    monkeypatch.setattr(gaussians, "LARGE", 0 if is_large else 10**9)
+    decoder = Turnkey(stochastic=Stochastic(above=above))
 
-    misfits = [step.residual_norm**2 for step in ss.decode(released, 5).trace]
+    misfits = [step.residual_norm**2 for step in ss.decode(released, 5, decoder=decoder).trace]
 
     assert all(0.1 < misfit / (2.0 * claimed**2) <= 1.0 for misfit in misfits)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.decoders import Turnkey
 from sketchshift.errors import DataError
 from sketchshift.report import explorer as module
 from sketchshift.report.document import SketchFile
@@ -24,8 +25,8 @@ def test_a_fit_serves_every_number_of_clusters_like_decode_range(subject):
 
 def test_a_slice_is_fitted_once(subject, monkeypatch):
     fits, made = Fits(subject, 3), []
-    fit = module.fit_sketch
-    monkeypatch.setattr(module, "fit_sketch", lambda *given: made.append(1) or fit(*given))
+    fit = Turnkey.fit
+    monkeypatch.setattr(Turnkey, "fit", lambda *a, **b: made.append(1) or fit(*a, **b))
 
     for k in (1, 2, 3):
         fits.decoding(0, k, never)

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from sketchshift.report import explorer as module
+from sketchshift.decoders import Turnkey
 from sketchshift.report.explorer import Explorer
 from sketchshift.report.server import listening
 
@@ -20,14 +20,14 @@ class Held:
 
     def __init__(self, monkeypatch) -> None:
         self.begun, self.may_end = threading.Event(), threading.Event()
-        self._fit = module.fit_sketch
-        monkeypatch.setattr(module, "fit_sketch", self)
+        self._fit = Turnkey().fit
+        monkeypatch.setattr(Turnkey, "fit", self)
 
-    def __call__(self, problem, most, seed, tell):
+    def __call__(self, sketch, most, *, seed, progress):
         self.begun.set()
         while not self.may_end.wait(0.01):
-            tell(0)
-        return self._fit(problem, most, seed, tell)
+            progress(0)
+        return self._fit(sketch, most, seed=seed, progress=progress)
 
 
 @pytest.fixture

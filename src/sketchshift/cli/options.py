@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 import numpy as np
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from sketchshift.cli.command import sentence
-from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, decode
-from sketchshift.decoders.decoder import Progress
+from sketchshift.decoders import Decoding, decode
+from sketchshift.decoders.decoder import DECODERS, Progress, summary_of
 from sketchshift.decoders.objective import Box
 from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec, Tilt
@@ -38,6 +40,7 @@ __all__ = [
     "checkpoint_option",
     "columns_option",
     "decoder_of",
+    "decoder_option",
     "decoder_options",
     "describe_spending",
     "domain_of",
@@ -381,19 +384,44 @@ def _refuse_beside(first: str, others: Sequence[str]) -> None:
 
 Decode = Callable[[AnySketch, Box | None, int, Progress | None], Decoding]
 
-_DECODER_OPTIONS = (
+
+class _DecoderName(click.ParamType):  # type: ignore[type-arg]
+    """The name of a decoder that is registered when the command runs."""
+
+    name = "decoder"
+
+    def get_metavar(self, param: Any, ctx: Any) -> str:
+        return f"[{'|'.join(DECODERS)}]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        if value not in DECODERS:
+            names = ", ".join(map(repr, DECODERS))
+            self.fail(f"{value!r} is not one of {names}.", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in DECODERS if name.startswith(incomplete)]
+
+
+class _DecoderOption(click.Option):
+    """``--decoder``, whose help says in a line what each registered one is."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.help = " ".join(f"{name}: {summary_of(name)}" for name in DECODERS)
+        return super().get_help_record(ctx)
+
+
+decoder_option = option(
+    "--decoder", cls=_DecoderOption, type=_DecoderName(), default="turnkey", show_default=True
+)
+
+decoder_options = Options(
     click.option(
         "--max-clusters",
         type=click.IntRange(1, MAX_CLUSTERS),
         help="The largest k that -k auto looks at. Default: 20, or what a sketch can serve.",
     ),
-    click.option(
-        "--decoder",
-        type=click.Choice(["turnkey", "sketch-and-shift", "cl-ompr"]),
-        default="turnkey",
-        show_default=True,
-        help="Nothing to tune; Algorithm 2 of the paper; or its rival.",
-    ),
+    decoder_option,
     click.option(
         "--refine/--no-refine",
         default=True,
@@ -428,14 +456,19 @@ _DECODER_OPTIONS = (
 )
 
 DECODER_FLAGS = ("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper", "seed")
-_ONLY_PAPER = ("refine", "fitted_model", "starts", "atoms", "lower", "upper")
+_FIELDS = {
+    "fitted_model": ("fitted_model",),
+    "refine": ("refine",),
+    "starts": ("n_initializations",),
+    "atoms": ("n_atoms", "n_iterations"),
+    "lower": ("domain",),
+    "upper": ("domain",),
+}
+"""Fields of decoders that flags set."""
 
-
-def decoder_options(function: F) -> F:
-    """Add the flags."""
-    for option in reversed(_DECODER_OPTIONS):
-        function = option(function)
-    return function
+# What a decoder without the choice does anyway, and how the other is typed.
+_UNCHANGED = {"fitted_model": "dirac", "refine": True}
+_CHANGED = {"fitted_model": "--fitted-model gaussian", "refine": "--no-refine"}
 
 
 class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
@@ -464,25 +497,35 @@ def decoder_of(
     ctx: click.Context, n_clusters: int | Literal["auto"], flags: dict[str, Any]
 ) -> Decode:
     """The decoder that the flags describe; flags that it does not have are misuse."""
-    if flags["decoder"] == "turnkey":
-        source = ctx.get_parameter_source
-        given = [name for name in _ONLY_PAPER if source(name) is ParameterSource.COMMANDLINE]
-        if given:
-            flag = "--" + given[0].replace("_", "-")
-            msg = f"{flag} belongs to --decoder sketch-and-shift or cl-ompr; turnkey needs none."
-            raise click.UsageError(msg)
-        most = flags["max_clusters"]
-        if most is not None and n_clusters != "auto":
-            raise click.UsageError("--max-clusters goes with -k auto.")
-        return lambda sketch, domain, seed, progress: decode(
-            sketch, n_clusters, max_clusters=most, seed=seed, progress=progress
+    decoder: Any = DECODERS[flags["decoder"]]()
+    _refuse_others(ctx, decoder, flags)
+    can_choose, most = hasattr(decoder, "most_clusters"), flags["max_clusters"]
+    if n_clusters == "auto" and not can_choose:
+        names = [name for name, cls in DECODERS.items() if hasattr(cls, "most_clusters")]
+        needs = f"-k auto needs --decoder {' or '.join(names)}."
+        raise click.UsageError(f"{needs} Give the number of clusters.")
+    if most is not None and can_choose and n_clusters != "auto":
+        raise click.UsageError("--max-clusters goes with -k auto.")
+    atoms = flags["atoms"]
+    if atoms is not None and n_clusters != "auto" and atoms < n_clusters:
+        msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
+        raise click.UsageError(msg)
+    chosen = {flag: flags[flag] for flag in ("refine", "fitted_model", "starts", "atoms")}
+    decoder = _with_fields(decoder, chosen)
+
+    def run(
+        sketch: AnySketch, domain: Box | None, seed: int, progress: Progress | None
+    ) -> Decoding:
+        return decode(
+            sketch,
+            n_clusters,
+            max_clusters=most if n_clusters == "auto" else None,
+            seed=seed,
+            progress=progress,
+            decoder=_with_fields(decoder, {"lower": domain}),
         )
-    if n_clusters == "auto":
-        raise click.UsageError("-k auto needs --decoder turnkey. Give the number of clusters.")
-    decoder = _paper_decoder(n_clusters, flags)
-    return lambda sketch, domain, seed, progress: decoder(
-        sketch, n_clusters, domain=domain, seed=seed, progress=progress
-    )
+
+    return run
 
 
 @cache
@@ -490,26 +533,40 @@ def warm_up(decoder: str) -> None:
     """Load what a decoder needs, so that the seconds told are those of the decoding alone."""
     spec = SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0)
     tiny = sketch_rows(np.eye(2), spec, kernel="reference")
-    if decoder == "turnkey":
-        decode(tiny, 1)
-    else:
-        SketchAndShift(n_initializations=1, refine=True)(tiny, 1)
+    quick = _with_fields(DECODERS[decoder](), {"refine": True, "starts": 1})
+    quick.fit(tiny, 1).decode(1)
 
 
-def _paper_decoder(n_clusters: int, flags: dict[str, Any]) -> SketchAndShift | ClOmpr:
-    starts, atoms = flags["starts"], flags["atoms"]
-    if atoms is not None and atoms < n_clusters:
-        msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
-        raise click.UsageError(msg)
-    if flags["decoder"] == "sketch-and-shift":
-        n_starts = {} if starts is None else {"n_initializations": starts}
-        refine, fitted_model = flags["refine"], flags["fitted_model"]
-        return SketchAndShift(n_atoms=atoms, fitted_model=fitted_model, refine=refine, **n_starts)
-    if flags["fitted_model"] != "dirac" or not flags["refine"]:
-        flag = "--no-refine" if flags["fitted_model"] == "dirac" else "--fitted-model gaussian"
-        msg = f"{flag} belongs to --decoder sketch-and-shift; cl-ompr has no such choice."
-        raise click.UsageError(msg)
-    return ClOmpr(n_iterations=atoms, n_initializations=1 if starts is None else starts)
+def _with_fields(decoder: Any, flags: Mapping[str, Any]) -> Any:
+    """The decoder with the constants that flags give, where it has such fields."""
+    found = {_field(decoder, flag): value for flag, value in flags.items()}
+    given = {name: value for name, value in found.items() if name and value is not None}
+    return replace(decoder, **given) if given else decoder
+
+
+def _field(decoder: Any, flag: str) -> str | None:
+    """The field of a decoder, or of its class, that a flag is about; None if it has none."""
+    names = [field.name for field in fields(decoder)] if is_dataclass(decoder) else []
+    return next((name for name in _FIELDS[flag] if name in names), None)
+
+
+def _refuse_others(ctx: click.Context, decoder: Any, flags: dict[str, Any]) -> None:
+    """Refuse flags that a decoder has no field for; of one that has some, only what changes it."""
+    source = ctx.get_parameter_source
+    given = [flag for flag in _FIELDS if source(flag) is ParameterSource.COMMANDLINE]
+    has_any = any(_field(decoder, flag) for flag in _FIELDS)
+    if has_any:
+        given = [flag for flag in given if flags[flag] != _UNCHANGED.get(flag)]
+    unknown = [flag for flag in given if _field(decoder, flag) is None]
+    if not unknown:
+        return
+    name, flag = flags["decoder"], unknown[0]
+    like = [flag] if has_any else list(_FIELDS)
+    owners = [other for other, cls in DECODERS.items() if any(_field(cls, f) for f in like)]
+    words = _CHANGED.get(flag) if has_any else None
+    words = words or "--" + flag.replace("_", "-")
+    ending = "needs none" if name == "turnkey" else "has no such choice"
+    raise click.UsageError(f"{words} belongs to --decoder {' or '.join(owners)}; {name} {ending}.")
 
 
 def domain_of(

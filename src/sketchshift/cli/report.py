@@ -11,7 +11,13 @@ from sketchshift._text import counted, rows_in_words
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import check_clusters, load_file, sketch_files
-from sketchshift.cli.options import CLUSTERS, progress_option, seed_option, where_option
+from sketchshift.cli.options import (
+    CLUSTERS,
+    decoder_option,
+    progress_option,
+    seed_option,
+    where_option,
+)
 from sketchshift.cli.output import (
     Output,
     check_output,
@@ -36,6 +42,7 @@ __all__ = ["report"]
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.html).")
 @where_option
+@decoder_option
 @seed_option("Seed of the starts. The same sketch and seed give the same report.")
 @progress_option
 def report(
@@ -43,6 +50,7 @@ def report(
     n_clusters: int | Literal["auto"],
     output: str,
     where: str | None,
+    decoder: str,
     seed: int,
     progress: bool | None,
     out: Output,
@@ -72,8 +80,9 @@ def report(
             sketch_file,
             n_clusters,
             seed=seed,
-            commands=_commands(file, n_clusters, where, seed, output),
+            commands=_commands(file, n_clusters, where, decoder, seed, output),
             progress=advance,
+            decoder=decoder,
         )
     data = text.encode()
     write_atomically(target, data)
@@ -99,9 +108,12 @@ def report(
     )
 
 
-def _commands(file: str, k: int | str, where: str | None, seed: int, output: str) -> list[str]:
+def _commands(
+    file: str, k: int | str, where: str | None, decoder: str, seed: int, output: str
+) -> list[str]:
     """Lines that give the same clusters, and the same report, again."""
     same = [file, "-k", str(k)] + (["--where", where] if where is not None else [])
+    same += ["--decoder", decoder] if decoder != "turnkey" else []
     same += ["--seed", str(seed)] if seed else []
     return [
         shlex.join(["sketchshift", "report", *same, "-o", output]),

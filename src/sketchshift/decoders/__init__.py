@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sketchshift.decoders.decoder import Decoding, KCurve, Outcome, Round, Step
+from sketchshift.decoders.decoder import (
+    Decoder,
+    Decoding,
+    Fit,
+    KCurve,
+    Outcome,
+    Round,
+    Step,
+    register_decoder,
+)
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, CorrelationFunction
 from sketchshift.decoders.paper.cl_ompr import ClOmpr
@@ -10,14 +19,16 @@ from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
 from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.problem import Problem, one_blas_thread
 from sketchshift.decoders.shares import shares
-from sketchshift.decoders.turnkey import decode, decode_range
+from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
 
 __all__ = [
     "LOCAL_MAXIMA",
     "Box",
     "ClOmpr",
     "CorrelationFunction",
+    "Decoder",
     "Decoding",
+    "Fit",
     "KCurve",
     "Mixture",
     "Outcome",
@@ -25,8 +36,14 @@ __all__ = [
     "Round",
     "SketchAndShift",
     "Step",
+    "Turnkey",
     "decode",
     "decode_range",
     "one_blas_thread",
+    "register_decoder",
     "shares",
 ]
+
+register_decoder("turnkey", Turnkey)
+register_decoder("sketch-and-shift", SketchAndShift)
+register_decoder("cl-ompr", ClOmpr)

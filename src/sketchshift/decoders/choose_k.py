@@ -14,93 +14,140 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._validation import check_integer
 from sketchshift.decoders.decoder import KCurve
-from sketchshift.decoders.gaussians import GaussianFitter, tilted_wave
-from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.gaussians import GaussianFitter
+from sketchshift.decoders.mixture import Mixture, Points, tilted_wave
 from sketchshift.decoders.paper.refine import merge_nearest
-from sketchshift.decoders.points import Reconstruction, lloyd_from, weighted_kmeans
+from sketchshift.decoders.points import KMeans, lloyd_from
 from sketchshift.decoders.problem import Problem
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS, clusters_served
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 
-__all__ = ["choose_k", "curve_of_one_point", "most_clusters", "nested_centers"]
+__all__ = ["TOLERANCE", "ChoiceOfK", "curve_of_one_point", "most_clusters"]
 
-FEWEST, MOST = 2, 100  # clusters
-POINTS, POINTS_PER_CLUSTER, STARTS, STEPS = 3_000, 40, 3, 4  # of the k-means
-FREQUENCIES = 5_000  # at most; they are independent, so that the first ones are like all
-FULL = 64  # columns up to which Gaussians have axes of their own
-GROWTH, TOLERANCE = 0.25, 1.025
-RELEASED = 10.0  # atoms fit the noise of a release too, so that cells are further off than that
+TOLERANCE = 1.025
+"""Scores within this factor of the least are as good."""
 
 
-def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
-    """The largest k to look at: what was asked for, or what so many frequencies can tell apart."""
-    if max_clusters is not None:
-        return check_integer("decode", "max_clusters", max_clusters, 1, MAX_CLUSTERS)
-    return min(max(clusters_served(spec), FEWEST), MOST)
-
-
-def choose_k(
-    problem: Problem, points: Reconstruction, max_clusters: int, seed: int, *, exact: bool
-) -> KCurve:
-    r"""Compare the sketches of 1, 2, ... Gaussians with that of the data.
-
-    With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
-    rows (with ten times that of the noise of a private release), the choice is the least k
-    whose score is within 2.5 % of the least.
-
-    .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2}
+@dataclass(frozen=True)
+class ChoiceOfK:
+    """How the number of clusters is chosen.
 
     Parameters
     ----------
-    problem : Problem
-        The sketch.
-    points : Reconstruction
-        Points that stand for the rows, in an order of which every part is like the whole.
-    max_clusters : int
-        The largest k.
-    seed : int
-        Of the k-means.
-    exact : bool
-        Whether the points are the distinct rows themselves: then there is no noise.
-
-    Returns
-    -------
-    curve : KCurve
-        O(k^2 d^2) for each of 5000 frequencies, and O(n k^2 d) for n points.
+    fewest, most : int
+        Limits of the largest k that is looked at, unless it is given.
+    n_points, points_per_cluster : int
+        Points that are cut into cells, at least.
+    n_starts, n_steps : int
+        Of the first k-means, and of Lloyd's algorithm after two cells were merged.
+    n_frequencies : int
+        At most; they are independent, so that the first ones are like all.
+    full : int
+        Columns up to which Gaussians have axes of their own.
+    growth : float
+        The power of k in the score.
+    tolerance : float
+        The least k within this factor of the least score is chosen.
+    noise_factor : float
+        Of the noise of a release: Gaussians fit it too, so that cells are further off than that.
     """
-    misfit = _Misfit(problem)
-    found = [
-        misfit.of_cells(points, assign(points.points, centers), len(centers))
-        for centers in nested_centers(points, max_clusters, seed)
-    ]
-    residual, within = np.array(found[::-1]).T
-    numbers = np.arange(1, max_clusters + 1)
-    noise = 0.0 if exact else misfit.noise(points)
-    score = numbers**GROWTH * np.sqrt(residual**2 + noise)
-    chosen = int(np.argmax(score <= TOLERANCE * score.min())) + 1
-    criterion = "distinct points" if exact else "residual"
-    return KCurve(numbers, residual, score, within / (within[0] or 1.0), chosen, criterion)
 
+    fewest: int = 2
+    most: int = 100
+    n_points: int = 3_000
+    points_per_cluster: int = 40
+    n_starts: int = 3
+    n_steps: int = 4
+    n_frequencies: int = 5_000
+    full: int = 64
+    growth: float = 0.25
+    tolerance: float = TOLERANCE
+    noise_factor: float = 10.0
 
-def nested_centers(points: Reconstruction, k: int, seed: int) -> Iterator[FloatArray]:
-    """Centers of k cells, of k - 1, ..., of one: two are merged, and all settle again."""
-    step = max(1, len(points.points) // max(POINTS, POINTS_PER_CLUSTER * k))
-    X, weights = points.points[::step], points.weights[::step]
-    cells = weighted_kmeans(X, weights, k, seed, n_init=STARTS, swaps=True)
-    yield cells.centers
-    for n in range(k - 1, 0, -1):
-        shares = np.bincount(cells.labels, weights, minlength=n + 1).astype(np.float64)
-        merged = merge_nearest(Mixture(shares, cells.centers), n)
-        cells = lloyd_from(X, weights, n, STEPS, merged.means)
+    def most_clusters(self, spec: SketchSpec, max_clusters: int | None) -> int:
+        """The largest k to look at: as asked for, or what so many frequencies can tell apart."""
+        if max_clusters is not None:
+            return check_integer("decode", "max_clusters", max_clusters, 1, MAX_CLUSTERS)
+        return min(max(clusters_served(spec), self.fewest), self.most)
+
+    def choose(
+        self,
+        problem: Problem,
+        points: Points,
+        max_clusters: int,
+        seed: int,
+        kmeans: KMeans,
+        *,
+        exact: bool,
+    ) -> KCurve:
+        r"""Compare the sketches of 1, 2, ... Gaussians with that of the data.
+
+        With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
+        rows (with ten times that of the noise of a private release), the choice is the least k
+        whose score is within 2.5 % of the least.
+
+        .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2}
+
+        Parameters
+        ----------
+        problem : Problem
+            The sketch.
+        points : Points
+            They stand for the rows, in an order of which every part is like the whole.
+        max_clusters : int
+            The largest k.
+        seed : int
+            Of the k-means.
+        kmeans : KMeans
+            That of the decoder.
+        exact : bool
+            Whether the points are the distinct rows themselves: then there is no noise.
+
+        Returns
+        -------
+        curve : KCurve
+            O(k^2 d^2) for each of 5000 frequencies, and O(n k^2 d) for n points.
+        """
+        misfit = _Misfit(problem, self)
+        found = [
+            misfit.of_cells(points, assign(points.places, centers), len(centers))
+            for centers in self.nested_centers(points, max_clusters, seed, kmeans)
+        ]
+        residual, within = np.array(found[::-1]).T
+        numbers = np.arange(1, max_clusters + 1)
+        noise = 0.0 if exact else misfit.noise(points)
+        score = numbers**self.growth * np.sqrt(residual**2 + noise)
+        chosen = int(np.argmax(score <= self.tolerance * score.min())) + 1
+        criterion = "distinct points" if exact else "residual"
+        return KCurve(numbers, residual, score, within / (within[0] or 1.0), chosen, criterion)
+
+    def nested_centers(
+        self, points: Points, k: int, seed: int, kmeans: KMeans
+    ) -> Iterator[FloatArray]:
+        """Centers of k cells, of k - 1, ..., of one: two are merged, and all settle again."""
+        n = max(self.n_points, self.points_per_cluster * k)
+        step = max(1, len(points.places) // n)
+        some = Points(points.places[::step], points.weights[::step])
+        cells = kmeans.cut(some, k, seed, n_starts=self.n_starts, has_swaps=True)
         yield cells.centers
+        for n in range(k - 1, 0, -1):
+            merged = merge_nearest(Mixture(cells.shares(some), cells.centers), n)
+            cells = lloyd_from(some, n, self.n_steps, merged.means)
+            yield cells.centers
+
+
+def most_clusters(spec: SketchSpec, max_clusters: int | None) -> int:
+    """The largest k that the turnkey decoder looks at, unless other constants are chosen."""
+    return ChoiceOfK().most_clusters(spec, max_clusters)
 
 
 def curve_of_one_point() -> KCurve:
@@ -112,32 +159,33 @@ def curve_of_one_point() -> KCurve:
 class _Misfit:
     """What Gaussians leave of the sketch, as a share of it, at the first frequencies."""
 
-    def __init__(self, problem: Problem) -> None:
-        m = len(problem.z)
-        self.turns = np.ascontiguousarray(problem.turns[:, :FREQUENCIES])
-        self.zeta: ComplexArray = problem.z[:FREQUENCIES] * math.sqrt(m)
-        weights = GaussianFitter(problem).weights[:FREQUENCIES]
+    def __init__(self, problem: Problem, choice: ChoiceOfK) -> None:
+        m, n = len(problem.z), choice.n_frequencies
+        self.turns = np.ascontiguousarray(problem.turns[:, :n])
+        self.zeta: ComplexArray = problem.z[:n] * math.sqrt(m)
+        weights = GaussianFitter(problem).weights[:n]
         self.weights = weights / (weights @ np.abs(self.zeta) ** 2 or 1.0)
         self.tilt = problem.sketch.spec.tilt
         self.count = max(1, problem.sketch.count)  # noise may have left less than half a row
-        self.floor = problem.noise_floor
+        self.floor = choice.noise_factor * problem.noise_floor
+        self.full = choice.full
 
-    def noise(self, points: Reconstruction) -> float:
+    def noise(self, points: Points) -> float:
         """Expected square of the difference between sketches of the rows and of their law."""
-        ones = np.ones(len(points.points))
-        tilts = ones if self.tilt is None else self.tilt((points.points**2).sum(axis=1))
+        ones = np.ones(len(points.places))
+        tilts = ones if self.tilt is None else self.tilt((points.places**2).sum(axis=1))
         squares = (points.weights @ tilts**2) / (points.weights @ tilts) ** 2
         variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count
-        return float(self.weights @ (variances + RELEASED * self.floor))
+        return float(self.weights @ (variances + self.floor))
 
-    def of_cells(self, points: Reconstruction, labels: IntArray, k: int) -> tuple[float, float]:
+    def of_cells(self, points: Points, labels: IntArray, k: int) -> tuple[float, float]:
         """Residual of k cells as Gaussians, and the inertia within them.
 
         The geometric mean of two residuals: of Gaussians with the covariances of the cells,
         which fit all shapes, in many columns two clusters at once too; and of round ones, which
         tell those apart. A single one has its shape in both.
         """
-        shares, means, covariances = _moments(points, labels, k)
+        shares, means, covariances = _moments(points, labels, k, self.full)
         d, m = self.turns.shape
         sizes = np.array([S.trace() if S.ndim == 2 else S.sum() for S in covariances])
         omega = 2.0 * math.pi * self.turns.astype(np.float64)
@@ -154,18 +202,18 @@ class _Misfit:
 
 
 def _moments(
-    points: Reconstruction, labels: IntArray, k: int
+    points: Points, labels: IntArray, k: int, full: int
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
     """Shares (k,), means (k, d) and covariances of cells; beyond 64 columns, variances."""
-    shares, means, covariances = np.zeros(k), np.zeros((k, points.points.shape[1])), []
+    shares, means, covariances = np.zeros(k), np.zeros((k, points.places.shape[1])), []
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=k))
     for i, inside in enumerate(np.split(order, ends[:-1])):
-        X, weights = points.points[inside], points.weights[inside]
+        X, weights = points.places[inside], points.weights[inside]
         shares[i] = weights.sum()
         weights = weights / (shares[i] or 1.0)
         means[i] = weights @ X
         rests = X - means[i]
-        is_full = X.shape[1] <= FULL
+        is_full = X.shape[1] <= full
         covariances.append((rests.T * weights) @ rests if is_full else weights @ rests**2)
     return shares, means, covariances

@@ -1,14 +1,36 @@
-"""What a decoder gives back: the mixture found, how it went, and how it ended."""
+"""What a decoder is, what it gives back, and which decoders there are.
+
+A decoder is two methods: ``fit`` makes of a sketch what any number of clusters is cut from, and
+``decode`` of that cuts them. What :func:`register_decoder` is told of is found by ``ss.decode``,
+the commands and the reports.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 from sketchshift._typing import FloatArray, IntArray
+from sketchshift._validation import parameter_error
+from sketchshift.sketch import AnySketch
 
-__all__ = ["Decoding", "KCurve", "Outcome", "Progress", "Round", "Step"]
+__all__ = [
+    "DECODERS",
+    "Decoder",
+    "Decoding",
+    "Fit",
+    "KCurve",
+    "Outcome",
+    "Progress",
+    "Round",
+    "Step",
+    "register_decoder",
+    "summary_of",
+]
 
 
 class Outcome(StrEnum):
@@ -139,3 +161,88 @@ class Decoding:
     def __repr__(self) -> str:
         k, d = self.centroids.shape
         return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"
+
+
+# What decoders have in common, and where they are found by name.
+
+
+@runtime_checkable
+class Fit(Protocol):
+    """What a decoder knows of a sketch, before it is cut into clusters.
+
+    It answers for every sketch with rows: equal rows, or fewer distinct ones than k, give the
+    clusters there are, and ``Outcome.EMPTY_RESIDUAL``. A fit that can choose k also has
+    ``decode_auto(max_clusters)``; one that takes much memory tells it as ``nbytes``.
+    """
+
+    def decode(self, k: int) -> Decoding:
+        """The k clusters; k is at most what was fitted for."""
+        ...
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """Finds clusters in sketches: usually a frozen dataclass, whose fields are its constants.
+
+    Where to look is such a field, ``domain``, of those that can be told. One whose fits can choose
+    k also has ``most_clusters(spec, max_clusters)``: the largest k that is looked at, given what
+    was asked for or None.
+    """
+
+    def fit(
+        self,
+        sketch: AnySketch,
+        n_clusters: int,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """What up to ``n_clusters`` clusters are cut from. ``progress`` is called now and then."""
+        ...
+
+
+DECODERS: dict[str, Callable[[], Decoder]] = {}
+"""By name; called without arguments, each gives a decoder with its default constants."""
+
+
+def register_decoder(name: str, cls: Callable[[], Decoder]) -> None:
+    """Make a decoder known by name: to ``decode``, the commands and the reports.
+
+    Parameters
+    ----------
+    name : str
+        Small letters, digits and hyphens, as in ``sketchshift cluster --decoder NAME``.
+    cls : type
+        A class with a method ``fit(sketch, n_clusters, *, seed, progress)``, whose result has a
+        method ``decode(k)`` that gives a :class:`Decoding`. Its fields have defaults. The first
+        line of its docstring is what ``--help`` says of it.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> class Mean:
+    ...     "One cluster at the mean, whatever was asked for."
+    ...     def fit(self, sketch, n_clusters, *, seed=0, progress=None):
+    ...         self.centroid = sketch.mean[None]
+    ...         return self
+    ...     def decode(self, k):
+    ...         outcome = ss.Outcome.COMPLETE if k == 1 else ss.Outcome.EMPTY_RESIDUAL
+    ...         return ss.Decoding(self.centroid, np.ones(1), None, 1.0, outcome, ())
+    >>> ss.register_decoder("mean", Mean)  # doctest: +SKIP
+    >>> ss.decode(ss.sketch(np.eye(2), n_clusters=1), 1, decoder=Mean()).centroids
+    array([[0.5, 0.5]])
+    """
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise parameter_error("register_decoder", "name", "of small letters and hyphens", name)
+    if DECODERS.get(name, cls) is not cls:
+        must = "a name that no other decoder has"
+        raise parameter_error("register_decoder", "name", must, name)
+    if not callable(cls) or not callable(getattr(cls, "fit", None)):
+        must = "a class with a method fit(sketch, n_clusters, *, seed, progress)"
+        raise parameter_error("register_decoder", "cls", must, cls)
+    DECODERS[name] = cls
+
+
+def summary_of(name: str) -> str:
+    """The first line of the docstring of a registered decoder."""
+    return (inspect.getdoc(DECODERS[name]) or "It does not say.").splitlines()[0]

@@ -1,4 +1,4 @@
-r"""Mixtures of Diracs or Gaussians, with their characteristic functions.
+r"""Weighted components: mixtures of Diracs or Gaussians, and points that stand for rows.
 
 Made by ``decoders``; knows frequencies as an array only, and neither how it was found nor
 what it approximates. Everything is in the coordinates of the frequencies.
@@ -19,8 +19,9 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, FloatArray, RealArray
 from sketchshift.errors import SpecError
+from sketchshift.features import Tilt
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "Points", "as_shares", "tilted_wave"]
 
 _TURN = 2.0 * math.pi
 
@@ -35,8 +36,9 @@ class Mixture:
         The :math:`\alpha_i`. They need not add up to one.
     means : array of shape (k, d)
         Centroids :math:`c_i`.
-    covariances : array of shape (k, d, d) or None
-        The :math:`\Sigma_i`, symmetric; zeros make a Dirac. None: Diracs only.
+    covariances : array of shape (k, d, d), (k, d) or (k,), or None
+        The :math:`\Sigma_i`, symmetric; or variances along the axes, or in all directions. Zeros
+        make a Dirac. None: Diracs only.
 
     Examples
     --------
@@ -61,7 +63,8 @@ class Mixture:
         object.__setattr__(self, "means", means)
         if self.covariances is not None:
             covariances = _as_floats("covariances", self.covariances)
-            _check_shape("covariances", covariances, (k, d, d), means)
+            shape = (k, d, d) if covariances.ndim > 2 else (k, d)[: max(covariances.ndim, 1)]
+            _check_shape("covariances", covariances, shape, means)
             object.__setattr__(self, "covariances", covariances)
 
     @property
@@ -73,6 +76,24 @@ class Mixture:
     def n_features(self) -> int:
         """Dimension d of a point."""
         return int(self.means.shape[1])
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, adding up to 1; all alike where no component has any."""
+        return as_shares(self.weights)
+
+    @property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (d,) and covariance (d, d) of a mixture whose weights add up to 1."""
+        mean = self.weights @ self.means
+        rests = self.means - mean
+        covariance = (rests.T * self.weights) @ rests
+        S = self.covariances
+        if S is not None and S.ndim == 3:
+            covariance += np.einsum("i,ijk->jk", self.weights, S)
+        elif S is not None:
+            covariance += np.diag(np.broadcast_to(self.weights @ S, mean.shape))
+        return mean, covariance
 
     def characteristic_functions(self, turns: RealArray) -> ComplexArray:
         r"""Characteristic function of each component at the frequencies.
@@ -90,7 +111,7 @@ class Mixture:
         Returns
         -------
         psi : complex array of shape (k, m)
-            In float64 throughout: O(k m d) for Diracs, O(k m d^2) for Gaussians.
+            In float64 throughout: O(k m d), and O(k m d^2) for full covariances.
         """
         omega = _TURN * np.asarray(turns, dtype=np.float64)
         if omega.ndim != 2 or len(omega) != self.n_features:
@@ -101,8 +122,8 @@ class Mixture:
             raise SpecError(msg)
         psi: ComplexArray = np.exp(1j * (self.means @ omega))
         if self.covariances is not None:
-            for row, covariance in zip(psi, self.covariances, strict=True):
-                row *= np.exp(-0.5 * ((covariance @ omega) * omega).sum(axis=0))
+            for row, S in zip(psi, self.covariances, strict=True):
+                row *= np.exp(-0.5 * (_spread(S, omega) * omega).sum(axis=0))
         return psi
 
     def sketch(self, turns: RealArray) -> ComplexArray:
@@ -122,6 +143,73 @@ class Mixture:
         psi = self.characteristic_functions(turns)
         z: ComplexArray = self.weights @ psi / math.sqrt(psi.shape[1])
         return z
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Weighted points, in normalised coordinates.
+
+    Attributes
+    ----------
+    places : array of shape (n, d)
+        Where they are.
+    weights : array of shape (n,)
+        Shares of the rows; they add up to 1.
+    """
+
+    places: FloatArray
+    weights: FloatArray
+
+
+def as_shares(weights: FloatArray) -> FloatArray:
+    """Weights that add up to 1; all alike where they are all zero. There may be none."""
+    weights = weights if weights.any() else np.ones_like(weights)
+    return np.asarray(weights / (weights.sum() or 1.0))
+
+
+def tilted_wave(
+    c: FloatArray, S: FloatArray, omega: FloatArray, wave: ComplexArray, tilt: Tilt | None
+) -> tuple[ComplexArray, float]:
+    r"""Characteristic function of a Gaussian after the tilt, and its mass.
+
+    Below its cap the tilt is :math:`\frac12 + b |x|^2`, and :math:`|x|^2` under a Gaussian has
+    the transform :math:`(\mathrm{tr} \Sigma + (c + \mathrm i \Sigma \omega)^T (c + \mathrm i
+    \Sigma \omega))\, \psi(\omega)`. A Gaussian with a mean beyond the cap is just weighted.
+
+    Parameters
+    ----------
+    c : array of shape (d,)
+        Mean.
+    S : array of shape (d, d) or (d,)
+        Covariance, or variances.
+    omega : array of shape (d, m)
+        Frequencies.
+    wave : complex array of shape (m,)
+        Characteristic function of the mean alone.
+    tilt : Tilt or None
+        The weight; None is 1.
+
+    Returns
+    -------
+    psi : complex array of shape (m,)
+        Not divided by the mass. O(m d^2), or O(m d) for variances.
+    mass : float
+        Mean tilt of the Gaussian.
+    """
+    spread = _spread(S, omega)
+    psi = wave * np.exp(-0.5 * np.einsum("ij,ij->j", spread, omega))
+    mass = 1.0 if tilt is None else float(tilt(c @ c))
+    if tilt is None or mass == tilt.cap:
+        return mass * psi, mass
+    b = 0.5 / tilt.radius**2
+    mass += b * float(S.trace() if S.ndim == 2 else S.sum())
+    squares = np.einsum("ij,ij->j", spread, spread)
+    return (mass - b * squares + (2j * b) * (c @ spread)) * psi, mass
+
+
+def _spread(S: FloatArray, omega: FloatArray) -> FloatArray:
+    """The covariance, or the variances, times the frequencies: shape (d, m)."""
+    return S @ omega if S.ndim == 2 else S[..., None] * omega
 
 
 def _as_floats(name: str, value: RealArray) -> FloatArray:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 
-if TYPE_CHECKING:
-    from sketchshift.decoders.gaussians import GaussianFit
-
-__all__ = [
-    "Cells",
-    "Reconstruction",
-    "draw_points",
-    "fewest_points",
-    "lloyd_from",
-    "reconstruct",
-    "weighted_kmeans",
-    "with_means",
-]
+__all__ = ["Cells", "KMeans", "draw_places", "draw_points", "fewest_points", "lloyd_from"]
 
 # Points that stand for the data: drawn from fits, weighted back, with the exact moments.
 #
@@ -34,53 +22,47 @@ __all__ = [
 FLAT = 1e-9  # share of the mean variance added to covariances, so that roots exist
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
-    """Weighted points, in normalised coordinates.
-
-    Attributes
-    ----------
-    points : array of shape (n, d)
-        Where.
-    weights : array of shape (n,)
-        Shares of the rows; they add up to 1.
-    """
-
-    points: FloatArray
-    weights: FloatArray
-
-
-def draw_points(fits: list[GaussianFit], n: int, seed: int) -> FloatArray:
-    """About n points of the pooled fits, every fit alike: shape (n, d).
+def draw_places(mixtures: Sequence[Mixture], n: int, seed: int) -> FloatArray:
+    """About n points of several mixtures of Gaussians, every one alike: shape (n, d).
 
     Numbers of points are rounded from the weights, and points come in opposite pairs, so that
-    the means of the atoms are exact.
+    the means of the Gaussians are exact. O(n d), and O(n d^2) for full covariances.
     """
-    d = fits[0].means.shape[1]
+    d = mixtures[0].n_features
     normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(-(-n // 2) + 1), d))
     parts = []
-    for fit in fits:
-        counts = _rounded(fit.shares, n / (2 * len(fits)))
-        atoms = np.repeat(np.arange(fit.n_atoms), counts)
-        rests = fit.deviations[atoms] * normals[: len(atoms)]
-        parts += [fit.means[atoms] + rests, fit.means[atoms] - rests]
+    for mixture in mixtures:
+        counts = _round_counts(mixture.shares, n / (2 * len(mixtures)))
+        middles = np.repeat(mixture.means, counts, axis=0)
+        rests = _stretch(normals[: len(middles)], mixture.covariances, counts)
+        parts += [middles + rests, middles - rests]
     return np.concatenate(parts)
 
 
-def _rounded(shares: FloatArray, n: float) -> IntArray:
+def _stretch(normals: FloatArray, covariances: FloatArray | None, counts: IntArray) -> FloatArray:
+    """Normal numbers, so many for each Gaussian in turn, with its covariance."""
+    assert covariances is not None
+    if covariances.ndim < 3:
+        return np.repeat(np.sqrt(covariances), counts, axis=0) * normals
+    parts = np.split(normals, np.cumsum(counts)[:-1])
+    factors = np.linalg.cholesky(covariances)
+    return np.concatenate([part @ L.T for part, L in zip(parts, factors, strict=True)])
+
+
+def _round_counts(shares: FloatArray, n: float) -> IntArray:
     """Whole numbers near n times the shares, whose partial sums are right to one half."""
     ends = np.rint(np.cumsum(shares) * n).astype(np.int64)
     return np.diff(ends, prepend=0)
 
 
-def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) -> Reconstruction:
+def draw_points(problem: Problem, fits: Sequence[Mixture], n: int, seed: int) -> Points:
     """Points like the rows themselves: un-tilted, with the exact moments if they are known.
 
     Parameters
     ----------
     problem : Problem
         The sketch.
-    fits : list of GaussianFit
+    fits : sequence of Mixture
         Of the tilted measure.
     n : int
         Number of points.
@@ -89,17 +71,17 @@ def reconstruct(problem: Problem, fits: list[GaussianFit], n: int, seed: int) ->
 
     Returns
     -------
-    reconstruction : Reconstruction
+    points : Points
         O(n d^2 + d^3).
     """
-    points = draw_points(fits, n, seed)
-    weights = problem.untilted(points, np.ones(len(points)))
+    places = draw_places(fits, n, seed)
+    weights = problem.untilt(places, np.ones(len(places)))
     if problem.moments is not None:
-        points = _with_moments(points, weights, *problem.moments)
-    return Reconstruction(points, weights)
+        places = _move_to_moments(places, weights, *problem.moments)
+    return Points(places, weights)
 
 
-def _with_moments(
+def _move_to_moments(
     points: FloatArray, weights: FloatArray, mean: FloatArray, covariance: FloatArray
 ) -> FloatArray:
     """The points moved as little as possible until mean and covariance are as given.
@@ -123,11 +105,6 @@ def _with_moments(
 
 # The last step: k-means on weighted points, with swaps out of its local minima.
 
-SUBSET, SUBSET_PER_CELL = 3_000, 40  # points that starts are run on, at least
-FINALISTS = 3
-SWAPS, CANDIDATES, FAILURES = 60, 30, 3
-LLOYD_STEPS = 2  # between swaps
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -147,122 +124,165 @@ class Cells:
     labels: IntArray
     inertia: float
 
+    def around_means(self, points: Points) -> Cells:
+        """The same cells around their very means: Lloyd's algorithm stops a little before."""
+        return replace(self, centers=_means(points, self.labels, self.centers))
 
-def weighted_kmeans(
-    points: FloatArray,
-    weights: FloatArray,
-    k: int,
-    seed: int,
-    *,
-    n_init: int,
-    max_iterations: int = 100,
-    swaps: bool = False,
-) -> Cells:
-    """k-means of weighted points by scikit-learn, the best of several starts.
+    def shares(self, points: Points) -> FloatArray:
+        """Weights of the cells, shape (k,)."""
+        sums = np.bincount(self.labels, points.weights, minlength=len(self.centers))
+        return sums.astype(np.float64)
+
+    def covariances(self, points: Points) -> FloatArray:
+        """Covariances within the cells, shape (k, d, d)."""
+        rests = points.places - self.centers[self.labels]
+        found = []
+        for i in range(len(self.centers)):
+            inside = self.labels == i
+            weights = points.weights[inside]
+            products = (rests[inside].T * weights) @ rests[inside]
+            found.append(products / (weights.sum() or 1.0))
+        return np.array(found)
+
+
+@dataclass(frozen=True)
+class KMeans:
+    """k-means of weighted points: starts by greedy k-means++, and swaps out of local minima.
 
     Parameters
     ----------
-    points : array of shape (n, d)
-        At least k, in an order of which every part is like the whole.
-    weights : array of shape (n,)
-        Not negative.
-    k : int
-        Number of cells.
-    seed : int
-        Of the starts.
-    n_init : int
-        Number of starts, by greedy k-means++. They are run on some of the points; the best
-        three go on with all.
+    most_starts, fewest_starts, started_cells : int
+        So many starts that they have about ``started_cells`` cells together, within these limits.
+    swaps_above : int
+        From more cells on, swaps are tried: up to so many, other starts help and swaps do not.
+    subset, subset_per_cell : int
+        Starts are run on some of the points, at least so many.
+    finalists : int
+        The best starts, which go on with all points.
     max_iterations : int
         Of Lloyd's algorithm.
-    swaps : bool
-        Whether to try to exchange centers afterwards.
-
-    Returns
-    -------
-    cells : Cells
-        O(n k d) an iteration.
+    swaps, candidates, failures : int
+        Rounds of swaps at most, points that each tries, and rounds without gain that end it.
+    lloyd_steps : int
+        Between swaps.
     """
-    state = int(seed % 2**32)
-    step = max(1, len(points) // max(SUBSET, SUBSET_PER_CELL * k)) if n_init > 1 else 1
-    some, shares = points[::step], weights[::step]
-    starts = [
-        lloyd_from(some, shares, k, max_iterations, "k-means++", (state + i) % 2**32)
-        for i in range(n_init)
-    ]
-    starts = sorted(starts, key=lambda cells: cells.inertia)[:FINALISTS]
-    if step > 1:
-        starts = [lloyd_from(points, weights, k, max_iterations, s.centers) for s in starts]
-    found = min(starts, key=lambda cells: cells.inertia)
-    if swaps and k > 1:
-        centers = _swap(points, weights, found.centers.copy(), state)
-        again = lloyd_from(points, weights, k, max_iterations, centers)
-        found = min(found, again, key=lambda cells: cells.inertia)
-    return found
+
+    most_starts: int = 15
+    fewest_starts: int = 3
+    started_cells: int = 150
+    swaps_above: int = 12
+    subset: int = 3_000
+    subset_per_cell: int = 40
+    finalists: int = 3
+    max_iterations: int = 100
+    swaps: int = 60
+    candidates: int = 30
+    failures: int = 3
+    lloyd_steps: int = 2
+
+    def n_starts(self, k: int) -> int:
+        """Number of starts for k cells."""
+        return min(max(self.started_cells // k, self.fewest_starts), self.most_starts)
+
+    def cut(
+        self,
+        points: Points,
+        k: int,
+        seed: int,
+        *,
+        n_starts: int | None = None,
+        has_swaps: bool | None = None,
+    ) -> Cells:
+        """The best of several starts, by scikit-learn.
+
+        Parameters
+        ----------
+        points : Points
+            At least k, in an order of which every part is like the whole.
+        k : int
+            Number of cells.
+        seed : int
+            Of the starts.
+        n_starts : int or None
+            None is :meth:`n_starts`.
+        has_swaps : bool or None
+            Whether to try to exchange centers afterwards; None leaves it to ``swaps_above``.
+
+        Returns
+        -------
+        cells : Cells
+            O(n k d) an iteration.
+        """
+        n_starts = self.n_starts(k) if n_starts is None else n_starts
+        has_swaps = k > self.swaps_above if has_swaps is None else has_swaps
+        state, n = int(seed % 2**32), len(points.places)
+        step = max(1, n // max(self.subset, self.subset_per_cell * k)) if n_starts > 1 else 1
+        some = Points(points.places[::step], points.weights[::step])
+        starts = [
+            lloyd_from(some, k, self.max_iterations, "k-means++", (state + i) % 2**32)
+            for i in range(n_starts)
+        ]
+        starts = sorted(starts, key=lambda cells: cells.inertia)[: self.finalists]
+        if step > 1:
+            starts = [lloyd_from(points, k, self.max_iterations, s.centers) for s in starts]
+        found = min(starts, key=lambda cells: cells.inertia)
+        if has_swaps and k > 1:
+            centers = self._swap(points, found.centers.copy(), state)
+            again = lloyd_from(points, k, self.max_iterations, centers)
+            found = min(found, again, key=lambda cells: cells.inertia)
+        return found
+
+    def _swap(self, points: Points, centers: FloatArray, seed: int) -> FloatArray:
+        """Exchange a center for a point as long as one of the candidates makes that worth while.
+
+        Candidates are drawn by their share of the inertia (Lattanzi and Sohler 2019). A round is
+        O(n (k + candidates) d), and exact for every pair of a candidate and a center.
+        """
+        places, weights = points.places, points.weights
+        rng = np.random.Generator(np.random.Philox(seed))
+        distances = _squared_distances(places, centers)
+        failures = 0
+        for _ in range(self.swaps):
+            labels = distances.argmin(axis=1)
+            nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+            shares = weights * nearest
+            if failures == self.failures or shares.sum() <= 0.0:
+                break
+            new_ones = rng.choice(len(places), self.candidates, p=shares / shares.sum())
+            to_new = _squared_distances(places, places[new_ones])
+            closest = np.minimum(nearest[:, None], to_new)
+            gains = weights @ (nearest[:, None] - closest)
+            losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
+            members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
+            net = gains - members @ losses  # (k, candidates)
+            out, new = np.unravel_index(int(net.argmax()), net.shape)
+            if net[out, new] <= 1e-6 * shares.sum():
+                failures += 1
+                continue
+            failures = 0
+            distances[:, out] = to_new[:, new]
+            for _ in range(self.lloyd_steps):
+                centers = _means(points, distances.argmin(axis=1), centers)
+                distances = _squared_distances(places, centers)
+        return centers
 
 
 def lloyd_from(
-    points: FloatArray,
-    weights: FloatArray,
-    k: int,
-    max_iterations: int,
-    init: FloatArray | str,
-    seed: int = 0,
+    points: Points, k: int, max_iterations: int, init: FloatArray | str, seed: int = 0
 ) -> Cells:
     """One run of Lloyd's algorithm from centers, or from a rule that gives them."""
-    from sklearn.cluster import KMeans
+    from sklearn import cluster
 
-    found = KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
-    found.fit(points, sample_weight=weights)
+    found = cluster.KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
+    found.fit(points.places, sample_weight=points.weights)
     return Cells(found.cluster_centers_, found.labels_.astype(np.int64), float(found.inertia_))
 
 
-def with_means(cells: Cells, points: FloatArray, weights: FloatArray) -> Cells:
-    """The same cells around their very means: Lloyd's algorithm stops a little before."""
-    return replace(cells, centers=_means(points, weights, cells.labels, cells.centers))
-
-
-def _swap(points: FloatArray, weights: FloatArray, centers: FloatArray, seed: int) -> FloatArray:
-    """Exchange a center for a point as long as one of the candidates makes that worth while.
-
-    Candidates are drawn by their share of the inertia (Lattanzi and Sohler 2019). A round is
-    O(n (k + candidates) d), and exact for every pair of a candidate and a center.
-    """
-    rng = np.random.Generator(np.random.Philox(seed))
-    distances = _squared_distances(points, centers)
-    failures = 0
-    for _ in range(SWAPS):
-        labels = distances.argmin(axis=1)
-        nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
-        shares = weights * nearest
-        if failures == FAILURES or shares.sum() <= 0.0:
-            break
-        drawn = rng.choice(len(points), CANDIDATES, p=shares / shares.sum())
-        to_new = _squared_distances(points, points[drawn])
-        kept = np.minimum(nearest[:, None], to_new)
-        gains = weights @ (nearest[:, None] - kept)
-        missed = weights[:, None] * (np.minimum(second[:, None], to_new) - kept)
-        members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
-        net = gains - members @ missed  # (k, candidates)
-        out, new = np.unravel_index(int(net.argmax()), net.shape)
-        if net[out, new] <= 1e-6 * shares.sum():
-            failures += 1
-            continue
-        failures = 0
-        distances[:, out] = to_new[:, new]
-        for _ in range(LLOYD_STEPS):
-            centers = _means(points, weights, distances.argmin(axis=1), centers)
-            distances = _squared_distances(points, centers)
-    return centers
-
-
-def _means(
-    points: FloatArray, weights: FloatArray, labels: IntArray, centers: FloatArray
-) -> FloatArray:
+def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
     """Means of the cells; a cell without weight keeps its center."""
-    k = len(centers)
+    k, weights = len(centers), points.weights
     mass = np.bincount(labels, weights, minlength=k)
-    sums = [np.bincount(labels, weights * column, minlength=k) for column in points.T]
+    sums = [np.bincount(labels, weights * column, minlength=k) for column in points.places.T]
     means = np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None]
     return np.where(mass[:, None] > 0.0, means, centers)
 
@@ -279,7 +299,7 @@ def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
 def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
     """The fewest points, less than k, whose sketch is the given one up to rounding.
 
-    A greedy search surrounds a point with light atoms that correct its place, so that their
+    A greedy search surrounds a point with light components that correct its place, so that their
     number says nothing. The heaviest of them, or all merged to a few, descend jointly to the
     points, if points there are.
 
@@ -298,9 +318,9 @@ def fewest_points(problem: Problem, mixture: Mixture, k: int) -> Mixture | None:
         None when k - 1 of them are not enough: joint descents from 1, 2, 4, ..., k - 1
         components tell. Too many at once are slow to fall together.
     """
-    atoms = Mixture(mixture.weights, mixture.means)
-    for n in _sizes(min(k - 1, atoms.n_components)):
-        points = _explain(problem, atoms, n)
+    diracs = Mixture(mixture.weights, mixture.means)
+    for n in _sizes(min(k - 1, diracs.n_components)):
+        points = _explain(problem, diracs, n)
         if points is not None:
             return _shrink(problem, points)
     return None
@@ -322,9 +342,9 @@ def _shrink(problem: Problem, points: Mixture) -> Mixture:
     return points
 
 
-def _explain(problem: Problem, atoms: Mixture, n: int) -> Mixture | None:
+def _explain(problem: Problem, diracs: Mixture, n: int) -> Mixture | None:
     """The n points that explain the sketch, from two places to start."""
-    for start in (choose(atoms, hard_threshold(atoms.weights, n)), merge_nearest(atoms, n)):
+    for start in (choose(diracs, hard_threshold(diracs.weights, n)), merge_nearest(diracs, n)):
         points = refine(problem, start)
         if problem.residual_norm(points) < problem.empty:
             return points

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from threading import local
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,17 +18,19 @@ import numpy as np
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
-from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.mixture import Mixture, as_shares
 from sketchshift.decoders.objective import Box
 from sketchshift.errors import DataError
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.sketch import AnySketch
 
-__all__ = ["Problem", "moments_of", "one_blas_thread", "spread_of"]
+__all__ = ["Problem", "check_decodable", "moments_of", "one_blas_thread", "spread_of"]
 
 _EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_limits = local()  # whether this thread has set the limit already: it takes some milliseconds
 
 
 def one_blas_thread(function: F) -> F:
@@ -39,13 +42,33 @@ def one_blas_thread(function: F) -> F:
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
+        if getattr(_limits, "is_set", False):
+            return function(*args, **kwargs)
         import sklearn.cluster  # noqa: F401
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1):
-            return function(*args, **kwargs)
+        _limits.is_set = True
+        try:
+            with threadpool_limits(1):
+                return function(*args, **kwargs)
+        finally:
+            _limits.is_set = False
 
     return cast(F, limited)
+
+
+def check_decodable(sketch: AnySketch, n_clusters: int, seed: int, caller: str) -> None:
+    """Refuse what no decoder can be given."""
+    if not isinstance(sketch, AnySketch):
+        raise parameter_error(caller, "sketch", "a Sketch or a PrivateSketch", sketch)
+    check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+    check_integer(caller, "seed", seed, 0, 2**64 - 1)
+    if sketch.total_weight <= 0:
+        msg = (
+            f"there is nothing to decode: the sketch holds {sketch.count} rows, of weight 0 "
+            "in all. Add rows of positive weight first."
+        )
+        raise DataError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +83,10 @@ class Problem:
         Frequencies divided by 2 pi.
     z : complex array of shape (m,)
         The sketch's vector.
-    box : Box
-        The domain.
     bandwidth : float
         The bandwidth; of a range, its geometric mean.
+    domain : Box or None
+        Where to look; None leaves it to the sketch.
     has_moments : bool, default=True
         Whether the moments of the rows are to be used, where they are known.
     """
@@ -71,8 +94,8 @@ class Problem:
     sketch: AnySketch
     turns: Float32Array
     z: ComplexArray
-    box: Box
     bandwidth: float
+    domain: Box | None = None
     has_moments: bool = True
 
     @classmethod
@@ -80,20 +103,17 @@ class Problem:
         cls, sketch: AnySketch, n_clusters: int, domain: Box | None, seed: int, caller: str
     ) -> Problem:
         """Check what a decoder was given; ``domain`` is in the units of the data."""
-        if not isinstance(sketch, AnySketch):
-            raise parameter_error(caller, "sketch", "a Sketch or a PrivateSketch", sketch)
-        check_integer(caller, "n_clusters", n_clusters, 1, MAX_CLUSTERS)
-        check_integer(caller, "seed", seed, 0, 2**64 - 1)
-        if sketch.total_weight <= 0:
-            msg = (
-                f"there is nothing to decode: the sketch holds {sketch.count} rows, of weight 0 "
-                "in all. Add rows of positive weight first."
-            )
-            raise DataError(msg)
+        check_decodable(sketch, n_clusters, seed, caller)
         spec = sketch.spec
         low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
-        box = Box.of(sketch) if domain is None else _normalised(domain, sketch, caller)
-        return cls(sketch, sketch.frequencies.turns, sketch.z, box, math.sqrt(low * high))
+        if domain is not None:
+            domain = _normalise(domain, sketch, caller)
+        return cls(sketch, sketch.frequencies.turns, sketch.z, math.sqrt(low * high), domain)
+
+    @cached_property
+    def box(self) -> Box:
+        """The domain, or where the sketch itself says that rows are."""
+        return Box.of(self.sketch) if self.domain is None else self.domain
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray] | None:
@@ -111,6 +131,11 @@ class Problem:
         return self._normalised_moments(
             *(sketch.outline if self.has_moments else sketch.expected_outline)
         )
+
+    @property
+    def is_one_point(self) -> bool:
+        """Whether all rows are equal, as far as the sketch can tell: no column varies."""
+        return not np.trace(self.outline[1]) > 0.0
 
     @property
     def noise_floor(self) -> float:
@@ -152,19 +177,17 @@ class Problem:
         """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
         return self.relative(self.z - mixture.sketch(self.turns))
 
-    def untilted(self, points: FloatArray, weights: FloatArray) -> FloatArray:
+    def untilt(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Shares of the rows themselves: the sketch saw rows times their tilt."""
         tilt = self.sketch.spec.tilt
-        shares = weights if tilt is None else weights / tilt((points**2).sum(axis=1))
-        shares = shares if shares.any() else np.ones_like(shares)
-        return np.asarray(shares / (shares.sum() or 1.0))  # there may be none
+        return as_shares(weights if tilt is None else weights / tilt((points**2).sum(axis=1)))
 
     def decoding(
         self, mixture: Mixture, outcome: Outcome, trace: Sequence[Step] | Sequence[Round]
     ) -> Decoding:
         """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
         spec = self.sketch.spec
-        weights = self.untilted(mixture.means, mixture.weights)
+        weights = self.untilt(mixture.means, mixture.weights)
         order = np.argsort(-weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
@@ -179,7 +202,7 @@ class Problem:
         )
 
 
-def _normalised(domain: Box, sketch: AnySketch, caller: str) -> Box:
+def _normalise(domain: Box, sketch: AnySketch, caller: str) -> Box:
     spec = sketch.spec
     if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
         raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)
@@ -212,12 +235,7 @@ def moments_of(
         return moments
     if decoding is None or not len(decoding.weights):
         return sketch.outline
-    mean = decoding.weights @ decoding.centroids
-    rests = decoding.centroids - mean
-    covariance = (rests.T * decoding.weights) @ rests
-    if decoding.covariances is not None:
-        covariance += np.einsum("i,ijk->jk", decoding.weights, decoding.covariances)
-    return mean, covariance
+    return Mixture(decoding.weights, decoding.centroids, decoding.covariances).moments
 
 
 def spread_of(sketch: AnySketch, decoding: Decoding | None = None) -> tuple[FloatArray, FloatArray]:

@@ -19,7 +19,7 @@ import numpy as np
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.decoder import Decoding
-from sketchshift.decoders.gaussians import tilted_wave
+from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
 from sketchshift.decoders.paper.refine import nonnegative_weights
 from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.errors import DataError
@@ -28,7 +28,7 @@ from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch
 from sketchshift.sketch.sketch import check_same_spec
 
-__all__ = ["ClusterAtoms", "shares"]
+__all__ = ["ClusterSketches", "shares"]
 
 
 @one_blas_thread
@@ -87,9 +87,9 @@ def shares(
         raise DataError(msg)
     if not len(decoding.weights):
         return np.zeros(0)
-    atoms = ClusterAtoms.of(decoding, sketch.spec)
-    z = sketch.z if reference is None else atoms.z + difference(sketch, reference)
-    return atoms.shares(z)
+    clusters = ClusterSketches.of(decoding, sketch.spec)
+    z = sketch.z if reference is None else clusters.z + difference(sketch, reference)
+    return clusters.shares(z)
 
 
 def difference(a: AnySketch, b: AnySketch) -> ComplexArray:
@@ -99,54 +99,56 @@ def difference(a: AnySketch, b: AnySketch) -> ComplexArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterAtoms:
-    """Clusters of a decoding as the components of a sketch.
+class ClusterSketches:
+    """Sketches of the clusters of a decoding, one by one.
 
     Attributes
     ----------
-    atoms : complex array of shape (k, m)
-        Sketches of the clusters, each of mass 1 after the tilt.
+    mixture : Mixture
+        The clusters, in normalised coordinates; weights are shares of the rows.
+    sketches : complex array of shape (k, m)
+        Theirs, each of mass 1 after the tilt.
     masses : array of shape (k,)
         Mean tilts of the clusters.
-    weights : array of shape (k,)
-        Shares of the rows in the decoding.
     """
 
-    atoms: ComplexArray
+    mixture: Mixture
+    sketches: ComplexArray
     masses: FloatArray
-    weights: FloatArray
 
     @classmethod
-    def of(cls, decoding: Decoding, spec: SketchSpec) -> ClusterAtoms:
-        """The components, in the coordinates of the spec."""
+    def of(cls, decoding: Decoding, spec: SketchSpec) -> ClusterSketches:
+        """Those of a decoding of a sketch of this spec."""
         turns = spec.frequencies.turns
         omega = 2.0 * math.pi * turns.astype(np.float64)
         means = (decoding.centroids - spec.center_vector) * spec.per_unit
-        waves = select_kernel().features(means, turns)
-        k, d = means.shape
         if decoding.covariances is None:
-            covariances = np.zeros((k, d))
+            covariances = np.zeros_like(means)
         else:
             covariances = decoding.covariances * np.outer(spec.per_unit, spec.per_unit)
+        waves = select_kernel().features(means, turns)
         found = [
             tilted_wave(c, S, omega, wave, spec.tilt)
             for c, S, wave in zip(means, covariances, waves, strict=True)
         ]
         masses = np.array([mass for _, mass in found])
-        atoms = np.array([psi for psi, _ in found]) / masses[:, None]
-        return cls(atoms, masses, decoding.weights)
+        sketches = np.array([psi for psi, _ in found]) / masses[:, None]
+        return cls(Mixture(decoding.weights, means, covariances), sketches, masses)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Shares of the rows in the decoding, shape (k,)."""
+        return self.mixture.weights
 
     @property
     def z(self) -> ComplexArray:
         """The sketch of the clusters with the shares of the decoding, shape (m,)."""
         tilted = self.weights * self.masses
-        return np.asarray(tilted @ self.atoms / (tilted.sum() or 1.0))
+        return np.asarray(tilted @ self.sketches / (tilted.sum() or 1.0))
 
     def shares(self, z: ComplexArray) -> FloatArray:
         """Shares of the rows behind a vector; all alike, if no cluster correlates with it."""
-        found = nonnegative_weights(self.atoms, z) / self.masses
-        found = found if found.any() else np.ones_like(found)
-        return np.asarray(found / found.sum())
+        return as_shares(nonnegative_weights(self.sketches, z) / self.masses)
 
     def response(self, correlations: FloatArray) -> FloatArray:
         r"""How shares change when z does, to first order and away from zero.
@@ -164,7 +166,7 @@ class ClusterAtoms:
         changes : array of shape (n, k)
             Of the shares; each row adds up to 0.
         """
-        gram = (self.atoms.conj() @ self.atoms.T).real
+        gram = (self.sketches.conj() @ self.sketches.T).real
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         rows = correlations @ inverse / self.masses * (self.weights @ self.masses)
         return np.asarray(rows - np.outer(rows.sum(axis=1), self.weights))

@@ -1,80 +1,441 @@
 """The turnkey decoder: centroids as good as those of k-means, with nothing to tune.
 
-Gaussians, more than there are clusters, are fitted to the sketch several times; points drawn
-from all good fits are weighted back from the tilt and given the exact moments; k-means of
-these points gives the centroids.
+Three steps: Gaussians, more than there are clusters, are fitted to the sketch several times; points
+drawn from all good fits are weighted back from the tilt and given the exact moments; k-means of
+these points gives the centroids. Four exceptions, each in a place of its own: equal rows
+(:class:`EqualRows`), few distinct ones (:class:`DistinctRows`), many clusters
+(:class:`~sketchshift.decoders.gaussians.Stochastic`) and a few far rows (:class:`FarRows`).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from sketchshift._text import column_names
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.choose_k import choose_k, curve_of_one_point, most_clusters
-from sketchshift.decoders.decoder import Decoding, Outcome, Progress, Round
+from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
+from sketchshift.decoders.decoder import DECODERS, Decoder, Decoding, Outcome, Progress, Round
 from sketchshift.decoders.gaussians import (
-    FITS,
+    CoarseToFine,
     GaussianFit,
     GaussianFitter,
-    atoms_of,
-    cells_from_atoms,
-    n_points,
-    n_rounds,
-    search,
-    search_large,
+    Search,
+    Stochastic,
 )
-from sketchshift.decoders.gaussians import is_large as needs_stochastic
-from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.points import (
-    Cells,
-    Reconstruction,
-    fewest_points,
-    reconstruct,
-    weighted_kmeans,
-    with_means,
-)
-from sketchshift.decoders.problem import Problem, one_blas_thread
+from sketchshift.decoders.points import KMeans, draw_points, fewest_points
+from sketchshift.decoders.problem import Problem, check_decodable, one_blas_thread
 from sketchshift.errors import PlanWarning, warn
+from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
+    "DistinctRows",
+    "EqualRows",
     "FarRows",
-    "Fitted",
+    "FarRowsRule",
+    "GaussianRows",
+    "Turnkey",
+    "TurnkeyFit",
     "decode",
     "decode_range",
-    "explained_by_far_rows",
-    "fit_sketch",
-    "is_suspicious",
-    "refit",
+    "decoder_named",
 ]
+
+
+@dataclass(frozen=True)
+class Turnkey:
+    """Centroids as good as those of k-means, with nothing to tune.
+
+    Parameters
+    ----------
+    search : CoarseToFine
+        How Gaussians are fitted.
+    stochastic : Stochastic
+        How, where clusters and frequencies are many.
+    kmeans : KMeans
+        The last step.
+    far_rows : FarRowsRule
+        When a few rows lie far from all others.
+    choice : ChoiceOfK
+        How the number of clusters is chosen.
+    penalty : float
+        Strength of the exact moments beside the misfit, in the fits.
+    point_share : float
+        Share of the variance within Gaussians below which they may be points.
+    refit_iterations : int
+        Of the descents that carry a fit over to another sketch.
+
+    Notes
+    -----
+    O(k m d) an iteration, about a thousand of them; where that takes long, 3000 of O(k d).
+    """
+
+    search: CoarseToFine = field(default_factory=CoarseToFine)
+    stochastic: Stochastic = field(default_factory=Stochastic)
+    kmeans: KMeans = field(default_factory=KMeans)
+    far_rows: FarRowsRule = field(default_factory=lambda: FarRowsRule())
+    choice: ChoiceOfK = field(default_factory=ChoiceOfK)
+    penalty: float = 1e-2
+    point_share: float = 1e-4
+    refit_iterations: int = 100
+
+    @one_blas_thread
+    def fit(
+        self,
+        sketch: AnySketch,
+        n_clusters: int,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> TurnkeyFit:
+        """Fit Gaussians for up to ``n_clusters`` clusters, and draw points from them.
+
+        Parameters
+        ----------
+        sketch : Sketch or PrivateSketch
+            Of at least one row.
+        n_clusters : int
+            The largest number of clusters that will be asked for.
+        seed : int
+            Of all starts.
+        progress : callable or None
+            Called with a :class:`Round` after each fit.
+
+        Returns
+        -------
+        fit : TurnkeyFit
+            Decodes any k up to that.
+        """
+        problem = Problem.of(sketch, n_clusters, None, seed, "Turnkey")
+        return self.fit_problem(problem, n_clusters, seed, progress)
+
+    def most_clusters(self, spec: SketchSpec, max_clusters: int | None) -> int:
+        """The largest k that "auto" looks at, given what was asked for or None."""
+        return self.choice.most_clusters(spec, max_clusters)
+
+    def fit_problem(
+        self, problem: Problem, k: int, seed: int, progress: Progress | None = None
+    ) -> TurnkeyFit:
+        """The same for a problem that is checked already."""
+        if problem.is_one_point:
+            return EqualRows.of(self, problem, seed)
+        d, m = problem.turns.shape
+        search: Search = self.stochastic if self.stochastic.is_for(k, m) else self.search
+        fits, far, trace = self._fit_gaussians(search, problem, k, seed, progress)
+        problem = problem if far is None else far.problem
+        rows = self._find_distinct_rows(problem, fits, k) if search.finds_points else None
+        if rows is not None:
+            points = Points(rows.means, problem.untilt(rows.means, rows.weights))
+            return DistinctRows(self, problem, seed, points, trace, rows)
+        points = draw_points(problem, fits, search.n_points(k, d), seed)
+        centers = search.centers(problem, fits, k)
+        if far is not None:
+            far.warn(points)
+            points = far.add_to(points)
+            centers = None if centers is None else far.add_to(centers)
+        return GaussianRows(self, problem, seed, points, trace, tuple(fits), centers)
+
+    def _fit_gaussians(
+        self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
+    ) -> tuple[list[GaussianFit], FarRows | None, tuple[Round, ...]]:
+        """The good fits, the far rows that they leave out, and how it went."""
+        total = search.n_fits(k) * (1 + self.far_rows.is_suspicious(problem))
+        trace: list[Round] = []
+
+        def report(fit: GaussianFit) -> None:
+            trace.append(Round(len(trace) + 1, total, fit.n_components, math.sqrt(fit.loss)))
+            if progress is not None:
+                progress(trace[-1])
+
+        def find(problem: Problem) -> list[GaussianFit]:
+            return search.find(GaussianFitter(problem, self.penalty), k, seed, report)
+
+        fits = find(problem)
+        far = self.far_rows.explain(problem, fits, find)
+        return (fits if far is None else far.fits), far, tuple(trace)
+
+    def _find_distinct_rows(
+        self, problem: Problem, fits: list[GaussianFit], k: int
+    ) -> Mixture | None:
+        """The distinct rows, when they are fewer than k: Gaussians have then shrunk to points."""
+        if problem.noise_floor > 0.0:  # then nothing is explained up to rounding
+            return None
+        fit = min(fits, key=lambda fit: fit.loss)
+        within = float((fit.weights @ fit.covariances).sum())
+        if within > self.point_share * float(np.trace(problem.outline[1])):
+            return None
+        return fewest_points(problem, fit, k)
+
+
+# What the decoder knows of the data, before it is cut into clusters.
+
+
+@dataclass(frozen=True, eq=False)
+class TurnkeyFit(ABC):
+    """What is known of the data behind a sketch, before it is cut into clusters.
+
+    Attributes
+    ----------
+    decoder : Turnkey
+        Whose fit it is.
+    problem : Problem
+        The sketch.
+    seed : int
+        Of the k-means to come.
+    points : Points
+        They stand for the rows.
+    trace : tuple of Round
+        The fits they come from.
+    """
+
+    decoder: Turnkey
+    problem: Problem
+    seed: int
+    points: Points
+    trace: tuple[Round, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the points, which are most of a fit."""
+        return self.points.places.nbytes
+
+    @abstractmethod
+    def decode(self, k: int) -> Decoding:
+        """The k clusters; all there are, when the rows have fewer distinct values than k."""
+
+    @abstractmethod
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """The clusters, as many as explain the sketch best."""
+
+    @abstractmethod
+    def refit(self, sketch: AnySketch) -> Points:
+        """Points that stand for the rows of another sketch of the same spec.
+
+        Both sets of points err alike, so that their difference is that of the sketches.
+
+        Parameters
+        ----------
+        sketch : Sketch
+            With at least one row.
+
+        Returns
+        -------
+        points : Points
+            O(k m d) for each of 100 iterations of each fit.
+        """
+
+    def _cut(self, k: int, centers: Points | None = None) -> Decoding:
+        """The points cut into k cells, in the units of the data, heaviest first.
+
+        O(n k d) an iteration.
+        """
+        decoder, points = self.decoder, self.points
+        if centers is None:
+            cells = decoder.kmeans.cut(points, k, self.seed)
+        else:
+            cells = decoder.stochastic.cut(centers, points, k, self.seed, decoder.kmeans)
+        cells = cells.around_means(points)
+        weights = cells.shares(points)
+        order = np.argsort(-weights, kind="stable")
+        scale = self.problem.sketch.spec.scale_vector
+        covariances = cells.covariances(points) * np.outer(scale, scale)
+        return Decoding(
+            self.problem.in_units(cells.centers[order]),
+            weights[order],
+            covariances[order],
+            min(step.residual_norm for step in self.trace),
+            Outcome.COMPLETE,
+            self.trace,
+        )
+
+    def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
+        points, kmeans = self.points, self.decoder.kmeans
+        k = min(max_clusters, len(points.places))
+        choice = self.decoder.choice
+        curve = choice.choose(self.problem, points, k, self.seed, kmeans, exact=exact)
+        return replace(self.decode(curve.chosen), curve=curve)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianRows(TurnkeyFit):
+    """Rows like those that Gaussians give: the rule.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace
+        See :class:`TurnkeyFit`.
+    fits : tuple of GaussianFit
+        The good ones, that points are drawn from.
+    centers : Points or None
+        Those of the Gaussians, when clusters are so many that k-means starts from these.
+    """
+
+    fits: tuple[GaussianFit, ...]
+    centers: Points | None
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._cut(k, self.centers)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._decode_auto(max_clusters, exact=False)
+
+    @one_blas_thread
+    def refit(self, sketch: AnySketch) -> Points:
+        """See :class:`TurnkeyFit`; descents start where the first ones ended."""
+        problem = Problem.of(sketch, 1, None, self.seed, "refit")
+        if problem.is_one_point:
+            return EqualRows.of(self.decoder, problem, self.seed).points
+        fitter = GaussianFitter(problem, self.decoder.penalty)
+        fits = [fitter.fit(fit, self.decoder.refit_iterations) for fit in self.fits]
+        return draw_points(problem, fits, len(self.points.places), self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows(TurnkeyFit):
+    """Rows of fewer distinct values than clusters were asked for.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace
+        See :class:`TurnkeyFit`.
+    rows : Mixture
+        The distinct rows, with their weights under the tilt.
+    """
+
+    rows: Mixture
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        if k > self.rows.n_components:
+            return self.problem.decoding(self.rows, Outcome.EMPTY_RESIDUAL, self.trace)
+        return self._cut(k)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._decode_auto(max_clusters, exact=True)
+
+    @one_blas_thread
+    def refit(self, sketch: AnySketch) -> Points:
+        """See :class:`TurnkeyFit`; the values stay, and their shares are fitted."""
+        problem = Problem.of(sketch, 1, None, self.seed, "refit")
+        places = self.rows.means
+        weights = nonnegative_weights(select_kernel().features(places, problem.turns), problem.z)
+        return Points(places, problem.untilt(places, weights))
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows(DistinctRows):
+    """Rows that are all equal: there is nothing to fit, and one cluster."""
+
+    @classmethod
+    def of(cls, decoder: Turnkey, problem: Problem, seed: int) -> EqualRows:
+        """The one place is the mean."""
+        place, whole = problem.outline[0][None, :], np.ones(1)
+        return cls(decoder, problem, seed, Points(place, whole), (), Mixture(whole, place))
+
+    @property
+    def nbytes(self) -> int:
+        """No points were drawn."""
+        return 0
+
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        outcome = Outcome.COMPLETE if k == 1 else Outcome.EMPTY_RESIDUAL
+        centroid = self.problem.in_units(self.points.places)
+        return Decoding(centroid, np.ones(1), None, 0.0, outcome, ())
+
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return replace(self.decode(1), curve=curve_of_one_point())
+
 
 # A few rows far beyond all that the plan has seen: sentinels, broken values.
 #
 # They hold most of the variance and next to none of the mass. Fits that keep the moments then
-# stretch every atom to explain them, and miss the clusters. So the sketch is fitted once more
+# stretch every Gaussian to explain them, and miss the clusters. So the sketch is fitted once more
 # without its moments; if that explains it much better, these are the clusters, and the moments tell
 # where the far rows are, if it is one place.
-#
-# Symbols
-# -------
-# T, d      atoms, dimension
 
-OUTSIDE = 3.0  # total variance under the tilt, in units of the sample's
-LESS, MORE = 0.5, 1.15  # that of the rows: beyond these the sample was not like the rest
-BETTER = 3.0  # times the misfit, before moments are given up
-ONE_PLACE = 0.9  # share of the variance of far rows on one axis
-NOTABLE = 0.05  # share of all variance, to be told
 SHOWN = 3  # columns in a message
+
+
+@dataclass(frozen=True)
+class FarRowsRule:
+    """When a few far rows are looked for, believed and told of.
+
+    Parameters
+    ----------
+    outside : float
+        Total variance under the tilt that raises suspicion, in units of the sample's.
+    less, more : float
+        That of the rows: beyond these the sample was not like the rest.
+    better : float
+        Times the misfit must fall, before moments are given up.
+    one_place : float
+        Share of the variance of far rows on one axis, if they are at one place.
+    notable : float
+        Share of all variance, to be told.
+    """
+
+    outside: float = 3.0
+    less: float = 0.5
+    more: float = 1.15
+    better: float = 3.0
+    one_place: float = 0.9
+    notable: float = 0.05
+
+    def is_suspicious(self, problem: Problem) -> bool:
+        """Whether rows may lie where the plan expects none; its units make the variance 1."""
+        if problem.sketch.spec.tilt is None or problem.moments is None:
+            return False
+        total, tilted = np.trace(problem.moments[1]), np.trace(problem.outline[1])
+        is_other = total > 0.0 and not self.less < total < self.more
+        return bool(tilted > self.outside and is_other)
+
+    def explain(
+        self,
+        problem: Problem,
+        fits: list[GaussianFit],
+        find: Callable[[Problem], list[GaussianFit]],
+    ) -> FarRows | None:
+        """Other fits, if a few far rows explain the sketch much better than these do.
+
+        Parameters
+        ----------
+        problem : Problem
+            The sketch.
+        fits : list of GaussianFit
+            With the moments of the rows.
+        find : callable
+            Gives fits of a problem.
+
+        Returns
+        -------
+        far : FarRows or None
+            None if the moments are to be kept. Takes as long as the fits, if there is a suspicion.
+        """
+        if not self.is_suspicious(problem):
+            return None
+        far = FarRows.of(self, problem, find(replace(problem, has_moments=False)))
+        misfit, without = (_misfit(far.problem, both) for both in (fits, far.fits))
+        return far if misfit > self.better * without else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +444,8 @@ class FarRows:
 
     Attributes
     ----------
+    rule : FarRowsRule
+        By which they were found.
     problem : Problem
         The sketch, without its moments.
     fits : list of GaussianFit
@@ -95,6 +458,7 @@ class FarRows:
         Of the far rows among all; 0 without a place.
     """
 
+    rule: FarRowsRule
     problem: Problem
     fits: list[GaussianFit]
     variance: float
@@ -102,7 +466,7 @@ class FarRows:
     share: float = 0.0
 
     @classmethod
-    def of(cls, problem: Problem, fits: list[GaussianFit]) -> FarRows:
+    def of(cls, rule: FarRowsRule, problem: Problem, fits: list[GaussianFit]) -> FarRows:
         r"""Find the place that the exact moments tell of, and fits do not.
 
         With w the share of far rows and v their place, from the mean of a fit, the moments
@@ -111,23 +475,24 @@ class FarRows:
         """
         assert problem.moments is not None  # else there is no suspicion
         total = float(np.trace(problem.moments[1]))
-        unknown = cls(replace(problem, has_moments=False), fits, total)
+        unknown = cls(rule, replace(problem, has_moments=False), fits, total)
         mean, covariance = problem.outline
         if np.isnan(covariance).any():
             return unknown
-        middle, second = _moments(min(fits, key=lambda fit: fit.loss))
+        best = min(fits, key=lambda fit: fit.loss)
+        middle, second = replace(best, weights=best.shares).moments
         shift = mean - middle
         values, axes = np.linalg.eigh(covariance + np.outer(shift, shift) - second)
         slope = float(axes[:, -1] @ shift)
-        if values[-1] < ONE_PLACE * np.abs(values).sum() or slope == 0.0:
+        if values[-1] < rule.one_place * np.abs(values).sum() or slope == 0.0:
             return unknown
         place = middle + values[-1] / slope * axes[:, -1]
-        share = _untilted(slope**2 / float(values[-1]), place, problem)
+        share = _untilt_share(slope**2 / float(values[-1]), place, problem)
         is_there = share < 1.0 and share * problem.sketch.total_weight >= 0.5
         is_there &= bool(np.linalg.norm(place) <= problem.sketch.spec.reach)
         return replace(unknown, place=place, share=share) if is_there else unknown
 
-    def added_to(self, points: Reconstruction) -> Reconstruction:
+    def add_to(self, points: Points) -> Points:
         """Points of the other rows, and one of the far ones, if their place is known.
 
         It comes first, so that no part of the points is without it.
@@ -135,18 +500,18 @@ class FarRows:
         if self.place is None:
             return points
         weights = np.append(self.share, points.weights * (1.0 - self.share))
-        return Reconstruction(np.vstack([self.place, points.points]), weights)
+        return Points(np.vstack([self.place, points.places]), weights)
 
-    def warn(self, points: Reconstruction) -> None:
+    def warn(self, points: Points) -> None:
         """Tell of the far rows, if they hold a part of the variance; points are of the others."""
-        rests = points.points - points.weights @ points.points
+        rests = points.places - points.weights @ points.places
         held = 1.0 - float(points.weights @ (rests**2).sum(axis=1)) / self.variance
-        if held < NOTABLE:
+        if held < self.rule.notable:
             return
         where = "Clusters are those of the others"
         if self.place is not None:
             n = max(1, round(self.share * self.problem.sketch.total_weight))
-            where = f"They are about {n}, near {_named(self.problem, self.place)}"
+            where = f"They are about {n}, near {_name_place(self.problem, self.place)}"
         msg = (
             f"a few rows lie far from all others, and hold {held:.0%} of the variance. {where}. "
             "If they are faults, leave them out; if not, plan on a sample that has such rows."
@@ -154,46 +519,12 @@ class FarRows:
         warn(msg, PlanWarning)
 
 
-def explained_by_far_rows(
-    problem: Problem, fits: list[GaussianFit], run: Callable[[Problem], list[GaussianFit]]
-) -> FarRows | None:
-    """Other fits, if a few far rows explain the sketch much better than these do.
-
-    Parameters
-    ----------
-    problem : Problem
-        The sketch.
-    fits : list of GaussianFit
-        With the moments of the rows.
-    run : callable
-        Gives fits of a problem.
-
-    Returns
-    -------
-    far : FarRows or None
-        None if the moments are to be kept. Takes as long as the fits, if there is a suspicion.
-    """
-    if not is_suspicious(problem):
-        return None
-    far = FarRows.of(problem, run(replace(problem, has_moments=False)))
-    misfit, without = (_misfit(far.problem, both) for both in (fits, far.fits))
-    return far if misfit > BETTER * without else None
-
-
-def is_suspicious(problem: Problem) -> bool:
-    """Whether rows may lie where the plan expects none; its units make the total variance 1."""
-    if problem.sketch.spec.tilt is None or problem.moments is None:
-        return False
-    total, tilted = np.trace(problem.moments[1]), np.trace(problem.outline[1])
-    return bool(tilted > OUTSIDE and total > 0.0 and not LESS < total < MORE)
-
-
 def _misfit(bare: Problem, fits: list[GaussianFit]) -> float:
     fitter = GaussianFitter(bare)
     return min(fitter.fit(fit, 0).loss for fit in fits)
 
 
-def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
+def _untilt_share(share: float, place: FloatArray, problem: Problem) -> float:
     """The share of rows at a place, from theirs in the tilted measure."""
     sketch, tilt = problem.sketch, problem.sketch.spec.tilt
     assert isinstance(sketch, Sketch)  # else there is no suspicion
@@ -201,15 +532,7 @@ def _untilted(share: float, place: FloatArray, problem: Problem) -> float:
     return share * sketch.mean_tilt / float(tilt(place @ place))
 
 
-def _moments(fit: GaussianFit) -> tuple[FloatArray, FloatArray]:
-    """Mean (d,) and covariance (d, d) of the Gaussians together."""
-    shares = fit.shares
-    mean = shares @ fit.means
-    rests = fit.means - mean
-    return mean, (rests.T * shares) @ rests + np.diag(shares @ fit.deviations**2)
-
-
-def _named(problem: Problem, place: FloatArray) -> str:
+def _name_place(problem: Problem, place: FloatArray) -> str:
     """A place in the units of the data, its first columns by name."""
     spec = problem.sketch.spec
     names = column_names(spec)
@@ -218,147 +541,19 @@ def _named(problem: Problem, place: FloatArray) -> str:
     return ", ".join(said) + (", ..." if spec.n_features > SHOWN else "")
 
 
-# What the turnkey decoder knows of the data, before it is cut into clusters.
-#
-# Takes a :class:`Problem`; hands :class:`Fitted`, which any number of clusters is cut from.
-
-POINTS, POINTS_PER_CLUSTER = 10_000, 200
-STARTS, FEWEST_STARTS, STARTED_CELLS = 15, 3, 150  # of the last k-means
-SHRUNK = 1e-4  # share of the variance within atoms below which they may be points
-FEW = 12  # up to so many clusters, other starts help and swaps do not
+# From a sketch to clusters, by any decoder.
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """What is known of the data behind a sketch, before it is cut into clusters.
-
-    Attributes
-    ----------
-    problem : Problem
-        The sketch.
-    reconstruction : Reconstruction
-        Points that stand for the rows.
-    trace : tuple of Round
-        The fits they come from.
-    seed : int
-        Of the k-means to come.
-    points : Mixture or None
-        The distinct rows, when they are fewer than the clusters that were fitted for.
-    atoms : Reconstruction or None
-        Atoms of the fits, when clusters are so many that k-means starts from these.
-    fits : tuple of GaussianFit
-        The good ones, that points are drawn from.
-    """
-
-    problem: Problem
-    reconstruction: Reconstruction
-    trace: tuple[Round, ...]
-    seed: int
-    points: Mixture | None = None
-    atoms: Reconstruction | None = None
-    fits: tuple[GaussianFit, ...] = ()
-
-    def decode(self, k: int) -> Decoding:
-        """The clusters; all there are, when the rows have fewer distinct values than k."""
-        if self.points is not None and k > self.points.n_components:
-            return self.problem.decoding(self.points, Outcome.EMPTY_RESIDUAL, self.trace)
-        return self.decoding(self.cells(k))
-
-    def decode_auto(self, max_clusters: int) -> Decoding:
-        """The clusters, as many as explain the sketch best."""
-        points, is_exact = self.reconstruction, self.points is not None
-        k = min(max_clusters, len(points.points))
-        curve = choose_k(self.problem, points, k, self.seed, exact=is_exact)
-        return replace(self.decode(curve.chosen), curve=curve)
-
-    def cells(self, k: int) -> Cells:
-        """The points cut into k cells: O(n k d) an iteration."""
-        starts = min(max(STARTED_CELLS // k, FEWEST_STARTS), STARTS)
-        all_points, seed = self.reconstruction, self.seed
-        points, weights = all_points.points, all_points.weights
-        if self.atoms is not None:
-            cells = cells_from_atoms(self.atoms, all_points, k, seed, starts)
-        else:
-            cells = weighted_kmeans(points, weights, k, seed, n_init=starts, swaps=k > FEW)
-        return with_means(cells, points, weights)
-
-    def decoding(self, cells: Cells) -> Decoding:
-        """Cells as clusters in the units of the data, heaviest first."""
-        weights = _shares(self.reconstruction, cells)
-        order = np.argsort(-weights, kind="stable")
-        scale = self.problem.sketch.spec.scale_vector
-        covariances = _covariances(self.reconstruction, cells) * np.outer(scale, scale)
-        return Decoding(
-            self.problem.in_units(cells.centers[order]),
-            weights[order],
-            covariances[order],
-            min(step.residual_norm for step in self.trace),
-            Outcome.COMPLETE,
-            self.trace,
-        )
-
-
-def fit_sketch(problem: Problem, k: int, seed: int, progress: Progress | None) -> Fitted:
-    """Fit Gaussians for up to k clusters, and draw points from them."""
-    trace: list[Round] = []
-    d, m = problem.turns.shape
-    is_large = needs_stochastic(k, m)
-    total = (FITS if is_large else n_rounds(k)) * (1 + is_suspicious(problem))
-
-    def report(fit: GaussianFit) -> None:
-        trace.append(Round(len(trace) + 1, total, fit.n_atoms, math.sqrt(fit.loss)))
-        if progress is not None:
-            progress(trace[-1])
-
-    def run(problem: Problem) -> list[GaussianFit]:
-        method = search_large if is_large else search
-        return method(GaussianFitter(problem), k, seed, report)
-
-    fits = run(problem)
-    far = explained_by_far_rows(problem, fits, run)
-    if far is not None:
-        problem, fits = far.problem, far.fits
-    lowest = min(fits, key=lambda fit: fit.loss)
-    is_noisy = problem.noise_floor > 0.0  # then nothing is explained up to rounding
-    points = None if is_large or is_noisy else _few_points(problem, lowest, k)
-    if points is not None:
-        weights = problem.untilted(points.means, points.weights)
-        exact = Reconstruction(points.means, weights)
-        return Fitted(problem, exact, tuple(trace), seed, points, fits=tuple(fits))
-    n = n_points(k, d) if is_large else max(POINTS, POINTS_PER_CLUSTER * k)
-    atoms = atoms_of(problem, fits, k) if is_large else None
-    reconstruction = reconstruct(problem, fits, n, seed)
-    if far is not None:
-        far.warn(reconstruction)
-        reconstruction = far.added_to(reconstruction)
-        atoms = None if atoms is None else far.added_to(atoms)
-    return Fitted(problem, reconstruction, tuple(trace), seed, atoms=atoms, fits=tuple(fits))
-
-
-def _few_points(problem: Problem, fit: GaussianFit, k: int) -> Mixture | None:
-    """The distinct rows, when they are fewer than k: atoms have then shrunk to points."""
-    within = float((fit.weights @ fit.deviations**2).sum())
-    if within > SHRUNK * float(np.trace(problem.outline[1])):
-        return None
-    return fewest_points(problem, Mixture(fit.weights, fit.means), k)
-
-
-def _shares(points: Reconstruction, cells: Cells) -> FloatArray:
-    """Weights of the cells, shape (k,)."""
-    sums = np.bincount(cells.labels, points.weights, minlength=len(cells.centers))
-    return sums.astype(np.float64)
-
-
-def _covariances(points: Reconstruction, cells: Cells) -> FloatArray:
-    """Covariances within the cells, shape (k, d, d)."""
-    rests = points.points - cells.centers[cells.labels]
-    covariances = []
-    for i in range(len(cells.centers)):
-        inside = cells.labels == i
-        weights = points.weights[inside]
-        products = (rests[inside].T * weights) @ rests[inside]
-        covariances.append(products / (weights.sum() or 1.0))
-    return np.array(covariances)
+def decoder_named(decoder: Decoder | str | None, caller: str) -> Decoder:
+    """A decoder as given, the registered one of that name, or the turnkey decoder."""
+    if decoder is None:
+        return Turnkey()
+    if isinstance(decoder, str) and decoder in DECODERS:
+        return DECODERS[decoder]()
+    if isinstance(decoder, type) or not isinstance(decoder, Decoder):
+        must = f"None, a Decoder, or one of {', '.join(map(repr, DECODERS))}"
+        raise parameter_error(caller, "decoder", must, decoder)
+    return decoder
 
 
 @one_blas_thread
@@ -369,6 +564,7 @@ def decode(
     max_clusters: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    decoder: Decoder | str | None = None,
 ) -> Decoding:
     """Centroids from a sketch alone, with nothing to tune.
 
@@ -388,6 +584,9 @@ def decode(
         Of all starts. The same sketch and seed give the same bytes.
     progress : callable or None
         Called with a :class:`Round` after each fit.
+    decoder : Decoder, str or None
+        Another decoder, or the name of one, as ``sketchshift cluster --decoder`` takes it. None
+        is "turnkey".
 
     Returns
     -------
@@ -408,26 +607,33 @@ def decode(
     >>> decoding.weights.round(3)
     array([0.75, 0.25])
     """
+    decoder = decoder_named(decoder, "decode")
     if isinstance(n_clusters, str):
         if n_clusters != "auto":
             must = f'"auto" or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error("decode", "n_clusters", must, n_clusters)
-        return _decode_auto(sketch, max_clusters, seed, progress)
+        check_decodable(sketch, 1, seed, "decode")
+        return _decode_auto(sketch, max_clusters, seed, progress, decoder)
     if max_clusters is not None:
         must = "None unless n_clusters is 'auto'"
         raise parameter_error("decode", "max_clusters", must, max_clusters)
-    return decode_range(sketch, [n_clusters], seed=seed, progress=progress)[0]
+    return decode_range(sketch, [n_clusters], seed=seed, progress=progress, decoder=decoder)[0]
 
 
 def _decode_auto(
-    sketch: AnySketch, max_clusters: int | None, seed: int, progress: Progress | None
+    sketch: AnySketch,
+    max_clusters: int | None,
+    seed: int,
+    progress: Progress | None,
+    decoder: Any,
 ) -> Decoding:
     """Clusters whose number is chosen from the same fit that they are cut from."""
-    problem = Problem.of(sketch, 1, None, seed, "decode")
-    k = most_clusters(sketch.spec, max_clusters)
-    if not np.trace(problem.outline[1]) > 0.0:
-        return replace(_one_point(problem, 1), curve=curve_of_one_point())
-    return fit_sketch(problem, k, seed, progress).decode_auto(k)
+    if not hasattr(decoder, "most_clusters"):
+        must = "an integer: this decoder does not choose it"
+        raise parameter_error("decode", "n_clusters", must, "auto")
+    k = decoder.most_clusters(sketch.spec, max_clusters)
+    decoding: Decoding = decoder.fit(sketch, k, seed=seed, progress=progress).decode_auto(k)
+    return decoding
 
 
 @one_blas_thread
@@ -437,6 +643,7 @@ def decode_range(
     *,
     seed: int = 0,
     progress: Progress | None = None,
+    decoder: Decoder | str | None = None,
 ) -> tuple[Decoding, ...]:
     """Centroids for several numbers of clusters, from one fit.
 
@@ -450,6 +657,8 @@ def decode_range(
         Of all starts.
     progress : callable or None
         Called with a :class:`Round` after each fit.
+    decoder : Decoder, str or None
+        As in :func:`decode`.
 
     Returns
     -------
@@ -461,52 +670,8 @@ def decode_range(
     if not numbers:
         raise parameter_error("decode_range", "n_clusters", "at least one integer", n_clusters)
     for k in numbers:
-        problem = Problem.of(sketch, k, None, seed, "decode")
-    if not np.trace(problem.outline[1]) > 0.0:
-        return tuple(_one_point(problem, k) for k in numbers)
-    fitted = fit_sketch(problem, max(numbers), seed, progress)
-    return tuple(fitted.decode(k) for k in numbers)
-
-
-def _one_point(problem: Problem, k: int) -> Decoding:
-    """What there is to say of rows that are all equal."""
-    outcome = Outcome.COMPLETE if k == 1 else Outcome.EMPTY_RESIDUAL
-    centroid = problem.in_units(problem.outline[0])[None, :]
-    return Decoding(centroid, np.ones(1), None, 0.0, outcome, ())
-
-
-# What is known of one sketch, carried over to another of the same spec.
-#
-# Takes the fits of the first; hands points that stand for the rows of the second. Descents start
-# where the first ones ended, so that both sets of points err alike, and their difference is that
-# of the sketches.
-
-ITERATIONS = 100
-
-
-def refit(fitted: Fitted, sketch: AnySketch) -> Reconstruction:
-    """Points that stand for the rows of another sketch, from the fits of a first one.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        Of the first sketch.
-    sketch : Sketch
-        Of the same spec, with at least one row.
-
-    Returns
-    -------
-    reconstruction : Reconstruction
-        O(k m d) for each of 100 iterations of each fit.
-    """
-    problem = Problem.of(sketch, 1, None, fitted.seed, "refit")
-    if fitted.points is not None:
-        places = fitted.points.means
-        atoms = select_kernel().features(places, problem.turns)
-        weights = nonnegative_weights(atoms, problem.z)
-        return Reconstruction(places, problem.untilted(places, weights))
-    if not np.trace(problem.outline[1]) > 0.0:
-        return Reconstruction(problem.outline[0][None, :], np.ones(1))
-    fitter = GaussianFitter(problem)
-    fits = [fitter.fit(fit, ITERATIONS) for fit in fitted.fits]
-    return reconstruct(problem, fits, len(fitted.reconstruction.points), fitted.seed)
+        check_decodable(sketch, k, seed, "decode")
+    fit = decoder_named(decoder, "decode_range").fit(
+        sketch, max(numbers), seed=seed, progress=progress
+    )
+    return tuple(fit.decode(k) for k in numbers)

@@ -15,13 +15,10 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_number, parameter_error
-from sketchshift.decoders import Decoding, decode
-from sketchshift.decoders.choose_k import most_clusters
-from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.points import Reconstruction
+from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import Problem, one_blas_thread
-from sketchshift.decoders.shares import ClusterAtoms, shares
-from sketchshift.decoders.turnkey import Fitted, fit_sketch, refit
+from sketchshift.decoders.shares import ClusterSketches, shares
+from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
@@ -56,7 +53,7 @@ class Population:
 
     Attributes
     ----------
-    fitted : Fitted
+    fit : TurnkeyFit
         Points that stand for the rows.
     noise : SamplingNoise
         That of one of the rows.
@@ -64,7 +61,7 @@ class Population:
         The clusters, if asked for.
     """
 
-    fitted: Fitted
+    fit: TurnkeyFit
     noise: SamplingNoise
     decoding: Decoding | None
 
@@ -74,34 +71,22 @@ class Population:
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error(caller, "n_clusters", must, n_clusters)
-        k = _fitted_for(n_clusters, whole.spec)
+        decoder = Turnkey()
+        k = _largest_k(decoder, n_clusters, whole.spec)
         problem = Problem.of(whole, k, None, seed, caller)
-        if not np.trace(problem.outline[1]) > 0.0:
-            fitted = _one_point(problem, seed)
-            decoding = None if n_clusters is None else decode(whole, 1, seed=seed)
-        else:
-            fitted = fit_sketch(problem, k, seed, None)
-            decoding = _decoded(fitted, n_clusters, k)
-        return cls(fitted, SamplingNoise.of(problem, fitted.reconstruction), decoding)
+        fit = decoder.fit_problem(problem, k, seed)
+        noise = SamplingNoise.of(problem, fit.points)
+        if n_clusters is None:
+            return cls(fit, noise, None)
+        return cls(fit, noise, fit.decode_auto(k) if n_clusters == "auto" else fit.decode(k))
 
 
-def _fitted_for(n_clusters: Clusters, spec: SketchSpec) -> int:
-    most = most_clusters(spec, None)
+def _largest_k(decoder: Turnkey, n_clusters: Clusters, spec: SketchSpec) -> int:
+    """The number of clusters that a fit is made for."""
+    most = decoder.most_clusters(spec, None)
     if n_clusters is None:
         return min(most, ENOUGH)
     return most if isinstance(n_clusters, str) else n_clusters
-
-
-def _decoded(fitted: Fitted, n_clusters: Clusters, k: int) -> Decoding | None:
-    if n_clusters is None:
-        return None
-    return fitted.decode_auto(k) if n_clusters == "auto" else fitted.decode(k)
-
-
-def _one_point(problem: Problem, seed: int) -> Fitted:
-    """Rows that are all equal, where there is nothing to fit."""
-    place, whole = problem.outline[0][None, :], np.ones(1)
-    return Fitted(problem, Reconstruction(place, whole), (), seed, Mixture(whole, place))
 
 
 # Which clusters grew, shrank or moved between two sketches.
@@ -202,16 +187,16 @@ def cluster_changes(
     changes : tuple of ClusterChange
         Costs two refits of the sketch.
     """
-    decoding, fitted = population.decoding, population.fitted
+    decoding, fit = population.decoding, population.fit
     assert decoding is not None
-    whole = fitted.problem.sketch
-    atoms = ClusterAtoms.of(decoding, whole.spec)
+    whole = fit.problem.sketch
+    clusters = ClusterSketches.of(decoding, whole.spec)
     scale = sum(1.0 / n for n in counts)
-    added = AddedNoise.of(*sides).share_variances(atoms)
-    errors = np.sqrt(scale * population.noise.share_variances(atoms) + added)
+    added = AddedNoise.of(*sides).share_variances(clusters)
+    errors = np.sqrt(scale * population.noise.share_variances(clusters) + added)
     parts = np.array([shares(decoding, side, reference=whole) for side in sides])
     share_p = _normal_tails(parts[1] - parts[0], errors)
-    means = [_means(fitted, side, decoding) for side in sides]
+    means = [_means(fit, side, decoding) for side in sides]
     rows = np.maximum(parts * np.array(counts)[:, None], 1.0)
     move_p = _move_tails(means[1] - means[0], decoding, (1.0 / rows).sum(axis=0))
     level = false_alarm / (2 * len(errors))
@@ -240,17 +225,17 @@ def _normal_tails(changes: FloatArray, errors: FloatArray) -> FloatArray:
     return np.asarray(2.0 * ndtr(-ratios))
 
 
-def _means(fitted: Fitted, side: AnySketch, decoding: Decoding) -> FloatArray:
+def _means(fit: TurnkeyFit, side: AnySketch, decoding: Decoding) -> FloatArray:
     """Means of the points of one side in the cells of the centroids, shape (k, d)."""
     if side.noise_std > 0.0:  # what its noise does to a mean has no law here
         return np.full_like(decoding.centroids, np.nan)
-    found, spec = refit(fitted, side), side.spec
-    points = spec.center_vector + found.points * spec.scale_vector
+    points, spec = fit.refit(side), side.spec
+    places = spec.center_vector + points.places * spec.scale_vector
     k = len(decoding.weights)
     normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
-    labels = assign(found.points, normalised)
-    mass = np.bincount(labels, found.weights, minlength=k)
-    sums = [np.bincount(labels, found.weights * column, minlength=k) for column in points.T]
+    labels = assign(points.places, normalised)
+    mass = np.bincount(labels, points.weights, minlength=k)
+    sums = [np.bincount(labels, points.weights * column, minlength=k) for column in places.T]
     mass = np.where(mass > 0.0, mass, np.nan)
     return np.asarray(np.column_stack(sums) / mass[:, None])
 

@@ -21,9 +21,9 @@ from functools import cached_property
 import numpy as np
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
-from sketchshift.decoders.points import Reconstruction
+from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
-from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch, Sketch
 
@@ -52,7 +52,7 @@ class SamplingNoise:
     correction: float
 
     @classmethod
-    def of(cls, problem: Problem, points: Reconstruction) -> SamplingNoise:
+    def of(cls, problem: Problem, points: Points) -> SamplingNoise:
         """Of the rows behind a sketch, for which these points stand: O(n m d + n^2 m + n^3)."""
         rows = _Rows.of(problem, points)
         gram = np.zeros((len(rows.points),) * 2)
@@ -97,12 +97,12 @@ class SamplingNoise:
         weights[: len(found)] += np.maximum(found, 0.0)
         return weights
 
-    def share_variances(self, atoms: ClusterAtoms) -> FloatArray:
+    def share_variances(self, clusters: ClusterSketches) -> FloatArray:
         """Variances, of one row, of the shares that are fitted to a sketch, shape (k,)."""
-        correlations = np.zeros((len(self.rows.points), len(atoms.weights)))
+        correlations = np.zeros((len(self.rows.points), len(clusters.weights)))
         for part, features, _ in self.rows.noise():
-            correlations += (features @ atoms.atoms[:, part].conj().T).real
-        changes = atoms.response(correlations)
+            correlations += (features @ clusters.sketches[:, part].conj().T).real
+        changes = clusters.response(correlations)
         return np.asarray(self.correction * (changes**2).sum(axis=0))
 
 
@@ -127,14 +127,14 @@ class AddedNoise:
         relative = (side.count_std / max(side.total_weight, 1.0) for side in sketches)
         return cls(math.hypot(*(side.noise_std for side in sketches)), math.hypot(*relative))
 
-    def share_variances(self, atoms: ClusterAtoms) -> FloatArray:
+    def share_variances(self, clusters: ClusterSketches) -> FloatArray:
         """Variances that it adds to fitted shares, or their differences, shape (k,)."""
         if not self.waves:
-            return np.zeros(len(atoms.weights))
-        gram = (atoms.atoms.conj() @ atoms.atoms.T).real
+            return np.zeros(len(clusters.weights))
+        gram = (clusters.sketches.conj() @ clusters.sketches.T).real
         values, vectors = np.linalg.eigh(gram)
         roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # whose squares add up to it
-        changes = atoms.response(self.waves / math.sqrt(atoms.atoms.shape[1]) * roots)
+        changes = clusters.response(self.waves / math.sqrt(clusters.sketches.shape[1]) * roots)
         return np.asarray((changes**2).sum(axis=0))
 
 
@@ -148,9 +148,9 @@ class _Rows:
     turns: Float32Array
 
     @classmethod
-    def of(cls, problem: Problem, found: Reconstruction) -> _Rows:
-        step = max(1, len(found.points) // POINTS)
-        points, shares = found.points[::step], found.weights[::step]
+    def of(cls, problem: Problem, found: Points) -> _Rows:
+        step = max(1, len(found.places) // POINTS)
+        points, shares = found.places[::step], found.weights[::step]
         tilt = problem.sketch.spec.tilt
         tilts = np.ones(len(points)) if tilt is None else tilt((points**2).sum(axis=1))
         return cls(points, shares / shares.sum(), tilts, problem.turns)

@@ -15,7 +15,7 @@ from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import one_blas_thread
-from sketchshift.decoders.shares import ClusterAtoms, shares
+from sketchshift.decoders.shares import ClusterSketches, shares
 from sketchshift.drift.compare import (
     Clusters,
     Distance,
@@ -275,13 +275,13 @@ class _Followed:
         self.decoding, self.whole = population.decoding, whole
         self.variances = np.zeros(0)
         if self.decoding is not None:
-            self.atoms = ClusterAtoms.of(self.decoding, whole.spec)
-            self.variances = population.noise.share_variances(self.atoms)
+            self.clusters = ClusterSketches.of(self.decoding, whole.spec)
+            self.variances = population.noise.share_variances(self.clusters)
 
     def __call__(self, sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
         if self.decoding is None or not _has_rows(sketch):
             nothing = np.full(len(self.variances), np.nan)
             return nothing, nothing
         found = shares(self.decoding, sketch, reference=self.whole)
-        added = AddedNoise.of(sketch).share_variances(self.atoms)
+        added = AddedNoise.of(sketch).share_variances(self.clusters)
         return found, np.sqrt(self.variances / n_rows(sketch) + added)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.decoders import Decoding, Outcome, decode
+from sketchshift.decoders import Decoder, Decoding, Outcome, decode
+from sketchshift.decoders.decoder import DECODERS
 from sketchshift.errors import warn
 from sketchshift.estimators.base import Collection, Rows, SketchedEstimator, rows_in_memory
 from sketchshift.features import SketchSpec
@@ -53,9 +55,9 @@ class CompressiveKMeans(
         Give every column a scale of its own, where units differ.
     spec : SketchSpec or None
         A plan to use instead, from :func:`sketchshift.plan`. Needed if sketches are to add up.
-    decoder : callable or None
-        Called as ``decoder(sketch, n_clusters, seed=seed)``, as a
-        :class:`~sketchshift.SketchAndShift` can be. None takes :func:`sketchshift.decode`.
+    decoder : Decoder, str, callable or None
+        As in :func:`sketchshift.decode`, or called as ``decoder(sketch, n_clusters, seed=seed)``,
+        as a :class:`~sketchshift.SketchAndShift` can be.
     n_threads : int or None
         Of the sketch; None takes the processors this process may use. It changes no result.
     random_state : int, RandomState or None
@@ -261,11 +263,15 @@ class CompressiveKMeans(
         self._checked_decoder()
 
     def _checked_decoder(self) -> Callable[..., Decoding]:
-        decoder: Callable[..., Decoding] = decode if self.decoder is None else self.decoder
+        decoder: Any = self.decoder
+        is_name = isinstance(decoder, str) and decoder in DECODERS
+        if decoder is None or is_name or isinstance(decoder, Decoder):
+            return partial(decode, decoder=decoder)
         if not callable(decoder):
             must = "None or a decoder to call, such as ss.SketchAndShift()"
             raise parameter_error("CompressiveKMeans", "decoder", must, self.decoder)
-        return decoder
+        call: Callable[..., Decoding] = decoder
+        return call
 
     def _n_planned(self) -> int:
         if isinstance(self.n_clusters, str):

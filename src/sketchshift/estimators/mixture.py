@@ -16,7 +16,7 @@ from sketchshift._validation import check_choice, check_integer
 from sketchshift.decoders import Outcome, decode
 from sketchshift.errors import DataError, warn
 from sketchshift.estimators.base import SketchedEstimator, rows_in_memory
-from sketchshift.estimators.mixture_fit import CovarianceType, Gaussians, fit_mixture
+from sketchshift.estimators.mixture_fit import CovarianceType, MixtureFit, fit_mixture
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 
@@ -28,27 +28,27 @@ __all__ = ["CompressiveGaussianMixture", "SketchedDensity"]
 
 
 class SketchedDensity(DensityMixin, SketchedEstimator):  # type: ignore[misc]
-    """An estimator that decodes its sketch into :class:`Gaussians`."""
+    """An estimator that decodes its sketch into a :class:`MixtureFit`."""
 
     @property
     def weights_(self) -> FloatArray:
         """Shares of the components, shape (k,)."""
-        return self._gaussians.weights
+        return self._mixture.weights
 
     @property
     def means_(self) -> FloatArray:
         """Centers of the components, shape (k, d)."""
-        return self._gaussians.means
+        return self._mixture.means
 
     @property
     def covariances_(self) -> FloatArray:
         """Covariances, in the shape of their type."""
-        return self._gaussians.covariances
+        return self._mixture.covariances
 
     @property
     def precisions_cholesky_(self) -> FloatArray:
         """Cholesky factors of the inverse covariances."""
-        covariances = self._gaussians.covariances
+        covariances = self._mixture.covariances
         if covariances.ndim < 3:
             return np.asarray(1.0 / np.sqrt(covariances))
         factors = np.linalg.inv(np.linalg.cholesky(covariances))
@@ -57,12 +57,12 @@ class SketchedDensity(DensityMixin, SketchedEstimator):  # type: ignore[misc]
     @property
     def converged_(self) -> bool:
         """Whether the fit ended before ``max_iter``."""
-        return self._gaussians.converged
+        return self._mixture.converged
 
     @property
     def n_iter_(self) -> int:
         """Iterations of the fit."""
-        return self._gaussians.n_iter
+        return self._mixture.n_iter
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit to rows in memory, and give the component of each.
@@ -194,14 +194,14 @@ class SketchedDensity(DensityMixin, SketchedEstimator):  # type: ignore[misc]
         return float(self._model().aic(self._rows_of_criterion(X, "aic")))
 
     @property
-    def _gaussians(self) -> Gaussians:
-        gaussians: Gaussians = self._result
-        return gaussians
+    def _mixture(self) -> MixtureFit:
+        mixture: MixtureFit = self._result
+        return mixture
 
     def _model(self) -> Any:
         """scikit-learn's mixture with these parameters: it evaluates and draws."""
         check_is_fitted(self)
-        found = self._gaussians
+        found = self._mixture
         kind = ("spherical", "diag", "full")[found.covariances.ndim - 1]
         model = GaussianMixture(
             len(found.weights), covariance_type=kind, random_state=self.random_state
@@ -327,7 +327,7 @@ class CompressiveGaussianMixture(SketchedDensity):
             size = max(size, self.n_components * min(PER_NUMBER * n_numbers, MOST * d))
         return dataclasses.replace(spec, tilt=None, sketch_size=size)
 
-    def _decode(self) -> Gaussians:
+    def _decode(self) -> MixtureFit:
         k = self._n_planned()
         self._check_enough(k, "n_components")
         decoding = decode(self.sketch_, k, seed=self._seed)

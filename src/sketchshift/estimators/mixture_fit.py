@@ -16,9 +16,10 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, decode
+from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
+from sketchshift.decoders.points import draw_places
 from sketchshift.decoders.problem import one_blas_thread, spread_of
-from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.sketch import AnySketch
 
 __all__ = [
@@ -26,9 +27,8 @@ __all__ = [
     "LEAST_WEIGHT",
     "Coordinates",
     "CovarianceType",
-    "Gaussians",
+    "MixtureFit",
     "MomentFit",
-    "draw_points",
     "fit_mixture",
     "most_misfit",
     "n_cells",
@@ -57,8 +57,8 @@ LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussians:
-    """A mixture.
+class MixtureFit(Mixture):
+    """A mixture of Gaussians, and how its fit went.
 
     Attributes
     ----------
@@ -74,8 +74,6 @@ class Gaussians:
         Whether it came to its end.
     """
 
-    weights: FloatArray
-    means: FloatArray
     covariances: FloatArray
     n_iter: int = 0
     converged: bool = True
@@ -117,25 +115,26 @@ class Coordinates:
         """What is added to variances, so that none is zero."""
         return FLOOR * self.variance
 
-    def clusters(self, decoding: Decoding) -> tuple[FloatArray, FloatArray]:
-        """Means (k, d) and full covariances (k, d, d) of decoded clusters."""
+    def clusters(self, decoding: Decoding) -> MixtureFit:
+        """Decoded clusters with full covariances (k, d, d), none of them zero."""
         means = (decoding.centroids - self.center) / self.widths
         d = len(self.widths)
         covariances = np.zeros((len(means), d, d))
         if decoding.covariances is not None:
             covariances = decoding.covariances / np.outer(self.widths, self.widths)
-        return means, covariances + self.floor * np.eye(d)
+        return MixtureFit(decoding.weights, means, covariances + self.floor * np.eye(d))
 
-    def gaussians(self, decoding: Decoding) -> Gaussians:
+    def mixture(self, decoding: Decoding) -> MixtureFit:
         """Decoded clusters as a mixture of this type."""
-        means, covariances = self.clusters(decoding)
+        clusters = self.clusters(decoding)
+        covariances = clusters.covariances
         if self.kind != "full":
             covariances = np.diagonal(covariances, axis1=1, axis2=2)
         if self.kind == "spherical":
             covariances = covariances.mean(axis=1)
-        return Gaussians(decoding.weights, means, covariances)
+        return dataclasses.replace(clusters, covariances=covariances)
 
-    def in_units(self, fit: Gaussians) -> Gaussians:
+    def in_units(self, fit: MixtureFit) -> MixtureFit:
         """A mixture in the units of the data, heaviest component first."""
         weights = np.maximum(fit.weights, LEAST_WEIGHT * fit.weights.mean())
         order = np.argsort(-weights, kind="stable")
@@ -148,7 +147,7 @@ class Coordinates:
             units = self.widths if self.kind == "diag" else self.widths[0]
             covariances = (covariances + self.floor) * units**2
         weights = weights / weights.sum()
-        return Gaussians(
+        return MixtureFit(
             weights[order], means[order], covariances[order], fit.n_iter, fit.converged
         )
 
@@ -207,7 +206,7 @@ class MomentFit:
         N.
     added : float
         Share of the noise in the sketch that a release added; 0 if it has none.
-    start : Gaussians
+    start : MixtureFit
         The decoded clusters.
     length : float
         Root of the mean variance of a column: steps are of this order.
@@ -216,7 +215,7 @@ class MomentFit:
     objective: MomentMatching
     n_rows: float
     added: float
-    start: Gaussians
+    start: MixtureFit
     length: float
 
     @classmethod
@@ -232,12 +231,12 @@ class MomentFit:
             SPREADS[coordinates.kind],
             frequency_weights=np.full(len(z), 1.0 / noise),
         )
-        start = coordinates.gaussians(decoding)
+        start = coordinates.mixture(decoding)
         n_rows = 1.0 / (1.0 / sketch.total_weight + released / noise)
         length = float(np.sqrt(coordinates.variance))
         return cls(objective, n_rows, n_rows * released / noise, start, length)
 
-    def descend(self, max_iterations: int) -> tuple[Gaussians, float]:
+    def descend(self, max_iterations: int) -> tuple[MixtureFit, float]:
         """The mixture found, and its misfit N F: the true one has 1 on average, and fits have less.
 
         Parameters
@@ -259,7 +258,7 @@ class MomentFit:
         )
         alpha, C, S = self._unpack(result.x)
         misfit = self.n_rows * self.objective.value(alpha, C, S)
-        return Gaussians(
+        return MixtureFit(
             alpha, C, squares(S), int(result.nit), bool(result.nit < max_iterations)
         ), misfit
 
@@ -338,7 +337,7 @@ EM_TOLERANCE = 1e-4  # of the mean logarithm of the density
 @one_blas_thread
 def fit_mixture(
     sketch: AnySketch, decoding: Decoding, kind: CovarianceType, *, max_iterations: int, seed: int
-) -> Gaussians:
+) -> MixtureFit:
     """The mixture behind a sketch, in the units of the data.
 
     One Gaussian has the mean and covariance of the rows, where these are exact. If the sketch has
@@ -361,14 +360,14 @@ def fit_mixture(
 
     Returns
     -------
-    gaussians : Gaussians
+    mixture : MixtureFit
         As many as there are clusters.
     """
     coordinates = Coordinates.of(sketch, decoding, kind)
     k = len(decoding.weights)
     moments = sketch.moments if k == 1 and sketch.spec.has_full_covariance else None
     if moments is not None:
-        one = coordinates.gaussians(_one(moments, decoding))
+        one = coordinates.mixture(_one(moments, decoding))
         return coordinates.in_units(dataclasses.replace(one, n_iter=1))
     if sketch.spec.tilt is None:
         fit = MomentFit.of(sketch, decoding, coordinates)
@@ -376,8 +375,9 @@ def fit_mixture(
         if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):
             return coordinates.in_units(found)
     fine = decode(sketch, n_cells(k, sketch), seed=seed)
-    points = draw_points(coordinates, fine, max(POINTS, POINTS_PER_COMPONENT * k), seed)
-    start = coordinates.gaussians(decoding)
+    n_points = max(POINTS, POINTS_PER_COMPONENT * k)
+    points = draw_places([coordinates.clusters(fine)], n_points, seed)
+    start = coordinates.mixture(decoding)
     return coordinates.in_units(_most_likely(points, start, coordinates, max_iterations))
 
 
@@ -402,22 +402,9 @@ def _one(moments: tuple[FloatArray, FloatArray], decoding: Decoding) -> Decoding
     return dataclasses.replace(decoding, centroids=mean[None], covariances=covariance[None])
 
 
-def draw_points(coordinates: Coordinates, fine: Decoding, n: int, seed: int) -> FloatArray:
-    """About n points of Gaussians at the clusters, in opposite pairs: their means are exact."""
-    means, covariances = coordinates.clusters(fine)
-    ends = np.rint(np.cumsum(fine.weights / fine.weights.sum()) * n / 2).astype(np.int64)
-    counts = np.diff(ends, prepend=0)
-    normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(ends[-1]), means.shape[1]))
-    factors = np.linalg.cholesky(covariances)
-    parts = np.split(normals, ends[:-1])
-    rests = np.concatenate([part @ L.T for part, L in zip(parts, factors, strict=True)])
-    middles = np.repeat(means, counts, axis=0)
-    return np.concatenate([middles + rests, middles - rests])
-
-
 def _most_likely(
-    points: FloatArray, start: Gaussians, coordinates: Coordinates, max_iterations: int
-) -> Gaussians:
+    points: FloatArray, start: MixtureFit, coordinates: Coordinates, max_iterations: int
+) -> MixtureFit:
     """Maximum likelihood by scikit-learn's EM."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
@@ -437,6 +424,6 @@ def _most_likely(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # ``converged`` says so
         model.fit(points)
-    return Gaussians(
+    return MixtureFit(
         model.weights_, model.means_, model.covariances_, int(model.n_iter_), bool(model.converged_)
     )

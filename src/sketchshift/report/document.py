@@ -31,7 +31,7 @@ from sketchshift._text import cell, cluster_header, column_names, finite, visibl
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.problem import spread_of
-from sketchshift.decoders.shares import ClusterAtoms
+from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift import Comparison, compare
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -423,7 +423,7 @@ def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> li
     """
     if file.table is None or not len(decoding.weights):
         return []
-    atoms = ClusterAtoms.of(decoding, decoded.spec)
+    atoms = ClusterSketches.of(decoding, decoded.spec)
     rest = atoms.z - decoded.z  # what the clusters do not explain is taken to stay
     found = []
     for column in file.by:
@@ -442,7 +442,7 @@ def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> li
     return found
 
 
-def _shares(atoms: ClusterAtoms, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
+def _shares(atoms: ClusterSketches, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
     if sketch.total_weight <= 0:
         return np.full(len(atoms.weights), np.nan)
     return atoms.shares(sketch.z + rest)

@@ -14,17 +14,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sketchshift.decoders import Decoding, KCurve, decode
+from sketchshift.decoders import Decoder, Decoding, Fit, KCurve
 from sketchshift.decoders.choose_k import most_clusters
-from sketchshift.decoders.problem import Problem, one_blas_thread
-from sketchshift.decoders.turnkey import Fitted, fit_sketch
+from sketchshift.decoders.problem import one_blas_thread
+from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.errors import DataError, SketchshiftError, SpecError
 from sketchshift.report.document import (
     SketchFile,
@@ -166,12 +165,20 @@ class Fits:
         The largest k. None takes what the sketch can serve.
     seed : int, default=0
         Of the decoder.
+    decoder : Decoder, str or None
+        As in :func:`sketchshift.decode`.
     """
 
     def __init__(
-        self, subject: SketchFile, max_clusters: int | None = None, *, seed: int = 0
+        self,
+        subject: SketchFile,
+        max_clusters: int | None = None,
+        *,
+        seed: int = 0,
+        decoder: Decoder | str | None = None,
     ) -> None:
         self.subject, self.seed = subject, seed
+        self.decoder = decoder_named(decoder, "Fits")
         most = most_clusters(subject.whole.spec, max_clusters)
         self.max_clusters = max(1, min(most, subject.whole.count))
         self._fits, self._decodings, self._curves = (SizedCache(MOST_BYTES) for _ in range(3))
@@ -198,11 +205,11 @@ class Fits:
 
     def room(self, choice: int, check: Check) -> int:
         """How many fits of the size of this one are kept at once."""
-        fitted = self._fitted(choice, check)
-        return 1 if fitted is None else max(1, MOST_BYTES // _size(fitted))
+        size = _size(self._fit(choice, check))
+        return max(1, MOST_BYTES // size) if size else 1
 
     def curve(self, choice: int, check: Check) -> KCurve | None:
-        """Residuals for each number of clusters; of equal rows there is nothing to say."""
+        """Residuals for each number of clusters; None where there is nothing to choose."""
         found: KCurve | None = self._curves.get(choice, lambda: self._curve(choice, check))
         return found
 
@@ -213,35 +220,37 @@ class Fits:
             rows = f"{sketch.about}{sketch.count} rows"
             msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
-        fitted = self._fitted(choice, check)
-        found = decode(sketch, k) if fitted is None else fitted.decode(k)
+        found = self._fit(choice, check).decode(k)
         covariances = found.covariances
         return found, found.centroids.nbytes + (0 if covariances is None else covariances.nbytes)
 
     @one_blas_thread
     def _curve(self, choice: int, check: Check) -> tuple[KCurve | None, int]:
-        fitted = self._fitted(choice, check)
-        return (None, 0) if fitted is None else (fitted.decode_auto(self.max_clusters).curve, 0)
+        fit: Any = self._fit(choice, check)
+        curve = fit.decode_auto(self.max_clusters).curve if hasattr(fit, "decode_auto") else None
+        is_trivial = curve is not None and len(curve.score) == 1 and not curve.residual.any()
+        return (None if is_trivial else curve), 0
 
-    def _fitted(self, choice: int, check: Check) -> Fitted | None:
-        found: Fitted | None = self._fits.get(choice, lambda: self._fit(choice, check))
+    def _fit(self, choice: int, check: Check) -> Fit:
+        found: Fit = self._fits.get(choice, lambda: self._make_fit(choice, check))
         return found
 
-    def _fit(self, choice: int, check: Check) -> tuple[Fitted | None, int]:
-        """None for rows that are all equal."""
-        problem = Problem.of(self._sketch(choice), self.max_clusters, None, self.seed, "decode")
-        if not np.trace(problem.outline[1]) > 0.0:
-            return None, 0
-        fitted = fit_sketch(problem, self.max_clusters, self.seed, lambda _: check())
-        return fitted, _size(fitted)
+    def _make_fit(self, choice: int, check: Check) -> tuple[Fit, int]:
+        fit = self.decoder.fit(
+            self._sketch(choice),
+            self.max_clusters,
+            seed=self.seed,
+            progress=lambda _: check(),
+        )
+        return fit, _size(fit)
 
     def _sketch(self, choice: int) -> AnySketch:
         return self.subject.sketch_of(self.subject.choices[choice])
 
 
-def _size(fitted: Fitted) -> int:
-    """Bytes of the points, which are most of a fit."""
-    return fitted.reconstruction.points.nbytes
+def _size(fit: Fit) -> int:
+    """Bytes that a fit takes, as far as it tells."""
+    return int(getattr(fit, "nbytes", 0))
 
 
 # One computation at a time, and of those that a page waits for the latest only.

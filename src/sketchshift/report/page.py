@@ -16,9 +16,9 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from sketchshift._text import visible
-from sketchshift.decoders import Decoding, KCurve, decode
-from sketchshift.decoders.choose_k import most_clusters
+from sketchshift.decoders import Decoder, Decoding, KCurve, decode
 from sketchshift.decoders.decoder import Progress
+from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.report.document import (
     Selection,
     SketchFile,
@@ -108,6 +108,7 @@ def report_on(
     seed: int = 0,
     commands: Sequence[str] = (),
     progress: Progress | None = None,
+    decoder: Decoder | str | None = None,
 ) -> tuple[str, Decoding]:
     """Decode all rows of a file, and render the report on them.
 
@@ -123,6 +124,8 @@ def report_on(
         Lines that give the same result again.
     progress : callable or None
         Called after each fit of the clusters; the curve over k costs one more decoding.
+    decoder : Decoder, str or None
+        As in :func:`sketchshift.decode`.
 
     Returns
     -------
@@ -131,11 +134,13 @@ def report_on(
     decoding : Decoding
         The clusters in it.
     """
-    decoding = decode(file.whole, n_clusters, seed=seed, progress=progress)
+    decoder = decoder_named(decoder, "report_on")
+    decoding = decode(file.whole, n_clusters, seed=seed, progress=progress, decoder=decoder)
     curve = decoding.curve
-    if curve is None:
-        most = max(len(decoding.weights), most_clusters(file.whole.spec, None))
-        curve = decode(file.whole, "auto", max_clusters=most, seed=seed).curve
+    if curve is None and hasattr(decoder, "most_clusters"):
+        most = max(len(decoding.weights), decoder.most_clusters(file.whole.spec, None))
+        again = decode(file.whole, "auto", max_clusters=most, seed=seed, decoder=decoder)
+        curve = again.curve
     return render_report(file, file.choices[0], decoding, curve, commands), decoding
 
 

@@ -37,6 +37,9 @@ class ClOmpr(GreedyDecoder):
         Whole runs; that with the lowest residual is kept.
     starts : {"uniform", "normal"}
         Law of the starts; uniform in the domain, as published.
+    domain : Box or None
+        Where to look, in the units of the data; None is the mean plus or minus three standard
+        deviations of the sketch itself.
 
     Notes
     -----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sketchshift.sketch import AnySketch
 
 __all__ = [
     "GreedyDecoder",
+    "GreedyFit",
     "choose",
     "hard_threshold",
     "merge_nearest",
@@ -162,7 +164,7 @@ def reduce_support(problem: Problem, mixture: Mixture, k: int) -> Mixture:
     """
     mixture = refine(problem, _even(mixture))
     if mixture.n_components > k:
-        mixture = refine(problem, _even(merge_nearest(_untilted(problem, mixture), k)))
+        mixture = refine(problem, _even(merge_nearest(_untilt(problem, mixture), k)))
     return mixture
 
 
@@ -216,7 +218,7 @@ def _costs(weights: FloatArray, means: FloatArray, is_left: np.ndarray, i: int) 
     return np.asarray(costs)
 
 
-def _untilted(problem: Problem, mixture: Mixture) -> Mixture:
+def _untilt(problem: Problem, mixture: Mixture) -> Mixture:
     """With weights of the rows themselves: merging is to cost them little."""
     tilt = problem.sketch.spec.tilt
     if tilt is None:
@@ -233,8 +235,18 @@ def _even(mixture: Mixture) -> Mixture:
 # What the paper's decoders have in common: how they are called.
 
 
+@dataclass(frozen=True)
 class GreedyDecoder(ABC):
-    """Finds clusters in a sketch, one atom after the other."""
+    """Finds clusters in a sketch, one atom after the other.
+
+    Parameters
+    ----------
+    domain : Box or None
+        Where to look, in the units of the data; None is the mean plus or minus three standard
+        deviations of the sketch itself.
+    """
+
+    domain: Box | None = field(default=None, kw_only=True)
 
     @one_blas_thread
     def __call__(
@@ -255,8 +267,7 @@ class GreedyDecoder(ABC):
         n_clusters : int
             k.
         domain : Box or None
-            Where to look, in the units of the data; None is the mean plus or minus three
-            standard deviations of the sketch itself.
+            Where to look, in the units of the data; None is the decoder's own.
         seed : int
             Of the starts. The same sketch and seed give the same bytes.
         progress : callable or None
@@ -267,10 +278,73 @@ class GreedyDecoder(ABC):
         decoding : Decoding
             Its centroids and shares of the rows; its outcome says how it ended.
         """
-        problem = Problem.of(sketch, n_clusters, domain, seed, type(self).__name__)
-        return self._decode(problem, n_clusters, seed, progress)
+        decoder = self if domain is None else replace(self, domain=domain)
+        return decoder.fit(sketch, n_clusters, seed=seed, progress=progress).decode(n_clusters)
+
+    @one_blas_thread
+    def fit(
+        self,
+        sketch: AnySketch,
+        n_clusters: int,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> GreedyFit:
+        """Look for the atoms of k clusters.
+
+        Parameters
+        ----------
+        sketch : Sketch or PrivateSketch
+            Of at least one row.
+        n_clusters : int
+            k.
+        seed : int
+            Of the starts.
+        progress : callable or None
+            Called with a :class:`Step` after each atom.
+
+        Returns
+        -------
+        fit : GreedyFit
+            Decodes this k at once; another k is a search of its own.
+        """
+        problem = Problem.of(sketch, n_clusters, self.domain, seed, type(self).__name__)
+        decoding = self._decode(problem, n_clusters, seed, progress)
+        return GreedyFit(self, problem, seed, n_clusters, decoding)
 
     @abstractmethod
     def _decode(
         self, problem: Problem, k: int, seed: int, progress: Progress | None
     ) -> Decoding: ...
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyFit:
+    """The clusters that a greedy decoder found.
+
+    Attributes
+    ----------
+    decoder : GreedyDecoder
+        Which.
+    problem : Problem
+        The sketch.
+    seed : int
+        Of the starts.
+    n_clusters : int
+        What was asked for.
+    decoding : Decoding
+        What was found.
+    """
+
+    decoder: GreedyDecoder
+    problem: Problem
+    seed: int
+    n_clusters: int
+    decoding: Decoding
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """The k clusters: found already, or by another search, as atoms depend on k."""
+        if k == self.n_clusters:
+            return self.decoding
+        return self.decoder._decode(self.problem, k, self.seed, None)

@@ -178,6 +178,9 @@ class SketchAndShift(GreedyDecoder):
     refine : bool
         A joint descent over all atoms, which are then merged to k, and one over these, instead
         of hard thresholding; not in the paper.
+    domain : Box or None
+        Where to look, in the units of the data; None is the mean plus or minus three standard
+        deviations of the sketch itself.
 
     Notes
     -----

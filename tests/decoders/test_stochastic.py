@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import gaussians
+from sketchshift.decoders import Turnkey
+from sketchshift.decoders.gaussians import Stochastic
+
+ALWAYS = Turnkey(stochastic=Stochastic(above=0))
 
 
 def mixture(k, d, n, deviation):
@@ -21,44 +24,38 @@ def sixty():
     return X, error, ss.sketch(X, n_clusters=60)
 
 
-@pytest.fixture
-def always(monkeypatch):
-    monkeypatch.setattr(gaussians, "LARGE", 0)
-
-
-@pytest.mark.usefixtures("always")
 def test_clusters_are_found_from_blocks_of_frequencies(sixty):
     X, error, sketch = sixty
-    decoding = ss.decode(sketch, 60)
+    decoding = ss.decode(sketch, 60, decoder=ALWAYS)
     assert ss.mse(X, decoding.centroids) < 1.02 * error
     assert decoding.weights.sum() == pytest.approx(1.0)
-    assert [step.total for step in decoding.trace] == [gaussians.FITS] * gaussians.FITS
+    assert [step.total for step in decoding.trace] == [Stochastic.fits] * Stochastic.fits
 
 
-@pytest.mark.usefixtures("always")
-def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty, monkeypatch):
-    monkeypatch.setattr(gaussians, "STEPS", 40)
+def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty):
+    hasty = Turnkey(stochastic=Stochastic(above=0, steps=40))
     _, _, sketch = sixty
-    once = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
-    again = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3)
+    once = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3, decoder=hasty)
+    again = ss.decoders.decode_range(sketch, [60, 1, 5], seed=3, decoder=hasty)
     assert [len(decoding.centroids) for decoding in once] == [60, 1, 5]
     for left, right in zip(once, again, strict=True):
         assert left.centroids.tobytes() == right.centroids.tobytes()
-    other = ss.decode(sketch, 60, seed=4)
+    other = ss.decode(sketch, 60, seed=4, decoder=hasty)
     assert not np.array_equal(once[0].centroids, other.centroids)
 
 
 def test_blocks_hold_every_frequency_once():
     for m in (1, 1000, 1600, 100_000):
-        places = np.concatenate([np.arange(m)[block] for block in gaussians._blocks(m)])
+        places = np.concatenate([np.arange(m)[block] for block in Stochastic()._blocks(m)])
         np.testing.assert_array_equal(places, np.arange(m))
 
 
 def test_the_present_search_is_kept_where_it_is_quick():
-    assert not gaussians.is_large(100, 2_000)  # 100 clusters in the plane
-    assert gaussians.is_large(1000, 40_000)
-    assert gaussians.n_points(1000, 10) == 200_000
-    assert gaussians.n_points(1000, 100) == 40_000
+    search = Stochastic()
+    assert not search.is_for(100, 2_000)  # 100 clusters in the plane
+    assert search.is_for(1000, 40_000)
+    assert search.n_points(1000, 10) == 200_000
+    assert search.n_points(1000, 100) == 40_000
 
 
 @pytest.mark.slow
