@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,16 @@ import pytest
 from hypothesis import settings
 
 import sketchshift as ss
+from sketchshift.data import open as door
 from sketchshift.data import real
+from sketchshift.decoders import decoder
+from sketchshift.features import frequencies
 
+REGISTRIES = (
+    *((door, name) for name in ("_formats", "_first_suffixes", "_engines")),
+    (decoder, "DECODERS"),
+    (frequencies, "LAWS"),
+)
 SAMPLES = Path(__file__).parent / "samples"
 NOT_HERE = f"a dataset is not in {real.data_folder()}: `make data` fetches the public ones"
 
@@ -24,6 +33,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         missing = [name for name in names if not real.is_here(name)]
         if missing:
             item.add_marker(pytest.mark.skip(reason=NOT_HERE))
+
+
+@pytest.fixture(autouse=True)
+def forget_what_was_registered() -> Iterator[None]:
+    """Formats, engines, decoders and laws as they were, when a test is over."""
+    before = [(getattr(*place), getattr(*place).copy()) for place in REGISTRIES]
+    yield
+    for registry, content in before:
+        registry.clear()
+        if isinstance(registry, dict):
+            registry.update(content)
+        else:
+            registry.extend(content)
 
 
 def sample(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -25,15 +25,6 @@ TABLE = pa.table(
 SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=1.0)
 
 
-@pytest.fixture(autouse=True)
-def forget_afterwards(monkeypatch):
-    """Registries as they were, when the test is over."""
-    from sketchshift.data import open as door
-
-    for name in ("_formats", "_first_suffixes", "_engines"):
-        monkeypatch.setattr(door, name, getattr(door, name).copy())
-
-
 # A file format: lines of numbers separated by bars.
 
 

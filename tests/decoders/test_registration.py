@@ -13,7 +13,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.decoders import Decoder, Fit, Turnkey, decoder
 from sketchshift.errors import SpecError
-from sketchshift.report.document import Subject
+from sketchshift.report.document import SketchFile
 from sketchshift.report.explorer import Fits
 from sketchshift.report.page import report_on
 
@@ -42,10 +42,8 @@ class ToyFit:
 
 @pytest.fixture
 def toy():
-    """Registered for one test only."""
     ss.register_decoder("toy", Toy)
-    yield Toy
-    del decoder.DECODERS["toy"]
+    return Toy
 
 
 @pytest.fixture
@@ -126,7 +124,7 @@ def test_a_field_of_the_right_name_is_set_by_its_flag(sketch, run):
 
 
 def test_the_report_shows_its_clusters_without_a_curve(toy, sketch, run):
-    subject = Subject.of("week.sketch", 1, sketch)
+    subject = SketchFile.of("week.sketch", 1, sketch)
 
     text, decoding = report_on(subject, 3, decoder="toy")
     result = run("report week.sketch -k 3 --decoder toy -o r.html")

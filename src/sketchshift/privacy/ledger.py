@@ -80,7 +80,13 @@ class Ledger:
         return Ledger(_largest(a | b for a in self.parts for b in other.parts))
 
     def beside(self, other: Ledger) -> Ledger:
-        """Both ledgers, of people who are in one of them only: the larger cost counts."""
+        """The ledger of two groups of people, nobody in both: the larger cost counts.
+
+        Parameters
+        ----------
+        other : Ledger
+            Of the other group.
+        """
         return Ledger(_largest((*self.parts, *other.parts)))
 
     def to_dict(self) -> dict[str, Any]:
