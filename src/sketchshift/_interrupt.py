@@ -21,13 +21,20 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType
 
-__all__ = ["STATUS", "end_as_interrupted", "interruptible", "was_interrupted"]
+__all__ = [
+    "STATUS",
+    "end_as_interrupted",
+    "handles_interruptions",
+    "interruptible",
+    "was_interrupted",
+]
 
 STATUS = 128 + signal.SIGINT
 AGAIN_AFTER = 0.5  # seconds
 
 
 class _State:
+    is_handling = False
     is_running = False
     was_interrupted = False
     is_ending = False
@@ -42,6 +49,11 @@ def interruptible() -> Iterator[None]:
     finally:
         _State.is_running = False
         _remind(0)
+
+
+def handles_interruptions() -> bool:
+    """Whether Ctrl-C is ours: libraries with handlers of their own should leave it to us."""
+    return _State.is_handling
 
 
 def was_interrupted() -> bool:
@@ -104,6 +116,7 @@ def _is_command() -> bool:
 
 # who starts a command with nohup or in the background has Ctrl-C ignored, and it stays so
 if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    _State.is_handling = True
     signal.signal(signal.SIGINT, _interrupt)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _interrupt)

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+import sketchshift as ss
+
+PACKAGE = str(Path(ss.__file__).parent)
 COMMANDS = {
     "module": [sys.executable, "-m", "sketchshift"],
     "script": [str(Path(sys.executable).with_name("sketchshift"))],
@@ -57,7 +60,9 @@ def test_an_interruption_within_the_first_two_seconds_ends_the_command_quietly(
     for _ in range(10):
         after = moments.uniform(2 * start, 2.0)
         ended = end([*COMMANDS[how], *long_command], signal.SIGINT, after)
-        assert ended.returncode == 130, after
+        if ended.returncode == -signal.SIGINT and PACKAGE not in ended.stderr:
+            continue  # a busy machine had not started Python yet
+        assert ended.returncode == 130, (after, ended.stderr)
         assert ended.stderr in ("", "Aborted!\n")
     assert [file.name for file in Path(long_command[1]).parent.iterdir()] == ["points.csv"]
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sketchshift._interrupt import handles_interruptions
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data.sample import share_out, spread
 from sketchshift.data.source import (
@@ -43,6 +44,10 @@ __all__ = [
     "share_of",
     "stack",
 ]
+
+if handles_interruptions():
+    # Arrow takes Ctrl-C over while it reads a text file, and at the end of it may forget one
+    pa.enable_signal_handlers(False)
 
 # Arrow's decimals as the floats nearest to them.
 #
