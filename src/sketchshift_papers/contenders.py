@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from sketchshift import (
     Box,
-    ClOmpr,
     DataError,
     Sketch,
     SketchAndShift,
@@ -32,12 +31,18 @@ from sketchshift import (
     lloyd,
     mse,
 )
-from sketchshift.decoders import LOCAL_MAXIMA, CorrelationFunction, Mixture, one_blas_thread
+from sketchshift.decoders import (
+    DECODERS,
+    LOCAL_MAXIMA,
+    CorrelationFunction,
+    Decoder,
+    Mixture,
+    one_blas_thread,
+)
 from sketchshift_papers.datasets import Data, FloatArray, cube
 from sketchshift_papers.definition import Contender
 
 __all__ = [
-    "DECODERS",
     "LOOKS",
     "Cell",
     "direction_norms",
@@ -46,6 +51,7 @@ __all__ = [
     "measure",
     "measure_reference",
     "paths",
+    "registered_decoders",
     "residual_after_one_atom",
 ]
 
@@ -76,26 +82,21 @@ class Cell:
     reference: float
 
 
-def _turnkey(cell: Cell, n_initializations: int | None, options: dict[str, Any]) -> FloatArray:
-    return decode(cell.sketch, cell.data.n_clusters, seed=cell.seed, **options).centroids
+def _decode(contender: Contender, n_initializations: int | None, cell: Cell) -> FloatArray:
+    """The centroids that a registered decoder finds."""
+    decoder = registered_decoders()[contender.kind]
+    constants = dict(contender.options)
+    if n_initializations is not None:
+        constants["n_initializations"] = n_initializations
+    if is_dataclass(decoder) and "domain" in {field.name for field in fields(decoder)}:
+        constants["domain"] = cell.data.domain
+    k = cell.data.n_clusters
+    return decode(cell.sketch, k, seed=cell.seed, decoder=decoder(**constants)).centroids
 
 
-def _cl_ompr(cell: Cell, n_initializations: int | None, options: dict[str, Any]) -> FloatArray:
-    decoder = ClOmpr(**options)
-    return _call(decoder, cell)
-
-
-def _sketch_and_shift(
-    cell: Cell, n_initializations: int | None, options: dict[str, Any]
-) -> FloatArray:
-    decoder = SketchAndShift(n_initializations=n_initializations or 1000, **options)
-    return _call(decoder, cell)
-
-
-def _call(decoder: Any, cell: Cell) -> FloatArray:
-    found = decoder(cell.sketch, cell.data.n_clusters, domain=cell.data.domain, seed=cell.seed)
-    centroids: FloatArray = found.centroids
-    return centroids
+def registered_decoders() -> dict[str, Callable[..., Decoder]]:
+    """Decoders by their names in the files of figures, which have no hyphens."""
+    return {name.replace("-", "_"): make for name, make in DECODERS.items()}
 
 
 # Looks at the correlation function itself: figures 2, 3 and 4.
@@ -294,11 +295,6 @@ def _bandwidth(sketch: Sketch) -> float:
     return bandwidth if isinstance(bandwidth, float | int) else float(np.sqrt(np.prod(bandwidth)))
 
 
-DECODERS: dict[str, Callable[[Cell, int | None, dict[str, Any]], FloatArray]] = {
-    "cl_ompr": _cl_ompr,
-    "sketch_and_shift": _sketch_and_shift,
-    "turnkey": _turnkey,
-}
 LOOKS: dict[str, Callable[..., Measures]] = {
     "correlation": look_at_maxima,
     "climb": look_at_climb,
@@ -312,7 +308,7 @@ def measure(contender: Contender, n_initializations: int | None, cell: Cell) -> 
     Parameters
     ----------
     contender : Contender
-        Its kind is a key of ``DECODERS`` or ``LOOKS``.
+        Its kind is a registered decoder or a key of ``LOOKS``.
     n_initializations : int or None
         L.
     cell : Cell
@@ -330,10 +326,10 @@ def measure(contender: Contender, n_initializations: int | None, cell: Cell) -> 
             cell.data, cell.sketch, cell.seed, n_initializations, **options
         )
         return values | {"seconds": time.perf_counter() - start}
-    if contender.kind not in DECODERS:
-        known = ", ".join([*DECODERS, *LOOKS])
+    if contender.kind not in registered_decoders():
+        known = ", ".join([*registered_decoders(), *LOOKS])
         raise DataError(f"there is no decoder of kind {contender.kind!r}. There are: {known}.")
-    centroids = DECODERS[contender.kind](cell, n_initializations, options)
+    centroids = _decode(contender, n_initializations, cell)
     seconds = time.perf_counter() - start
     error = _error(cell.data, centroids)
     return {"mse": error, "rse": error / cell.reference, "seconds": seconds}

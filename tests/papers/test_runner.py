@@ -52,11 +52,12 @@ def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
     grid = tiny.grids["quick"]
     honest = reproduce(tiny, grid, files)
 
-    def nonsense(self, sketch, n_clusters, **options):
-        point = np.full((1, 2), 7.0)
-        return ss.Decoding(point, np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
+    class Nonsense:
+        def decode(self, k):
+            point = np.full((1, 2), 7.0)
+            return ss.Decoding(point, np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
 
-    monkeypatch.setattr(decoders.SketchAndShift, "__call__", nonsense)
+    monkeypatch.setattr(decoders.SketchAndShift, "fit", lambda *words, **options: Nonsense())
     fooled = reproduce(tiny, grid, files, again=True)
 
     assert honest["claims"][1]["evidence"] != fooled["claims"][1]["evidence"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sketchshift.decoders.decoder import (
+    DECODERS,
     Decoder,
     Decoding,
     Fit,
@@ -22,6 +23,7 @@ from sketchshift.decoders.shares import shares
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
 
 __all__ = [
+    "DECODERS",
     "LOCAL_MAXIMA",
     "Box",
     "ClOmpr",

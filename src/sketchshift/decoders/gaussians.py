@@ -202,7 +202,7 @@ class Search(ABC):
         k : int
             Number of clusters that will be asked for.
         seed : int
-            Of all starts.
+            Of every random start.
         report : callable
             Called with each fit when it is done.
 

@@ -108,7 +108,7 @@ class Turnkey:
         n_clusters : int
             The largest number of clusters that will be asked for.
         seed : int
-            Of all starts.
+            Of every random start.
         progress : callable or None
             Called with a :class:`Round` after each fit.
 
@@ -581,7 +581,7 @@ def decode(
         The largest k that "auto" looks at; None takes what the sketch can serve, m / (10 d),
         from 2 to 100.
     seed : int, default=0
-        Of all starts. The same sketch and seed give the same bytes.
+        Of every random start. The same sketch and seed give the same bytes.
     progress : callable or None
         Called with a :class:`Round` after each fit.
     decoder : Decoder, str or None
@@ -654,7 +654,7 @@ def decode_range(
     n_clusters : sequence of int
         The numbers k, in any order; the fit is made for the largest.
     seed : int, default=0
-        Of all starts.
+        Of every random start.
     progress : callable or None
         Called with a :class:`Round` after each fit.
     decoder : Decoder, str or None

@@ -27,7 +27,7 @@ class Ledger:
     """Charges that were made, by the parts of the data they concern.
 
     A person belongs to one part. Charges of a part add up; of several parts, which have no
-    person in common, the dearest counts. The same charge twice counts once.
+    person in common, the one that costs most counts. The same charge twice counts once.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Ledger:
 
     @property
     def rho(self) -> float:
-        """What the dearest part costs."""
+        """What the part that costs most costs."""
         return max(sum(sorted(charge.rho for charge in part)) for part in self.parts)
 
     @property

@@ -396,7 +396,7 @@ class Explorer:
         if self.file.table is not None:
             read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
         else:
-            read = f"ss.privacy.load({name!r})" if self.file.promise else f"ss.load({name!r})"
+            read = f"ss.load({name!r})"
         numbers = f"[{query.k}, {self.fits.max_clusters}]"
         return [
             "import sketchshift as ss",
