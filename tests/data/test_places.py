@@ -60,7 +60,7 @@ NOT_READ = set(WRITERS) - {"stream.arrow"}  # which can only be read from start 
 def large(monkeypatch):
     """These small files count as large ones."""
     monkeypatch.setattr(sampling, "FEW_BYTES", 0)
-    monkeypatch.setattr(sampling, "FEW_ROWS", 1)
+    monkeypatch.setattr(sampling, "FEW_ROWS_FACTOR", 1)
 
 
 @pytest.fixture(scope="module")

@@ -394,7 +394,7 @@ def _row(block: Block, i: int) -> Block:
 # the beginning of a stream. How rows are chosen then is said above, and by the readers of files.
 
 PLACES = 64  # row groups, record batches or files that are looked into
-FEW_ROWS = 4  # times as many as are drawn: read them all
+FEW_ROWS_FACTOR = 4  # times as many rows as are drawn: read them all
 FEW_BYTES = 2**24  # likewise, unless they are many rows packed well
 FEW_PACKED = 2**22  # rows
 
@@ -465,7 +465,7 @@ def draw_head(
 
 def _is_small(source: Source, n_rows: int) -> bool:
     n = source.n_rows
-    if n is not None and n <= FEW_ROWS * n_rows:
+    if n is not None and n <= FEW_ROWS_FACTOR * n_rows:
         return True
     is_short = source.n_bytes is not None and source.n_bytes <= FEW_BYTES
     return is_short and (n is None or n <= FEW_PACKED)

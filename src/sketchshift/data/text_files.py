@@ -65,8 +65,9 @@ def open_text(
 ) -> tuple[Any, Any]:
     """A reader of record batches, and the raw file below it.
 
-    Text as it is written is UTF-8 and never missing: an empty cell is an empty text. Of a
-    ``part`` of the file, a range of bytes without the header, the columns have these ``names``.
+    Text that is read as it is written must be UTF-8, and an empty cell is an empty text here:
+    ``mark_as_written`` makes it a missing one. Of a ``part`` of the file, a range of bytes without
+    the header, the columns have these ``names``.
 
     Neither is closed here: Arrow reads ahead in a thread, which must not find its file
     closed. Both go when the last reference does.
@@ -192,7 +193,7 @@ def _read_across(
 
 
 def can_be_cut(path: Path, delimiter: str) -> bool:
-    """Whether the header ends where a line does, and lines end as they do today."""
+    r"""Whether the header is whole lines, and lines end in \n or \r\n, not in a lone \r."""
     with path.open("rb") as file:
         header = _header(file).removeprefix(BOM_UTF8)
     is_one_line = b"\r" not in header.rstrip(b"\r\n")
@@ -256,7 +257,7 @@ def _last_row_end(text: bytes, delimiter: str) -> int | None:
 def _header(file: IO[bytes]) -> bytes:
     """The first line that is not blank, or lines where a name in quotes goes on.
 
-    The file stands behind it.
+    The file is then read up to the end of it.
     """
     header = file.readline(LONGEST_LINE)
     while header and not header.removeprefix(BOM_UTF8).strip(b"\r\n"):
@@ -283,10 +284,10 @@ def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
     return b"".join(islice(whole, n))
 
 
-# Which cell or line of a text table is at fault.
+# What is wrong with a text table: its encoding, its separator, one line or one cell.
 #
-# Reached only after Arrow gave up on a file: it is read once more with the wanted columns
-# as text, so that the message can name the row, the column and what was found there.
+# ``explain`` is reached only after Arrow gave up on a file: it is read once more with the wanted
+# columns as text, so that the message can name the row, the column and what was found there.
 
 HEAD_BYTES = 2**16
 MARKS = {  # the longer ones first: UTF-32 begins as UTF-16 does
@@ -391,7 +392,7 @@ def _ragged(path: Path, line: Any) -> DataError:
     )
 
 
-# Text tables: CSV and TSV, plain or gzipped.
+# How a text table is opened.
 #
 # The first rows tell which columns hold numbers; those chosen are then read as float64
 # throughout, whatever the first rows look like. When that fails, ``explain``

@@ -17,7 +17,7 @@ __all__ = ["Cells", "KMeans", "draw_places", "draw_points", "fewest_points", "ll
 
 # Points that stand for the data: drawn from fits, weighted back, with the exact moments.
 #
-# Takes fits of the tilted measure from ``search``; hands weighted points to the last k-means.
+# Takes fits of the tilted measure from ``gaussians``; hands weighted points to the last k-means.
 
 FLAT = 1e-9  # share of the mean variance added to covariances, so that roots exist
 

@@ -568,14 +568,14 @@ def decode(
 ) -> Decoding:
     """Centroids from a sketch alone, with nothing to tune.
 
-    Works best on sketches taken with a :func:`~sketchshift.plan`, and on any other.
+    Works on any sketch, and best on one taken with a :func:`~sketchshift.plan`.
 
     Parameters
     ----------
     sketch : Sketch or PrivateSketch
         Of at least one row. Fits of a private sketch stop at its noise.
     n_clusters : int or "auto"
-        Number k of clusters; not more than the plan was made for gives the best quality.
+        Number k of clusters. Quality is best up to the number that the plan was made for.
         "auto" chooses it, and tells how in ``decoding.curve``.
     max_clusters : int or None
         The largest k that "auto" looks at; None takes what the sketch can serve, m / (10 d),

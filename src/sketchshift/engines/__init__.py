@@ -2,8 +2,8 @@
 
 Sketches of partitions add up exactly, so an engine has little to do: find the partitions of a
 collection, run a function where each lies, and bring the results together. ``driver`` makes plans
-and sketches of these three. The bytes are those of :func:`sketchshift.sketch` on one thread. Each
-module needs its library, and says how to get it.
+and sketches of these three. The bytes are those of :func:`sketchshift.sketch`; each partition is
+read on one thread. Each module needs its library, and says how to get it.
 """
 
 from __future__ import annotations

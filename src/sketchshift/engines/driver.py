@@ -143,6 +143,9 @@ def cannot_read(collection: Any, engine: str, wanted: str) -> DataError:
 def sketch_partition(partition: Any, reading: Reading, *, where: str) -> bytes:
     """The sketch of one partition, on one thread: the engine decides how many run at a time.
 
+    A task that is run again after a fault gives the same bytes: nothing is kept between tasks, and
+    an engine merges one result of each partition.
+
     Parameters
     ----------
     partition : array, frame, Arrow data, or list or iterator of such blocks

@@ -1,6 +1,6 @@
 """From a sketch alone to k Gaussians: moment matching, or EM on points that stand for the data.
 
-Decides which of the two; ``moment_fit`` has the first, scikit-learn the second.
+Decides which of the two: :class:`MomentFit` is the first, scikit-learn has the second.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ __all__ = [
 
 # A mixture of k Gaussians, and the coordinates in which it is fitted.
 #
-# Knows decoded clusters and what scikit-learn calls a covariance type; neither how a fit is
-# made nor why.
+# Knows decoded clusters and what scikit-learn calls a covariance type.
 #
 # Symbols
 # -------

@@ -3,7 +3,7 @@
 A checkpoint is one file, replaced as a whole every few seconds. It holds the sums of all rows read
 so far, and a trail of these rows: a hash of the bytes of each file, row group by row group or range
 by range, and a hash of the rows of the piece that was being read. A pass that goes on reads these
-bytes again and compares them with the trail. If they are the same, only the rows behind them are
+bytes again and compares them with the trail. If they are the same, only the rows after them are
 summed; if not, the pass is refused.
 """
 

@@ -43,8 +43,8 @@ class Reading:
     sample_weight : str, array or None
         Name of the column that holds the weights, or the weights.
     on_invalid, kernel : str
-        As in :func:`sketchshift.sketch`. Whether there is such a kernel is for those to say who
-        compute.
+        As in :func:`sketchshift.sketch`. Whether there is such a kernel is not checked here: a
+        worker may have other hardware.
     keys : sequence of Key
         The columns of the key, where sketches are made by key.
     labels : array of shape (N,) or None

@@ -2,7 +2,7 @@
 
 Each function here writes instructions for vectors as wide as the machine has. Every lane
 does the same scalar operations in the same order, without any fast-math licence, so the
-results do not depend on the width. ``dense`` and ``structured`` are made of these.
+results do not depend on the width. The functions of ``sums`` and ``fit`` are made of these.
 """
 
 from __future__ import annotations
