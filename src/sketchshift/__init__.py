@@ -9,7 +9,6 @@ from __future__ import annotations
 import sketchshift._interrupt  # noqa: F401  first: the others take most of a second
 
 # isort: split
-import warnings
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -53,6 +52,7 @@ from sketchshift.errors import (
     SketchFormatError,
     SketchshiftError,
     SpecError,
+    find_renamed,
 )
 from sketchshift.features import Origin, SketchSpec, Tilt, register_law
 from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
@@ -150,11 +150,7 @@ def __getattr__(name: str) -> object:
     """A name that is imported on first use, or an old one."""
     if name in _ON_FIRST_USE:
         return getattr(import_module(_ON_FIRST_USE[name]), name)
-    if name in _RENAMED:
-        msg = f"sketchshift.{name} is now sketchshift.{_RENAMED[name]}."
-        warnings.warn(msg, DeprecationWarning, stacklevel=2)
-        return globals()[_RENAMED[name]]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[find_renamed(__name__, name, _RENAMED)]
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ __all__ = [
     "SketchshiftError",
     "SpecError",
     "Term",
+    "find_renamed",
     "warn",
 ]
 
@@ -206,3 +207,12 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 _PACKAGE = __name__.partition(".")[0] + "."
+
+
+def find_renamed(module: str, name: str, renamed: Mapping[str, str]) -> str:
+    """What an old name of a module is now, with a warning; for its ``__getattr__``."""
+    if name not in renamed:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    msg = f"{module}.{name} is now {module}.{renamed[name]}."
+    warnings.warn(msg, DeprecationWarning, stacklevel=3)
+    return renamed[name]

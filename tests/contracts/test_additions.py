@@ -281,3 +281,59 @@ def test_engines_are_found_by_the_package_of_a_collection_too(rows):
 
     alone = type("Shelf", (), {"__module__": "shelves.of.rows", "parts": rows.parts})()
     assert ss.sketch(kind(X), SPEC) == ss.sketch(alone, SPEC) == ss.sketch(X, SPEC)
+
+
+def test_weights_from_here_do_not_reach_the_parts_of_a_new_engine(rows):
+    """They would be taken for the weights of each part anew."""
+    with pytest.raises(ss.DataError, match="sample_weight must be the name of a column for a Toy"):
+        ss.sketch(rows, SPEC, sample_weight=np.ones(300))
+
+
+def test_columns_that_may_stand_in_another_order_in_other_parts_are_refused(table):
+    other = TABLE.slice(150).select(["y", "x"])
+    mixed = ToyCollection(TABLE.slice(0, 150).select(["x", "y"]), other)
+    with pytest.raises(ss.DataError, match=r"part 0: columns 'x', 'y' may stand in another order"):
+        ss.sketch(mixed, SPEC)
+
+    found = ss.sketch(mixed, SPEC, columns=["x", "y"])
+
+    assert found == ss.sketch(TABLE.select(["x", "y"]), SPEC)
+
+
+def test_a_reader_that_gives_the_same_iterator_twice_is_refused(tmp_path):
+    blocks = iter([X[:50], X[50:]])
+    ss.register_format(".toy", lambda path, request: blocks)
+    write_toy(tmp_path / "a.toy", X)
+
+    with pytest.raises(ss.DataError, match=r"a\.toy' returned the same iterator twice"):
+        ss.sketch(tmp_path / "a.toy", SPEC)
+
+
+def test_a_reader_whose_columns_change_is_refused(tmp_path):
+    tables = iter([TABLE.select(["x", "y"]), TABLE.select(["y", "x"])])
+    ss.register_format(".toy", lambda path, request: next(tables))
+    write_toy(tmp_path / "a.toy", X)
+
+    with pytest.raises(ss.DataError, match=r"the columns of .*a\.toy' changed"):
+        ss.sketch(tmp_path / "a.toy", SPEC)
+
+
+def test_a_damaged_first_block_of_a_new_format_is_said_with_the_name_of_the_file(tmp_path):
+    def open_blocks(path, request):
+        yield np.loadtxt(path, delimiter="|", ndmin=2)
+
+    ss.register_format(".toy", open_blocks)
+    (tmp_path / "a.toy").write_text("1|2\n3|q\n")
+
+    with pytest.raises(ss.DataError, match=r"cannot read .*a\.toy: it seems damaged"):
+        ss.sketch(tmp_path / "a.toy", SPEC)
+
+
+def test_the_flag_for_laws_knows_a_new_law(tmp_path, monkeypatch):
+    ss.register_law("unit-length", lambda seed, j, g: np.ones(len(j)))
+    monkeypatch.chdir(tmp_path)
+    write_toy(tmp_path / "a.csv", X).write_text("x,y\n" + "\n".join(f"{a},{b}" for a, b in X))
+
+    run("plan", "a.csv", "--law", "unit-length", "--bandwidth", "1", "-m", "50", "-o", "a.json")
+
+    assert ss.load("a.json").law == "unit-length"

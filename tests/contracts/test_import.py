@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+
+import pytest
 
 HEAVY = ("torch", "dask", "ray", "pyspark", "matplotlib", "numba", "pyarrow", "sklearn", "pandas")
 
@@ -47,3 +50,19 @@ def test_sketching_an_array_needs_no_optional_package():
     )
 
     assert run(code) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("sketchshift", "Moment", "WatchedSlice"),
+        ("sketchshift.drift", "Moment", "WatchedSlice"),
+        ("sketchshift.report", "Subject", "SketchFile"),
+        ("sketchshift.report", "report_of", "render_report"),
+    ],
+)
+def test_an_old_name_is_what_it_was_and_says_the_new_one(module, old, new):
+    room = importlib.import_module(module)
+
+    with pytest.warns(DeprecationWarning, match=rf"{module}\.{old} is now {module}\.{new}\."):
+        assert getattr(room, old) is getattr(room, new)

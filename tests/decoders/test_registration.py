@@ -226,3 +226,58 @@ def test_constants_are_fields(sketch):
     assert plain.centroids.tobytes() == same.centroids.tobytes()
     assert plain.trace[0].n_atoms == 8
     assert other.trace[0].n_atoms == 12
+
+
+def test_a_cell_of_a_notebook_may_register_its_decoder_again(toy):
+    again = type("Toy", (Toy,), {"__module__": Toy.__module__, "__qualname__": Toy.__qualname__})
+
+    ss.register_decoder("toy", again)
+
+    assert decoder.DECODERS["toy"] is again
+
+
+def test_a_decoder_that_gives_something_else_is_told_so(sketch):
+    class Numbers(Toy):
+        def fit(self, sketch, n_clusters, *, seed=0, progress=None):
+            return self
+
+        def decode(self, k):
+            return np.zeros((k, 2))
+
+    with pytest.raises(TypeError, match=r"Numbers must decode to a Decoding\. It gave ndarray"):
+        ss.decode(sketch, 2, decoder=Numbers())
+
+
+@dataclass(frozen=True)
+class Refining(Toy):
+    """Says whether it refines by the number of its clusters."""
+
+    refine: bool = False
+
+    def fit(self, sketch, n_clusters, *, seed=0, progress=None):
+        object.__setattr__(self, "sketch", sketch)
+        return self
+
+    def decode(self, k):
+        point = np.full((1, 2), float(self.refine))
+        return ss.Decoding(point, np.ones(1), None, 1.0, ss.Outcome.COMPLETE, ())
+
+
+def test_flags_that_were_not_typed_leave_the_constants_of_a_decoder_alone(run):
+    ss.register_decoder("refining", Refining)
+
+    silent = run("cluster week.sketch -k 1 --decoder refining --json")
+    typed = run("cluster week.sketch -k 1 --decoder refining --refine --json")
+
+    found = [json.loads(r.stdout)["clusters"][0]["centroid"] for r in (silent, typed)]
+    assert found == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_a_report_has_the_clusters_of_the_command_that_it_prints(run, tmp_path):
+    line = "week.sketch -k 3 --decoder sketch-and-shift"
+
+    in_report = json.loads(run(f"report {line} -o r.html --json").stdout)["clusters"]
+    in_command = json.loads(run(f"cluster {line} --json").stdout)["clusters"]
+
+    assert f"sketchshift cluster {line}" in (tmp_path / "r.html").read_text()
+    assert [c["centroid"] for c in in_report] == [c["centroid"] for c in in_command]

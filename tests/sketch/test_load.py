@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -167,3 +168,11 @@ def test_one_more_kind_of_file_is_one_line(tmp_path, monkeypatch):
     file_format.register_kind(b"NOTE", "a note", lambda path: path.read_text())
 
     assert ss.load(tmp_path / "note") == "NOTE: all is well"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ss.SketchFormatError, match=r"pipe is a pipe.*Save it to a file first"):
+        ss.load(tmp_path / "pipe")

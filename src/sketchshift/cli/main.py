@@ -49,7 +49,7 @@ def load_plugins() -> None:
     for plugin in entry_points(group="sketchshift.plugins"):
         try:
             plugin.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # no plugin may end a command
             what = f"{type(error).__name__}: {error}"
             msg = f"Warning: the plugin {plugin.name!r} ({plugin.value}) is left out. {what}"
             note(msg)
@@ -89,7 +89,7 @@ def _load(found: EntryPoint) -> click.Command:
     """The command of an entry point, or one that says why there is none."""
     try:
         loaded = found.load()
-    except Exception as error:  # whatever the import of a stranger's module may raise
+    except (Exception, SystemExit) as error:  # whatever the import of a stranger's module may raise
         return _broken(found, f"{type(error).__name__}: {error}")
     if isinstance(loaded, click.Command):
         return loaded

@@ -39,6 +39,7 @@ __all__ = [
     "build_spec",
     "checkpoint_option",
     "columns_option",
+    "configure_decoder",
     "decoder_of",
     "decoder_option",
     "decoder_options",
@@ -99,6 +100,27 @@ def list_typed(ctx: click.Context, names: Iterable[str]) -> list[str]:
 #
 # Takes what click parsed; hands a :class:`~sketchshift.SketchSpec`. A spec that cannot be is
 # misuse of the flags: exit status 2.
+
+
+class _RegisteredName(click.ParamType):  # type: ignore[type-arg]
+    """One of the names that are registered when the command runs."""
+
+    name = "name"
+
+    def __init__(self, registry: Mapping[str, Any]) -> None:
+        self._registry = registry
+
+    def get_metavar(self, param: Any, ctx: Any) -> str:
+        return f"[{'|'.join(self._registry)}]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        if value not in self._registry:
+            names = ", ".join(map(repr, self._registry))
+            self.fail(f"{value!r} is not one of {names}.", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in self._registry if name.startswith(incomplete)]
 
 
 class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
@@ -171,7 +193,7 @@ _SPEC_OPTIONS = {
     ),
     "law": click.option(
         "--law",
-        type=click.Choice(list(LAWS)),
+        type=_RegisteredName(LAWS),
         default="gaussian",
         show_default=True,
         help="Distribution of the lengths of the frequencies.",
@@ -385,24 +407,6 @@ def _refuse_beside(first: str, others: Sequence[str]) -> None:
 Decode = Callable[[AnySketch, Box | None, int, Progress | None], Decoding]
 
 
-class _DecoderName(click.ParamType):  # type: ignore[type-arg]
-    """The name of a decoder that is registered when the command runs."""
-
-    name = "decoder"
-
-    def get_metavar(self, param: Any, ctx: Any) -> str:
-        return f"[{'|'.join(DECODERS)}]"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        if value not in DECODERS:
-            names = ", ".join(map(repr, DECODERS))
-            self.fail(f"{value!r} is not one of {names}.", param, ctx)
-        return str(value)
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in DECODERS if name.startswith(incomplete)]
-
-
 class _DecoderOption(click.Option):
     """``--decoder``, whose help says in a line what each registered one is."""
 
@@ -412,7 +416,11 @@ class _DecoderOption(click.Option):
 
 
 decoder_option = option(
-    "--decoder", cls=_DecoderOption, type=_DecoderName(), default="turnkey", show_default=True
+    "--decoder",
+    cls=_DecoderOption,
+    type=_RegisteredName(DECODERS),
+    default="turnkey",
+    show_default=True,
 )
 
 decoder_options = Options(
@@ -469,6 +477,8 @@ _FIELDS = {
 # What a decoder without the choice does anyway, and how the other is typed.
 _UNCHANGED = {"fitted_model": "dirac", "refine": True}
 _CHANGED = {"fitted_model": "--fitted-model gaussian", "refine": "--no-refine"}
+_ON_COMMAND_LINE = {"sketch-and-shift": {"refine": True}}
+"""Fields that the command line sets unless a flag says otherwise."""
 
 
 class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
@@ -493,11 +503,16 @@ class _Clusters(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 CLUSTERS = _Clusters()
 
 
+def configure_decoder(name: str) -> Any:
+    """A registered decoder, as commands use it."""
+    return _with_fields(DECODERS[name](), _ON_COMMAND_LINE.get(name, {}))
+
+
 def decoder_of(
     ctx: click.Context, n_clusters: int | Literal["auto"], flags: dict[str, Any]
 ) -> Decode:
     """The decoder that the flags describe; flags that it does not have are misuse."""
-    decoder: Any = DECODERS[flags["decoder"]]()
+    decoder: Any = configure_decoder(flags["decoder"])
     _refuse_others(ctx, decoder, flags)
     can_choose, most = hasattr(decoder, "most_clusters"), flags["max_clusters"]
     if n_clusters == "auto" and not can_choose:
@@ -510,8 +525,13 @@ def decoder_of(
     if atoms is not None and n_clusters != "auto" and atoms < n_clusters:
         msg = f"--atoms {atoms} cannot give -k {n_clusters} clusters. Give at least as many atoms."
         raise click.UsageError(msg)
-    chosen = {flag: flags[flag] for flag in ("refine", "fitted_model", "starts", "atoms")}
-    decoder = _with_fields(decoder, chosen)
+    source = ctx.get_parameter_source
+    typed = {
+        flag: flags[flag]
+        for flag in ("refine", "fitted_model", "starts", "atoms")
+        if source(flag) is ParameterSource.COMMANDLINE
+    }
+    decoder = _with_fields(decoder, typed)
 
     def run(
         sketch: AnySketch, domain: Box | None, seed: int, progress: Progress | None

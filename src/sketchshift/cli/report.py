@@ -13,6 +13,7 @@ from sketchshift.cli.command import command
 from sketchshift.cli.inputs import check_clusters, load_file, sketch_files
 from sketchshift.cli.options import (
     CLUSTERS,
+    configure_decoder,
     decoder_option,
     progress_option,
     seed_option,
@@ -82,7 +83,7 @@ def report(
             seed=seed,
             commands=_commands(file, n_clusters, where, decoder, seed, output),
             progress=advance,
-            decoder=decoder,
+            decoder=configure_decoder(decoder),
         )
     data = text.encode()
     write_atomically(target, data)

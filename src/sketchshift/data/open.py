@@ -95,9 +95,13 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
     ...     return np.loadtxt(path, delimiter="|", ndmin=2)
     >>> ss.register_format(".bars", open_bars)
     """
-    ends = [suffixes] if isinstance(suffixes, str) else list(suffixes)
+    ends = (
+        list(suffixes)
+        if isinstance(suffixes, Sequence) and not isinstance(suffixes, str)
+        else [suffixes]
+    )
     for end in ends:
-        if not isinstance(end, str) or not end.startswith(".") or end in (".", ".sketch"):
+        if not isinstance(end, str) or not end.startswith(".") or end.lower() in (".", ".sketch"):
             must = "ends of file names such as '.fits', other than '.sketch'"
             raise parameter_error("register_format", "suffixes", must, suffixes)
     if not ends or not callable(opener):
@@ -144,8 +148,16 @@ def _open_file(path: Path, request: Request) -> Source:
     opened = _open_result(first, path, request)
 
     def read() -> Iterator[Block]:
-        first_row = 0
-        blocks = iter(_open_result(_call_opener(path, request), path, request))
+        first_row, again = 0, _call_opener(path, request)
+        if again is first and isinstance(again, Iterator):
+            msg = (
+                f"the reader of {str(path)!r} returned the same iterator twice, whose first rows "
+                "are gone. It must open the file anew each time it is called."
+            )
+            raise DataError(msg)
+        blocks = _open_result(again, path, request)
+        if blocks.columns != opened.columns:
+            raise DataError(f"the columns of {str(path)!r} changed while it was read.")
         with report_damage(str(path), ValueError):
             for block in blocks:
                 yield replace(block, source=str(path), first_row=first_row)
@@ -161,7 +173,8 @@ def _call_opener(path: Path, request: Request) -> Any:
 
 def _open_result(data: Any, path: Path, request: Request) -> Source:
     if isinstance(data, Iterator):
-        return open_iterator(data, request)
+        with report_damage(str(path), ValueError):
+            return open_iterator(data, request)
     opened = open_in_memory(data, request)
     if opened is None:
         msg = (

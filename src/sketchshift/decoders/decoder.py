@@ -234,13 +234,19 @@ def register_decoder(name: str, cls: Callable[[], Decoder]) -> None:
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise parameter_error("register_decoder", "name", "of small letters and hyphens", name)
-    if DECODERS.get(name, cls) is not cls:
+    if name in DECODERS and not _is_same_definition(DECODERS[name], cls):
         must = "a name that no other decoder has"
         raise parameter_error("register_decoder", "name", must, name)
     if not callable(cls) or not callable(getattr(cls, "fit", None)):
         must = "a class with a method fit(sketch, n_clusters, *, seed, progress)"
         raise parameter_error("register_decoder", "cls", must, cls)
     DECODERS[name] = cls
+
+
+def _is_same_definition(known: object, cls: object) -> bool:
+    """Whether it is the same class, perhaps from a cell of a notebook that was run again."""
+    places = [(getattr(c, "__module__", c), getattr(c, "__qualname__", c)) for c in (known, cls)]
+    return known is cls or places[0] == places[1]
 
 
 def summary_of(name: str) -> str:

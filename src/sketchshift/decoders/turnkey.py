@@ -632,8 +632,8 @@ def _decode_auto(
         must = "an integer: this decoder does not choose it"
         raise parameter_error("decode", "n_clusters", must, "auto")
     k = decoder.most_clusters(sketch.spec, max_clusters)
-    decoding: Decoding = decoder.fit(sketch, k, seed=seed, progress=progress).decode_auto(k)
-    return decoding
+    fit = decoder.fit(sketch, k, seed=seed, progress=progress)
+    return _checked_decoding(fit.decode_auto(k), decoder)
 
 
 @one_blas_thread
@@ -671,7 +671,17 @@ def decode_range(
         raise parameter_error("decode_range", "n_clusters", "at least one integer", n_clusters)
     for k in numbers:
         check_decodable(sketch, k, seed, "decode")
-    fit = decoder_named(decoder, "decode_range").fit(
-        sketch, max(numbers), seed=seed, progress=progress
-    )
-    return tuple(fit.decode(k) for k in numbers)
+    decoder = decoder_named(decoder, "decode_range")
+    fit = decoder.fit(sketch, max(numbers), seed=seed, progress=progress)
+    return tuple(_checked_decoding(fit.decode(k), decoder) for k in numbers)
+
+
+def _checked_decoding(found: Any, decoder: Any) -> Decoding:
+    """What a decoder of any origin gave, if it is what a decoder has to give."""
+    if not isinstance(found, Decoding):
+        msg = (
+            f"the fit of {type(decoder).__name__} must decode to a Decoding. It gave "
+            f"{type(found).__name__} instead."
+        )
+        raise TypeError(msg)
+    return found

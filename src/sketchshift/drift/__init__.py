@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
 from sketchshift.drift.watch import Watch, WatchedSlice, watch
+from sketchshift.errors import find_renamed
 
 __all__ = [
     "ClusterChange",
@@ -14,3 +15,11 @@ __all__ = [
     "compare",
     "watch",
 ]
+
+_RENAMED = {"Moment": "WatchedSlice"}
+"""Old names, until the next version, and what they are now."""
+
+
+def __getattr__(name: str) -> object:
+    """An old name, with a warning."""
+    return globals()[find_renamed(__name__, name, _RENAMED)]

@@ -32,6 +32,10 @@ class Engine(Protocol):
     """What computes on collections that lie on many machines.
 
     Only bytes travel. Functions and readings can be pickled (with cloudpickle, as engines do).
+
+    Weights must then be a column, and partitions with named columns are refused unless the spec or
+    ``columns=`` names them, since they may stand in another order in each. An engine with an
+    attribute ``checks_collections = True`` sees to both by itself, in :meth:`partitions`.
     """
 
     def partitions(

@@ -62,6 +62,8 @@ class DaskEngine:
         Where to compute; None takes Dask's default.
     """
 
+    checks_collections = True
+
     def __init__(self, split_every: int = SPLIT_EVERY, client: Any = None) -> None:
         self._split_every = check_integer("engines.dask", "split_every", split_every, 2, 2**20)
         self._client = client

@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -76,11 +76,13 @@ class Driver:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._checks_itself = getattr(engine, "checks_collections", False)
 
     def plan(self, collection: Any, reading: Reading, planning: Planning) -> SketchSpec:
         """A spec that suits a collection; max(2000, 20 k) rows travel for each partition."""
         if reading.labels is not None:
             check_keys(reading)
+        reading = self._guard(collection, reading)
         draw = partial(plan_rows_of_partition, planning=planning)
         merge = partial(merge_plan_rows, planning=planning)
         partitions = self._engine.partitions(collection, reading, planning)
@@ -92,7 +94,7 @@ class Driver:
 
     def sketch(self, collection: Any, reading: Reading) -> Sketch:
         """The sketch of a collection; one sketch travels for each partition."""
-        spec = reading.require_spec()
+        spec, reading = reading.require_spec(), self._guard(collection, reading)
         result = self._read(sketch_partition, merge_sketches, collection, reading)
         whole = Sketcher(spec).sketch() if result is None else Sketch.from_bytes(result)
         check_result(whole, is_weighted=reading.is_weighted)
@@ -102,6 +104,7 @@ class Driver:
         """A sketch for each value of a key; for each partition and key, one travels."""
         reading.require_spec()
         check_keys(reading)
+        reading = self._guard(collection, reading)
         if isinstance(self._engine, KeyMerger):
             table = _add_up(self._engine.tables_by_key(collection, reading))
         else:
@@ -112,6 +115,13 @@ class Driver:
             raise DataError("there are no rows to sketch. Check the path or the filter.")
         check_result(table.merge(), is_weighted=reading.is_weighted)
         return table
+
+    def _guard(self, collection: Any, reading: Reading) -> Reading:
+        """Refuse weights that no partition could find; let each partition look at its columns."""
+        if self._checks_itself:
+            return reading
+        reading.check_weight_name(type(collection).__name__)
+        return replace(reading, has_schema=False)
 
     def _read(self, function: Any, merge: Any, collection: Any, reading: Reading) -> bytes | None:
         partitions = self._engine.partitions(collection, reading)
@@ -164,7 +174,9 @@ def sketch_partition(partition: Any, reading: Reading, *, where: str) -> bytes:
     with name_partition(where):
         blocks = _blocks_of(partition)
         if blocks is not None:
-            sketcher.update(reading.open(blocks))
+            source = reading.open(blocks)
+            reading.check_order(source)
+            sketcher.update(source)
     return sketcher.sketch().to_bytes()
 
 
@@ -194,7 +206,9 @@ def table_of_partition(partition: Any, reading: Reading, *, where: str) -> Sketc
         blocks = _blocks_of(partition)
         if blocks is None:
             return None
-        table = slices_of(reading.open(blocks), reading)
+        source = reading.open(blocks)
+        reading.check_order(source)
+        table = slices_of(source, reading)
     return table if len(table) else None
 
 

@@ -170,6 +170,8 @@ class RayEngine:
         More for ``Dataset.map_batches``.
     """
 
+    checks_collections = True
+
     def __init__(
         self,
         num_gpus: float | None = None,

@@ -79,6 +79,8 @@ class _Partitions:
 class SparkEngine:
     """The engine of Spark."""
 
+    checks_collections = True
+
     def partitions(
         self, collection: Any, reading: Reading, planning: Planning | None = None
     ) -> _Partitions:

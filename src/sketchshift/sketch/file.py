@@ -205,6 +205,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     path = Path(path)
     if path.is_dir():
         return _KINDS_BY_START[PARQUET_START].read(path)
+    if path.is_fifo():
+        msg = f"{path} is a pipe, which can be read once only. Save it to a file first."
+        raise SketchFormatError(msg)
     longest = max(map(len, _KINDS_BY_START))
     with path.open("rb") as file:
         start = file.read(longest)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sketchshift._text import listed
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.data.open import find_engine, open_source
 from sketchshift.data.source import Source, make_request
@@ -51,6 +52,8 @@ class Reading:
         The keys themselves, where they are no columns.
     max_slices : int
         As in :func:`sketchshift.sketch_by`.
+    has_schema : bool
+        Whether all partitions of a collection are known to have their columns in one order.
     """
 
     spec: SketchSpec | None = None
@@ -61,6 +64,7 @@ class Reading:
     keys: Sequence[Key] = ()
     labels: Any = None
     max_slices: int = 1
+    has_schema: bool = True
 
     def __post_init__(self) -> None:
         if self.spec is not None and not isinstance(self.spec, SketchSpec):
@@ -155,6 +159,17 @@ class Reading:
             As in :meth:`column_names`.
         """
         return replace(self, columns=self.open(empty).columns)
+
+    def check_order(self, source: Source) -> None:
+        """Refuse columns of a partition that may stand in another order in the next one."""
+        if self.has_schema or source.columns is None or self.columns is not None:
+            return
+        if self.spec is not None and self.spec.columns is None:  # a plan compares the names
+            msg = (
+                f"columns {listed(source.columns)} may stand in another order in other partitions, "
+                "and the spec names none. Choose them with "
+            )
+            raise DataError(msg, ChooseColumns(), ", or name them in the spec.")
 
     def check_weight_name(self, collection: str) -> None:
         """Refuse weights that are not a column, for a collection that has no place for them."""
