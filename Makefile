@@ -17,12 +17,14 @@ $(VENV)/venv.done:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/demo.done: $(VENV)/venv.done pyproject.toml constraints.txt
+NATIVE := hatch_build.py $(wildcard native/*)
+
+$(VENV)/demo.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
 	@echo "Installing sketchshift with its plots (once) ..."
 	$(PIP) -e '.[plot]'
 	@touch $@
 
-$(VENV)/dev.done: $(VENV)/venv.done pyproject.toml constraints.txt
+$(VENV)/dev.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
 	@echo "Installing sketchshift with its development tools (once) ..."
 	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/demo.done

@@ -31,7 +31,7 @@ from sketchshift_papers.definition import Contender, DatasetSpec, Figure, Grid
 __all__ = ["KEY", "Progress", "Row", "Store", "planned", "run_figure"]
 
 Progress = Callable[[int, int], None]
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Row = dict[str, Any]
 
 KEY = ("dataset", "decoder", "m", "sigma", "L", "seed", "settings")
@@ -299,7 +299,7 @@ def _context() -> Any:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """New processes find one thread for BLAS and numba in their environment."""
+    """New processes find one thread for BLAS in their environment."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:

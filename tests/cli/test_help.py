@@ -97,7 +97,7 @@ def test_help_imports_nothing_heavy(arguments):
 import sys
 from sketchshift.cli import main
 main({arguments!r}, standalone_mode=False)
-heavy = ("numba", "pyarrow", "matplotlib", "sklearn", "scipy", "rich", "narwhals")
+heavy = ("pyarrow", "matplotlib", "sklearn", "scipy", "rich", "narwhals")
 sys.exit(", ".join(name for name in heavy if name in sys.modules) or 0)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

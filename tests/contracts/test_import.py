@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "dask", "ray", "pyspark", "matplotlib", "numba", "pyarrow", "sklearn", "pandas")
+HEAVY = ("torch", "dask", "ray", "pyspark", "matplotlib", "pyarrow", "sklearn", "pandas")
 
 
 def run(code: str) -> str:

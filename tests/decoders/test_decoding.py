@@ -101,7 +101,7 @@ for decoder in (SketchAndShift(n_initializations=200, refine=True), ClOmpr()):
 
 
 def test_the_number_of_threads_does_not_change_a_byte():
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     outputs = set()
 
     for n_threads in "12":

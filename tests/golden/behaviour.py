@@ -1,9 +1,9 @@
 """What plans, decoders and commands give on real and made data, as one JSON object on stdout.
 
 ``python tests/golden/behaviour.py > tests/golden/behaviour.json`` writes the golden file anew: on
-purpose only. Sketches are the same bytes everywhere; what is computed with floats is the same
-where the vector instructions are, so these are held to those of 2013 (``PINNED``), which every
-processor that runs the tests has.
+purpose only. Sketches are the same bytes everywhere; what BLAS computes is the same where the
+vector instructions are, so these are held to those of 2013 (``PINNED``), which every processor
+that runs the tests has.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PINNED = {
-    "NUMBA_CPU_NAME": "haswell",
-    "NUMBA_CPU_FEATURES": "+avx2,+fma",
+    "SKETCHSHIFT_SIMD": "avx2",
     "OPENBLAS_CORETYPE": "Haswell",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -6,30 +6,16 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sketchshift as ss
 from sketchshift.kernels import select_kernel
+from sketchshift.kernels.cpu import CpuKernel
+from sketchshift.kernels.cpu.library import CHOICE, variants
 
-MACHINES = {
-    "8 lanes": (8, {"avx2": True}, {}),
-    "4 lanes, no fma": (4, {}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}),
-}
-
-SCRIPT = """
-import sys
-import llvmlite.binding
-import numba
-numba.njit(lambda: 0)  # numba itself has looked at the machine by now; only LANES is forced
-llvmlite.binding.get_host_cpu_features = lambda: {features}
-sys.path.insert(0, {folder!r})
-from sketchshift.kernels import select_kernel
-from sketchshift.kernels.cpu import simd
-from test_widths import digests
-print(simd.LANES, *digests(select_kernel("cpu")).values())
-"""
+VARIANTS = variants()
 
 
 def digests(kernel):
@@ -55,31 +41,38 @@ def digests(kernel):
     return {name: hashlib.blake2b(a.tobytes()).hexdigest() for name, a in results.items()}
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory):
-    """What the machines give; they compile side by side, into empty caches."""
-    started = {}
-    for name, (_, features, environment) in MACHINES.items():
-        script = SCRIPT.format(features=features, folder=str(Path(__file__).parent))
-        cache = {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
-        started[name] = subprocess.Popen(
-            [sys.executable, "-c", script],
-            env=os.environ | environment | cache,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    return {name: process.communicate(timeout=300)[0].split() for name, process in started.items()}
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_width_of_the_vectors_does_not_change_the_bits(elsewhere, name):
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_width_of_the_vectors_does_not_change_the_bits(name):
     """Each lane does the same scalar operations in the same order, whatever its neighbours."""
-    lanes, *found = elsewhere[name]
-
-    assert int(lanes) == MACHINES[name][0]
-    assert found == list(digests(select_kernel("cpu")).values())
+    assert digests(CpuKernel(VARIANTS[name])) == digests(select_kernel("reference"))
 
 
-def test_the_reference_gives_the_bits_of_the_vectors():
-    """And the definition itself agrees on this very data."""
-    assert digests(select_kernel("reference")) == digests(select_kernel("cpu"))
+@pytest.mark.parametrize("name", VARIANTS)
+def test_clusters_are_the_same_on_all_machines(name):
+    """Sums of a fit are kept in as many parts everywhere, and added in one order."""
+    script = (
+        "import numpy as np, sketchshift as ss\n"
+        "X = np.random.default_rng(0).normal(size=(2000, 4)) + np.eye(4)[np.arange(2000) % 4] * 9\n"
+        "sketch = ss.sketch(X, n_clusters=4)\n"
+        "print(ss.decode(sketch, 4).centroids.tobytes().hex())\n"
+        "print(ss.SketchAndShift(refine=True)(sketch, 4).centroids.tobytes().hex())\n"
+    )
+
+    def run(variant):
+        words = [sys.executable, "-c", script]
+        return subprocess.run(words, env=os.environ | {CHOICE: variant}, capture_output=True).stdout
+
+    assert run(name) == run("plain") != b""
+
+
+def test_a_variant_that_this_machine_has_not_is_refused_with_those_it_has(monkeypatch):
+    monkeypatch.setenv(CHOICE, "mmx")
+    from sketchshift.kernels.cpu.library import load_variant
+
+    with pytest.raises(ImportError, match=rf"{CHOICE}='mmx', and this machine has .*plain"):
+        load_variant()
+
+
+def test_the_kernel_in_use_is_the_widest():
+    assert select_kernel("cpu").variant.name == os.environ.get(CHOICE, next(iter(VARIANTS)))
+    assert ss.__version__

@@ -419,7 +419,7 @@ def table_from_bytes(data: bytes) -> SketchTable:
 # Errors of workers, for engines that report them as text.
 
 RAISED = re.compile(r"sketchshift\.errors\.(\w+): (.*?)(?=\n\s*(?:SQLSTATE|\n)|\Z)", re.DOTALL)
-MISSING = re.compile(r"No module named '(sketchshift|numpy|scipy|numba|pyarrow|narwhals)\b")
+MISSING = re.compile(r"No module named '(sketchshift|numpy|scipy|sklearn|pyarrow|narwhals)\b")
 
 
 @contextmanager

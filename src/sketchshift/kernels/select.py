@@ -51,7 +51,8 @@ def select_kernel(name: str = "auto") -> Kernel:
             return _load(candidate)
         except ImportError as error:
             reasons.append(f"{candidate}: {error}")
-    remedy = "Take kernel='auto'." if name == "cuda" else "Reinstall sketchshift with numba."
+    again = "Install sketchshift again, which compiles them."
+    remedy = "Take kernel='auto'." if name == "cuda" else again
     raise MissingDependencyError(f"no kernel can run here ({'; '.join(reasons)}). {remedy}")
 
 

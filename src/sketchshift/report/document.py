@@ -323,7 +323,7 @@ def _n_frequencies(sketch: AnySketch) -> int:
 
 
 def _versions() -> list[tuple[str, str]]:
-    others = [(name, version(name)) for name in ("numpy", "scipy", "numba")]
+    others = [(name, version(name)) for name in ("numpy", "scipy", "scikit-learn")]
     return [
         ("sketchshift", sketchshift.__version__),
         ("Python", platform.python_version()),

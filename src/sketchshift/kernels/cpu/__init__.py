@@ -1,20 +1,36 @@
-"""The kernel for processors: numba, vectors as wide as the machine's, threads outside."""
+"""The kernel for processors: compiled when the package is built, threads outside.
+
+Here arrays get the shapes that the compiled functions (``native/``) want, and nothing is computed.
+"""
 
 from __future__ import annotations
 
+import math
+import weakref
+from typing import Any, cast
+
+import numpy as np
+
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import Accumulator, Matcher
-from sketchshift.kernels.cpu.fit import GaussianMatcher, correlate, correlation
-from sketchshift.kernels.cpu.sums import DenseAccumulator, StructuredAccumulator, moments, normalise
+from sketchshift.kernels.contract import BITS, MOMENT_BITS, Accumulator, Matcher
+from sketchshift.kernels.cpu.library import Variant, aligned_zeros, load_variant
 from sketchshift.kernels.host import Correlations, OnHost
 
 __all__ = ["KERNEL", "CpuKernel"]
+
+POINTS = 4  # of a tile: so many are looked at together
+HALVINGS = 2.0 * math.pi**2 / math.log(2.0)  # e^{-s^2 omega^2 / 2} = 2^{-HALVINGS s^2 turns^2}
+TOLERANCE = 1e-8  # share of the value that an iteration of a descent must gain
 
 
 class CpuKernel(OnHost, Correlations):
     """The contract in compiled vector code; every method releases the interpreter's lock."""
 
     name = "cpu"
+
+    def __init__(self, variant: Variant | None = None) -> None:
+        self.variant = load_variant() if variant is None else variant
+        self._last: tuple[Any, Any] = (lambda: None, None)
 
     def normalise(
         self,
@@ -25,37 +41,159 @@ class CpuKernel(OnHost, Correlations):
         squared_norms: FloatArray,
     ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        normalise(X, center, per_unit, rows, squared_norms)
+        name = "normalise_32" if X.dtype == np.float32 else "normalise_64"
+        self.variant.call(name, X, *X.shape, center, per_unit, rows, squared_norms)
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return DenseAccumulator(turns)
+        panels, m = self._pack(turns), turns.shape[1]
+
+        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+            name = "dense_32" if rows.dtype == np.float32 else "dense_64"
+            rows = np.ascontiguousarray(rows)
+            self.variant.call(name, rows, weights, *rows.shape, panels, m, totals)
+
+        return accumulate
 
     def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return StructuredAccumulator(signs, radii)
+        n_blocks, _, size = signs.shape
+        m, filled = len(radii), np.zeros(n_blocks * size, dtype=np.float32)
+        filled[:m] = radii
+
+        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+            name = "structured_32" if rows.dtype == np.float32 else "structured_64"
+            rows, of_dtype = np.ascontiguousarray(rows), signs.astype(rows.dtype)
+            shape = (n_blocks, size, m)
+            self.variant.call(name, rows, weights, *rows.shape, of_dtype, filled, *shape, totals)
+
+        return accumulate
 
     def moments(
         self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return moments(rows, factors, unit, full=full)
+        d = rows.shape[1]
+        limbs = np.zeros((3, 2 * d + (d * (d + 1) // 2 if full else d)), dtype=np.int64)
+        rows = np.ascontiguousarray(rows)
+        roots = None if factors is None else np.sqrt(factors)
+        per_unit = 2.0**MOMENT_BITS / unit
+        self.variant.call("moments", rows, factors, roots, *rows.shape, per_unit, full, limbs)
+        return limbs
 
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return correlate(points, turns, residual)
-
-    def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
-        """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return GaussianMatcher(turns, z, weights)
+        d, m = turns.shape
+        width = -(-m // self.variant.lanes) * self.variant.lanes
+        padded = np.zeros((d, width), dtype=np.float32)
+        padded[:, :m] = turns
+        re, im = _divided(residual, (width,))
+        t = np.asarray(points, dtype=np.float32) @ padded
+        real, minus_imag = np.empty_like(t), np.empty_like(t)
+        self.variant.call("rotate", t, re, im, *t.shape, real, minus_imag)
+        return real[:, :m], minus_imag[:, :m]
 
     def correlation(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Kernel`: no array of pairs is written."""
+        (L, d), m = points.shape, turns.shape[1]
+        panels = self._packed(turns)
+        re, im = _divided(residual, (len(panels), self.variant.panel))
+        rows = np.zeros((-(-L // POINTS) * POINTS, d), dtype=np.float32)
+        rows[:L] = points
+        result = np.empty((len(rows), 1 + d))
+        self.variant.call("correlation", rows, *rows.shape, panels, len(panels), re, im, result)
+        return result[:L, 0] / math.sqrt(m), result[:L, 1:] * (2.0 * math.pi / math.sqrt(m))
+
+    def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return correlation(points, turns, residual)
+        return GaussianMatcher(self.variant, self._pack(turns), z, weights)
+
+    def _pack(self, turns: Float32Array) -> Float32Array:
+        """Frequencies (d, m) in panels (panels, d, PANEL), the last filled up with zeros."""
+        (d, m), panel = turns.shape, self.variant.panel
+        n_panels = -(-m // panel)
+        padded = np.zeros((d, n_panels * panel), dtype=np.float32)
+        padded[:, :m] = turns
+        panels = aligned_zeros((n_panels, d, panel), np.float32)
+        panels[:] = padded.reshape(d, n_panels, panel).transpose(1, 0, 2)
+        return panels
+
+    def _packed(self, turns: Float32Array) -> Float32Array:
+        """The same; a climb asks for the same frequencies hundreds of times."""
+        of, panels = self._last
+        if of() is not turns:
+            panels = self._pack(turns)
+            self._last = (weakref.ref(turns), panels)
+        return cast(Float32Array, panels)
+
+
+class GaussianMatcher:
+    """See :class:`~sketchshift.kernels.contract.Matcher`: O(T m d), no array of T m pairs."""
+
+    def __init__(
+        self, variant: Variant, panels: Float32Array, z: ComplexArray, weights: FloatArray
+    ) -> None:
+        shape = (len(panels), variant.panel)
+        parts = aligned_zeros((len(panels), 2, variant.panel), np.float32)
+        for i, part in enumerate((z.real, z.imag)):
+            parts[:, i] = _padded(part, shape)
+        self._variant = variant
+        n_panels, d, _ = panels.shape
+        self._problem = panels, parts, _padded(weights, shape), n_panels, d
+
+    def __call__(
+        self, alpha: FloatArray, C: FloatArray, variances: FloatArray | None
+    ) -> tuple[float, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Matcher`."""
+        T, d = C.shape
+        rates = np.zeros((T, d)) if variances is None else variances * HALVINGS
+        floats = [np.ascontiguousarray(a, dtype=np.float32) for a in (C, rates, alpha)]
+        result = np.empty((T, 1 + 2 * d))
+        return self._variant.call("match", *self._problem, *floats, T, result), result
+
+    def descend(
+        self,
+        alpha: FloatArray,
+        C: FloatArray,
+        S: FloatArray,
+        *,
+        mean: FloatArray,
+        covariance: FloatArray,
+        strength: float,
+        iterations: int,
+        floor: float = 0.0,
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """See :class:`~sketchshift.kernels.contract.Matcher`."""
+        T, d = C.shape
+        unit = math.sqrt(float(np.trace(covariance)) / d)
+        x = np.concatenate([alpha * T, C.ravel() / unit, S.ravel() / unit])
+        moments = (*map(np.ascontiguousarray, (mean, covariance)), not np.isnan(covariance).any())
+        value = self._variant.call(
+            *("descend", *self._problem, *moments, strength, x),
+            *(T, unit, iterations, TOLERANCE, floor),
+        )
+        weights, centers, spreads = np.split(x, [T, T + T * d])
+        C, S = unit * centers.reshape(T, d), unit * np.abs(spreads).reshape(T, d)
+        return value, weights / T, C, S
+
+
+def _divided(residual: RealArray, shape: tuple[int, ...]) -> Float32Array:
+    """Real and imaginary part, padded; the polynomials come multiplied by 2**BITS."""
+    parts = aligned_zeros((2, *shape), np.float32)
+    for part, values in zip(parts, (residual.real, residual.imag), strict=True):
+        part.ravel()[: len(values)] = values * 2.0**-BITS
+    return parts
+
+
+def _padded(values: FloatArray, shape: tuple[int, int]) -> Float32Array:
+    """Numbers (m,) in panels, filled up with zeros."""
+    result = aligned_zeros(shape, np.float32)
+    result.ravel()[: len(values)] = values
+    return result
 
 
 KERNEL = CpuKernel()

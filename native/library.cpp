@@ -1,0 +1,58 @@
+// Which variants this library holds, and which of them this machine can run.
+
+#include "table.h"
+
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+#if defined(__x86_64__) || defined(_M_X64)
+extern const Kernels kernels_avx512, kernels_avx2;
+#elif defined(__aarch64__) || defined(_M_ARM64)
+extern const Kernels kernels_neon;
+#endif
+extern const Kernels kernels_plain;
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+// What the processor has, and what the system saves when it changes threads.
+struct Features {
+    bool avx2 = false, avx512 = false;
+
+    Features() {
+        unsigned a, b, c, d, low, high, most = __get_cpuid_max(0, nullptr);
+        if (most < 7) return;
+        __cpuid(1, a, b, c, d);
+        const bool has_fma = c & (1u << 12), has_xgetbv = c & (1u << 27);
+        if (!has_xgetbv) return;
+        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        __cpuid_count(7, 0, a, b, c, d);
+        avx2 = has_fma && (low & 0x06) == 0x06 && (b & (1u << 5));
+        avx512 = avx2 && (low & 0xE6) == 0xE6 && (b & (1u << 16)) && (b & (1u << 17));
+    }
+};
+#endif
+
+struct Variant {
+    const char *name;
+    const Kernels *kernels;
+};
+
+// The variants that this machine can run, the widest first; ends with a null name.
+EXPORT const Variant *sketchshift_variants() {
+    static Variant found[4] = {};
+    int n = 0;
+#if defined(__x86_64__)
+    const Features features;
+    if (features.avx512) found[n++] = {"avx512", &kernels_avx512};
+    if (features.avx2) found[n++] = {"avx2", &kernels_avx2};
+#elif defined(__aarch64__)
+    found[n++] = {"neon", &kernels_neon};
+#endif
+    found[n++] = {"plain", &kernels_plain};
+    found[n] = {nullptr, nullptr};
+    return found;
+}

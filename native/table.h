@@ -1,0 +1,33 @@
+// What a variant offers; kernels/cpu/library.py reads this struct through ctypes, field by field.
+
+#pragma once
+
+#include <cstdint>
+
+struct Kernels {
+    int64_t lanes, panel;
+    void (*dense_32)(const float *rows, const float *weights, int64_t n, int64_t d, const float *panels,
+                     int64_t m, int64_t *totals);
+    void (*dense_64)(const double *rows, const float *weights, int64_t n, int64_t d, const float *panels,
+                     int64_t m, int64_t *totals);
+    void (*structured_32)(const float *rows, const float *weights, int64_t n, int64_t d, const float *signs,
+                          const float *radii, int64_t n_blocks, int64_t size, int64_t m, int64_t *totals);
+    void (*structured_64)(const double *rows, const float *weights, int64_t n, int64_t d, const double *signs,
+                          const float *radii, int64_t n_blocks, int64_t size, int64_t m, int64_t *totals);
+    void (*normalise_32)(const float *X, int64_t n, int64_t d, const double *center, const double *per_unit,
+                         double *rows, double *squared_norms);
+    void (*normalise_64)(const double *X, int64_t n, int64_t d, const double *center, const double *per_unit,
+                         double *rows, double *squared_norms);
+    void (*moments)(const double *rows, const double *factors, const double *roots, int64_t n, int64_t d,
+                    double per_unit, int32_t full, int64_t *limbs);
+    void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t width, float *real,
+                   float *minus_imag);
+    void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,
+                        const float *re, const float *im, double *result);
+    double (*match)(const float *panels, const float *z, const float *weights, int64_t n_panels, int64_t d,
+                    const float *centers, const float *rates, const float *alpha, int64_t T, double *result);
+    double (*descend)(const float *panels, const float *z, const float *weights, int64_t n_panels, int64_t d,
+                      const double *mean, const double *covariance, int32_t full, double strength, double *x,
+                      int64_t T, double unit, int64_t iterations, double tolerance, double floor);
+    void (*multiply_adds)(float *values, int64_t n);
+};
