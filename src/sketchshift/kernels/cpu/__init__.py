@@ -183,10 +183,10 @@ class GaussianMatcher:
 
 def _divided(residual: RealArray, shape: tuple[int, ...]) -> Float32Array:
     """Real and imaginary part, padded; the polynomials come multiplied by 2**BITS."""
-    parts = aligned_zeros((2, *shape), np.float32)
-    for part, values in zip(parts, (residual.real, residual.imag), strict=True):
-        part.ravel()[: len(values)] = values * 2.0**-BITS
-    return parts
+    parts = aligned_zeros((2, math.prod(shape)), np.float32)
+    parts[0, : len(residual)] = residual.real * 2.0**-BITS
+    parts[1, : len(residual)] = residual.imag * 2.0**-BITS
+    return parts.reshape(2, *shape)
 
 
 def _padded(values: FloatArray, shape: tuple[int, int]) -> Float32Array:
