@@ -46,8 +46,10 @@ def library_name(target: str | None = None) -> str:
     """What the library is called, here or on another machine."""
     system = sys.platform if target is None else target
     if system.startswith("win") or "-windows" in system:
-        return "kernels.dll"
-    return "kernels.dylib" if system == "darwin" or "-macos" in system else "kernels.so"
+        suffix = "dll"
+    else:
+        suffix = "dylib" if system == "darwin" or "-macos" in system else "so"
+    return f"kernels.native.{suffix}"  # with a dot: Python must not take it for a module
 
 
 def find_compiler() -> list[str] | None:

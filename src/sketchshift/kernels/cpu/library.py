@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 __all__ = ["FILE", "Variant", "aligned_zeros", "load_variant", "variants"]
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-FILE = Path(__file__).with_name("kernels" + SUFFIX)
+FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
 CHOICE = "SKETCHSHIFT_SIMD"
 
 _Array, _Size, _Real, _Flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_int32
