@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sketchshift.report import explorer as module
+from sketchshift.decoders import Turnkey
 from sketchshift.report.explorer import Explorer, Query
 from sketchshift.report.server import listening
 
@@ -112,15 +112,15 @@ def test_two_slices_are_compared(browser, page):
 @pytest.fixture
 def slow_page(subject, monkeypatch):
     """The address of an explorer whose fits take most of a second, and can be ended early."""
-    fit = module.fit_sketch
+    fit = Turnkey.fit
 
-    def slow(problem, most, seed, tell):
+    def slow(self, sketch, n_clusters, *, seed=0, progress=None):
         for _ in range(8):
             time.sleep(0.1)
-            tell(0)
-        return fit(problem, most, seed, tell)
+            progress(0)
+        return fit(self, sketch, n_clusters, seed=seed, progress=progress)
 
-    monkeypatch.setattr(module, "fit_sketch", slow)
+    monkeypatch.setattr(Turnkey, "fit", slow)
     with listening(Explorer(subject)) as address, address.in_background():
         yield address.url
 
