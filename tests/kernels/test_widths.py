@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pytest
 
-import sketchshift as ss
 from sketchshift.kernels import select_kernel
 from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import CHOICE, variants
@@ -75,4 +74,3 @@ def test_a_variant_that_this_machine_has_not_is_refused_with_those_it_has(monkey
 
 def test_the_kernel_in_use_is_the_widest():
     assert select_kernel("cpu").variant.name == os.environ.get(CHOICE, next(iter(VARIANTS)))
-    assert ss.__version__

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._text import listed
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
     Driver,
     cannot_read,
     choose_partitions,
-    name_partition,
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
@@ -179,23 +177,7 @@ def _on_list(part: Any, numbers: Any, *, function: Function, reading: Reading) -
         kind = type(rows[0]).__name__
         msg = f"{where}: cannot read a bag of {kind} as rows. Make it a frame: .to_dataframe()."
         raise DataError(msg)
-    with name_partition(where):
-        _refuse_names_without_order(rows[:1], reading)
-    return function(rows, reading, where=where)
-
-
-def _refuse_names_without_order(rows: list[Any], reading: Reading) -> None:
-    """A bag has no schema, and its partitions do not see each other's columns."""
-    spec = reading.spec
-    if not rows or spec is None or spec.columns or reading.columns:  # a plan compares the names
-        return
-    found = reading.open(rows).columns
-    if found is not None:
-        msg = (
-            f"columns {listed(found)} may stand in another order elsewhere in the bag, and the "
-            "spec names none. Choose them with columns=[...], or name them in the spec."
-        )
-        raise DataError(msg)
+    return function(rows, replace(reading, has_schema=False), where=where)
 
 
 def _on_array(
