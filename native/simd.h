@@ -71,6 +71,13 @@ ALWAYS_INLINE D mul(D a, D b) { return _mm512_mul_pd(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return _mm512_fmadd_pd(a, b, c); }
 ALWAYS_INLINE F least(F a, F b) { return _mm512_min_ps(a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {  // where a < least
+    const __mmask16 is_less = _mm512_cmp_ps_mask(a, least, _CMP_LT_OQ);
+    least = _mm512_mask_mov_ps(least, is_less, a);
+    index = _mm512_mask_mov_epi32(index, is_less, i);
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+ALWAYS_INLINE float lane_least(F a) { return _mm512_reduce_min_ps(a); }
 ALWAYS_INLINE D rint(D a) { return _mm512_roundscale_pd(a, 8); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return _mm512_xor_si512(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return _mm512_slli_epi32(a, N); }
@@ -114,6 +121,19 @@ ALWAYS_INLINE D mul(D a, D b) { return _mm256_mul_pd(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return _mm256_fmadd_pd(a, b, c); }
 ALWAYS_INLINE F least(F a, F b) { return _mm256_min_ps(a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    const F is_less = _mm256_cmp_ps(a, least, _CMP_LT_OQ);
+    least = _mm256_blendv_ps(least, a, is_less);
+    index = _mm256_blendv_epi8(index, i, _mm256_castps_si256(is_less));
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
+}
+ALWAYS_INLINE float lane_least(F a) {
+    __m128 b = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_min_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_min_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
 ALWAYS_INLINE D rint(D a) { return _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return _mm256_xor_si256(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return _mm256_slli_epi32(a, N); }
@@ -155,6 +175,16 @@ ALWAYS_INLINE D mul(D a, D b) { return vmulq_f64(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return vfmaq_f64(c, a, b); }
 ALWAYS_INLINE F least(F a, F b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    const uint32x4_t is_less = vcltq_f32(a, least);
+    least = vbslq_f32(is_less, a, least);
+    index = vbslq_s32(is_less, i, index);
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    const uint32_t bit[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vceqq_f32(a, b), vld1q_u32(bit)));
+}
+ALWAYS_INLINE float lane_least(F a) { return vminvq_f32(a); }
 ALWAYS_INLINE D rint(D a) { return vrndnq_f64(a); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return veorq_s32(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return vshlq_n_s32(a, N); }
@@ -221,6 +251,23 @@ ALWAYS_INLINE D fma(D a, D b, D c) {
     LANEWISE(D, LANES / 2, fma_of(a.lane[i], b.lane[i], c.lane[i]));
 }
 ALWAYS_INLINE F least(F a, F b) { LANEWISE(F, LANES, a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    for (int lane = 0; lane < LANES; lane++)
+        if (a.lane[lane] < least.lane[lane]) {
+            least.lane[lane] = a.lane[lane];
+            index.lane[lane] = i.lane[lane];
+        }
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    uint32_t r = 0;
+    for (int lane = 0; lane < LANES; lane++) r |= (uint32_t)(a.lane[lane] == b.lane[lane]) << lane;
+    return r;
+}
+ALWAYS_INLINE float lane_least(F a) {
+    float r = a.lane[0];
+    for (int lane = 1; lane < LANES; lane++) r = a.lane[lane] < r ? a.lane[lane] : r;
+    return r;
+}
 ALWAYS_INLINE D rint(D a) { LANEWISE(D, LANES / 2, std::nearbyint(a.lane[i])); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { LANEWISE(I, LANES, a.lane[i] ^ b.lane[i]); }
 template <int N> ALWAYS_INLINE I shift_left(I a) {
