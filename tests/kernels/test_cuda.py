@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -14,8 +15,6 @@ from sketchshift.kernels.reference import KERNEL as REFERENCE
 cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
 if not cupy.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
-
-import itertools
 
 from sketchshift.kernels.cuda.kernel import KERNEL as CUDA  # noqa: E402
 from sketchshift.kernels.cuda.kernel import (  # noqa: E402
