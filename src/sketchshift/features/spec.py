@@ -28,8 +28,9 @@ from sketchshift._validation import (
     parameter_error,
 )
 from sketchshift.errors import SpecError
+from sketchshift.features.cells import Cells
 from sketchshift.features.frequencies import LAWS, MIN_FEATURES, Frequencies, draw_frequencies
-from sketchshift.kernels import BITS, MOMENT_BITS, PHASE_LIMIT
+from sketchshift.kernels import BITS, CELL_REACH, MOMENT_BITS, PHASE_LIMIT
 
 __all__ = [
     "ADJACENCIES",
@@ -269,7 +270,7 @@ class SketchSpec:
     n_features : int
         Dimension d of a row.
     sketch_size : int
-        Number m of frequencies; about 10 k d for k clusters.
+        Number m of frequencies; about 10 k d for k clusters. With cells it may be 0.
     bandwidth : float or pair of float
         Bandwidth of the Gaussian kernel, in the units of x'. A pair (low, high) gives each
         frequency a bandwidth of its own, log-uniform between the two.
@@ -298,6 +299,9 @@ class SketchSpec:
     origin : Origin or None
         That these numbers may be published, for private releases: see
         :mod:`sketchshift.privacy`. Rows are then clipped to a ball, and NaN dropped in silence.
+    cells : Cells or None
+        Centers by which rows are counted and summed as well. Rows out of reach are then counted
+        apart instead of refused. None is the paper's sketch.
 
     Examples
     --------
@@ -320,10 +324,12 @@ class SketchSpec:
     far_share: float = 0.0
     precision: str = "float32"
     origin: Origin | None = None
+    cells: Cells | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
-        m = check_integer(CALLER, "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)
+        fewest = 1 if self.cells is None else 0
+        m = check_integer(CALLER, "sketch_size", self.sketch_size, fewest, MAX_SKETCH_SIZE)
         checked: dict[str, Any] = {
             "n_features": d,
             "sketch_size": m,
@@ -342,6 +348,10 @@ class SketchSpec:
             raise parameter_error(CALLER, "tilt", "a Tilt or None", self.tilt)
         if self.origin is not None and not isinstance(self.origin, Origin):
             raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
+        if self.cells is not None and not (
+            isinstance(self.cells, Cells) and self.cells.n_features == d
+        ):
+            raise parameter_error(CALLER, "cells", f"Cells of {d} columns, or None", self.cells)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_together()
@@ -402,9 +412,13 @@ class SketchSpec:
     @cached_property
     def reach(self) -> float:
         """The norm of x' must be below this: phases then stay exact and integers in range."""
-        by_phase = PHASE_LIMIT / self.frequencies.largest
         cap = 1.0 if self.tilt is None else self.tilt.cap
-        return min(by_phase, 2.0 ** (40 - MOMENT_BITS) * self.moment_unit / cap)
+        reach = 2.0 ** (40 - MOMENT_BITS) * self.moment_unit / cap
+        if self.sketch_size:
+            reach = min(reach, PHASE_LIMIT / self.frequencies.largest)
+        if self.cells is not None:
+            reach = min(reach, CELL_REACH * self.cells.unit)
+        return reach
 
     @property
     def has_full_covariance(self) -> bool:
@@ -434,7 +448,8 @@ class SketchSpec:
 
     def prefix(self, sketch_size: int) -> SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
-        check_integer(CALLER + ".prefix", "sketch_size", sketch_size, 1, self.sketch_size)
+        fewest = 1 if self.cells is None else 0
+        check_integer(CALLER + ".prefix", "sketch_size", sketch_size, fewest, self.sketch_size)
         return dataclasses.replace(self, sketch_size=sketch_size)
 
     def describe(self) -> str:
@@ -459,6 +474,8 @@ class SketchSpec:
             if name in ("bandwidth", "seed") or value != defaults[name]:
                 text = repr(value)
                 parts.append(f"{name}={text if len(text) <= 60 else text[:57] + '...'}")
+        if self.cells is not None:
+            parts.append(f"cells={self.cells.n_cells}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
 
     def to_json(self) -> str:
@@ -469,6 +486,8 @@ class SketchSpec:
             if value != field.default:
                 is_noun = isinstance(value, Tilt | Origin)
                 content[field.name] = dataclasses.asdict(value) if is_noun else value
+        if self.cells is not None:
+            content["cells"] = self.cells.to_dict()
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -529,6 +548,9 @@ class SketchSpec:
             content["tilt"] = Tilt(**tilt)
         if content.get("origin") is not None:
             content["origin"] = Origin.from_dict(content["origin"])
+        if content.get("cells") is not None:
+            d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
+            content["cells"] = Cells.from_dict(content["cells"], d)
         return cls(**content)
 
 

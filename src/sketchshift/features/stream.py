@@ -44,6 +44,7 @@ class Purpose(IntEnum):
     SIGN = 3
     START = 4
     SAMPLE = 5
+    CELLS = 6
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

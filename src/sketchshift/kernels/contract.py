@@ -15,6 +15,7 @@ turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -320,8 +321,8 @@ class Kernel(Protocol):
         """
         ...
 
-    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
-        """Squared distances of points (L, d) to rows (n, d), shape (L, n), as cells have them."""
+    def distances(self, rows: Float32Array) -> Callable[[Float32Array], Float32Array]:
+        """What gives squared distances of points (L, d) to rows (n, d), as for cells: (L, n)."""
         ...
 
     def cells(self, centers: Centers) -> CellAccumulator:

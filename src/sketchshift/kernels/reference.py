@@ -284,17 +284,13 @@ class ReferenceKernel(OnHost, Correlations):
             limbs[2, 2 * d + k] = high[:, a] @ high[:, b]
         return limbs
 
-    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
+    def distances(self, rows: Float32Array) -> Callable[[Float32Array], Float32Array]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        s = np.zeros((len(points), len(rows)), dtype=np.float32)
-        for x, y in zip(points.T, rows.T, strict=True):
-            offsets = x[:, None] - y[None, :]
-            s = fused_multiply_add(offsets, offsets, s)
-        return s
+        return lambda points: _squared_distances(points, rows)
 
     def cells(self, centers: Centers) -> CellAccumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return ReferenceCells(self, centers)
+        return ReferenceCells(centers)
 
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
@@ -308,21 +304,29 @@ class ReferenceKernel(OnHost, Correlations):
         return ReferenceMatcher(turns.astype(np.float64), z, weights)
 
 
+def _squared_distances(points: Float32Array, rows: Float32Array) -> Float32Array:
+    s = np.zeros((len(points), len(rows)), dtype=np.float32)
+    for x, y in zip(points.T, rows.T, strict=True):
+        offsets = x[:, None] - y[None, :]
+        s = fused_multiply_add(offsets, offsets, s)
+    return s
+
+
 class ReferenceCells:
     """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
 
-    def __init__(self, kernel: ReferenceKernel, centers: Centers) -> None:
-        self._kernel, self._centers = kernel, centers
+    def __init__(self, centers: Centers) -> None:
+        self._centers = centers
         self._per_unit = 2.0**CELL_BITS / centers.unit
 
     def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
         of = self._centers
-        to_middles = self._kernel.distances(rows, of.middles)
+        to_middles = _squared_distances(rows, of.middles)
         chosen = np.argsort(to_middles, axis=1, kind="stable")[:, : of.probes]
         group = np.repeat(np.arange(len(of.middles)), np.diff(of.starts))
         is_chosen = (chosen[:, :, None] == group).any(axis=1)
-        squares = np.where(is_chosen, self._kernel.distances(rows, of.centers), np.inf)
+        squares = np.where(is_chosen, _squared_distances(rows, of.centers), np.inf)
         labels = squares.argmin(axis=1)
         return labels, squares[np.arange(len(rows)), labels].astype(np.float32)
 

@@ -98,7 +98,9 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
-VERSION = 1
+VERSION = 2
+"""Sketches without cells are written as version 1, which they always were."""
+
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
 
@@ -110,7 +112,7 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
         "n_invalid": totals.n_invalid,
         "spec": json.loads(spec.to_json()),
     }
-    return pack(MAGIC, VERSION, header, totals.to_bytes(spec))
+    return pack(MAGIC, 1 if spec.cells is None else VERSION, header, totals.to_bytes(spec))
 
 
 def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:

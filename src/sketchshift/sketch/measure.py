@@ -17,7 +17,7 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
 from sketchshift.kernels.contract import G2
 
 __all__ = [
@@ -39,6 +39,8 @@ __all__ = [
     "make_accumulator",
     "not_finite",
     "parts_of",
+    "wide_from_bytes",
+    "wide_to_bytes",
 ]
 
 # A *measure* is what rows add up to: how many they are, and named families of integers, its
@@ -122,12 +124,16 @@ class Part(ABC):
     row_square : int or None
         The largest squared L2 norm of what one row of weight 1 adds. None keeps the part out
         of private releases.
+    takes_far : bool
+        Whether rows beyond the reach of the spec are added to this part, and no others; else
+        those within.
     """
 
     name: str
     shape: tuple[int, ...]
     is_wide = False
     row_square: int | None = None
+    takes_far = False
 
     @abstractmethod
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
@@ -148,25 +154,37 @@ class Part(ABC):
 
     @property
     def n_bytes(self) -> int:
-        """Size in a file."""
+        """Size in a file, where it is the same for all rows."""
         return math.prod(self.shape) * (16 if self.is_wide else 8)
 
     def to_bytes(self, integers: Integers) -> bytes:
         """The integers in their order, little endian, with signs."""
-        if not self.is_wide:
-            return integers.astype("<i8").tobytes()
-        return b"".join(n.to_bytes(16, "little", signed=True) for n in integers.ravel())
+        return wide_to_bytes(integers) if self.is_wide else integers.astype("<i8").tobytes()
 
-    def from_bytes(self, data: memoryview) -> Integers:
-        """What :meth:`to_bytes` gave."""
+    def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
+        """What :meth:`to_bytes` gave, at the beginning of the data, and how many bytes that are."""
+        n, own = self.n_bytes, data[: self.n_bytes]
+        if len(own) < n:
+            msg = f"the header announces {n} bytes of {self.name}, and there are {len(own)}."
+            raise ValueError(msg)
         if not self.is_wide:
-            return np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(self.shape)
-        wide = np.empty(len(data) // 16, dtype=object)
-        wide[:] = [
-            int.from_bytes(data[at : at + 16], "little", signed=True)
-            for at in range(0, len(data), 16)
-        ]
-        return wide.reshape(self.shape)
+            return np.frombuffer(own, dtype="<i8").astype(np.int64).reshape(self.shape), n
+        return wide_from_bytes(own).reshape(self.shape), n
+
+
+def wide_to_bytes(integers: WideArray, width: int = 16) -> bytes:
+    """Python's integers, of some bytes each, little endian, with signs."""
+    return b"".join(n.to_bytes(width, "little", signed=True) for n in integers.ravel())
+
+
+def wide_from_bytes(data: memoryview, width: int = 16) -> WideArray:
+    """What :func:`wide_to_bytes` gave, in one dimension."""
+    wide = np.empty(len(data) // width, dtype=object)
+    wide[:] = [
+        int.from_bytes(data[at : at + width], "little", signed=True)
+        for at in range(0, len(data), width)
+    ]
+    return wide
 
 
 class WavePart(Part):
@@ -424,7 +442,11 @@ def _tilted_moments(spec: SketchSpec) -> Part | None:
     return None if spec.tilt is None else MomentPart(spec, is_tilted=True)
 
 
-PARTS: list[Callable[[SketchSpec], Part | None]] = [WavePart, MomentPart, _tilted_moments]
+def _waves(spec: SketchSpec) -> Part | None:
+    return WavePart(spec) if spec.sketch_size else None
+
+
+PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart, _tilted_moments]
 """What makes each part that a spec asks for, or None, in the order of the file."""
 
 
@@ -483,6 +505,13 @@ class Measure:
         return [int(integers[_WEIGHT]) for integers in moments if integers is not None]
 
     @property
+    def total_units(self) -> int:
+        """Total weight of the rows, far ones included, in steps of 2**-BITS."""
+        far = self.parts.get("far")
+        beyond = 0 if far is None else int(far[:, 0].sum()) >> CELL_WEIGHT_BITS - BITS
+        return self.weights[0] + beyond
+
+    @property
     def n_bytes(self) -> int:
         """Memory of the integers, about."""
         return sum(
@@ -516,7 +545,7 @@ class Measure:
         return result
 
     def _check_capacity(self) -> None:
-        check_capacity(max(*self.weights, self.count << BITS))
+        check_capacity(max(self.total_units, *self.weights, self.count << BITS))
 
     def to_bytes(self, spec: SketchSpec) -> bytes:
         """The integers of all parts; the two counts stand in the header of a file."""
@@ -527,15 +556,12 @@ class Measure:
         cls, data: memoryview, spec: SketchSpec, *, count: int, n_invalid: int
     ) -> Measure:
         """What :meth:`to_bytes` gave; ValueError for bytes of another length."""
-        defined = parts_of(spec)
-        expected = sum(part.n_bytes for part in defined)
-        if len(data) != expected:
-            msg = f"the header announces {expected} bytes of integers, and there are {len(data)}."
-            raise ValueError(msg)
-        parts, first = {}, 0
-        for part in defined:
-            parts[part.name] = part.from_bytes(data[first : first + part.n_bytes])
-            first += part.n_bytes
+        parts = {}
+        for part in parts_of(spec):
+            parts[part.name], n_read = part.from_bytes(data)
+            data = data[n_read:]
+        if len(data):
+            raise ValueError(f"there are {len(data)} bytes more than the header announces.")
         return cls(count, n_invalid, parts)
 
     def is_sound(self, spec: SketchSpec) -> bool:
@@ -569,38 +595,46 @@ def check_capacity(weight: int) -> None:
 _SHOWN = 5
 
 
-def _split_invalid(
+def _split_rows(
     block: Block,
     rows: FloatArray,
-    is_valid: BoolArray,
+    is_near: BoolArray,
     spec: SketchSpec,
     columns: tuple[str, ...] | None,
     *,
     skip: bool,
-) -> IntArray:
-    """Indices of the valid rows, or an exception naming the others.
+) -> tuple[IntArray, IntArray]:
+    """Indices of the rows within reach and of those beyond, or an exception naming the others.
 
-    Rows out of reach are always refused: leaving them out would change what the sketch
-    means. Rows with NaN or infinity, in a value or as the weight, are left out when ``skip``.
+    Rows beyond reach are refused where no part can hold them: leaving them out would change what
+    the sketch means. Rows with NaN or infinity, in a value or as the weight, are left out when
+    ``skip``.
     """
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
     if block.weights is not None:
         is_finite &= np.isfinite(block.weights)
-    is_far = is_finite & ~is_valid
-    if is_far.any():
-        at = int(np.argmax(is_far))
-        k, norm = int(np.argmax(np.abs(rows[at]))), math.hypot(*rows[at].tolist())
-        column = column_in_words(k, columns)
-        msg = (
-            f"row {block.first_row + at} of {block.source} lies too far out: after "
-            f"normalisation its norm is {norm:.4g}, mostly from {column}, and this spec "
-            f"reaches {spec.reach:.4g}. Leave the row out if it is broken; otherwise plan on a "
-            "sample that has such rows, or choose center and scale nearer to the data."
-        )
-        raise InvalidRowsError(msg)
-    if not skip:
+    is_far = is_finite & ~is_near
+    is_held = np.asarray(np.isfinite(rows).all(axis=1))
+    is_held &= any(part.takes_far for part in parts_of(spec))
+    if not is_held[is_far].all():
+        raise _too_far(block, rows, int(np.argmax(is_far & ~is_held)), spec, columns)
+    if not skip and not is_finite.all():
         raise not_finite(block, is_finite, columns)
-    return np.flatnonzero(is_valid)
+    return np.flatnonzero(is_near & is_finite), np.flatnonzero(is_far)
+
+
+def _too_far(
+    block: Block, rows: FloatArray, at: int, spec: SketchSpec, columns: tuple[str, ...] | None
+) -> InvalidRowsError:
+    """The exception that names a row that no part can hold."""
+    k, norm = int(np.argmax(np.abs(rows[at]))), math.hypot(*rows[at].tolist())
+    msg = (
+        f"row {block.first_row + at} of {block.source} lies too far out: after "
+        f"normalisation its norm is {norm:.4g}, mostly from {column_in_words(k, columns)}, "
+        f"and this spec reaches {spec.reach:.4g}. Leave the row out if it is broken; otherwise "
+        "plan on a sample that has such rows, or choose center and scale nearer to the data."
+    )
+    return InvalidRowsError(msg)
 
 
 def not_finite(
@@ -685,6 +719,10 @@ class RowAdder:
         n_rows = _chunk_rows(spec, kernel)
         self._rows, self._norms = kernel.empty((n_rows, spec.n_features)), kernel.empty((n_rows,))
         self._adders = {name: new_adder() for name, new_adder in accumulate.items()}
+        takers: tuple[list[str], list[str]] = ([], [])  # of rows within reach, and beyond
+        for part in parts_of(spec):
+            takers[part.takes_far].append(part.name)
+        self._takers = takers
 
     def totals(self) -> Measure:
         """What the rows so far add up to."""
@@ -735,26 +773,42 @@ class RowAdder:
             return
         if weights is not None:
             is_valid &= np.isfinite(weights)
+        near, far = np.arange(len(X)), np.arange(0)
         if not is_valid.all():
             chunk = Block(X, weights, block.source, block.first_row + first)
-            keep = _split_invalid(
+            near, far = _split_rows(
                 chunk, rows, is_valid, spec, self._columns, skip=self._skip_invalid
             )
-            totals.n_invalid += len(X) - len(keep)
-            rows, squared_norms = rows[keep], squared_norms[keep]
-            weights = None if weights is None else weights[keep]
-        else:
-            keep = np.arange(len(X))
+            totals.n_invalid += len(X) - len(near) - len(far)
         if weights is not None:
-            check_weights(weights, keep, block.source, block.first_row + first)
-        totals.count += len(rows)
-        tilts = None if spec.tilt is None else spec.tilt(squared_norms)
+            kept = np.union1d(near, far)
+            check_weights(weights[kept], kept, block.source, block.first_row + first)
+            check_capacity(totals.total_units + int(weights[kept].sum() * 2**BITS))
+        totals.count += len(near) + len(far)
+        for some, is_far in ((near, False), (far, True)):
+            if len(some) == len(X):
+                self._add_weighted(rows, squared_norms, weights, is_far=is_far)
+            elif len(some):
+                of_some = None if weights is None else weights[some]
+                self._add_weighted(rows[some], squared_norms[some], of_some, is_far=is_far)
+
+    def _add_weighted(
+        self,
+        rows: FloatArray,
+        squared_norms: FloatArray,
+        weights: FloatArray | None,
+        *,
+        is_far: bool,
+    ) -> None:
+        """Add rows that are all within reach, or all beyond."""
+        is_tilted = self._spec.tilt is not None and not is_far
+        tilts = self._spec.tilt(squared_norms) if is_tilted else None  # type: ignore[misc]
         if weights is None:
-            self._add(rows, tilts, None, 0)
+            self._add(rows, tilts, None, 0, is_far=is_far)
             return
-        check_capacity(totals.weights[0] + int(weights.sum() * 2**BITS))
         for some, shares, digit in _digits(weights):
-            self._add(rows[some], None if tilts is None else tilts[some], shares, digit)
+            of_some = None if tilts is None else tilts[some]
+            self._add(rows[some], of_some, shares, digit, is_far=is_far)
 
     def _add_private(self, rows: FloatArray, squared_norms: FloatArray, radius: float) -> None:
         """Add rows, each judged alone: no error and no number tells of one of them."""
@@ -763,15 +817,21 @@ class RowAdder:
         self._add(clipped, None, None, 0)
 
     def _add(
-        self, rows: FloatArray, tilts: FloatArray | None, shares: FloatArray | None, digit: int
+        self,
+        rows: FloatArray,
+        tilts: FloatArray | None,
+        shares: FloatArray | None,
+        digit: int,
+        *,
+        is_far: bool = False,
     ) -> None:
         """Add rows of weights ``shares`` (None: 1), 2**digit times."""
         if not len(rows):
             return
         tilted = shares if tilts is None else tilts if shares is None else tilts * shares
         weighted = WeightedRows(rows, shares, tilted, digit)
-        for name, adder in self._adders.items():
-            adder.add(weighted, self._totals.parts[name])
+        for name in self._takers[is_far]:
+            self._adders[name].add(weighted, self._totals.parts[name])
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

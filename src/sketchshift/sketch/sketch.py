@@ -31,6 +31,7 @@ from sketchshift.errors import (
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
 from sketchshift.sketch import file as file_format
+from sketchshift.sketch.cells import CellPart, CellSums, FarPart
 from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray
 
 __all__ = [
@@ -302,7 +303,23 @@ class Sketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        return float(self._plain.fine_weight / 2**WEIGHT_BITS)
+        return float(self._plain.fine_weight / 2**WEIGHT_BITS) + float(self.far.weights.sum())
+
+    @property
+    def cells(self) -> CellSums | None:
+        """What is known of the rows nearest to each center of the plan; None without cells."""
+        cells = self.spec.cells
+        if cells is None:
+            return None
+        return CellPart(cells, self.spec).sums(self._totals.parts["cells"])
+
+    @property
+    def far(self) -> CellSums:
+        """Rows beyond the reach of the spec, by size: in no mean, no variance, no wave, no cell."""
+        if self.spec.cells is None:
+            nothing = np.zeros((0, self.spec.n_features))
+            return CellSums(np.zeros(0), nothing, nothing)
+        return FarPart(self.spec).sums(self._totals.parts["far"])
 
     @property
     def z(self) -> ComplexArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -91,13 +92,17 @@ class CpuKernel(OnHost, Correlations):
         self.variant.call("moments", rows, factors, roots, *rows.shape, per_unit, full, limbs)
         return limbs
 
-    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
+    def distances(self, rows: Float32Array) -> Callable[[Float32Array], Float32Array]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         panels = pack(rows.T, self.variant.panel, np.inf)
-        result = np.empty((len(points), len(panels) * self.variant.panel), dtype=np.float32)
-        points = np.ascontiguousarray(points)
-        self.variant.call("distances", points, *points.shape, panels, len(panels), result)
-        return result[:, : len(rows)]
+
+        def to_rows(points: Float32Array) -> Float32Array:
+            result = np.empty((len(points), len(panels) * self.variant.panel), dtype=np.float32)
+            points = np.ascontiguousarray(points)
+            self.variant.call("distances", points, *points.shape, panels, len(panels), result)
+            return result[:, : len(rows)]
+
+        return to_rows
 
     def cells(self, centers: Centers) -> CellAccumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

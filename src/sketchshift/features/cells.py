@@ -1,0 +1,262 @@
+"""Cells: centers that share out the rows, and how a plan finds them.
+
+A row belongs to the cell of its nearest center and adds there its weight, its offset and its
+squared offset, in integers. Waves see what the plan has not seen; cells see exactly what it has.
+
+Symbols
+-------
+n, d      rows of the sample, columns
+J, G      cells, groups of cells
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import Float32Array, FloatArray
+from sketchshift._validation import check_integer, check_number, parameter_error
+from sketchshift.features.stream import Purpose, uniforms
+from sketchshift.kernels import (
+    CELL_BITS,
+    CELL_REACH,
+    CELL_WEIGHT_BITS,
+    Centers,
+    select_kernel,
+)
+
+__all__ = ["MAX_CELLS", "Cells", "plan_cells"]
+
+MAX_CELLS = 2**20
+_CALLER = "Cells"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Centers in normalised coordinates: rows are counted, and summed, by the nearest one.
+
+    Parameters
+    ----------
+    centers : bytes
+        Of the centers, float32 and little endian, shape (J, d), group after group: see :meth:`of`.
+    n_features : int
+        Dimension d.
+    starts : sequence of int
+        Where each group begins; (0,) for one group. A row looks for its center in the groups whose
+        means are nearest to it, so that J may be large.
+    probes : int, default=1
+        In how many groups.
+    unit : float, default=1
+        A power of two: offsets are integers in steps of unit / 2**20, and rows lie within 2**11
+        units of 0.
+
+    Notes
+    -----
+    O((G + probes J / G) d) operations a row, and J (1 + 2 d) integers in a sketch.
+    """
+
+    centers: bytes
+    n_features: int
+    starts: tuple[int, ...] = (0,)
+    probes: int = 1
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        d = check_integer(_CALLER, "n_features", self.n_features, 1, 2**20)
+        if not isinstance(self.centers, bytes):
+            raise parameter_error(_CALLER, "centers", "bytes (see Cells.of)", self.centers)
+        unit = check_number(_CALLER, "unit", self.unit, low=2.0**-500, high=2.0**500)
+        if math.frexp(unit)[0] != 0.5:
+            raise parameter_error(_CALLER, "unit", "a power of two", self.unit)
+        J, rest = divmod(len(self.centers), 4 * d)
+        if rest or not 1 <= J <= MAX_CELLS:
+            must = f"{4 * d} bytes for each of 1 to {MAX_CELLS} cells"
+            raise parameter_error(_CALLER, "centers", must, f"{len(self.centers)} bytes")
+        self._check_groups(J)
+        largest = np.linalg.norm(self.table.astype(np.float64), axis=1).max()
+        if not largest <= CELL_REACH * unit / 2.0:
+            must = f"within {CELL_REACH * unit / 2.0:g} of 0"
+            raise parameter_error(_CALLER, "centers", must, f"one at {largest:g}")
+
+    @classmethod
+    def of(
+        cls, centers: Any, starts: Sequence[int] = (0,), probes: int = 1, unit: float = 1.0
+    ) -> Cells:
+        """Cells around the rows of an array.
+
+        Parameters
+        ----------
+        centers : array of shape (J, d)
+            Rounded to float32, which is what rows are compared with.
+        starts, probes, unit
+            See :class:`Cells`.
+
+        Returns
+        -------
+        cells : Cells
+            Their centers in the order given.
+        """
+        values = np.asarray(centers, dtype="<f4")
+        if values.ndim != 2 or not values.size:
+            raise parameter_error("Cells.of", "centers", "an array of shape (cells, d)", centers)
+        values = values + np.float32(0.0)  # -0.0, equal to 0.0, is written as it
+        return cls(values.tobytes(), values.shape[1], tuple(starts), probes, unit)
+
+    def _check_groups(self, J: int) -> None:
+        starts = tuple(self.starts)
+        is_sound = all(type(start) is int for start in starts) and starts[:1] == (0,)
+        if not is_sound or any(a >= b for a, b in itertools.pairwise((*starts, J))):
+            raise parameter_error(_CALLER, "starts", f"rising from 0 to below {J}", self.starts)
+        object.__setattr__(self, "starts", starts)
+        check_integer(_CALLER, "probes", self.probes, 1, min(len(starts), 16))
+
+    @property
+    def n_cells(self) -> int:
+        """Number J of cells."""
+        return len(self.centers) // (4 * self.n_features)
+
+    @cached_property
+    def table(self) -> Float32Array:
+        """The centers, shape (J, d)."""
+        return np.frombuffer(self.centers, dtype="<f4").reshape(-1, self.n_features)
+
+    @cached_property
+    def groups(self) -> Centers:
+        """What a kernel needs: a group's middle is the mean of its centers, rounded once."""
+        starts = np.array([*self.starts, self.n_cells], dtype=np.int64)
+        middles = [
+            [math.fsum(column) / len(group) for column in group.T.astype(np.float64)]
+            for group in np.split(self.table, self.starts[1:])
+        ]
+        return Centers(
+            np.ascontiguousarray(self.table, dtype=np.float32),
+            starts,
+            np.array(middles, dtype=np.float32),
+            self.probes,
+            self.unit,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the centers in base64, what has its default left out."""
+        content: dict[str, Any] = {"centers": base64.b64encode(self.centers).decode("ascii")}
+        others = {"probes": self.probes, "starts": list(self.starts), "unit": self.unit}
+        defaults = {"probes": 1, "starts": [0], "unit": 1.0}
+        return content | {name: value for name, value in others.items() if value != defaults[name]}
+
+    @classmethod
+    def from_dict(cls, content: Any, n_features: int) -> Cells:
+        """What :meth:`to_dict` gave."""
+        names = {"centers", "probes", "starts", "unit"}
+        if not isinstance(content, Mapping) or not {"centers"} <= set(content) <= names:
+            must = f"an object with centers and perhaps {', '.join(sorted(names - {'centers'}))}"
+            raise parameter_error(_CALLER, "content", must, content)
+        fields = dict(content)
+        try:
+            fields["centers"] = base64.b64decode(fields["centers"], validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            must = "numbers in base64"
+            raise parameter_error(_CALLER, "centers", must, fields["centers"]) from None
+        if not isinstance(fields.get("starts", []), list):
+            raise parameter_error(_CALLER, "starts", "a list", fields["starts"])
+        return cls(n_features=n_features, **fields)
+
+
+# Centers from a sample: seeds drawn by their squared distance to earlier ones, which reaches into
+# tails, and a few steps of Lloyd's algorithm. Distances and sums are those of the kernels, exact,
+# so that a plan is the same to the bit on every machine.
+
+LLOYD_STEPS = 3
+SEED_WORK = 2**27  # distances for the seeds, about: of many cells a part of the sample is asked
+MOST_IN_ONE_GROUP = 256
+PROBES = 2
+
+
+def plan_cells(
+    rows: FloatArray, n_cells: int, *, weights: FloatArray | None = None, seed: int = 0
+) -> Cells:
+    """Cells for data that looks like these rows.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        Normalised rows of the sample, in an order that does not depend on the data's.
+    n_cells : int
+        Number J; fewer are made of fewer different rows.
+    weights : array of shape (n,), optional
+        Positive weights of the rows.
+    seed : int, default=0
+        Of the seeds.
+
+    Returns
+    -------
+    cells : Cells
+        The same to the bit on every machine. O(n J d).
+    """
+    narrow = np.ascontiguousarray(rows, dtype=np.float32)
+    shares = None if weights is None else weights / weights.max()
+    unit = _unit_for(narrow)
+    centers = _seed_centers(narrow, shares, n_cells, seed)
+    for _ in range(LLOYD_STEPS):
+        centers = _move_to_means(rows, shares, centers, unit)
+    if len(centers) <= MOST_IN_ONE_GROUP:
+        return Cells.of(centers, unit=unit)
+    centers, starts = _group(centers, seed)
+    return Cells.of(centers, starts, PROBES, unit)
+
+
+def _unit_for(rows: Float32Array) -> float:
+    """1, or the power of two that brings all rows into reach."""
+    largest = math.sqrt(float(np.square(rows.astype(np.float64)).sum(axis=1).max()))
+    return max(1.0, math.ldexp(1.0, math.frexp(2.0 * largest / CELL_REACH)[1]))
+
+
+def _seed_centers(
+    rows: Float32Array, shares: FloatArray | None, n_cells: int, seed: int
+) -> Float32Array:
+    """Rows drawn one after the other by their squared distance to those drawn before."""
+    step = max(1, len(rows) * n_cells // SEED_WORK)
+    rows = np.ascontiguousarray(rows[::step])
+    shares = np.ones(len(rows)) if shares is None else shares[::step]
+    draws = uniforms(seed, Purpose.CELLS, np.arange(n_cells), 1)[:, 0]
+    distances, chosen = select_kernel().distances(rows), []
+    nearest, masses = np.full(len(rows), np.inf, dtype=np.float32), shares
+    for draw in draws:
+        totals = np.cumsum(masses)  # from the first to the last, on every machine
+        if not totals[-1] > 0.0:
+            break
+        chosen.append(min(int(np.searchsorted(totals, draw * totals[-1], "right")), len(rows) - 1))
+        nearest = np.minimum(nearest, distances(rows[chosen[-1:]])[0])
+        masses = shares * nearest
+    return rows[chosen]
+
+
+def _move_to_means(
+    rows: FloatArray, shares: FloatArray | None, centers: Float32Array, unit: float
+) -> Float32Array:
+    """Each center at the mean of its rows; those without rows stay."""
+    J, d = centers.shape
+    totals = np.zeros((J, 1 + 3 * d), dtype=np.int64)
+    select_kernel().cells(Centers.in_one_group(centers, unit)).add(rows, shares, totals)
+    weights = np.maximum(totals[:, :1], 1) * 2.0**-CELL_WEIGHT_BITS
+    offsets = totals[:, 1 : 1 + d] / weights * (unit * 2.0**-CELL_BITS)
+    return np.asarray((centers + offsets).astype(np.float32))
+
+
+def _group(centers: Float32Array, seed: int) -> tuple[Float32Array, tuple[int, ...]]:
+    """The centers, those of a group beside each other, and where each group begins."""
+    middles = _seed_centers(centers, None, math.isqrt(len(centers)), seed)
+    unit = _unit_for(centers)
+    for _ in range(LLOYD_STEPS):
+        middles = _move_to_means(centers.astype(np.float64), None, middles, unit)
+    labels, _ = select_kernel().cells(Centers.in_one_group(middles)).nearest(centers)
+    order = np.argsort(labels, kind="stable")
+    _, starts = np.unique(labels[order], return_index=True)
+    return centers[order], tuple(int(start) for start in starts)
