@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import Origin, SketchSpec, Tilt
+from sketchshift.features import Cells, Origin, SketchSpec, Tilt
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 
@@ -125,6 +125,7 @@ CHANGES = {
     "far_share": {"far_share": 0.2},
     "precision": {"precision": "float64"},
     "origin": {"origin": Origin("declared", 3.0)},
+    "cells": {"cells": Cells.of(np.eye(3, 64))},
 }
 
 

@@ -1,0 +1,228 @@
+"""Cells and far rows as parts of a sketch: exact, additive, subtractive, in files and slices."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.features import Cells
+from sketchshift.features.cells import plan_cells
+from sketchshift.kernels.cpu.library import CHOICE, variants
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(3000, 3))
+CELLS = Cells.of(X[:20])
+SPEC = ss.SketchSpec(3, 40, bandwidth=0.5, cells=CELLS)
+ALONE = ss.SketchSpec(3, 0, bandwidth=0.5, cells=CELLS)
+SPREADS = (1e3, 1e6, 1e12, 1e150, 1e300)
+
+
+def labels_of(rows):
+    return np.square(rows[:, None, :] - CELLS.table.astype(float)).sum(axis=2).argmin(axis=1)
+
+
+@pytest.mark.parametrize("spec", [SPEC, ALONE], ids=["with waves", "alone"])
+def test_cells_know_weight_mean_and_variance_of_their_rows(spec):
+    weights = RNG.uniform(size=len(X)) * 3
+    labels = labels_of(X)
+    for given_weights, w in ((None, np.ones(len(X))), (weights, weights)):
+        cells = ss.sketch(X, spec, sample_weight=given_weights).cells
+        for j in range(CELLS.n_cells):
+            rows, own = X[labels == j], w[labels == j]
+            mean = own @ rows / own.sum()
+            np.testing.assert_allclose(cells.weights[j], own.sum(), rtol=1e-8)
+            np.testing.assert_allclose(cells.means[j], mean, atol=1e-6)
+            variance = own @ np.square(rows - mean) / own.sum()
+            np.testing.assert_allclose(cells.variances[j], variance, atol=1e-6)
+
+
+@pytest.mark.parametrize("spec", [SPEC, ALONE], ids=["with waves", "alone"])
+def test_sketches_with_cells_add_subtract_and_travel(spec, tmp_path):
+    whole, part = ss.sketch(X, spec), ss.sketch(X[:700], spec)
+
+    assert whole - part == ss.sketch(X[700:], spec)
+    assert (whole - part) + part == whole
+    assert sum([part, ss.sketch(X[700:900], spec), ss.sketch(X[900:], spec)]) == whole
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    whole.save(tmp_path / "a.sketch")
+    assert ss.load(tmp_path / "a.sketch") == whole
+    assert ss.SketchSpec.from_json(spec.to_json()) == spec
+    assert whole.prefix(0).cells.weights.tolist() == whole.cells.weights.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_threads=st.integers(1, 3),
+    weighted=st.booleans(),
+    far=st.booleans(),
+)
+def test_the_bytes_do_not_depend_on_order_threads_or_parts(seed, n_threads, weighted, far):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(rng.integers(1, 400), 3))
+    if far:
+        rows[rng.random(len(rows)) < 0.05] *= 10.0 ** rng.uniform(3, 200)
+    weights = rng.uniform(size=len(rows)) * 10.0 ** rng.uniform(-4, 4) if weighted else None
+    order, cut = rng.permutation(len(rows)), rng.integers(0, len(rows) + 1)
+
+    def sketch(at):
+        w = None if weights is None else weights[at]
+        return ss.Sketcher(SPEC, n_threads=n_threads).update(rows[at], sample_weight=w).sketch()
+
+    whole = sketch(np.arange(len(rows)))
+
+    assert sketch(order) == whole
+    assert sketch(order[:cut]) + sketch(order[cut:]) == whole
+    assert whole - sketch(order[:cut]) == sketch(order[cut:])
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
+
+
+def test_the_reference_gives_the_same_bytes():
+    for spec in (SPEC, ALONE):
+        assert ss.sketch(X, spec, kernel="reference") == ss.sketch(X, spec)
+
+
+@pytest.mark.parametrize("size", SPREADS)
+def test_far_rows_are_taken_told_and_taken_away_bit_for_bit(size):
+    far = np.array([[size, -size / 3, 2.0], [0.0, size * 2, 1.0]])
+    whole = ss.sketch(np.vstack([X, far]), SPEC)
+
+    assert (whole.count, whole.total_weight) == (3002, 3002.0)
+    if size > SPEC.reach:
+        assert whole.far.weights.tolist() == [2.0]
+        np.testing.assert_allclose(whole.far.means[0], far.mean(axis=0), atol=size * 1e-6)
+        np.testing.assert_array_equal(whole.mean, ss.sketch(X, SPEC).mean)
+    assert whole - ss.sketch(far, SPEC) == ss.sketch(X, SPEC)
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
+
+
+def test_far_rows_of_different_size_are_kept_apart():
+    far = np.diag([1e5, 1e30, 1e200])
+    found = ss.sketch(far, SPEC).far
+
+    assert found.weights.tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(found.means, far, rtol=1e-6)
+    np.testing.assert_array_equal(found.variances, np.zeros((3, 3)))
+
+
+def test_what_is_not_a_number_is_still_refused():
+    for value in (np.nan, np.inf):
+        bad = X.copy()
+        bad[17, 1] = value
+        with pytest.raises(ss.InvalidRowsError, match="row 17"):
+            ss.sketch(bad, SPEC)
+        assert ss.sketch(bad, SPEC, on_invalid="skip") == ss.sketch(bad, SPEC, on_invalid="skip")
+        assert ss.sketch(bad, SPEC, on_invalid="skip").n_invalid == 1
+
+
+def test_a_number_that_normalisation_cannot_hold_is_refused_by_its_row():
+    spec = ss.SketchSpec(3, 10, bandwidth=0.5, scale=1e-3, cells=CELLS)
+    huge = X.copy()
+    huge[5, 0] = 1e306
+
+    with pytest.raises(ss.InvalidRowsError, match=r"row 5 of .* lies too far out"):
+        ss.sketch(huge, spec)
+
+
+def test_slices_and_stored_tables_have_cells_too(tmp_path):
+    key = np.arange(len(X)) % 4
+    table = ss.sketch_by(X, key, SPEC)
+    table.to_parquet(tmp_path / "slices.parquet")
+
+    stored = ss.SketchTable.from_parquet(tmp_path / "slices.parquet")
+
+    assert [s for _, s in stored] == [ss.sketch(X[key == k], SPEC) for k in range(4)]
+    assert stored.where("key < 2").merge() == ss.sketch(X[key < 2], SPEC)
+
+
+def test_files_without_cells_are_those_of_version_one():
+    plain = ss.sketch(X, ss.SketchSpec(3, 40, bandwidth=0.5))
+    assert plain.to_bytes()[8:10] == b"\x01\x00"
+    assert ss.sketch(X, SPEC).to_bytes()[8:10] == b"\x02\x00"
+
+
+def test_integers_of_cells_that_no_rows_left_are_refused():
+    for change in ((3, 0, 2**34), (3, 0, -(2**60)), (2, 1, 2**60), (1, 4, -(2**70))):
+        sketch = ss.sketch(X, SPEC)
+        row, column, by = change
+        sketch._totals.parts["cells"][row, column] += by
+        with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+            ss.Sketch.from_bytes(sketch.to_bytes())
+
+
+def test_a_file_of_cells_that_is_cut_off_or_goes_on_is_refused():
+    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+
+    data = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC).to_bytes()
+    header, payload = unpack(data, MAGIC, VERSION)
+    import json
+
+    for changed in (payload[:-1], payload[:-30], payload[:700], bytes(payload) + b"\0"):
+        with pytest.raises(ss.SketchFormatError):
+            ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), bytes(changed)))
+
+
+@pytest.mark.parametrize("n_cells", [1, 30, 400])
+def test_planned_cells_are_the_same_on_every_machine(n_cells):
+    """Each variant of the kernels in a process of its own."""
+    script = (
+        "import numpy as np\n"
+        "from sketchshift.features.cells import plan_cells\n"
+        "X = np.random.default_rng(0).standard_t(2, size=(3000, 4)) / 4\n"
+        f"cells = plan_cells(X, {n_cells}, weights=np.arange(1.0, 3001.0), seed=3)\n"
+        "print(cells.starts, cells.probes, cells.unit, cells.centers.hex())\n"
+    )
+
+    def run(variant):
+        words = [sys.executable, "-c", script]
+        return subprocess.run(words, env=os.environ | {CHOICE: variant}, capture_output=True).stdout
+
+    results = {run(variant) for variant in variants()}
+    assert len(results) == 1
+    assert results != {b""}
+
+
+def test_planned_cells_reach_into_tails():
+    """Squared distances draw the seeds: a few rows far away have cells of their own."""
+    rows = np.vstack([RNG.normal(size=(20000, 2)), [[200.0, 0.0]], [[0.0, -300.0]]])
+    found = plan_cells(rows, 12).table
+
+    for far in rows[-2:]:
+        assert np.linalg.norm(found - far, axis=1).min() < 1e-3
+
+
+def test_of_few_different_rows_there_are_no_more_cells():
+    rows = np.repeat(np.eye(3), 50, axis=0)
+    assert sorted(map(tuple, plan_cells(rows, 10).table.tolist())) == sorted(
+        map(tuple, np.eye(3).tolist())
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"centers": np.zeros((3, 2))}, "bytes"),
+        ({"unit": 3.0}, "a power of two"),
+        ({"starts": (0, 5, 5)}, "rising from 0"),
+        ({"starts": (1,)}, "rising from 0"),
+        ({"probes": 2}, "probes"),
+        ({"n_features": 7}, "centers"),
+    ],
+)
+def test_cells_that_make_no_sense_are_refused(change, message):
+    fields = {"centers": CELLS.centers, "n_features": 3} | change
+    with pytest.raises(ss.SpecError, match=message):
+        Cells(**fields)
+
+
+def test_cells_of_other_columns_are_refused_by_a_spec():
+    with pytest.raises(ss.SpecError, match="Cells of 2 columns"):
+        ss.SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
