@@ -54,11 +54,14 @@ class CellSums:
         Total weight of the rows.
     means, variances : arrays of shape (J, d)
         Of the rows, along each column; those of a cell without rows are its center and 0.
+    steps : array of shape (J,)
+        What coordinates were rounded to.
     """
 
     weights: FloatArray
     means: FloatArray
     variances: FloatArray
+    steps: FloatArray
 
     @classmethod
     def of(cls, integers: WideArray, centers: FloatArray, steps: FloatArray) -> CellSums:
@@ -74,7 +77,7 @@ class CellSums:
         squares = ((Q * weight - S * S * one) * one / weight**2).astype(np.float64)
         with np.errstate(over="ignore"):  # of rows beyond 1e154
             variances = np.maximum(squares, 0.0) * steps[:, None] * steps[:, None]
-        return cls((n / one).astype(np.float64), centers + offsets, variances)
+        return cls((n / one).astype(np.float64), centers + offsets, variances, steps)
 
 
 class CellPart(Part):

@@ -314,11 +314,17 @@ class Sketch(AnySketch):
         return CellPart(cells, self.spec).sums(self._totals.parts["cells"])
 
     @property
+    def has_partial_weights(self) -> bool:
+        """Whether some row has, as far as one can see, a weight that is no whole number."""
+        wholes = self.total_weight == round(self.total_weight)
+        return bool(self._plain.partial_rests.any()) or not wholes
+
+    @property
     def far(self) -> CellSums:
         """Rows beyond the reach of the spec, by size: in no mean, no variance, no wave, no cell."""
         if self.spec.cells is None:
             nothing = np.zeros((0, self.spec.n_features))
-            return CellSums(np.zeros(0), nothing, nothing)
+            return CellSums(np.zeros(0), nothing, nothing, np.zeros(0))
         return FarPart(self.spec).sums(self._totals.parts["far"])
 
     @property

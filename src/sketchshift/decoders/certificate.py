@@ -1,0 +1,151 @@
+"""What a sketch with cells proves of any centroids, without the rows.
+
+Sending all rows of a cell to one centroid is no better than sending each to its nearest. So exact
+counts, sums and squares of cells bound the mean squared distance of the very rows.
+
+Symbols
+-------
+J, k, d   cells, centroids, columns
+n, m, v   weight, mean and variances of the rows of a cell
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift._validation import parameter_error
+from sketchshift.errors import DataError
+from sketchshift.kernels import CELL_WEIGHT_BITS
+from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch.cells import CellSums
+
+__all__ = ["Certificate", "certify"]
+
+_SLACK = 2.0**-40  # of sums and products of float64, many times over
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proved bound on the cost of centroids, for the rows of one sketch.
+
+    Attributes
+    ----------
+    cost_bound : float
+        The mean squared distance of the rows to their nearest centroids is not larger, in the
+        units of the data.
+    weights : array of shape (k,)
+        Share of the rows whose cells were sent to each centroid.
+    bounds : array of shape (k,)
+        What they contribute to ``cost_bound``, each.
+    """
+
+    cost_bound: float
+    weights: FloatArray
+    bounds: FloatArray
+
+    def __repr__(self) -> str:
+        return f"<Certificate of {len(self.weights)} centroids: cost <= {self.cost_bound:.6g}>"
+
+
+def certify(sketch: AnySketch, centroids: Any) -> Certificate:
+    r"""Bound the cost of any centroids on the rows of a sketch, from its exact integers alone.
+
+    .. math::
+
+        \frac1N \sum_i \min_c |x_i - c|^2 \le
+        \frac1N \sum_j n_j \min_c \big(|m_j - c|^2 + \operatorname{tr} v_j\big)
+
+    Parameters
+    ----------
+    sketch : Sketch
+        With cells, as plans of :func:`sketchshift.plan` have them, and with rows.
+    centroids : array of shape (k, d)
+        Anybody's, in the units of the data.
+
+    Returns
+    -------
+    certificate : Certificate
+        Rounding is included. O(J k d).
+    """
+    if not isinstance(sketch, Sketch) or sketch.cells is None:
+        msg = (
+            "only sketches with cells prove anything, and this one has none. Plan anew with "
+            "ss.plan, and sketch the data with that plan."
+        )
+        raise DataError(msg)
+    points = _checked(centroids, sketch.spec.n_features)
+    if not sketch.total_weight > 0.0:
+        raise DataError("there is nothing to prove: the sketch holds no rows of positive weight.")
+    return _bound(sketch, points)
+
+
+def _checked(centroids: Any, d: int) -> FloatArray:
+    points = np.array(centroids, dtype=np.float64, ndmin=2)
+    if points.ndim != 2 or points.shape[1] != d or not len(points):
+        must = f"an array of shape (k, {d})"
+        raise parameter_error("certify", "centroids", must, centroids)
+    if not np.isfinite(points).all():
+        raise parameter_error("certify", "centroids", "finite numbers", centroids)
+    return points
+
+
+def _bound(sketch: Sketch, points: FloatArray) -> Certificate:
+    spec = sketch.spec
+    places = (points - spec.center_vector) * spec.per_unit
+    parts = [
+        _Sent.of(sums, places, spec.scale_vector) for sums in (sketch.cells, sketch.far) if sums
+    ]
+    weights, costs, owners = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("weights", "costs", "owners")
+    )
+    total, k = math.fsum(weights), len(points)
+    cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
+    proved = (math.sqrt(cost) + root) ** 2
+    if sketch.has_partial_weights:
+        proved += sum(part.rounding_of_weights for part in parts) * sketch.count / total
+    proved *= 1.0 + _SLACK
+    bounds = np.bincount(owners, costs, minlength=k) * (proved / (cost * total) if cost else 0.0)
+    return Certificate(proved, np.bincount(owners, weights, minlength=k) / total, bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """Cells, each sent to its best centroid; all in the units of the data.
+
+    A row is off by half a step in each column, and by a few roundings of float64: ``rounding`` sums
+    up the squares of these distances, which add to the root of the mean cost by Minkowski. A row of
+    partial weight also rounds this, and what it adds to a sum, each by half a unit.
+    """
+
+    weights: FloatArray
+    costs: FloatArray
+    owners: IntArray
+    rounding: float
+    rounding_of_weights: float
+
+    @classmethod
+    def of(cls, sums: CellSums, places: FloatArray, scale: FloatArray) -> _Sent:
+        distances = _squared_distances(sums.means * scale, places * scale)
+        owners = distances.argmin(axis=1)
+        nearest = distances[np.arange(len(owners)), owners]
+        costs = sums.weights * (nearest + (sums.variances * scale**2).sum(axis=1))
+        width = math.sqrt(math.fsum(scale**2))
+        spread = (np.square(sums.means * scale) + sums.variances * scale**2).sum(axis=1)
+        off = 0.5 * sums.steps * width + 2.0**-45 * np.sqrt(spread)
+        farthest = math.sqrt(nearest.max(initial=0.0))
+        step = float(sums.steps.max(initial=0.0)) * width
+        partial = step * (2.0 * farthest + step) + 2.0**-CELL_WEIGHT_BITS * farthest**2
+        return cls(sums.weights, costs, owners, math.fsum(sums.weights * off**2), partial)
+
+
+def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
+    result = np.zeros((len(points), len(centers)))
+    for x, y in zip(points.T, centers.T, strict=True):
+        result += np.square(x[:, None] - y)
+    return result
