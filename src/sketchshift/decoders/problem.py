@@ -21,8 +21,10 @@ from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
 from sketchshift.decoders.mixture import Mixture, as_shares
 from sketchshift.decoders.objective import Box
 from sketchshift.errors import DataError
+from sketchshift.features import Cells
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.sketch import AnySketch
+from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch.cells import CellSums
 
 __all__ = ["Problem", "check_decodable", "moments_of", "one_blas_thread", "spread_of"]
 
@@ -131,6 +133,13 @@ class Problem:
         return self._normalised_moments(
             *(sketch.outline if self.has_moments else sketch.expected_outline)
         )
+
+    @cached_property
+    def cells(self) -> tuple[Cells, CellSums] | None:
+        """The cells of the plan, and what is known of the rows of each; None without cells."""
+        sketch = self.sketch
+        sums = sketch.cells if isinstance(sketch, Sketch) else None
+        return None if sums is None or sketch.spec.cells is None else (sketch.spec.cells, sums)
 
     @property
     def is_one_point(self) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from sketchshift._text import column_names
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
+from sketchshift.decoders.cells import CellPoints
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
 from sketchshift.decoders.decoder import DECODERS, Decoder, Decoding, Outcome, Progress, Round
 from sketchshift.decoders.gaussians import (
@@ -29,9 +30,9 @@ from sketchshift.decoders.gaussians import (
     Search,
     Stochastic,
 )
-from sketchshift.decoders.mixture import Mixture, Points
+from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.points import KMeans, draw_points, fewest_points
+from sketchshift.decoders.points import Cells, KMeans, draw_points, fewest_points
 from sketchshift.decoders.problem import Problem, check_decodable, one_blas_thread
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
@@ -63,6 +64,8 @@ class Turnkey:
         How Gaussians are fitted.
     stochastic : Stochastic
         How, where clusters and frequencies are many.
+    cell_points : CellPoints
+        What is drawn instead, of sketches with cells.
     kmeans : KMeans
         The last step.
     far_rows : FarRowsRule
@@ -83,6 +86,7 @@ class Turnkey:
 
     search: CoarseToFine = field(default_factory=CoarseToFine)
     stochastic: Stochastic = field(default_factory=Stochastic)
+    cell_points: CellPoints = field(default_factory=CellPoints)
     kmeans: KMeans = field(default_factory=KMeans)
     far_rows: FarRowsRule = field(default_factory=lambda: FarRowsRule())
     choice: ChoiceOfK = field(default_factory=ChoiceOfK)
@@ -130,6 +134,8 @@ class Turnkey:
         """The same for a problem that is checked already."""
         if problem.is_one_point:
             return EqualRows.of(self, problem, seed)
+        if problem.cells is not None:
+            return self._fit_cells(problem, k, seed, progress)
         d, m = problem.turns.shape
         search: Search = self.stochastic if self.stochastic.is_for(k, m) else self.search
         fits, far, trace = self._fit_gaussians(search, problem, k, seed, progress)
@@ -145,6 +151,27 @@ class Turnkey:
             points = far.add_to(points)
             centers = None if centers is None else far.add_to(centers)
         return GaussianRows(self, problem, seed, points, trace, tuple(fits), centers)
+
+    def _fit_cells(
+        self, problem: Problem, k: int, seed: int, progress: Progress | None
+    ) -> TurnkeyFit:
+        """What cells and waves tell together."""
+        assert problem.cells is not None
+        _, sums = problem.cells
+        has_rows = sums.weights > 0.0
+        if not sums.variances[has_rows].any():
+            rows = Mixture(as_shares(sums.weights[has_rows]), sums.means[has_rows])
+            return DistinctRows(self, problem, seed, Points(rows.means, rows.weights), (), rows)
+        trace: list[Round] = []
+
+        def report(fit: GaussianFit) -> None:
+            total = self.cell_points.fits
+            trace.append(Round(len(trace) + 1, total, fit.n_components, math.sqrt(fit.loss)))
+            if progress is not None:
+                progress(trace[-1])
+
+        points = self.cell_points.draw(problem, k, seed, self.penalty, report)
+        return CellRows(self, problem, seed, points, tuple(trace))
 
     def _fit_gaussians(
         self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
@@ -254,10 +281,13 @@ class TurnkeyFit(ABC):
             self.problem.in_units(cells.centers[order]),
             weights[order],
             covariances[order],
-            min(step.residual_norm for step in self.trace),
+            self._residual_norm(cells, weights),
             Outcome.COMPLETE,
             self.trace,
         )
+
+    def _residual_norm(self, cells: Cells, weights: FloatArray) -> float:
+        return min(step.residual_norm for step in self.trace)
 
     def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
         points, kmeans = self.points, self.decoder.kmeans
@@ -303,6 +333,33 @@ class GaussianRows(TurnkeyFit):
         fitter = GaussianFitter(problem, self.decoder.penalty)
         fits = [fitter.fit(fit, self.decoder.refit_iterations) for fit in self.fits]
         return draw_points(problem, fits, len(self.points.places), self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows(TurnkeyFit):
+    """Rows that cells and waves tell of together."""
+
+    def _residual_norm(self, cells: Cells, weights: FloatArray) -> float:
+        mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
+        return self.problem.residual_norm(mixture) if len(self.problem.z) else 0.0
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._cut(k)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._decode_auto(max_clusters, exact=False)
+
+    @one_blas_thread
+    def refit(self, sketch: AnySketch) -> Points:
+        """See :class:`TurnkeyFit`; cells are exact, and what is drawn in them is drawn alike."""
+        problem = Problem.of(sketch, 1, None, self.seed, "refit")
+        decoder, n = self.decoder, len(self.points.places)
+        k = max(1, n // decoder.cell_points.points_per_cluster)
+        return decoder.fit_problem(problem, k, self.seed).points
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import binascii
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,6 +57,11 @@ class Cells:
     unit : float, default=1
         A power of two: offsets are integers in steps of unit / 2**20, and rows lie within 2**11
         units of 0.
+    within : float, default=0
+        Mean squared distance of the plan's rows to the means of their cells: what rows like these
+        will have. Rows that have more are not like these.
+    n_rows : int, default=0
+        Number of rows that the plan saw.
 
     Notes
     -----
@@ -68,6 +73,8 @@ class Cells:
     starts: tuple[int, ...] = (0,)
     probes: int = 1
     unit: float = 1.0
+    within: float = 0.0
+    n_rows: int = 0
 
     def __post_init__(self) -> None:
         d = check_integer(_CALLER, "n_features", self.n_features, 1, 2**20)
@@ -76,6 +83,10 @@ class Cells:
         unit = check_number(_CALLER, "unit", self.unit, low=2.0**-500, high=2.0**500)
         if math.frexp(unit)[0] != 0.5:
             raise parameter_error(_CALLER, "unit", "a power of two", self.unit)
+        within = check_number(_CALLER, "within", self.within, low=0.0, high=1e300)
+        object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "within", within)
+        check_integer(_CALLER, "n_rows", self.n_rows, 0, 2**62)
         J, rest = divmod(len(self.centers), 4 * d)
         if rest or not 1 <= J <= MAX_CELLS:
             must = f"{4 * d} bytes for each of 1 to {MAX_CELLS} cells"
@@ -147,26 +158,28 @@ class Cells:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the centers in base64, what has its default left out."""
         content: dict[str, Any] = {"centers": base64.b64encode(self.centers).decode("ascii")}
-        others = {"probes": self.probes, "starts": list(self.starts), "unit": self.unit}
-        defaults = {"probes": 1, "starts": [0], "unit": 1.0}
-        return content | {name: value for name, value in others.items() if value != defaults[name]}
+        defaults = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0, "n_rows": 0}
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                content[name] = getattr(self, name)
+        return content
 
     @classmethod
     def from_dict(cls, content: Any, n_features: int) -> Cells:
         """What :meth:`to_dict` gave."""
-        names = {"centers", "probes", "starts", "unit"}
+        names = {field.name for field in fields(cls)} - {"n_features"}
         if not isinstance(content, Mapping) or not {"centers"} <= set(content) <= names:
             must = f"an object with centers and perhaps {', '.join(sorted(names - {'centers'}))}"
             raise parameter_error(_CALLER, "content", must, content)
-        fields = dict(content)
+        found = dict(content)
         try:
-            fields["centers"] = base64.b64decode(fields["centers"], validate=True)
+            found["centers"] = base64.b64decode(found["centers"], validate=True)
         except (binascii.Error, TypeError, ValueError):
             must = "numbers in base64"
-            raise parameter_error(_CALLER, "centers", must, fields["centers"]) from None
-        if not isinstance(fields.get("starts", []), list):
-            raise parameter_error(_CALLER, "starts", "a list", fields["starts"])
-        return cls(n_features=n_features, **fields)
+            raise parameter_error(_CALLER, "centers", must, found["centers"]) from None
+        if not isinstance(found.get("starts", []), list):
+            raise parameter_error(_CALLER, "starts", "a list", found["starts"])
+        return cls(n_features=n_features, **found)
 
 
 # Centers from a sample: seeds drawn by their squared distance to earlier ones, which reaches into
@@ -206,10 +219,13 @@ def plan_cells(
     centers = _seed_centers(narrow, shares, n_cells, seed)
     for _ in range(LLOYD_STEPS):
         centers = _move_to_means(rows, shares, centers, unit)
-    if len(centers) <= MOST_IN_ONE_GROUP:
-        return Cells.of(centers, unit=unit)
-    centers, starts = _group(centers, seed)
-    return Cells.of(centers, starts, PROBES, unit)
+    cells = Cells.of(centers, unit=unit)
+    if len(centers) > MOST_IN_ONE_GROUP:
+        centers, starts = _group(centers, seed)
+        cells = Cells.of(centers, starts, PROBES, unit)
+    _, squares = select_kernel().cells(cells.groups).nearest(narrow)
+    within = float(np.average(squares.astype(np.float64), weights=shares))
+    return replace(cells, within=float(f"{within:.6g}"), n_rows=len(rows))
 
 
 def _unit_for(rows: Float32Array) -> float:
