@@ -10,9 +10,10 @@ cannot be imported is listed with the reason, and breaks nothing else.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 import click
@@ -26,6 +27,9 @@ __all__ = ["COMMANDS", "ENTRY_POINTS", "load_plugins", "main"]
 
 ENTRY_POINTS = "sketchshift.commands"
 """The group of entry points by which other packages add commands."""
+
+PLUGINS = "sketchshift.plugins"
+"""The group of entry points that name modules to import."""
 
 COMMANDS = {
     "demo": "Sketch a real dataset and show what its few kilobytes hold.",
@@ -50,12 +54,12 @@ COMMANDS = {
 
 @cache
 def load_plugins() -> None:
-    """Import what other packages add: modules named by the entry points ``sketchshift.plugins``.
+    """Import what other packages add: modules named by the entry points ``PLUGINS``.
 
     Such a module registers file formats, engines or decoders when it is imported. One that cannot
     be imported is named on stderr, and left out.
     """
-    for plugin in entry_points(group="sketchshift.plugins"):
+    for plugin in _entry_points(tuple(sys.path))[PLUGINS]:
         try:
             plugin.load()
         except (Exception, SystemExit) as error:  # no plugin may end a command
@@ -107,7 +111,15 @@ def _summary(name: str) -> click.Command | None:
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
     """The commands of other packages by name; nothing of theirs is imported."""
-    return {found.name: found for found in entry_points(group=ENTRY_POINTS)}
+    found = _entry_points(tuple(sys.path))[ENTRY_POINTS]
+    return {entry.name: entry for entry in found}
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> dict[str, EntryPoints]:
+    """What other packages add, by group: one look into the hundreds of packages on a path."""
+    found = entry_points()
+    return {group: found.select(group=group) for group in (ENTRY_POINTS, PLUGINS)}
 
 
 def _load(found: EntryPoint) -> click.Command:

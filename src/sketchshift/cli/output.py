@@ -117,7 +117,7 @@ def note(text: str) -> None:
 
 
 def show_progress(
-    kind: str, label: str, *, show: bool | None = None
+    kind: str, label: str, *, then: str | None = None, show: bool | None = None
 ) -> AbstractContextManager[Callable[..., None] | None]:
     """A progress line on stderr while the body runs.
 
@@ -127,6 +127,8 @@ def show_progress(
         What is counted, and so what the body calls: see ``progress``.
     label : str
         What is being done.
+    then : str or None
+        What is being done from the first rows on, or after the last step; None: the same.
     show : bool or None
         None shows it only where stderr is a terminal.
 
@@ -139,7 +141,7 @@ def show_progress(
         return nullcontext()
     from sketchshift.cli.progress import KINDS  # rich takes a while to import
 
-    return KINDS[kind](label, show=show)
+    return KINDS[kind](label, then=then, show=show)
 
 
 # What is told of specs and sketches.
