@@ -32,9 +32,8 @@ from sklearn.cluster import KMeans
 X = pd.read_csv(sys.argv[1]).to_numpy()
 print(KMeans({K}, random_state=0).fit(X).cluster_centers_)
 """
-ENVIRONMENT = {
-    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-}
+ENVIRONMENT = os.environ | {"PYSPARK_PYTHON": sys.executable}
+ENVIRONMENT.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def write_rows(path: Path) -> None:
