@@ -180,7 +180,7 @@ def read_terminal(words: list[str], folder: Path) -> str:
             "cluster points.csv -k auto",
             ["Planning on a sample", "Reading rows", "Fitting the sketch", "Choosing the number"],
         ),
-        ("cluster points.csv -k 2", ["Reading rows", "Cutting clusters"]),
+        ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),
         ("sketch points.csv -k 2 -o a.sketch", ["Planning on a sample", "Reading rows"]),
         ("plan points.csv -k 2 -o a.json", ["Planning on a sample"]),
     ],

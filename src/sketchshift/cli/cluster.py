@@ -97,7 +97,8 @@ def cluster(
         sketch = sources.sketch(n_clusters, progress, checkpoint)
         files.check_columns(sketch)
         domain = domain_of(sketch, flags["lower"], flags["upper"])
-        last = "Choosing the number of clusters" if n_clusters == "auto" else "Cutting clusters"
+        is_auto = n_clusters == "auto"
+        last = "Choosing the number of clusters" if is_auto else "Settling the centroids"
         with show_progress("fits", "Fitting the sketch", then=last, show=progress) as advance:
             warm_up(flags["decoder"])
             start = time.perf_counter()

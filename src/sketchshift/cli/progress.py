@@ -139,7 +139,8 @@ def counting_progress(
                 progress.update(task, visible=False)  # rich forgets no total
                 progress.add_task(visible(then), total=None, rows=0)
             else:
-                progress.update(task, completed=n_done, total=n_all, what=what)
+                is_first = n_done == 1
+                progress.update(task, completed=n_done, total=n_all, what=what, refresh=is_first)
 
         yield count
 
