@@ -357,7 +357,7 @@ class CoarseToFine(Search):
         """A start from what the fits agree upon: cells of a k-means of points drawn from all."""
         places = draw_places(fits, max(5_000, 30 * n), seed)
         points = Points(places, np.full(len(places), 1.0 / len(places)))
-        cells = lloyd_from(points, n, 10, "k-means++", int(seed % 2**32))
+        cells = lloyd_from(points, n, 10, seed=int(seed % 2**32))
         labels, d = cells.labels, places.shape[1]
         shares = np.bincount(labels, minlength=n) / len(places)
         rests = (places - cells.centers[labels]) ** 2

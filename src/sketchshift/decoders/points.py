@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sketchshift._kmeans import weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
@@ -193,7 +194,7 @@ class KMeans:
         n_starts: int | None = None,
         has_swaps: bool | None = None,
     ) -> Cells:
-        """The best of several starts, by scikit-learn.
+        """The best of several starts.
 
         Parameters
         ----------
@@ -219,7 +220,7 @@ class KMeans:
         step = max(1, n // max(self.subset, self.subset_per_cell * k)) if n_starts > 1 else 1
         some = Points(points.places[::step], points.weights[::step])
         starts = [
-            lloyd_from(some, k, self.max_iterations, "k-means++", (state + i) % 2**32)
+            lloyd_from(some, k, self.max_iterations, seed=(state + i) % 2**32)
             for i in range(n_starts)
         ]
         starts = sorted(starts, key=lambda cells: cells.inertia)[: self.finalists]
@@ -268,14 +269,14 @@ class KMeans:
 
 
 def lloyd_from(
-    points: Points, k: int, max_iterations: int, init: FloatArray | str, seed: int = 0
+    points: Points, k: int, max_iterations: int, starts: FloatArray | None = None, seed: int = 0
 ) -> Cells:
-    """One run of Lloyd's algorithm from centers, or from a rule that gives them."""
-    from sklearn import cluster
-
-    found = cluster.KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
-    found.fit(points.places, sample_weight=points.weights)
-    return Cells(found.cluster_centers_, found.labels_.astype(np.int64), float(found.inertia_))
+    """One run of Lloyd's algorithm, from centers or from k-means++."""
+    places, weights = points.places, points.weights
+    found = weighted_kmeans(
+        places, weights, k, seed=seed, starts=starts, max_iterations=max_iterations
+    )
+    return Cells(*found)
 
 
 def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sketchshift._text import column_names
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
@@ -32,7 +33,7 @@ from sketchshift.decoders.gaussians import (
 from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import nonnegative_weights
 from sketchshift.decoders.points import KMeans, draw_points, fewest_points
-from sketchshift.decoders.problem import Problem, check_decodable, one_blas_thread
+from sketchshift.decoders.problem import Problem, check_decodable
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
