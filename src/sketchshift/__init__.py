@@ -6,38 +6,14 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
-import sketchshift._interrupt  # noqa: F401  first: the others take most of a second
+import sketchshift._interrupt  # noqa: F401  first: the others take a while
 
 # isort: split
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sketchshift import privacy
 from sketchshift.data.open import register_format
-from sketchshift.decoders import (
-    ClOmpr,
-    Decoding,
-    KCurve,
-    Outcome,
-    Round,
-    SketchAndShift,
-    Step,
-    decode,
-    decode_range,
-    register_decoder,
-    shares,
-)
-from sketchshift.decoders.objective import Box
-from sketchshift.drift import (
-    ClusterChange,
-    Comparison,
-    Distance,
-    Watch,
-    WatchedSlice,
-    compare,
-    watch,
-)
 from sketchshift.engines import register_engine
 from sketchshift.errors import (
     DataError,
@@ -55,12 +31,36 @@ from sketchshift.errors import (
     find_renamed,
 )
 from sketchshift.features import Origin, SketchSpec, Tilt, register_law
-from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
 
 if TYPE_CHECKING:
+    from sketchshift import privacy
+    from sketchshift.decoders import (
+        Box,
+        ClOmpr,
+        Decoding,
+        KCurve,
+        Outcome,
+        Round,
+        SketchAndShift,
+        Step,
+        decode,
+        decode_range,
+        register_decoder,
+        shares,
+    )
+    from sketchshift.drift import (
+        ClusterChange,
+        Comparison,
+        Distance,
+        Watch,
+        WatchedSlice,
+        compare,
+        watch,
+    )
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
 
 __version__ = "0.1.0"
@@ -122,11 +122,37 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
-    "CompressiveGaussianMixture": "sketchshift.estimators",
-    "CompressiveKMeans": "sketchshift.estimators",
-    "sketch_by": "sketchshift.sketch.slices",
+    "decoders": (
+        "Box",
+        "ClOmpr",
+        "Decoding",
+        "KCurve",
+        "Outcome",
+        "Round",
+        "SketchAndShift",
+        "Step",
+        "decode",
+        "decode_range",
+        "register_decoder",
+        "shares",
+    ),
+    "drift": (
+        "ClusterChange",
+        "Comparison",
+        "Distance",
+        "Watch",
+        "WatchedSlice",
+        "compare",
+        "watch",
+    ),
+    "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
+    "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
+    "privacy": (),
+    "sketch.slices": ("sketch_by",),
 }
-"""Where names are that import scikit-learn or pyarrow, which take a second to load."""
+"""Modules that a pass over data does without, and the names here that they bring."""
+
+_HOMES = {name: module for module, names in _ON_FIRST_USE.items() for name in names}
 
 _RENAMED = {"Moment": "WatchedSlice"}
 """Old names, until the next version, and what they are now."""
@@ -147,11 +173,15 @@ for _library, _module, _name in (  # imported when a collection of theirs turns 
 
 
 def __getattr__(name: str) -> object:
-    """A name that is imported on first use, or an old one."""
+    """A name or a module that is imported on first use, or an old name."""
     if name in _ON_FIRST_USE:
-        return getattr(import_module(_ON_FIRST_USE[name]), name)
-    return globals()[find_renamed(__name__, name, _RENAMED)]
+        return import_module(f"sketchshift.{name}")
+    if name not in _HOMES:
+        name = find_renamed(__name__, name, _RENAMED)
+    found: object = getattr(import_module(f"sketchshift.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ON_FIRST_USE})

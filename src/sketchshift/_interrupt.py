@@ -1,6 +1,6 @@
 """Ctrl-C on the command line: a quiet end with exit status 130, whenever it comes.
 
-The first module that the package imports, since its imports take most of a second, and what
+The first module that the package imports, since the others take a while to import, and what
 they do with an exception in their midst is not ours. So a process of the command ends at once
 while it imports or ends anyway; only while a command runs is there something to tidy up, and
 the interruption is raised. A library that swallows it meets it again a moment later. Programs

@@ -249,7 +249,7 @@ def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
 
 
 @pytest.mark.parametrize(
-    ("flags", "amount"), [("", "9 of 9 fits"), ("--decoder sketch-and-shift", "6 of 6 atoms")]
+    ("flags", "amount"), [("", "1 of 9 fits"), ("--decoder sketch-and-shift", "1 of 6 atoms")]
 )
 def test_progress_shows_what_was_done(folder, run, monkeypatch, flags, amount):
     monkeypatch.setattr(progress, "DELAY", 0.0)
@@ -257,8 +257,9 @@ def test_progress_shows_what_was_done(folder, run, monkeypatch, flags, amount):
 
     result = run(f"cluster week.sketch -k 3 --progress --json {flags}")
 
-    assert "Decoding" in result.stderr
+    assert "Fitting the sketch" in result.stderr
     assert amount in result.stderr
+    assert "Settling the centroids" in result.stderr
     assert result.stdout.startswith("{")
 
 

@@ -195,7 +195,7 @@ def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
     def broken(**_):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(main.commands["merge"], "callback", broken)
+    monkeypatch.setattr(main.get_command(None, "merge"), "callback", broken)
 
     assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, ZeroDivisionError)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -96,7 +99,7 @@ def test_the_command_reports_progress_when_forced(folder, run, at_once):
 
 
 def test_the_time_left_is_right_soon_after_a_stall_at_the_start(monkeypatch):
-    """Three blocks at once, four seconds of compilation, then a steady pace of five a second."""
+    """Three blocks at once, four seconds of waiting, then a steady pace of five a second."""
     now = 0.0
     made = []
 
@@ -115,3 +118,76 @@ def test_the_time_left_is_right_soon_after_a_stall_at_the_start(monkeypatch):
             if 0.1 <= block / n_blocks <= 0.9:
                 shown = made[0].tasks[0].time_remaining
                 assert abs(shown - left) <= max(1.0, 0.25 * left)  # shown in whole seconds
+
+
+def test_the_label_changes_with_the_first_rows(at_once, capsys):
+    with show_progress("rows", "Planning", then="Reading rows", show=True) as advance:
+        time.sleep(0.3)
+        before = capsys.readouterr().err
+        advance(10, 0.5)
+        time.sleep(0.3)
+
+    assert "Planning" in before
+    assert "Reading rows" not in before
+    assert "Reading rows" in capsys.readouterr().err
+
+
+def test_the_label_changes_after_the_last_step_and_counts_no_more(at_once, capsys):
+    with show_progress("items", "Fitting", then="Choosing", show=True) as count:
+        count(1, 2, "fits")
+        time.sleep(0.3)
+        before = capsys.readouterr().err
+        count(2, 2, "fits")
+        time.sleep(0.3)
+
+    after = capsys.readouterr().err.partition("Choosing")[2]
+    assert "1 of 2 fits" in before
+    assert after
+    assert "of 2 fits" not in after
+
+
+PTY = """
+import sys
+from sketchshift.cli import main, progress
+progress.DELAY = 0.0
+main(sys.argv[1:])
+"""
+
+
+def read_terminal(words: list[str], folder: Path) -> str:
+    """What a command shows on a terminal, without the signs that move the cursor."""
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    done = subprocess.Popen(
+        [sys.executable, "-c", PTY, *words],
+        stdout=slave, stderr=slave, env=environment, cwd=folder,
+    )  # fmt: skip
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux ends a terminal
+        while more := os.read(master, 65_536):
+            shown += more
+    os.close(master)
+    assert done.wait() == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+
+
+@pytest.mark.parametrize(
+    ("command", "phases"),
+    [
+        (
+            "cluster points.csv -k auto",
+            ["Planning on a sample", "Reading rows", "Fitting the sketch", "Choosing the number"],
+        ),
+        ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),
+        ("sketch points.csv -k 2 -o a.sketch", ["Planning on a sample", "Reading rows"]),
+        ("plan points.csv -k 2 -o a.json", ["Planning on a sample"]),
+    ],
+)
+def test_on_a_terminal_a_command_names_what_it_is_doing(command, phases, folder):
+    shown = read_terminal(command.split(), folder)
+
+    places = [shown.find(phase) for phase in phases]
+    assert -1 not in places, shown
+    assert places == sorted(places)

@@ -79,6 +79,6 @@ def test_warnings_of_others_are_left_to_python(folder, run, monkeypatch):
     def noisy(**_):
         warnings.warn("old", DeprecationWarning, stacklevel=1)
 
-    monkeypatch.setattr(main.commands["merge"], "callback", noisy)
+    monkeypatch.setattr(main.get_command(None, "merge"), "callback", noisy)
 
     assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, DeprecationWarning)

@@ -158,7 +158,7 @@ def test_a_call_walks_through_few_files(table):
     walks = {
         "sketch": (14, lambda: ss.sketch(folder / "x.parquet", spec)),
         "plan": (11, lambda: ss.plan(X, 3, seed=0)),
-        "decode": (13, lambda: ss.decode(sketch, 3)),
+        "decode": (14, lambda: ss.decode(sketch, 3)),
         "cluster": (35, cluster),
     }
     for name, (limit, call) in walks.items():

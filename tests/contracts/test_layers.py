@@ -12,7 +12,9 @@ SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
     "_interrupt": 0,
     "errors": 0,
+    "_kmeans": 0,
     "_text": 0,
+    "_threads": 0,
     "_typing": 0,
     "_validation": 0,
     "_writing": 0,
@@ -34,6 +36,8 @@ LAYERS = {
 }
 EXCEPTIONS = {
     ("errors", "_text"),
+    ("_kmeans", "_threads"),
+    ("_kmeans", "_typing"),
     ("_validation", "errors"),
     ("cli", "plots"),
     ("cli", "report"),

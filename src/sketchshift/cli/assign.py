@@ -68,7 +68,7 @@ def assign(
     target = check_output(output, [*files, Path(centroids)])
     source = _open(files, names)
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
-    shown = show_progress("rows", "Assigning", show=progress)
+    shown = show_progress("rows", "Assigning rows to clusters", show=progress)
     with shown as advance, _writer(target, kind) as write:
         for labels, done in _labels(source, C, scale):
             write(labels)

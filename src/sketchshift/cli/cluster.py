@@ -97,12 +97,15 @@ def cluster(
         sketch = sources.sketch(n_clusters, progress, checkpoint)
         files.check_columns(sketch)
         domain = domain_of(sketch, flags["lower"], flags["upper"])
-        with show_progress("fits", "Decoding", show=progress) as advance:
+        is_auto = n_clusters == "auto"
+        last = "Choosing the number of clusters" if is_auto else "Settling the centroids"
+        with show_progress("fits", "Fitting the sketch", then=last, show=progress) as advance:
             warm_up(flags["decoder"])
             start = time.perf_counter()
             decoding = decode(sketch, domain, flags["seed"], advance)
             seconds = time.perf_counter() - start
-        file_lines = files.write(sketch, decoding)
+        with show_progress("items", "Writing and drawing", show=progress):
+            file_lines = files.write(sketch, decoding)
     record = {
         "command": "cluster",
         "inputs": [str(file) for file in sources.files],

@@ -12,7 +12,15 @@ from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_sum, sketch_files
 from sketchshift.cli.options import drift_options
-from sketchshift.cli.output import CLUSTERS_SHOWN, Output, Picture, align, count_hidden, percent
+from sketchshift.cli.output import (
+    CLUSTERS_SHOWN,
+    Output,
+    Picture,
+    align,
+    count_hidden,
+    percent,
+    show_progress,
+)
 from sketchshift.drift import ClusterChange, Comparison, Distance
 from sketchshift.drift import compare as compare_sketches
 
@@ -60,7 +68,8 @@ def compare(
         raise click.UsageError("give two sketches: a pattern of several files is not one.")
     picture = Picture.check(plot, files)
     a, b = (load_sum([file]) for file in files)
-    found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
+    with show_progress("items", "Comparing the sketches"):
+        found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
     record = {
         "command": "compare",
         "first": first,

@@ -88,7 +88,7 @@ def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
     Then: `sketchshift cluster demo.sketch -k 5`, and `sketchshift cluster` with data of yours.
     """
     files = [check_output(path) for path in (output, sketch_path, data_path)]
-    with show_progress("rows", "Compiling the kernel, on first use only"):
+    with show_progress("rows", "Loading the photograph"):
         X, compile_seconds = _prepare()
     with show_progress("rows", "Sketching, decoding and drawing"):
         whole, seconds = _timed(X)
@@ -124,7 +124,7 @@ def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
 
 
 def _prepare() -> tuple[RealArray, float]:
-    """The pixels, and the seconds in which the kernels were loaded or compiled."""
+    """The pixels, and the seconds in which the kernels were loaded."""
     from sketchshift.data.real import china_pixels
     from sketchshift.sketch import sketch
 

@@ -357,7 +357,9 @@ class Inputs:
 
         params = self._params
         most = params["max_clusters"] or AUTO
-        with show_progress("rows", "Reading", show=progress) as advance:
+        with show_progress(
+            "rows", "Planning on a sample", then="Reading rows", show=progress
+        ) as advance:
             result = sketch(
                 self.files,
                 n_clusters=most if n_clusters == "auto" else n_clusters,

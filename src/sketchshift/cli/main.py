@@ -1,5 +1,8 @@
 """The group of commands: those of this package, and those that other packages add.
 
+A command of this package is imported when it is called, so that ``sketchshift --help`` answers at
+once.
+
 Another package adds one by an entry point of the group ``sketchshift.commands``, as
 ``sketchshift_papers`` does with ``reproduce``. It is imported when it is called or listed; one that
 cannot be imported is listed with the reason, and breaks nothing else.
@@ -7,46 +10,56 @@ cannot be imported is listed with the reason, and breaks nothing else.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 import click
 
 import sketchshift
 from sketchshift._text import visible
-from sketchshift.cli.assign import assign
-from sketchshift.cli.cluster import cluster
 from sketchshift.cli.command import debug_option, keep_lines, visible_messages
-from sketchshift.cli.compare import compare
-from sketchshift.cli.data import data
-from sketchshift.cli.demo import demo
-from sketchshift.cli.explore import explore
-from sketchshift.cli.inspect import inspect
-from sketchshift.cli.merge import merge
 from sketchshift.cli.output import note
-from sketchshift.cli.plan import plan
-from sketchshift.cli.private_plan import private_plan
-from sketchshift.cli.release import release
-from sketchshift.cli.report import report
-from sketchshift.cli.sketch import sketch
-from sketchshift.cli.subtract import subtract
-from sketchshift.cli.watch import watch
 
-__all__ = ["ENTRY_POINTS", "load_plugins", "main"]
+__all__ = ["COMMANDS", "ENTRY_POINTS", "load_plugins", "main"]
 
 ENTRY_POINTS = "sketchshift.commands"
 """The group of entry points by which other packages add commands."""
 
+PLUGINS = "sketchshift.plugins"
+"""The group of entry points that name modules to import."""
+
+COMMANDS = {
+    "demo": "Sketch a real dataset and show what its few kilobytes hold.",
+    "plan": "Write the plan that every sketch to be merged must share.",
+    "private-plan": "Write a plan whose numbers tell nothing of private rows.",
+    "sketch": "Read DATA once and write its sketch.",
+    "merge": "Add sketches of parts of a dataset.",
+    "subtract": "Take the rows of the sketches PART out of the sketch WHOLE.",
+    "release": "Release SKETCH with differential privacy: z and the number of rows, with noise.",
+    "inspect": "Show what is inside FILE: a sketch, a table of sketches, or the plan of one.",
+    "cluster": "Find k clusters: of data, read once, or of sketches, without the data.",
+    "report": "Write a report on FILE, a sketch or a table of sketches: one HTML file.",
+    "explore": "Look at FILE, a sketch or a table of sketches, on a page that decodes as you move "
+    "k.",
+    "assign": "Write the number of the nearest centroid for every row of DATA.",
+    "compare": "Tell whether, and where, the data of two sketches differ.",
+    "watch": "Follow sketches over time: distances, alarms, shares of the clusters.",
+    "data": "Fetch public datasets: all of them, or those named.",
+}
+"""The commands of this package in the order in which they are used, and how their help begins."""
+
 
 @cache
 def load_plugins() -> None:
-    """Import what other packages add: modules named by the entry points ``sketchshift.plugins``.
+    """Import what other packages add: modules named by the entry points ``PLUGINS``.
 
     Such a module registers file formats, engines or decoders when it is imported. One that cannot
     be imported is named on stderr, and left out.
     """
-    for plugin in entry_points(group="sketchshift.plugins"):
+    for plugin in _entry_points(tuple(sys.path))[PLUGINS]:
         try:
             plugin.load()
         except (Exception, SystemExit) as error:  # no plugin may end a command
@@ -72,17 +85,41 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(dict.fromkeys([*self.commands, *sorted(_commands_elsewhere())]))
+        return list(dict.fromkeys([*COMMANDS, *sorted(_commands_elsewhere())]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        own = super().get_command(ctx, cmd_name)
-        found = None if own is not None else _commands_elsewhere().get(cmd_name)
-        return own if found is None else _load(found)
+        if cmd_name in COMMANDS:
+            name = cmd_name.replace("-", "_")
+            own: click.Command = getattr(import_module(f"sketchshift.cli.{name}"), name)
+            return own
+        found = _commands_elsewhere().get(cmd_name)
+        return None if found is None else _load(found)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        listed = [_summary(name) or self.get_command(ctx, name) for name in names]
+        helps = [command.get_short_help_str(width) for command in listed if command is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(list(zip(names, helps, strict=True)))
+
+
+def _summary(name: str) -> click.Command | None:
+    """What there is to list of a command of this package, which is not imported for that."""
+    return click.Command(name, help=COMMANDS[name]) if name in COMMANDS else None
 
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
     """The commands of other packages by name; nothing of theirs is imported."""
-    return {found.name: found for found in entry_points(group=ENTRY_POINTS)}
+    found = _entry_points(tuple(sys.path))[ENTRY_POINTS]
+    return {entry.name: entry for entry in found}
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> dict[str, EntryPoints]:
+    """What other packages add, by group: one look into the hundreds of packages on a path."""
+    found = entry_points()
+    return {group: found.select(group=group) for group in (ENTRY_POINTS, PLUGINS)}
 
 
 def _load(found: EntryPoint) -> click.Command:
@@ -125,23 +162,3 @@ def main() -> None:
     Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """
-
-
-for _command in (
-    demo,
-    plan,
-    private_plan,
-    sketch,
-    merge,
-    subtract,
-    release,
-    inspect,
-    cluster,
-    report,
-    explore,
-    assign,
-    compare,
-    watch,
-    data,
-):
-    main.add_command(_command)

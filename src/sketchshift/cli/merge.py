@@ -8,7 +8,7 @@ from sketchshift._text import counted
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_sum, sketch_files
 from sketchshift.cli.options import where_option
-from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
+from sketchshift.cli.output import Output, check_output, describe_file, show_progress, sketch_record
 
 __all__ = ["merge"]
 
@@ -38,7 +38,8 @@ def merge(
     """
     files = sketch_files(sketches)
     target = check_output(output, files)
-    total = load_sum(files, where, disjoint=disjoint)
+    with show_progress("items", "Adding sketches"):
+        total = load_sum(files, where, disjoint=disjoint)
     total.save(target)
     size = target.stat().st_size
     record = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import sketchshift
 from sketchshift._text import (
     cell,
     cluster_header,
@@ -29,15 +30,15 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
-from sketchshift.decoders import Decoding, KCurve
-from sketchshift.decoders.choose_k import TOLERANCE, most_clusters
 from sketchshift.errors import DataError
 from sketchshift.features import Origin, SketchSpec
-from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from sketchshift.decoders import Decoding, KCurve
+    from sketchshift.privacy import PrivateSketch
 
 __all__ = [
     "ClusterFiles",
@@ -116,7 +117,7 @@ def note(text: str) -> None:
 
 
 def show_progress(
-    kind: str, label: str, *, show: bool | None = None
+    kind: str, label: str, *, then: str | None = None, show: bool | None = None
 ) -> AbstractContextManager[Callable[..., None] | None]:
     """A progress line on stderr while the body runs.
 
@@ -126,6 +127,8 @@ def show_progress(
         What is counted, and so what the body calls: see ``progress``.
     label : str
         What is being done.
+    then : str or None
+        What is being done from the first rows on, or after the last step; None: the same.
     show : bool or None
         None shows it only where stderr is a terminal.
 
@@ -138,7 +141,7 @@ def show_progress(
         return nullcontext()
     from sketchshift.cli.progress import KINDS  # rich takes a while to import
 
-    return KINDS[kind](label, show=show)
+    return KINDS[kind](label, then=then, show=show)
 
 
 # What is told of specs and sketches.
@@ -176,7 +179,7 @@ def sketch_record(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
     record: dict[str, Any] = {"rows": sketch.count, "total_weight": sketch.total_weight}
     if isinstance(sketch, Sketch):
         record["left_out"] = sketch.n_invalid
-    if isinstance(sketch, PrivateSketch):
+    if isinstance(sketch, sketchshift.privacy.PrivateSketch):
         record |= _privacy_record(sketch)
     record |= {"bytes": n_bytes, "fingerprint": sketch.fingerprint}
     return record | spec_record(sketch.spec)
@@ -199,14 +202,20 @@ def _privacy_record(sketch: PrivateSketch) -> dict[str, Any]:
 
 def promise_lines(sketch: AnySketch) -> list[str]:
     """The line that says what a private sketch promises; none for a raw one."""
-    return [f"Promise: {sketch.statement}."] if isinstance(sketch, PrivateSketch) else []
+    return (
+        [f"Promise: {sketch.statement}."]
+        if isinstance(sketch, sketchshift.privacy.PrivateSketch)
+        else []
+    )
 
 
 def describe_file(output: str, sketch: AnySketch, n_bytes: int) -> str:
     """The sentence that says which sketch was written where."""
     columns = counted(sketch.spec.n_features, "column")
     if not isinstance(sketch, Sketch):
-        promise = f": {sketch.statement}" if isinstance(sketch, PrivateSketch) else ""
+        promise = (
+            f": {sketch.statement}" if isinstance(sketch, sketchshift.privacy.PrivateSketch) else ""
+        )
         return f"Wrote {output}{promise} x {columns}, in {n_bytes:,} bytes."
     weight = sketch.total_weight
     total = f" of total weight {weight:.6g}" if weight != sketch.count else ""
@@ -578,8 +587,6 @@ def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) ->
 
 # How ``-k auto`` chose the number of clusters: for people, and for programs.
 
-RULE = f" (the smallest k within {100 * (TOLERANCE - 1):.2g} % of the best score)"
-
 
 def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     """The whole curve; None where k was given."""
@@ -608,12 +615,15 @@ def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) ->
     """
     if curve is None:
         return []
+    from sketchshift.decoders.choose_k import TOLERANCE, most_clusters
+
     most, is_scored = len(curve.n_clusters), curve.criterion == "residual"
     near = range(max(1, curve.chosen - 3), min(most, curve.chosen + 3) + 1)
     scores = ", ".join(f"{k}: {curve.score[k - 1]:.3g}" for k in near)
+    rule = f" (the smallest k within {100 * (TOLERANCE - 1):.2g} % of the best score)"
     line = (
         f"Chose k = {curve.chosen} of 1 to {counted(most, 'cluster')}, by the {curve.criterion}"
-        f"{RULE if is_scored else ''}. Scores  {scores}."
+        f"{rule if is_scored else ''}. Scores  {scores}."
     )
     if not (is_scored and _is_at_edge(curve)):
         return [line]

@@ -22,7 +22,7 @@ from sketchshift.cli.options import (
     turnkey_options,
     weights_option,
 )
-from sketchshift.cli.output import Output, check_output, spec_record
+from sketchshift.cli.output import Output, check_output, show_progress, spec_record
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import plan as make_plan
 
@@ -80,7 +80,8 @@ def plan(
             "sample_weight": weights,
             "on_invalid": on_invalid,
         }
-        spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
+        with show_progress("items", "Planning on a sample"):
+            spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     out.report(

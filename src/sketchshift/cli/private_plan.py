@@ -17,7 +17,7 @@ from sketchshift.cli.options import (
     open_account,
     promise_options,
 )
-from sketchshift.cli.output import Output, check_output, spec_record
+from sketchshift.cli.output import Output, check_output, show_progress, spec_record
 from sketchshift.cli.plan import describe_plan, write_plan
 from sketchshift.features import SketchSpec
 
@@ -70,7 +70,8 @@ def private_plan(
     inputs = [] if data is None else data_files([data])
     path = flags["account"]
     target = check_output(output, [*inputs, *([] if path is None else [path])])
-    spec, account = _plan(inputs, flags)
+    with show_progress("items", "Planning on the rows"):
+        spec, account = _plan(inputs, flags)
     write_plan(spec, target)
     record = {
         "command": "private-plan",

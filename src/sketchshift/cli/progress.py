@@ -3,7 +3,8 @@
 Takes the library's calls, ``progress(n_rows, share_read)`` of a pass over data and
 ``progress(step)`` of a decoder; draws with rich. What is short shows nothing, and nothing is
 left on the screen afterwards. Each context manager shows a line with a label while its body runs,
-and yields None when nothing is shown: ``show=None`` shows it only where stderr is a terminal.
+and yields None when nothing is shown: ``show=None`` shows it only where stderr is a terminal. Work
+has often two phases; the label becomes ``then`` with the first rows, or with the last step.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ DELAY = 0.5
 """Seconds before anything is shown."""
 
 WINDOW = 5.0
-"""Seconds back that the time left is judged by: a kernel that compiles stalls the first block."""
+"""Seconds back that the time left is judged by: a plan or a cold disk stalls the first block."""
 
 Advance = Callable[[int, float | None], None]
 Count = Callable[[int, int, str], None]
@@ -79,28 +80,39 @@ class _TimeLeft(TimeRemainingColumn):
 
 
 @contextmanager
-def reading_progress(label: str, *, show: bool | None = None) -> Iterator[Advance | None]:
+def reading_progress(
+    label: str, *, then: str | None = None, show: bool | None = None
+) -> Iterator[Advance | None]:
     """Yields a function to call with the rows of a block and the share of the input read."""
     with _show_line(label, _Rows(), show) as line:
         if line is None:
             yield None
             return
         progress, task = line
-        rows = 0
+        rows, reading = 0, visible(then or label)
 
         def advance(n_rows: int, share: float | None) -> None:
             nonlocal rows
-            rows += n_rows
+            is_first, rows = rows == 0, rows + n_rows
             total = None if share is None else 1.0
-            progress.update(task, completed=share, total=total, rows=rows)
+            progress.update(
+                task,
+                completed=share,
+                total=total,
+                rows=rows,
+                description=reading,
+                refresh=is_first,
+            )
 
         yield advance
 
 
 @contextmanager
-def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[DecodingProgress | None]:
+def decoding_progress(
+    label: str, *, then: str | None = None, show: bool | None = None
+) -> Iterator[DecodingProgress | None]:
     """Yields a function to call with each step of a decoder."""
-    with counting_progress(label, show=show) as count:
+    with counting_progress(label, then=then, show=show) as count:
         if count is None:
             yield None
             return
@@ -112,7 +124,9 @@ def decoding_progress(label: str, *, show: bool | None = None) -> Iterator[Decod
 
 
 @contextmanager
-def counting_progress(label: str, *, show: bool | None = None) -> Iterator[Count | None]:
+def counting_progress(
+    label: str, *, then: str | None = None, show: bool | None = None
+) -> Iterator[Count | None]:
     """Yields a function to call with the number done, the number of all, and what they are."""
     with _show_line(label, _Steps(), show) as line:
         if line is None:
@@ -121,7 +135,12 @@ def counting_progress(label: str, *, show: bool | None = None) -> Iterator[Count
         progress, task = line
 
         def count(n_done: int, n_all: int, what: str) -> None:
-            progress.update(task, completed=n_done, total=n_all, what=what)
+            if then is not None and n_done == n_all:
+                progress.update(task, visible=False)  # rich forgets no total
+                progress.add_task(visible(then), total=None, rows=0)
+            else:
+                is_first = n_done == 1
+                progress.update(task, completed=n_done, total=n_all, what=what, refresh=is_first)
 
         yield count
 

@@ -76,7 +76,9 @@ def report(
     target = check_output(output, sketch_files([file]))
     sketch_file = load_file(file, where)
     check_clusters(sketch_file.whole, n_clusters)
-    with show_progress("fits", "Decoding", show=progress) as advance:
+    with show_progress(
+        "fits", "Fitting the sketch", then="Computing the page", show=progress
+    ) as advance:
         text, decoding = report_on(
             sketch_file,
             n_clusters,

@@ -127,7 +127,8 @@ def sketch(
     start = time.perf_counter()
     with keep_checkpoint(checkpoint, [*files, target]) as place:
         is_continued = place is not None and place.exists()
-        with show_progress("rows", "Reading", show=progress) as advance:
+        first = "Reading rows" if n_clusters is None else "Planning on a sample"
+        with show_progress("rows", first, then="Reading rows", show=progress) as advance:
             result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": place})
         seconds = time.perf_counter() - start
         if table is None:

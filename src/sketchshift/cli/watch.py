@@ -21,6 +21,7 @@ from sketchshift.cli.output import (
     keys_in_words,
     percent,
     promise_lines,
+    show_progress,
 )
 from sketchshift.drift import Distance, Watch, WatchedSlice
 from sketchshift.drift import watch as watch_slices
@@ -74,13 +75,14 @@ def watch(
     files = sketch_files(inputs)
     picture = Picture.check(plot, files)
     slices = _slices(files, by, where)
-    found = watch_slices(
-        slices,
-        by=by if isinstance(slices, SketchTable) else FILE,
-        n_clusters=n_clusters,
-        false_alarm=false_alarm,
-        seed=seed,
-    )
+    with show_progress("items", "Comparing the slices"):
+        found = watch_slices(
+            slices,
+            by=by if isinstance(slices, SketchTable) else FILE,
+            n_clusters=n_clusters,
+            false_alarm=false_alarm,
+            seed=seed,
+        )
     keys = keys_in_words([moment.key for moment in found.slices])
     record = {
         "command": "watch",

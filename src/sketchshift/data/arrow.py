@@ -234,13 +234,15 @@ def _to_numpy(column: Any) -> RealArray:
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     kind = column.type
-    has_missing_bits = pa.types.is_boolean(kind) and column.null_count
+    has_bits = pa.types.is_boolean(kind)
     if pa.types.is_decimal(kind):
         return floats_of(column)
-    if pa.types.is_null(kind) or has_missing_bits:
+    if pa.types.is_null(kind) or (has_bits and column.null_count):
         column = column.cast(pa.float64())
     if isinstance(column, pa.ChunkedArray):
         return np.asarray(column.to_numpy())
+    if pa.types.is_primitive(column.type) and not column.null_count and not has_bits:
+        return np.from_dlpack(column)  # ``to_numpy`` imports pandas, where that is installed
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

@@ -498,7 +498,8 @@ def _head(path: Path) -> tuple[Any, int]:
         try:
             reader, _ = open_text(path, size, {})
             _ = reader.schema.names
-            return next(iter(reader), reader.schema.empty_table()), size
+            first = next(iter(reader), None)  # an empty table takes a while: Arrow asks for pandas
+            return reader.schema.empty_table() if first is None else first, size
         except UnicodeDecodeError as cause:
             msg = f"cannot read {path}: its header is not UTF-8. Convert the file first."
             raise DataError(msg) from cause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sketchshift._threads import one_blas_thread
 from sketchshift.decoders.decoder import (
     DECODERS,
     Decoder,
@@ -18,7 +19,7 @@ from sketchshift.decoders.objective import Box, CorrelationFunction
 from sketchshift.decoders.paper.cl_ompr import ClOmpr
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
 from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
-from sketchshift.decoders.problem import Problem, one_blas_thread
+from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import shares
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from sketchshift._typing import FloatArray
 from sketchshift.decoders.mixture import Mixture, Points
-from sketchshift.decoders.points import Cells, KMeans, draw_places, lloyd_from
+from sketchshift.decoders.points import KMeans, Partition, draw_places, lloyd_from
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
@@ -357,7 +357,7 @@ class CoarseToFine(Search):
         """A start from what the fits agree upon: cells of a k-means of points drawn from all."""
         places = draw_places(fits, max(5_000, 30 * n), seed)
         points = Points(places, np.full(len(places), 1.0 / len(places)))
-        cells = lloyd_from(points, n, 10, "k-means++", int(seed % 2**32))
+        cells = lloyd_from(points, n, 10, seed=int(seed % 2**32))
         labels, d = cells.labels, places.shape[1]
         shares = np.bincount(labels, minlength=n) / len(places)
         rests = (places - cells.centers[labels]) ** 2
@@ -460,8 +460,8 @@ class Stochastic(Search):
         weights = np.concatenate([fit.shares for fit in pooled])
         return Points(means, problem.untilt(means, weights))
 
-    def cut(self, centers: Points, points: Points, k: int, seed: int, kmeans: KMeans) -> Cells:
-        """Cells of many points, from a k-means of the few centers they were drawn around.
+    def cut(self, centers: Points, points: Points, k: int, seed: int, kmeans: KMeans) -> Partition:
+        """Partition of many points, from a k-means of the few centers they were drawn around.
 
         Starts and swaps are run on the centers, a few for each cluster: on all points they would
         take minutes and hold n k distances. Beyond 1150 clusters those of the centers are too many

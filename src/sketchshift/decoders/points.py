@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sketchshift._kmeans import weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 
-__all__ = ["Cells", "KMeans", "draw_places", "draw_points", "fewest_points", "lloyd_from"]
+__all__ = ["KMeans", "Partition", "draw_places", "draw_points", "fewest_points", "lloyd_from"]
 
 # Points that stand for the data: drawn from fits, weighted back, with the exact moments.
 #
@@ -107,7 +108,7 @@ def _move_to_moments(
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Partition:
     """A partition of points around centers.
 
     Attributes
@@ -124,7 +125,7 @@ class Cells:
     labels: IntArray
     inertia: float
 
-    def around_means(self, points: Points) -> Cells:
+    def around_means(self, points: Points) -> Partition:
         """The same cells around their very means: Lloyd's algorithm stops a little before."""
         return replace(self, centers=_means(points, self.labels, self.centers))
 
@@ -192,8 +193,8 @@ class KMeans:
         *,
         n_starts: int | None = None,
         has_swaps: bool | None = None,
-    ) -> Cells:
-        """The best of several starts, by scikit-learn.
+    ) -> Partition:
+        """The best of several starts.
 
         Parameters
         ----------
@@ -210,7 +211,7 @@ class KMeans:
 
         Returns
         -------
-        cells : Cells
+        cells : Partition
             O(n k d) an iteration.
         """
         n_starts = self.n_starts(k) if n_starts is None else n_starts
@@ -219,7 +220,7 @@ class KMeans:
         step = max(1, n // max(self.subset, self.subset_per_cell * k)) if n_starts > 1 else 1
         some = Points(points.places[::step], points.weights[::step])
         starts = [
-            lloyd_from(some, k, self.max_iterations, "k-means++", (state + i) % 2**32)
+            lloyd_from(some, k, self.max_iterations, seed=(state + i) % 2**32)
             for i in range(n_starts)
         ]
         starts = sorted(starts, key=lambda cells: cells.inertia)[: self.finalists]
@@ -268,14 +269,14 @@ class KMeans:
 
 
 def lloyd_from(
-    points: Points, k: int, max_iterations: int, init: FloatArray | str, seed: int = 0
-) -> Cells:
-    """One run of Lloyd's algorithm from centers, or from a rule that gives them."""
-    from sklearn import cluster
-
-    found = cluster.KMeans(k, init=init, n_init=1, max_iter=max_iterations, random_state=seed)
-    found.fit(points.places, sample_weight=points.weights)
-    return Cells(found.cluster_centers_, found.labels_.astype(np.int64), float(found.inertia_))
+    points: Points, k: int, max_iterations: int, starts: FloatArray | None = None, seed: int = 0
+) -> Partition:
+    """One run of Lloyd's algorithm, from centers or from k-means++."""
+    places, weights = points.places, points.weights
+    found = weighted_kmeans(
+        places, weights, k, seed=seed, starts=starts, max_iterations=max_iterations
+    )
+    return Partition(*found)
 
 
 def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:

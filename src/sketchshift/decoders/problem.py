@@ -7,11 +7,10 @@ units of the data out of what they found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from threading import local
-from typing import Any, TypeVar, cast
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -26,37 +25,9 @@ from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums
 
-__all__ = ["Problem", "check_decodable", "moments_of", "one_blas_thread", "spread_of"]
+__all__ = ["Problem", "check_decodable", "moments_of", "spread_of"]
 
 _EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_limits = local()  # whether this thread has set the limit already: it takes some milliseconds
-
-
-def one_blas_thread(function: F) -> F:
-    """Let BLAS and OpenMP use one thread inside: faster for small products, and always the same.
-
-    scikit-learn brings OpenMP, and only what is loaded already can be limited: its k-means adds up
-    in another order on more threads.
-    """
-
-    @wraps(function)
-    def limited(*args: Any, **kwargs: Any) -> Any:
-        if getattr(_limits, "is_set", False):
-            return function(*args, **kwargs)
-        import sklearn.cluster  # noqa: F401
-        from threadpoolctl import threadpool_limits
-
-        _limits.is_set = True
-        try:
-            with threadpool_limits(1):
-                return function(*args, **kwargs)
-        finally:
-            _limits.is_set = False
-
-    return cast(F, limited)
 
 
 def check_decodable(sketch: AnySketch, n_clusters: int, seed: int, caller: str) -> None:

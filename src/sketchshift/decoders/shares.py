@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.decoder import Decoding
 from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel

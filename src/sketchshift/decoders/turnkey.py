@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sketchshift._text import column_names
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.cells import CellPoints
@@ -32,8 +33,8 @@ from sketchshift.decoders.gaussians import (
 )
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.points import Cells, KMeans, draw_points, fewest_points
-from sketchshift.decoders.problem import Problem, check_decodable, one_blas_thread
+from sketchshift.decoders.points import KMeans, Partition, draw_points, fewest_points
+from sketchshift.decoders.problem import Problem, check_decodable
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
@@ -286,7 +287,7 @@ class TurnkeyFit(ABC):
             self.trace,
         )
 
-    def _residual_norm(self, cells: Cells, weights: FloatArray) -> float:
+    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
         return min(step.residual_norm for step in self.trace)
 
     def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
@@ -339,7 +340,7 @@ class GaussianRows(TurnkeyFit):
 class CellRows(TurnkeyFit):
     """Rows that cells and waves tell of together."""
 
-    def _residual_norm(self, cells: Cells, weights: FloatArray) -> float:
+    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
         mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
         return self.problem.residual_norm(mixture) if len(self.problem.z) else 0.0
 

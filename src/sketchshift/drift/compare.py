@@ -13,10 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_number, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import Problem, one_blas_thread
+from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import ClusterSketches, shares
 from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail

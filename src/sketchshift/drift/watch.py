@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.decoders.shares import ClusterSketches, shares
 from sketchshift.drift.compare import (
     Clusters,

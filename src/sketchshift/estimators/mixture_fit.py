@@ -14,12 +14,13 @@ from typing import Literal
 
 import numpy as np
 
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, decode
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.points import draw_places
-from sketchshift.decoders.problem import one_blas_thread, spread_of
+from sketchshift.decoders.problem import spread_of
 from sketchshift.sketch import AnySketch
 
 __all__ = [

@@ -16,11 +16,11 @@ rw        radius of a cluster of x'
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
+from sketchshift._kmeans import weighted_kmeans
 from sketchshift._text import column_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
@@ -81,16 +81,10 @@ def cluster_radius(rows: FloatArray, shares: FloatArray, n_clusters: int) -> flo
 
 
 def _error(rows: FloatArray, shares: FloatArray, k: int) -> float:
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
     n_init = 2 if k <= FEW_CLUSTERS else 1
-    means = KMeans(k, n_init=n_init, max_iter=MAX_ITERATIONS, random_state=0)
-    with warnings.catch_warnings(), threadpool_limits(1):  # sums in a fixed order
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that differ by rounding only
-        means.fit(rows, sample_weight=shares * len(shares))
-    return float(means.inertia_) / len(shares)
+    weights = shares * len(shares)
+    found = weighted_kmeans(rows, weights, k, n_init=n_init, max_iterations=MAX_ITERATIONS)
+    return found.cost / len(shares)
 
 
 CAP = 64.0  # of the tilt

@@ -20,9 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sketchshift._threads import one_blas_thread
 from sketchshift.decoders import Decoder, Decoding, Fit, KCurve
 from sketchshift.decoders.choose_k import most_clusters
-from sketchshift.decoders.problem import one_blas_thread
 from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.errors import DataError, SketchshiftError, SpecError
 from sketchshift.report.document import (

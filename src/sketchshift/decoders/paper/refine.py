@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift.decoders.decoder import Decoding, Progress
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, MomentMatching
-from sketchshift.decoders.problem import Problem, one_blas_thread
+from sketchshift.decoders.problem import Problem
 from sketchshift.sketch import AnySketch
 
 __all__ = [

@@ -1,0 +1,109 @@
+"""k-means of weighted points; scikit-learn's is the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans as Oracle
+from threadpoolctl import threadpool_limits
+
+from sketchshift._kmeans import weighted_kmeans
+
+
+def cloud(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Points, weights and a number of clusters, all of sizes that the seed decides."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(50, 2000)), int(rng.integers(1, 15))
+    k = int(rng.integers(1, min(60, n // 3)))
+    centers = 3.0 * rng.normal(size=(10, d))
+    X = centers[rng.integers(10, size=n)] + rng.gamma(1.0, size=d) * rng.normal(size=(n, d))
+    return X, rng.gamma(0.5, size=n) if seed % 2 else np.ones(n), k
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_is_the_k_means_of_scikit_learn(seed):
+    X, weights, k = cloud(seed)
+    with threadpool_limits(1):
+        oracle = Oracle(k, n_init=2, random_state=seed).fit(X, sample_weight=weights)
+
+    found = weighted_kmeans(X, weights, k, n_init=2, seed=seed)
+
+    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.labels, oracle.labels_)
+    assert found.cost == pytest.approx(oracle.inertia_, rel=1e-12)
+
+
+@pytest.mark.parametrize("max_iterations", [1, 3, 300])
+def test_it_begins_where_it_is_told_to(max_iterations):
+    X, weights, _ = cloud(1)
+    starts = X[:7]
+    oracle = Oracle(7, init=starts, n_init=1, max_iter=max_iterations)
+    with threadpool_limits(1):
+        oracle.fit(X, sample_weight=weights)
+
+    found = weighted_kmeans(X, weights, 7, starts=starts, max_iterations=max_iterations)
+
+    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(starts, X[:7])
+
+
+def test_the_cost_is_that_of_the_nearest_centroids():
+    X, weights, k = cloud(3)
+
+    centroids, labels, cost = weighted_kmeans(X, weights, k)
+
+    squares = np.square(X[:, None] - centroids).sum(axis=2)
+    np.testing.assert_array_equal(labels, squares.argmin(axis=1))
+    assert cost == pytest.approx(weights @ squares.min(axis=1))
+
+
+def test_more_starts_never_cost_more():
+    X, weights, k = cloud(5)
+
+    costs = [weighted_kmeans(X, weights, k, n_init=n, seed=0).cost for n in (1, 2, 4, 8)]
+
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
+
+
+def test_a_start_without_points_near_it_becomes_a_cell():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    starts = np.array([[0.0], [1e6]])
+
+    found = weighted_kmeans(X, np.ones(4), 2, starts=starts)
+
+    assert sorted(found.centroids[:, 0]) == [0.5, 10.5]
+
+
+def test_fewer_different_points_than_cells_cost_nothing():
+    X = np.repeat([[0.0, 0.0], [3.0, 4.0]], 10, axis=0)
+
+    centroids, labels, cost = weighted_kmeans(X, np.ones(20), 5, n_init=3)
+
+    assert cost == 0.0
+    np.testing.assert_array_equal(centroids[labels], X)
+
+
+def test_points_of_weight_0_move_nothing():
+    X, weights, _ = cloud(7)
+    weights[::3] = 0.0
+
+    found = weighted_kmeans(X, weights, 4, starts=X[1:5])
+    kept = weights > 0.0
+    others = weighted_kmeans(X[kept], weights[kept], 4, starts=X[1:5], tolerance=0.0)
+
+    again = weighted_kmeans(X, weights, 4, starts=X[1:5], tolerance=0.0)
+    np.testing.assert_allclose(again.centroids, others.centroids, rtol=1e-10)
+    assert found.cost == pytest.approx(others.cost, rel=1e-2)
+
+
+def test_threads_change_no_bit():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(20_000, 10)), rng.gamma(1.0, size=20_000)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            found.append(weighted_kmeans(X, weights, 100, max_iterations=5))
+
+    assert found[0].centroids.tobytes() == found[1].centroids.tobytes()
+    assert found[0].labels.tobytes() == found[1].labels.tobytes()
