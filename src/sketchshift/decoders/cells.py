@@ -1,33 +1,34 @@
 """Points that stand for the rows of a sketch with cells, exact in each of them.
 
-Where a cell is as tight as the plan expects, it becomes a Gaussian: a handful of points with its
-weight, mean and variances. Where rows came that the plan has not seen, cells are loose. Their rows
-are what the waves show once the tight cells are taken off: Gaussians are fitted to that, and their
-points are moved until every cell has its exact weight, mean and variances.
+Where a cell is as tight as the plan expects, its rows are as good as any with its weight, mean and
+variances. Where rows came that the plan has not seen, cells are loose: what the waves show once the
+tight cells are taken off is fitted by Gaussians, and their points are moved until every cell has
+its exact weight, mean and variances. A k-means of all points gives the centroids.
 
 Symbols
 -------
 J, d, m   cells, columns, frequencies
-k         clusters
+k, n      clusters, points
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, ComplexArray, FloatArray, IntArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
-from sketchshift.decoders.mixture import Mixture, Points
+from sketchshift.decoders.mixture import Mixture, Points, as_shares
+from sketchshift.decoders.points import Partition, lloyd_from, squared_distances
 from sketchshift.decoders.problem import Problem
 from sketchshift.features import Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch.cells import CellSums
 
-__all__ = ["CellPoints", "draw_gaussians"]
+__all__ = ["CellFit", "CellPoints", "Exchange"]
 
 Report = Callable[[GaussianFit], None]
 
@@ -42,8 +43,8 @@ class CellPoints:
         Points in all: at least, and for each cluster.
     loose : float
         A cell is loose where its rows have this many times the mean inertia of the plan's cells.
-    fewest_rows : int
-        Rows that a loose cell has at least.
+    fewest_rows : float
+        Share of the rows that a loose cell has at least.
     gaussians : int
         Fitted in loose cells, for each cluster.
     fits, iterations : int
@@ -51,16 +52,16 @@ class CellPoints:
     loss_ratio : float
         Fits within this factor of the least loss are good.
     fewest_fitted : int
-        Loose cells with fewer points of the fits become Gaussians as well.
+        Loose cells with fewer points of the fits are drawn as tight ones.
     """
 
     fewest_points: int = 6_000
-    points_per_cluster: int = 60
+    points_per_cluster: int = 50
     loose: float = 2.0
-    fewest_rows: float = 12.0
+    fewest_rows: float = 0.005
     gaussians: int = 4
-    fits: int = 2
-    iterations: int = 150
+    fits: int = 4
+    iterations: int = 200
     loss_ratio: float = 4.0
     fewest_fitted: int = 12
 
@@ -68,8 +69,8 @@ class CellPoints:
         """Number of points for k clusters."""
         return max(self.fewest_points, self.points_per_cluster * k)
 
-    def draw(self, problem: Problem, k: int, seed: int, penalty: float, report: Report) -> Points:
-        """Points for the rows of a sketch that has cells.
+    def fit(self, problem: Problem, k: int, seed: int, penalty: float, report: Report) -> CellFit:
+        """What points of a sketch with cells are drawn from.
 
         Parameters
         ----------
@@ -86,172 +87,289 @@ class CellPoints:
 
         Returns
         -------
-        points : Points
-            In an order of which every part is like the whole. O(n d) points, O(J m d) for the
-            waves of tight cells, O(k m d) an iteration of a fit.
+        fit : CellFit
+            O(J m d) for the waves of tight cells, O(k m d) an iteration of a fit.
         """
         assert problem.cells is not None
         cells, sums = problem.cells
         is_loose = self._find_loose(cells, sums, len(problem.z))
-        n = self.n_points(k)
-        points = draw_gaussians(_only(sums, ~is_loose), n, seed)
+        fits = []
         if is_loose.any():
-            loose = _only(sums, is_loose)
-            fits = self._fit(_Loose.of(problem, sums, is_loose), loose, k, seed, penalty, report)
-            fitted = self._move_to_cells(cells, loose, fits, n, seed)
-            points = [np.concatenate(pair) for pair in zip(points, fitted, strict=True)]
-        places, weights = points
-        order = np.argsort(uniforms(seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
-        return Points(places[order], weights[order] / weights.sum())
+            rest = _Rest.behind(problem, sums, is_loose)
+            fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
+        root = _root_of_correlation(problem, sums)
+        return CellFit(cells, sums, is_loose, fits, root, self.fewest_fitted, seed)
 
     def _find_loose(self, cells: Cells, sums: CellSums, m: int) -> BoolArray:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
-        inertia = sums.weights * sums.variances.sum(axis=1) / sums.weights.sum()
+        shares = as_shares(sums.weights)
+        inertia = shares * sums.variances.sum(axis=1)
         is_loose = inertia > self.loose * cells.within / cells.n_cells
-        return np.asarray(is_loose & (sums.weights >= self.fewest_rows) & (m > 0))
+        return np.asarray(is_loose & (shares >= self.fewest_rows) & (m > 0))
 
-    def _fit(
-        self,
-        problem: _Loose,
-        sums: CellSums,
-        k: int,
-        seed: int,
-        penalty: float,
-        report: Report,
+    def _fit_loose(
+        self, rest: Problem, sums: CellSums, k: int, seed: int, penalty: float, report: Report
     ) -> list[GaussianFit]:
         """Good fits of Gaussians to the loose rows, started inside their cells."""
-        fitter, fits = GaussianFitter(problem, penalty), []
-        inertia = sums.weights * sums.variances.sum(axis=1)
-        counts = np.where(
-            sums.weights > 0.0,
-            np.maximum(np.rint(self.gaussians * k * inertia / inertia.sum()), 2.0),
-            0.0,
-        ).astype(np.int64)
-        shares = np.repeat(sums.weights / sums.weights.sum() / np.maximum(counts, 1), counts)
-        means, halves = (np.repeat(a, counts, axis=0) for a in (sums.means, 0.5 * sums.variances))
+        fitter, fits = GaussianFitter(rest, penalty), []
+        inertia = as_shares(sums.weights * sums.variances.sum(axis=1))
+        counts = np.maximum(np.rint(self.gaussians * k * inertia), 2.0) * (sums.weights > 0.0)
+        labels = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+        shares, halves = as_shares((sums.weights / counts.clip(1))[labels]), 0.5 * sums.variances
         for i in range(self.fits):
-            j = np.arange(i * len(means), (i + 1) * len(means))
-            normals = normal_quantile(uniforms(seed, Purpose.START, j, means.shape[1]))
-            start = GaussianFit(shares, means + normals * np.sqrt(halves), halves + 1e-12)
+            j = np.arange(i * len(labels), (i + 1) * len(labels))
+            normals = normal_quantile(uniforms(seed, Purpose.START, j, halves.shape[1]))
+            means = sums.means[labels] + normals * np.sqrt(halves)[labels]
+            start = GaussianFit(shares, means, halves[labels] + 1e-12)
             fits.append(fitter.fit(start, self.iterations))
             report(fits[-1])
         least = min(fit.loss for fit in fits)
         return [fit for fit in fits if fit.loss <= self.loss_ratio * least and fit.weights.any()]
 
-    def _move_to_cells(
-        self, cells: Cells, sums: CellSums, fits: list[GaussianFit], n: int, seed: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Points of the fits, shifted, stretched and weighted to what the cells say."""
-        parts = [
-            draw_gaussians(_Gaussians(fit.shares, fit.means, fit.covariances), n, seed + i)
-            for i, fit in enumerate(fits)
-        ]
-        places = np.concatenate(
-            [places for places, _ in parts] or [np.zeros((0, cells.n_features))]
-        )
-        weights = np.concatenate([weights for _, weights in parts] or [np.zeros(0)])
-        J = cells.n_cells
-        labels, _ = select_kernel().cells(cells.groups).nearest(places.astype(np.float32))
-        n_fitted = np.bincount(labels, minlength=J)
-        is_fitted = (sums.weights > 0.0) & (n_fitted >= self.fewest_fitted)
-        inside = is_fitted[labels]
-        places, weights, labels = places[inside], weights[inside], labels[inside]
-        mass = np.maximum(np.bincount(labels, weights, minlength=J), 1e-300)
-        rests = places - _means(labels, weights, places, mass)[labels]
-        present = _means(labels, weights, rests**2, mass)
-        ratio = sums.variances / np.maximum(present, 1e-300)
-        factors = np.sqrt(np.where(present > 1e-12 * sums.variances.max(), ratio, 0.0))
-        others = draw_gaussians(_only(sums, ~is_fitted), n, seed)
-        return (
-            np.concatenate([sums.means[labels] + rests * factors[labels], others[0]]),
-            np.concatenate([weights * (sums.weights / mass)[labels], others[1]]),
-        )
+
+def _root_of_correlation(problem: Problem, sums: CellSums) -> FloatArray | None:
+    """Square root of the correlation within cells, all taken together; None if it is not known."""
+    if problem.moments is None or np.isnan(problem.moments[1]).any():
+        return None
+    mean, covariance = problem.moments
+    rests, shares = sums.means - mean, as_shares(sums.weights)
+    within = covariance - (rests.T * shares) @ rests
+    deviations = np.sqrt(np.maximum(shares @ sums.variances, 1e-300))
+    correlation = within / np.outer(deviations, deviations)
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 @dataclass(frozen=True, eq=False)
-class _Gaussians:
-    """Weights (J,), means (J, d) and variances (J, d) to draw from."""
+class CellFit:
+    """What is known of the rows of cells, to draw points from.
 
-    weights: FloatArray
-    means: FloatArray
-    variances: FloatArray
-
-
-def _only(sums: CellSums, some: BoolArray) -> CellSums:
-    """The same, without weight but in some cells."""
-    weights = np.where(some, sums.weights, 0.0)
-    return CellSums(weights, sums.means, sums.variances, sums.steps)
-
-
-def draw_gaussians(
-    gaussians: CellSums | _Gaussians, n: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """About n points of Gaussians along the axes, with weights (J,), means and variances exact.
-
-    Points come in opposite pairs, at least one for each Gaussian of any weight, stretched until
-    the variances are right. Returns places (n, d) and weights (n,). O(n d).
+    Attributes
+    ----------
+    cells, sums : Cells, CellSums
+        Of the plan, and of the rows.
+    is_loose : bool array of shape (J,)
+        Which cells the fits are for.
+    fits : list of GaussianFit
+        Of the loose rows.
+    root : array of shape (d, d) or None
+        Of the correlation within cells.
+    fewest_fitted : int
+        Loose cells with fewer points of the fits are drawn as tight ones.
+    seed : int
+        Of the points.
     """
-    weights, J = gaussians.weights, len(gaussians.weights)
-    share = weights / (weights.sum() or 1.0)
-    counts = np.where(weights > 0.0, np.maximum(np.rint(share * n / 2.0), 1.0), 0.0).astype(
-        np.int64
-    )
-    labels = np.repeat(np.arange(J), counts)
-    d = gaussians.means.shape[1]
-    normals = normal_quantile(uniforms(seed, Purpose.SAMPLE, np.arange(len(labels)), d))
-    each = np.maximum(counts, 1).astype(np.float64)
-    squares = _means(labels, np.ones(len(labels)), normals**2, each)
-    rests = normals * np.sqrt(gaussians.variances / np.maximum(squares, 1e-300))[labels]
-    middles, parts = gaussians.means[labels], (weights / (2.0 * each))[labels]
+
+    cells: Cells
+    sums: CellSums
+    is_loose: BoolArray
+    fits: list[GaussianFit]
+    root: FloatArray | None
+    fewest_fitted: int
+    seed: int
+
+    def draw(self, n: int) -> Points:
+        """About n points, in an order of which every part is like the whole: O(n d)."""
+        places, weights, is_drawn = self._draw_fitted(n)
+        tight = self.sums.only(~is_drawn)
+        others, of_others = draw_pairs(
+            tight.weights, tight.means, tight.variances, n, self.seed, self.root
+        )
+        places, weights = np.concatenate([places, others]), np.concatenate([weights, of_others])
+        order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
+        return Points(places[order], as_shares(weights[order]))
+
+    def _draw_fitted(self, n: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Points of the fits moved to what the loose cells say, and which cells they are for."""
+        J, d, sums = len(self.sums.weights), self.cells.n_features, self.sums
+        if not self.fits:
+            return np.zeros((0, d)), np.zeros(0), np.zeros(J, dtype=bool)
+        n_each = max(2, round(n / len(self.fits)))
+        parts = [
+            draw_pairs(fit.shares, fit.means, fit.covariances, n_each, self.seed + i)
+            for i, fit in enumerate(self.fits)
+        ]
+        places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        labels, _ = select_kernel().cells(self.cells.groups).nearest(places.astype(np.float32))
+        is_drawn = self.is_loose & (np.bincount(labels, minlength=J) >= self.fewest_fitted)
+        inside = is_drawn[labels]
+        places, weights, labels = places[inside], weights[inside], labels[inside]
+        mass = np.bincount(labels, weights, minlength=J).astype(np.float64)
+        rests = places - _means_by(labels, weights, places, mass)[labels]
+        present = _means_by(labels, weights, rests**2, mass)
+        is_flat = present <= 1e-12 * sums.variances.max()
+        factors = np.sqrt(np.where(is_flat, 0.0, sums.variances / np.where(is_flat, 1.0, present)))
+        moved = sums.means[labels] + rests * factors[labels]
+        return moved, weights * (sums.weights / np.where(mass > 0.0, mass, 1.0))[labels], is_drawn
+
+
+def draw_pairs(
+    weights: FloatArray,
+    means: FloatArray,
+    variances: FloatArray,
+    n: int,
+    seed: int,
+    root: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """About n points of components with these weights (J,), means and variances (J, d), exactly.
+
+    Points come in opposite pairs, at least one for each component of any weight. They are uniform
+    numbers with one correlation for all, whose square root is ``root``, stretched until the
+    variances are right. Returns places (n, d) and weights (n,). O(n d), or O(n d^2) with a root.
+    """
+    pairs = np.maximum(np.rint(as_shares(weights) * n / 2.0), 1.0) * (weights > 0.0)
+    labels = np.repeat(np.arange(len(weights)), pairs.astype(np.int64))
+    numbers = 2.0 * uniforms(seed, Purpose.SAMPLE, np.arange(len(labels)), means.shape[1]) - 1.0
+    if root is not None:
+        numbers = numbers @ root
+    squares = _means_by(labels, np.ones(len(labels)), numbers**2, pairs)
+    rests = numbers * np.sqrt(variances / np.where(squares > 0.0, squares, 1.0))[labels]
+    middles, parts = means[labels], (weights / (2.0 * pairs.clip(1)))[labels]
     return np.concatenate([middles + rests, middles - rests]), np.concatenate([parts, parts])
 
 
-def _means(
+def _means_by(
     labels: IntArray, weights: FloatArray, values: FloatArray, mass: FloatArray
 ) -> FloatArray:
-    """Weighted sums of values (n, d) by label, divided by the mass (J,) of each: (J, d)."""
+    """Weighted means of values (n, d) by label, of which each has a mass (J,): (J, d)."""
     sums = [np.bincount(labels, weights * column, minlength=len(mass)) for column in values.T]
-    return np.asarray(np.column_stack(sums) / mass[:, None])
+    return np.asarray(np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
-class _Loose(Problem):
+class _Rest(Problem):
     """What is left of a sketch when the tight cells are taken off: the rows of loose ones."""
 
-    rest: tuple[FloatArray, FloatArray] = field(default=(np.zeros(0), np.zeros(0)))
+    known: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
-    def of(cls, problem: Problem, sums: CellSums, is_loose: BoolArray) -> _Loose:
-        shares = sums.weights / sums.weights.sum()
-        tight = Mixture(shares[~is_loose], sums.means[~is_loose], sums.variances[~is_loose])
-        share = float(shares[is_loose].sum())
-        z: ComplexArray = (problem.z - tight.sketch(problem.turns)) / share
-        rest = cls._moments(problem, sums, shares, is_loose, share)
-        return cls(problem.sketch, problem.turns, z, problem.bandwidth, rest=rest)
-
-    @staticmethod
-    def _moments(
-        problem: Problem, sums: CellSums, shares: FloatArray, is_loose: BoolArray, share: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Of loose rows; between columns, what the tight cells leave of all rows' products."""
-        own, others = shares[is_loose] / share, shares[~is_loose]
-        mean = own @ sums.means[is_loose]
-        rests = sums.means[is_loose] - mean
-        variances = own @ (sums.variances[is_loose] + rests**2)
-        assert problem.moments is not None
-        of_all, covariance = problem.moments
-        tight = sums.means[~is_loose]
-        products = covariance + np.outer(of_all, of_all) - (tight.T * others) @ tight
-        covariance = products / share - np.outer(mean, mean)
-        np.fill_diagonal(covariance, variances)
-        return mean, covariance
+    def behind(cls, problem: Problem, sums: CellSums, is_loose: BoolArray) -> _Rest:
+        """The rest behind the tight cells, which are taken for Gaussians along the axes."""
+        shares = as_shares(sums.weights)
+        share, of_tight = float(shares[is_loose].sum()), sums.means[~is_loose]
+        tight = Mixture(shares[~is_loose], of_tight, sums.variances[~is_loose])
+        z = (problem.z - tight.sketch(problem.turns)) / share
+        loose = Mixture(shares[is_loose] / share, sums.means[is_loose], sums.variances[is_loose])
+        mean, diagonal = loose.moments
+        known = mean, diagonal
+        if problem.moments is not None:  # between columns: what the tight cells leave of all rows
+            of_all, covariance = problem.moments
+            products = covariance + np.outer(of_all, of_all)
+            products -= (of_tight.T * tight.weights) @ of_tight
+            between = products / share - np.outer(mean, mean)
+            np.fill_diagonal(between, np.diagonal(diagonal))
+            known = mean, between
+        return cls(problem.sketch, problem.turns, z, problem.bandwidth, known=known)
 
     @property
-    def moments(self) -> tuple[FloatArray, FloatArray]:  # type: ignore[override]
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
         """Those of the loose rows."""
-        return self.rest
+        return self.known
 
     @property
-    def outline(self) -> tuple[FloatArray, FloatArray]:  # type: ignore[override]
+    def outline(self) -> tuple[FloatArray, FloatArray]:
         """The same: cells come without a tilt."""
-        return self.rest
+        assert self.known is not None
+        return self.known
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """k-means of many points by way of a few: starts, then exchanges of centers, then all points.
+
+    Parameters
+    ----------
+    fewest_points, points_per_cluster : int
+        Of the few points: at least, and for each cluster.
+    starts, settling : int
+        Runs of Lloyd's algorithm from greedy k-means++, and iterations of each.
+    finalists : int
+        The best of them go on.
+    work : int
+        Rounds of exchanges, times the number of clusters.
+    most_rounds : int
+        At most so many rounds.
+    candidates, tries : int
+        Points that may come in, and exchanges that are tried in a round, each with ``steps`` steps
+        of Lloyd's algorithm before it is judged.
+    failures : int
+        Rounds without a gain that end it.
+    max_iterations : int
+        With all points.
+    """
+
+    fewest_points: int = 700
+    points_per_cluster: int = 8
+    starts: int = 10
+    settling: int = 8
+    finalists: int = 2
+    work: int = 2_000
+    most_rounds: int = 40
+    candidates: int = 48
+    tries: int = 6
+    steps: int = 5
+    failures: int = 4
+    max_iterations: int = 30
+
+    def n_points(self, k: int) -> int:
+        """Number of the few points."""
+        return max(self.fewest_points, self.points_per_cluster * k)
+
+    def cut(self, few: Points, points: Points, k: int, seed: int) -> Partition:
+        """The points cut into k cells: O(n k d) an iteration."""
+        n_starts = max(1, min(self.starts, self.work // k))
+        state = int(seed % 2**31)
+        begun = [lloyd_from(few, k, self.settling, seed=state + i) for i in range(n_starts)]
+        best = sorted(begun, key=lambda found: found.inertia)[: self.finalists]
+        rng = np.random.Generator(np.random.Philox(seed))
+        settled = [self._exchange(few, start, rng) for start in best]
+        ends = [lloyd_from(points, k, self.max_iterations, found.centers) for found in settled]
+        return min(ends, key=lambda found: found.inertia)
+
+    def _exchange(self, few: Points, found: Partition, rng: np.random.Generator) -> Partition:
+        """Exchange centers for points as long as that is worth while after some steps."""
+        failures = 0
+        for _ in range(min(self.most_rounds, self.work // len(found.centers))):
+            tried = [
+                lloyd_from(few, len(starts), self.steps, starts)
+                for starts in self._proposals(few, found, rng)
+            ]
+            best = min(tried, key=lambda other: other.inertia, default=found)
+            if best.inertia < found.inertia * (1.0 - 1e-5):
+                found, failures = best, 0
+                continue
+            failures += 1
+            if failures == self.failures:
+                break
+        return found
+
+    def _proposals(
+        self, few: Points, found: Partition, rng: np.random.Generator
+    ) -> list[FloatArray]:
+        """Centers with one exchanged, those of the largest gain: O(n (k + candidates) d)."""
+        places, weights, k = few.places, few.weights, len(found.centers)
+        distances, rows = squared_distances(places, found.centers), np.arange(len(places))
+        labels = distances.argmin(axis=1)
+        nearest = distances[rows, labels]
+        distances[rows, labels] = np.inf
+        second = distances.min(axis=1) if k > 1 else nearest
+        masses = np.cumsum(weights * nearest)
+        if not masses[-1] > 0.0:
+            return []
+        drawn = np.searchsorted(masses, rng.random(self.candidates) * masses[-1])
+        new = np.unique(np.minimum(drawn, len(places) - 1))
+        to_new = squared_distances(places, places[new])
+        closest = np.minimum(nearest[:, None], to_new)
+        members = np.zeros((len(places), k))
+        members[rows, labels] = weights
+        losses = members.T @ (np.minimum(second[:, None], to_new) - closest)
+        net = weights @ (nearest[:, None] - closest) - losses  # (k, candidates)
+        out = net.argmax(axis=0)
+        order = np.argsort(-net[out, np.arange(len(new))])[: self.tries]
+        proposals = []
+        for i in order.tolist():
+            centers = found.centers.copy()
+            centers[out[i]] = places[new[i]]
+            proposals.append(centers)
+        return proposals

@@ -110,8 +110,11 @@ def _bound(sketch: Sketch, points: FloatArray) -> Certificate:
     if sketch.has_partial_weights:
         proved += sum(part.rounding_of_weights for part in parts) * sketch.count / total
     proved *= 1.0 + _SLACK
-    bounds = np.bincount(owners, costs, minlength=k) * (proved / (cost * total) if cost else 0.0)
-    return Certificate(proved, np.bincount(owners, weights, minlength=k) / total, bounds)
+    factor = proved / (cost * total) if cost > 0.0 else 0.0
+    shares, bounds = (
+        np.bincount(owners, numbers, minlength=k).astype(np.float64) for numbers in (weights, costs)
+    )
+    return Certificate(proved, shares / total, bounds * factor)
 
 
 @dataclass(frozen=True, eq=False)

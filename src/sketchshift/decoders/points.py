@@ -14,7 +14,15 @@ from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_near
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 
-__all__ = ["KMeans", "Partition", "draw_places", "draw_points", "fewest_points", "lloyd_from"]
+__all__ = [
+    "KMeans",
+    "Partition",
+    "draw_places",
+    "draw_points",
+    "fewest_points",
+    "lloyd_from",
+    "squared_distances",
+]
 
 # Points that stand for the data: drawn from fits, weighted back, with the exact moments.
 #
@@ -241,7 +249,7 @@ class KMeans:
         """
         places, weights = points.places, points.weights
         rng = np.random.Generator(np.random.Philox(seed))
-        distances = _squared_distances(places, centers)
+        distances = squared_distances(places, centers)
         failures = 0
         for _ in range(self.swaps):
             labels = distances.argmin(axis=1)
@@ -250,7 +258,7 @@ class KMeans:
             if failures == self.failures or shares.sum() <= 0.0:
                 break
             new_ones = rng.choice(len(places), self.candidates, p=shares / shares.sum())
-            to_new = _squared_distances(places, places[new_ones])
+            to_new = squared_distances(places, places[new_ones])
             closest = np.minimum(nearest[:, None], to_new)
             gains = weights @ (nearest[:, None] - closest)
             losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
@@ -264,7 +272,7 @@ class KMeans:
             distances[:, out] = to_new[:, new]
             for _ in range(self.lloyd_steps):
                 centers = _means(points, distances.argmin(axis=1), centers)
-                distances = _squared_distances(places, centers)
+                distances = squared_distances(places, centers)
         return centers
 
 
@@ -288,7 +296,8 @@ def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
     return np.where(mass[:, None] > 0.0, means, centers)
 
 
-def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
+def squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
+    """Of all points to all centers, shape (n, k)."""
     cross = points @ centers.T
     squares = (points**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1)
     return np.asarray(np.maximum(squares - 2.0 * cross, 0.0))

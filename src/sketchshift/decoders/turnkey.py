@@ -21,7 +21,7 @@ from sketchshift._text import column_names
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.cells import CellPoints
+from sketchshift.decoders.cells import CellPoints, Exchange
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
 from sketchshift.decoders.decoder import DECODERS, Decoder, Decoding, Outcome, Progress, Round
 from sketchshift.decoders.gaussians import (
@@ -67,6 +67,8 @@ class Turnkey:
         How, where clusters and frequencies are many.
     cell_points : CellPoints
         What is drawn instead, of sketches with cells.
+    exchange : Exchange
+        And how these are cut.
     kmeans : KMeans
         The last step.
     far_rows : FarRowsRule
@@ -88,6 +90,7 @@ class Turnkey:
     search: CoarseToFine = field(default_factory=CoarseToFine)
     stochastic: Stochastic = field(default_factory=Stochastic)
     cell_points: CellPoints = field(default_factory=CellPoints)
+    exchange: Exchange = field(default_factory=Exchange)
     kmeans: KMeans = field(default_factory=KMeans)
     far_rows: FarRowsRule = field(default_factory=lambda: FarRowsRule())
     choice: ChoiceOfK = field(default_factory=ChoiceOfK)
@@ -171,8 +174,9 @@ class Turnkey:
             if progress is not None:
                 progress(trace[-1])
 
-        points = self.cell_points.draw(problem, k, seed, self.penalty, report)
-        return CellRows(self, problem, seed, points, tuple(trace))
+        fit = self.cell_points.fit(problem, k, seed, self.penalty, report)
+        points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
+        return CellRows(self, problem, seed, points, tuple(trace), few)
 
     def _fit_gaussians(
         self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
@@ -263,17 +267,12 @@ class TurnkeyFit(ABC):
             O(k m d) for each of 100 iterations of each fit.
         """
 
-    def _cut(self, k: int, centers: Points | None = None) -> Decoding:
+    def _cut(self, k: int) -> Decoding:
         """The points cut into k cells, in the units of the data, heaviest first.
 
         O(n k d) an iteration.
         """
-        decoder, points = self.decoder, self.points
-        if centers is None:
-            cells = decoder.kmeans.cut(points, k, self.seed)
-        else:
-            cells = decoder.stochastic.cut(centers, points, k, self.seed, decoder.kmeans)
-        cells = cells.around_means(points)
+        points, cells = self.points, self._partition(k).around_means(self.points)
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
@@ -286,6 +285,9 @@ class TurnkeyFit(ABC):
             Outcome.COMPLETE,
             self.trace,
         )
+
+    def _partition(self, k: int) -> Partition:
+        return self.decoder.kmeans.cut(self.points, k, self.seed)
 
     def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
         return min(step.residual_norm for step in self.trace)
@@ -315,10 +317,16 @@ class GaussianRows(TurnkeyFit):
     fits: tuple[GaussianFit, ...]
     centers: Points | None
 
+    def _partition(self, k: int) -> Partition:
+        if self.centers is None:
+            return super()._partition(k)
+        decoder = self.decoder
+        return decoder.stochastic.cut(self.centers, self.points, k, self.seed, decoder.kmeans)
+
     @one_blas_thread
     def decode(self, k: int) -> Decoding:
         """See :class:`TurnkeyFit`."""
-        return self._cut(k, self.centers)
+        return self._cut(k)
 
     @one_blas_thread
     def decode_auto(self, max_clusters: int) -> Decoding:
@@ -338,7 +346,22 @@ class GaussianRows(TurnkeyFit):
 
 @dataclass(frozen=True, eq=False)
 class CellRows(TurnkeyFit):
-    """Rows that cells and waves tell of together."""
+    """Rows that cells and waves tell of together.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace
+        See :class:`TurnkeyFit`.
+    few : Points
+        Fewer of the same kind, on which k-means looks for its start.
+    """
+
+    few: Points
+
+    def _partition(self, k: int) -> Partition:
+        if k >= len(self.few.places):
+            return super()._partition(k)
+        return self.decoder.exchange.cut(self.few, self.points, k, self.seed)
 
     def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
         mixture = Mixture(weights, cells.centers, cells.covariances(self.points))

@@ -186,7 +186,7 @@ class Cells:
 # tails, and a few steps of Lloyd's algorithm. Distances and sums are those of the kernels, exact,
 # so that a plan is the same to the bit on every machine.
 
-LLOYD_STEPS = 3
+LLOYD_STEPS = 5
 SEED_WORK = 2**27  # distances for the seeds, about: of many cells a part of the sample is asked
 MOST_IN_ONE_GROUP = 256
 PROBES = 2

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sketchshift._typing import FloatArray, IntArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.features import Cells, SketchSpec
 from sketchshift.kernels import (
     CELL_BITS,
@@ -62,6 +62,10 @@ class CellSums:
     means: FloatArray
     variances: FloatArray
     steps: FloatArray
+
+    def only(self, some: BoolArray) -> CellSums:
+        """The same without weight but in some cells."""
+        return replace(self, weights=np.where(some, self.weights, 0.0))
 
     @classmethod
     def of(cls, integers: WideArray, centers: FloatArray, steps: FloatArray) -> CellSums:
