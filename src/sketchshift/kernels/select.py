@@ -32,7 +32,7 @@ def _load_fastest() -> Kernel:
     try:
         return _load("cpu")
     except ImportError as error:
-        msg = f"NumPy does the sums, several times as slowly, with the same bytes: {error}."
+        msg = f"NumPy does the sums, about 1,000 times as slowly, with the same bytes: {error}."
         warnings.warn(msg, RuntimeWarning, stacklevel=3)
         return _load("reference")
 
