@@ -119,17 +119,17 @@ $(ARM)/done:
 	command -v qemu-aarch64-static mmdebstrap || (apt-get update -q && apt-get install -y -q qemu-user-static mmdebstrap)
 	rm -rf $(ARM)
 	. /etc/os-release; mmdebstrap --quiet --arch=arm64 --variant=extract --include=$(ARM_PACKAGES) \
-		$$VERSION_CODENAME $(ARM)/root
+		$$VERSION_CODENAME $(ARM)/debian
 	@touch $@
 
 smoke-aarch64: $(ARM)/done  ## the aarch64 wheel of dist/ under emulation; needs Debian and root
 	rm -rf $(ARM)/site
-	version=$$(basename $$(readlink $(ARM)/root/usr/bin/python3)); \
+	version=$$(basename $$(readlink $(ARM)/debian/usr/bin/python3)); \
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(ARM)/site -c constraints.txt \
 		--only-binary=:all: --implementation cp --python-version $${version#python} \
 		$(foreach tag,2014 _2_17 _2_27 _2_28,--platform manylinux$(tag)_aarch64) dist/*manylinux*aarch64*
-	qemu-aarch64-static -L $(ARM)/root -E PYTHONHOME=$(CURDIR)/$(ARM)/root/usr -E PYTHONPATH=$(CURDIR)/$(ARM)/site \
-		$(ARM)/root/usr/bin/python3 -m sketchshift.smoke
+	qemu-aarch64-static -L $(ARM)/debian -E PYTHONHOME=$(CURDIR)/$(ARM)/debian/usr -E PYTHONPATH=$(CURDIR)/$(ARM)/site \
+		$(ARM)/debian/usr/bin/python3 -m sketchshift.smoke
 
 clean:
 	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
