@@ -100,14 +100,14 @@ TARGETS ?= $(LINUX)
 
 $(VENV)-release/done:
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check build hatchling twine ziglang
 	@touch $@
 
 wheels: $(VENV)-release/done  ## sdist and wheels into dist/; TARGETS="$(LINUX) $(OTHERS)" builds all
 	rm -rf dist
-	$(VENV)-release/bin/python -m build --sdist
+	$(VENV)-release/bin/python -m build --no-isolation --sdist
 	set -e; for target in $(TARGETS); do \
-		SKETCHSHIFT_TARGET=$$target $(VENV)-release/bin/python -m build --wheel; done
+		SKETCHSHIFT_TARGET=$$target $(VENV)-release/bin/python -m build --no-isolation --wheel; done
 
 release-check: wheels  ## whether dist/ may be released; TAG=v0.1.0 for that tag
 	$(VENV)-release/bin/python .ci/release_check.py $(addprefix --tag ,$(TAG))
@@ -117,7 +117,7 @@ ARM := $(VENV)-aarch64
 ARM_PACKAGES := python3,libpython3-stdlib,libstdc++6,libgomp1
 $(ARM)/done:
 	command -v qemu-aarch64-static mmdebstrap || (apt-get update -q && apt-get install -y -q qemu-user-static mmdebstrap)
-	rm -rf $(ARM)
+	rm -rf $(ARM) && mkdir $(ARM)
 	. /etc/os-release; mmdebstrap --quiet --arch=arm64 --variant=extract --include=$(ARM_PACKAGES) \
 		$$VERSION_CODENAME $(ARM)/debian
 	@touch $@
