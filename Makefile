@@ -116,7 +116,7 @@ release-check: wheels  ## whether dist/ may be released; TAG=v0.1.0 for that tag
 ARM := $(VENV)-aarch64
 ARM_PACKAGES := python3,libpython3-stdlib,libstdc++6,libgomp1
 $(ARM)/done:
-	command -v qemu-aarch64-static mmdebstrap || (apt-get update -q && apt-get install -y -q qemu-user-static mmdebstrap)
+	(command -v qemu-aarch64-static && command -v mmdebstrap) || (apt-get update -q && apt-get install -y -q qemu-user-static mmdebstrap)
 	rm -rf $(ARM) && mkdir $(ARM)
 	. /etc/os-release; mmdebstrap --quiet --arch=arm64 --variant=extract --include=$(ARM_PACKAGES) \
 		$$VERSION_CODENAME $(ARM)/debian
