@@ -299,7 +299,7 @@ inline double round_all(const double *values, int64_t size, double per_unit, dou
         const D value = mul(load(values + i), factor), integer = rint(value);
         store(rounded + i, integer);
         store(rests + i, rint(mul(sub(value, integer), limb)));
-        total = fma(integer, integer, total);
+        total = add_product(integer, integer, total);
     }
     double squares[DOUBLES], sum = 0.0;
     store(squares, total);
@@ -324,8 +324,8 @@ inline void add_products_tile(const double *a, const double *b, int64_t i, int64
         const D first = load(right), second = load(right + DOUBLES);
         UNROLL for (int r = 0; r < TALL; r++) {
             const D value = set(left[r]);
-            sums[r][0] = fma(value, first, sums[r][0]);
-            sums[r][1] = fma(value, second, sums[r][1]);
+            sums[r][0] = add_product(value, first, sums[r][0]);
+            sums[r][1] = add_product(value, second, sums[r][1]);
         }
     }
     UNROLL for (int r = 0; r < TALL; r++)
@@ -338,8 +338,8 @@ inline void add_line(const double *a, const double *b, int64_t j, int64_t d, int
     const D one = set(1.0);
     for (int64_t row = 0; row < n; row++) {
         const double *right = b + row * d + j, *left = a == nullptr ? nullptr : a + row * d + j;
-        first = fma(left == nullptr ? one : load(left), load(right), first);
-        second = fma(left == nullptr ? one : load(left + DOUBLES), load(right + DOUBLES), second);
+        first = add_product(left == nullptr ? one : load(left), load(right), first);
+        second = add_product(left == nullptr ? one : load(left + DOUBLES), load(right + DOUBLES), second);
     }
     store(line, first);
     store(line + DOUBLES, second);
