@@ -20,7 +20,7 @@ struct Kernels {
                          double *rows, double *squared_norms);
     void (*moments)(const double *rows, const double *factors, const double *roots, int64_t n, int64_t d,
                     double per_unit, int32_t full, int64_t *limbs);
-    void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t width, float *real,
+    void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
                    float *minus_imag);
     void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,
                         const float *re, const float *im, double *result);
