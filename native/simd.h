@@ -67,6 +67,13 @@ ALWAYS_INLINE D mul(D a, D b) { return _mm512_mul_pd(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return _mm512_fmadd_pd(a, b, c); }
 ALWAYS_INLINE F least(F a, F b) { return _mm512_min_ps(a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {  // where a < least
+    const __mmask16 is_less = _mm512_cmp_ps_mask(a, least, _CMP_LT_OQ);
+    least = _mm512_mask_mov_ps(least, is_less, a);
+    index = _mm512_mask_mov_epi32(index, is_less, i);
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+ALWAYS_INLINE float lane_least(F a) { return _mm512_reduce_min_ps(a); }
 ALWAYS_INLINE D rint(D a) { return _mm512_roundscale_pd(a, 8); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return _mm512_xor_si512(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return _mm512_slli_epi32(a, N); }
@@ -110,6 +117,19 @@ ALWAYS_INLINE D mul(D a, D b) { return _mm256_mul_pd(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return _mm256_fmadd_pd(a, b, c); }
 ALWAYS_INLINE F least(F a, F b) { return _mm256_min_ps(a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    const F is_less = _mm256_cmp_ps(a, least, _CMP_LT_OQ);
+    least = _mm256_blendv_ps(least, a, is_less);
+    index = _mm256_blendv_epi8(index, i, _mm256_castps_si256(is_less));
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
+}
+ALWAYS_INLINE float lane_least(F a) {
+    __m128 b = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_min_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_min_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
 ALWAYS_INLINE D rint(D a) { return _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return _mm256_xor_si256(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return _mm256_slli_epi32(a, N); }
@@ -151,6 +171,16 @@ ALWAYS_INLINE D mul(D a, D b) { return vmulq_f64(a, b); }
 ALWAYS_INLINE F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
 ALWAYS_INLINE D fma(D a, D b, D c) { return vfmaq_f64(c, a, b); }
 ALWAYS_INLINE F least(F a, F b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    const uint32x4_t is_less = vcltq_f32(a, least);
+    least = vbslq_f32(is_less, a, least);
+    index = vbslq_s32(is_less, i, index);
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    const uint32_t bit[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vceqq_f32(a, b), vld1q_u32(bit)));
+}
+ALWAYS_INLINE float lane_least(F a) { return vminvq_f32(a); }
 ALWAYS_INLINE D rint(D a) { return vrndnq_f64(a); }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return veorq_s32(a, b); }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return vshlq_n_s32(a, N); }
@@ -194,9 +224,21 @@ ALWAYS_INLINE D sub(D a, D b) { return a - b; }
 ALWAYS_INLINE I sub(I a, I b) { return (I)((Vector<uint32_t>)a - (Vector<uint32_t>)b); }
 ALWAYS_INLINE F mul(F a, F b) { return a * b; }
 ALWAYS_INLINE D mul(D a, D b) { return a * b; }
-ALWAYS_INLINE F least(F a, F b) {
-    const I is_less = a < b;
-    return (F)((is_less & (I)a) | (~is_less & (I)b));
+ALWAYS_INLINE I select(I is_true, I a, I b) { return (is_true & a) | (~is_true & b); }
+ALWAYS_INLINE F select(I is_true, F a, F b) { return (F)select(is_true, (I)a, (I)b); }
+ALWAYS_INLINE F least(F a, F b) { return select(a < b, a, b); }
+ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
+    const I is_less = a < least;
+    least = select(is_less, a, least);
+    index = select(is_less, i, index);
+}
+ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
+    const I bit = (a == b) & I{1, 2, 4, 8};
+    return (uint32_t)(bit[0] | bit[1] | bit[2] | bit[3]);
+}
+ALWAYS_INLINE float lane_least(F a) {
+    const float low = a[0] < a[1] ? a[0] : a[1], high = a[2] < a[3] ? a[2] : a[3];
+    return low < high ? low : high;
 }
 ALWAYS_INLINE I exclusive_or(I a, I b) { return a ^ b; }
 template <int N> ALWAYS_INLINE I shift_left(I a) { return (I)((Vector<uint32_t>)a << N); }
@@ -256,7 +298,9 @@ ALWAYS_INLINE F fma(F a, F b, F c) {
     const F sum = narrow(low, high);
     const I is_between = (low_bits(low, high) & 0x1FFFFFFF) == 0x10000000;
     const I is_tiny = (F)((I)sum & INT32_MAX) <= set(0x1p-126f);
-    return __builtin_expect(any(is_between | is_tiny), 0) ? fma_by_odd(a, b, c) : sum;
+    const I is_unsure = is_between | is_tiny;  // not of infinities
+    if (__builtin_expect(!any(is_unsure), 1)) return sum;
+    return select(is_unsure, fma_by_odd(a, b, c), sum);
 }
 
 // The same, b a float32 number: products of its 24 bits with either half of a are exact.

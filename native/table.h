@@ -20,6 +20,14 @@ struct Kernels {
                          double *rows, double *squared_norms);
     void (*moments)(const double *rows, const double *factors, const double *roots, int64_t n, int64_t d,
                     double per_unit, int32_t full, int64_t *limbs);
+    void (*distances)(const float *rows, int64_t n, int64_t d, const float *panels, int64_t n_panels,
+                      float *result);
+    void (*nearest)(const float *rows, int64_t n, int64_t d, const float *panels, const int64_t *firsts,
+                    const int64_t *starts, int64_t n_groups, const float *middles, int64_t probes,
+                    int32_t *labels, float *squares);
+    void (*add_cells)(const double *rows, const double *factors, const double *roots, const int32_t *labels,
+                      int64_t n, int64_t d, const double *centers, double per_unit, double weight_unit,
+                      int64_t *totals);
     void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
                    float *minus_imag);
     void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,

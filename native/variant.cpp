@@ -1,5 +1,6 @@
 // The kernels for one instruction set; compiled once for each, with its flags.
 
+#include "cells.h"
 #include "fit.h"
 #include "table.h"
 
@@ -64,6 +65,9 @@ const Kernels TABLE_OF(VARIANT) = {
     VARIANT::normalise<float>,
     VARIANT::normalise<double>,
     VARIANT::moments_of,
+    VARIANT::distances,
+    VARIANT::nearest,
+    VARIANT::add_cells,
     VARIANT::rotate_rows,
     VARIANT::correlation,
     VARIANT::match_of,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.kernels import Centers
 from sketchshift.kernels.reference import KERNEL as REFERENCE
 
 cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
 if not cupy.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
+from sketchshift.kernels.cuda.kernel import KERNEL as CUDA  # noqa: E402
 from sketchshift.kernels.cuda.kernel import (  # noqa: E402
     CudaDense,
     CudaStructured,
@@ -99,3 +102,22 @@ def test_very_wide_rows_are_summed_on_the_processor():
     spec = ss.SketchSpec(5000, 100, bandwidth=80.0, structured=True, tilt=ss.Tilt(radius=70.0))
 
     assert ss.sketch(X, spec, kernel="cuda") == ss.sketch(X, spec, kernel="cpu")
+
+
+@pytest.mark.parametrize("probes", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("n", "d", "J"), [(1, 1, 1), (1000, 3, 40), (3000, 10, 300), (200, 100, 64)]
+)
+def test_cells_are_those_of_the_definition(n, d, J, probes):
+    rows, weights = rows_and_weights(n, d, np.float64)
+    rows[::3] = np.rint(rows[::3])
+    centers = np.rint(2 * RNG.normal(size=(J, d))).astype(np.float32) / 2
+    starts = np.unique(np.concatenate([[0, J], RNG.integers(0, J, size=9)])).astype(np.int64)
+    pairs = itertools.pairwise(starts)
+    middles = np.array([centers[a:b].mean(axis=0) for a, b in pairs], dtype=np.float32)
+    for of in (Centers.in_one_group(centers), Centers(centers, starts, middles, probes, 0.25)):
+        for factors in (None, weights.astype(np.float64)):
+            expected, found = np.full((2, J, 1 + 3 * d), 7)
+            REFERENCE.cells(of).add(rows, factors, expected)
+            CUDA.cells(of).add(rows, factors, found)
+            np.testing.assert_array_equal(found, expected)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from sketchshift.kernels.contract import (
     BITS,
+    CELL_BITS,
+    CELL_REACH,
+    CELL_ROWS,
+    CELL_WEIGHT_BITS,
     LIMB_BITS,
     MOMENT_BITS,
     MOMENT_ROWS,
     PHASE_LIMIT,
+    SQUARE_BITS,
     Accumulator,
+    CellAccumulator,
+    Centers,
     Kernel,
     Matcher,
 )
@@ -16,11 +23,18 @@ from sketchshift.kernels.select import processors, select_kernel
 
 __all__ = [
     "BITS",
+    "CELL_BITS",
+    "CELL_REACH",
+    "CELL_ROWS",
+    "CELL_WEIGHT_BITS",
     "LIMB_BITS",
     "MOMENT_BITS",
     "MOMENT_ROWS",
     "PHASE_LIMIT",
+    "SQUARE_BITS",
     "Accumulator",
+    "CellAccumulator",
+    "Centers",
     "Kernel",
     "Matcher",
     "processors",

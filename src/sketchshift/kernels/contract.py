@@ -2,18 +2,20 @@
 
 A kernel takes arrays and gives arrays; it knows no noun of the library. Several kernels
 may run the same sketch on different hardware, so the exact ones (``normalise``, the
-accumulators, ``moments``) are defined as a sequence of IEEE operations, here and in
+accumulators, ``moments``, ``cells``) are defined as a sequence of IEEE operations, here and in
 ``docs/format.md``. The decoding ones (``correlate``, ``matcher``, ``features``,
 ``correlation``, ``hessian``) need not agree to the bit.
 
 Symbols
 -------
 n, d, m   rows, columns, frequencies
+J, G      cells, groups of cells
 turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is in turns
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +24,10 @@ from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray
 
 __all__ = [
     "BITS",
+    "CELL_BITS",
+    "CELL_REACH",
+    "CELL_ROWS",
+    "CELL_WEIGHT_BITS",
     "COSINE",
     "G1",
     "G2",
@@ -32,7 +38,10 @@ __all__ = [
     "ROUND_TO_HALF_TURNS",
     "ROUND_TO_INTEGERS",
     "SINE",
+    "SQUARE_BITS",
     "Accumulator",
+    "CellAccumulator",
+    "Centers",
     "Kernel",
     "Matcher",
 ]
@@ -83,6 +92,21 @@ LIMB_BITS = 20
 MOMENT_ROWS = 2**18
 """Rows whose moments may be taken in one call without overflow of a limb."""
 
+CELL_BITS = 20
+"""Cells sum rint(2**CELL_BITS (x' - c) / unit), unit a power of two, and the squares of these."""
+
+CELL_REACH = 2.0**11
+"""Rows and centers must be nearer to 0 than this times the unit: a square then fits 64 bits."""
+
+CELL_WEIGHT_BITS = 32
+"""A row of weight 1 adds the integer 2**CELL_WEIGHT_BITS to the weight of its cell."""
+
+SQUARE_BITS = 32
+"""Bits of the lower limb in which a kernel sums the squares of cells."""
+
+CELL_ROWS = 2**29
+"""Rows that may be added to the totals of cells without overflow."""
+
 G2 = 17592194356560
 """Largest a^2 + b^2 a row of weight 1 adds at one frequency, over all float32 residues."""
 
@@ -105,6 +129,68 @@ class Accumulator(Protocol):
             IN. In [0, 1].
         totals : int64 array of shape (2, m)
             IN/OUT. Cosines, then sines, in units of 2**-BITS.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """The centers of cells, in groups: a row looks for the nearest one in a few groups only.
+
+    Attributes
+    ----------
+    centers : float32 array of shape (J, d)
+        In the units of x', group after group.
+    starts : int64 array of shape (G + 1,)
+        Where each group begins, and J.
+    middles : float32 array of shape (G, d)
+        What stands for each group while groups are chosen.
+    probes : int
+        How many groups a row looks into: those whose middles are nearest.
+    unit : float
+        A power of two: see ``CELL_BITS``.
+    """
+
+    centers: Float32Array
+    starts: IntArray
+    middles: Float32Array
+    probes: int = 1
+    unit: float = 1.0
+
+    @classmethod
+    def in_one_group(cls, centers: Float32Array, unit: float = 1.0) -> Centers:
+        """Centers among which a row looks for the nearest of all."""
+        starts = np.array([0, len(centers)], dtype=np.int64)
+        return cls(centers, starts, centers[:1], 1, unit)
+
+
+class CellAccumulator(Protocol):
+    """Cells packed beforehand: the nearest center of a row, and what it adds there."""
+
+    def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
+        """Index of the nearest center of each row (n, d), and the squared distance, both (n,).
+
+        The squared distance is the sum over the columns, from the first, of the fused multiply-adds
+        e e + s of e = x - c, all in float32. Of equal distances the first counts, among groups and
+        among centers.
+        """
+        ...
+
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+        """Add every row to its cell, the nearest one to the row rounded to float32.
+
+        With f the factor of a row (None: 1), e = x' - c in float64 and K = 2**CELL_BITS / unit, it
+        adds rint(2**CELL_WEIGHT_BITS f), then rint((f e) K) for each column, then the square of
+        rint((sqrt(f) e) K): first its lower SQUARE_BITS bits, then the others.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            IN. Normalised rows, their norms below CELL_REACH times the unit.
+        factors : array of shape (n,) or None
+            IN. In [0, 1].
+        totals : int64 array of shape (J, 1 + 3 d)
+            IN/OUT. Of at most CELL_ROWS rows in all.
         """
         ...
 
@@ -232,6 +318,14 @@ class Kernel(Protocol):
         ``full``. Returns int64 of shape (3, number of sums); limb i counts 2**(LIMB_BITS i).
         At most ``MOMENT_ROWS`` rows.
         """
+        ...
+
+    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
+        """Squared distances of points (L, d) to rows (n, d), shape (L, n), as cells have them."""
+        ...
+
+    def cells(self, centers: Centers) -> CellAccumulator:
+        """Accumulator for cells: O(J d) operations a row, or less where they are in groups."""
         ...
 
     def correlate(

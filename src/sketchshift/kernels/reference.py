@@ -16,13 +16,18 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
+    CELL_BITS,
+    CELL_WEIGHT_BITS,
     COSINE,
     LIMB_BITS,
     MOMENT_BITS,
     ROUND_TO_HALF_TURNS,
     ROUND_TO_INTEGERS,
     SINE,
+    SQUARE_BITS,
     Accumulator,
+    CellAccumulator,
+    Centers,
     Matcher,
 )
 from sketchshift.kernels.host import Correlations, OnHost
@@ -279,6 +284,18 @@ class ReferenceKernel(OnHost, Correlations):
             limbs[2, 2 * d + k] = high[:, a] @ high[:, b]
         return limbs
 
+    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        s = np.zeros((len(points), len(rows)), dtype=np.float32)
+        for x, y in zip(points.T, rows.T, strict=True):
+            offsets = x[:, None] - y[None, :]
+            s = fused_multiply_add(offsets, offsets, s)
+        return s
+
+    def cells(self, centers: Centers) -> CellAccumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return ReferenceCells(self, centers)
+
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
@@ -289,6 +306,43 @@ class ReferenceKernel(OnHost, Correlations):
     def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return ReferenceMatcher(turns.astype(np.float64), z, weights)
+
+
+class ReferenceCells:
+    """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+
+    def __init__(self, kernel: ReferenceKernel, centers: Centers) -> None:
+        self._kernel, self._centers = kernel, centers
+        self._per_unit = 2.0**CELL_BITS / centers.unit
+
+    def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        of = self._centers
+        to_middles = self._kernel.distances(rows, of.middles)
+        chosen = np.argsort(to_middles, axis=1, kind="stable")[:, : of.probes]
+        group = np.repeat(np.arange(len(of.middles)), np.diff(of.starts))
+        is_chosen = (chosen[:, :, None] == group).any(axis=1)
+        squares = np.where(is_chosen, self._kernel.distances(rows, of.centers), np.inf)
+        labels = squares.argmin(axis=1)
+        return labels, squares[np.arange(len(rows)), labels].astype(np.float32)
+
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        f = np.ones(len(rows)) if factors is None else factors
+        labels, _ = self.nearest(rows.astype(np.float32))
+        offsets, per_unit = (
+            rows - self._centers.centers[labels],
+            2.0**CELL_BITS / self._centers.unit,
+        )
+        w = np.rint((np.sqrt(f)[:, None] * offsets) * per_unit).astype(np.int64).view(np.uint64)
+        squares = (w * w).astype(np.uint64)
+        added = (
+            np.rint(f * 2.0**CELL_WEIGHT_BITS)[:, None].astype(np.int64),
+            np.rint((f[:, None] * offsets) * self._per_unit).astype(np.int64),
+            (squares & np.uint64(2**SQUARE_BITS - 1)).astype(np.int64),
+            (squares >> np.uint64(SQUARE_BITS)).astype(np.int64),
+        )
+        np.add.at(totals, labels, np.hstack(added))
 
 
 class ReferenceMatcher:

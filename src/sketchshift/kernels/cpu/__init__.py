@@ -10,10 +10,20 @@ import weakref
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import BITS, MOMENT_BITS, Accumulator, Matcher
-from sketchshift.kernels.cpu.library import Variant, aligned_zeros, load_variant
+from sketchshift.kernels.contract import (
+    BITS,
+    CELL_BITS,
+    CELL_WEIGHT_BITS,
+    MOMENT_BITS,
+    Accumulator,
+    CellAccumulator,
+    Centers,
+    Matcher,
+)
+from sketchshift.kernels.cpu.library import Variant, aligned_copy, aligned_zeros, load_variant
 from sketchshift.kernels.host import Correlations, OnHost
 
 __all__ = ["KERNEL", "CpuKernel"]
@@ -46,7 +56,7 @@ class CpuKernel(OnHost, Correlations):
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        panels, m = self._pack(turns), turns.shape[1]
+        panels, m = pack(turns, self.variant.panel), turns.shape[1]
 
         def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
             name = "dense_32" if rows.dtype == np.float32 else "dense_64"
@@ -81,6 +91,18 @@ class CpuKernel(OnHost, Correlations):
         self.variant.call("moments", rows, factors, roots, *rows.shape, per_unit, full, limbs)
         return limbs
 
+    def distances(self, points: Float32Array, rows: Float32Array) -> Float32Array:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        panels = pack(rows.T, self.variant.panel, np.inf)
+        result = np.empty((len(points), len(panels) * self.variant.panel), dtype=np.float32)
+        points = np.ascontiguousarray(points)
+        self.variant.call("distances", points, *points.shape, panels, len(panels), result)
+        return result[:, : len(rows)]
+
+    def cells(self, centers: Centers) -> CellAccumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return CpuCells(self.variant, centers)
+
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
@@ -107,25 +129,53 @@ class CpuKernel(OnHost, Correlations):
 
     def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        return GaussianMatcher(self.variant, self._pack(turns), z, weights)
-
-    def _pack(self, turns: Float32Array) -> Float32Array:
-        """Frequencies (d, m) in panels (panels, d, PANEL), the last filled up with zeros."""
-        (d, m), panel = turns.shape, self.variant.panel
-        n_panels = -(-m // panel)
-        padded = np.zeros((d, n_panels * panel), dtype=np.float32)
-        padded[:, :m] = turns
-        panels = aligned_zeros((n_panels, d, panel), np.float32)
-        panels[:] = padded.reshape(d, n_panels, panel).transpose(1, 0, 2)
-        return panels
+        return GaussianMatcher(self.variant, pack(turns, self.variant.panel), z, weights)
 
     def _packed(self, turns: Float32Array) -> Float32Array:
-        """The same; a climb asks for the same frequencies hundreds of times."""
+        """Panels of the frequencies; a climb asks for the same ones hundreds of times."""
         of, panels = self._last
         if of() is not turns:
-            panels = self._pack(turns)
+            panels = pack(turns, self.variant.panel)
             self._last = (weakref.ref(turns), panels)
         return cast(Float32Array, panels)
+
+
+class CpuCells:
+    """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+
+    def __init__(self, variant: Variant, centers: Centers) -> None:
+        groups = zip(centers.starts[:-1], centers.starts[1:], strict=True)
+        panels = [pack(centers.centers[a:b].T, variant.panel, np.inf) for a, b in groups]
+        self._variant, self._probes = variant, centers.probes
+        self._per_unit = 2.0**CELL_BITS / centers.unit
+        self._centers = centers.centers.astype(np.float64)
+        # arrays whose addresses are kept by nobody else
+        self._panels = aligned_copy(np.concatenate(panels))
+        self._firsts = np.cumsum([0, *map(len, panels)], dtype=np.int64)
+        self._starts = np.ascontiguousarray(centers.starts, dtype=np.int64)
+        self._middles = pack(centers.middles.T, variant.panel, np.inf)
+
+    def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        labels, squares = self._nearest(rows)
+        return labels.astype(np.int64), squares
+
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        rows = np.ascontiguousarray(rows)
+        labels, _ = self._nearest(rows.astype(np.float32))
+        roots = None if factors is None else np.sqrt(factors)
+        arguments = (self._centers, self._per_unit, 2.0**CELL_WEIGHT_BITS, totals)
+        self._variant.call("add_cells", rows, factors, roots, labels, *rows.shape, *arguments)
+
+    def _nearest(self, rows: Float32Array) -> tuple[NDArray[np.int32], Float32Array]:
+        rows = np.ascontiguousarray(rows)
+        labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows), np.float32)
+        self._variant.call(
+            *("nearest", rows, *rows.shape, self._panels, self._firsts, self._starts),
+            *(len(self._starts) - 1, self._middles, self._probes, labels, squares),
+        )
+        return labels, squares
 
 
 class GaussianMatcher:
@@ -176,6 +226,15 @@ class GaussianMatcher:
         weights, centers, spreads = np.split(x, [T, T + T * d])
         C, S = unit * centers.reshape(T, d), unit * np.abs(spreads).reshape(T, d)
         return value, weights / T, C, S
+
+
+def pack(columns: Float32Array, panel: int, fill: float = 0.0) -> Float32Array:
+    """Vectors that are columns (d, m) in panels (panels, d, panel), the last one filled up."""
+    d, m = columns.shape
+    n_panels = -(-m // panel)
+    padded = np.full((d, n_panels * panel), fill, dtype=np.float32)
+    padded[:, :m] = columns
+    return aligned_copy(padded.reshape(d, n_panels, panel).transpose(1, 0, 2))
 
 
 def _divided(residual: RealArray, size: int) -> Float32Array:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FILE", "Variant", "aligned_zeros", "load_variant", "variants"]
+__all__ = ["FILE", "Variant", "aligned_copy", "aligned_zeros", "load_variant", "variants"]
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
@@ -36,6 +36,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "normalise_32": _NORMALISE,
     "normalise_64": _NORMALISE,
     "moments": (None, *[_Array] * 3, _Size, _Size, _Real, _Flag, _Array),
+    "distances": (None, _Array, _Size, _Size, _Array, _Size, _Array),
+    "nearest": (None, _Array, _Size, _Size, *[_Array] * 3, _Size, _Array, _Size, *[_Array] * 2),
+    "add_cells": (None, *[_Array] * 4, _Size, _Size, _Array, _Real, _Real, _Array),
     "rotate": (None, *[_Array] * 3, _Size, _Size, _Array, _Array),
     "correlation": (None, _Array, _Size, _Size, _Array, _Size, *[_Array] * 3),
     "match": (_Real, *_PROBLEM, *[_Array] * 3, _Size, _Array),
@@ -121,3 +124,10 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     start = -_address(buffer) % 64
     zeros: NDArray[Any] = buffer[start : start + size].view(dtype).reshape(shape)
     return zeros
+
+
+def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, in C order, from a multiple of 64 bytes on."""
+    copy = aligned_zeros(array.shape, array.dtype)
+    copy[...] = array
+    return copy

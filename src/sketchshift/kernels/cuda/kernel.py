@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import LIMB_BITS, MOMENT_BITS, Accumulator
-from sketchshift.kernels.cpu import CpuKernel
+from sketchshift.kernels.contract import (
+    CELL_BITS,
+    CELL_WEIGHT_BITS,
+    LIMB_BITS,
+    MOMENT_BITS,
+    SQUARE_BITS,
+    Accumulator,
+    CellAccumulator,
+    Centers,
+)
+from sketchshift.kernels.cpu import CpuCells, CpuKernel
+from sketchshift.kernels.cpu.library import Variant
 from sketchshift.kernels.cuda.source import kernel_of
 
 try:
@@ -25,6 +35,7 @@ __all__ = [
     "LARGEST_BLOCK",
     "MOST_COLUMNS",
     "THREADS",
+    "CudaCells",
     "CudaDense",
     "CudaKernel",
     "CudaStructured",
@@ -179,6 +190,30 @@ class CudaStructured(_OnGpu):
         )
 
 
+class CudaCells(CpuCells):
+    """See :class:`~sketchshift.kernels.contract.CellAccumulator`; rows are added on the GPU."""
+
+    def __init__(self, variant: Variant, centers: Centers) -> None:
+        super().__init__(variant, centers)
+        arrays = (centers.centers, centers.starts, centers.middles)
+        self._on_gpu = tuple(cupy.asarray(np.ascontiguousarray(array)) for array in arrays)
+        self._kernel = kernel_of(
+            *("add_cells", "double"), (("PROBES", centers.probes), ("SQUARE_BITS", SQUARE_BITS))
+        )
+        self._sizes = np.int32(len(centers.middles)), np.float64(2.0**CELL_BITS / centers.unit)
+
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        n, d = rows.shape
+        with own_stream():
+            sums = cupy.zeros(totals.shape, dtype=np.int64)
+            weights = np.uintp(0) if factors is None else cupy.asarray(factors)
+            sizes = (*self._sizes, np.float64(2.0**CELL_WEIGHT_BITS), np.int64(n), np.int32(d))
+            arguments = (cupy.asarray(rows), weights, *self._on_gpu, *sizes, sums)
+            self._kernel((blocks_down(1, n, THREADS),), (THREADS,), arguments)
+            totals += sums.get()
+
+
 class CudaKernel(CpuKernel):
     """The processor's kernel, but for the sums that take nearly all of its time.
 
@@ -230,6 +265,10 @@ class CudaKernel(CpuKernel):
             factors = None if factors is None else self.on_host(factors)
             return super().moments(self.on_host(rows), factors, unit, full=full)
         return moments(rows, factors, unit, full=full)
+
+    def cells(self, centers: Centers) -> CellAccumulator:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return CudaCells(self.variant, centers)
 
 
 KERNEL = CudaKernel()

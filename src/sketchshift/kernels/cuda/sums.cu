@@ -228,6 +228,71 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
 
 #endif
 
+// Cells, as in kernels/contract.py: a thread for each row finds the nearest center in the PROBES groups
+// whose middles are nearest, and adds there.
+#ifdef PROBES
+
+__device__ __forceinline__ float squared_distance(const double *x, const float *c, int d) {
+    float s = 0.0f;
+    for (int k = 0; k < d; ++k) {
+        const float e = __fsub_rn(__double2float_rn(x[k]), c[k]);
+        s = __fmaf_rn(e, e, s);
+    }
+    return s;
+}
+
+__device__ __forceinline__ int64 nearest_cell(
+    const double *x, const float *centers, const int64 *starts, const float *middles, int n_groups, int d) {
+    float near[PROBES], least = __int_as_float(0x7f800000);
+    int groups[PROBES];
+    int64 label = 0;
+    for (int p = 0; p < PROBES; ++p) near[p] = least, groups[p] = -1;
+    for (int g = 0; g < n_groups; ++g) {
+        float s = n_groups == 1 ? 0.0f : squared_distance(x, middles + (int64)g * d, d);
+        int at = g;
+        for (int p = 0; p < PROBES; ++p)  // the nearer one stays, of two as near the first
+            if (s < near[p]) {
+                const float farther = near[p];
+                const int other = groups[p];
+                near[p] = s, groups[p] = at;
+                s = farther, at = other;
+            }
+    }
+    for (int p = 0; p < PROBES; ++p)
+        for (int64 j = groups[p] < 0 ? 0 : starts[groups[p]]; j < (groups[p] < 0 ? 0 : starts[groups[p] + 1]); ++j) {
+            const float s = squared_distance(x, centers + j * d, d);
+            if (s < least || (s == least && j < label)) least = s, label = j;
+        }
+    return label;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) add_cells(
+    const double *rows,     // IN  (n, d)
+    const double *factors,  // IN  (n,), or null: 1
+    const float *centers,   // IN  (cells, d)
+    const int64 *starts,    // IN  (n_groups + 1,)
+    const float *middles,   // IN  (n_groups, d)
+    int n_groups, double per_unit, double weight_unit, int64 n, int d,
+    uint64 *totals          // IN/OUT  (cells, 1 + 3 d)
+) {
+    for (int64 row = (int64)blockIdx.x * THREADS + threadIdx.x; row < n; row += (int64)gridDim.x * THREADS) {
+        const double *x = rows + row * d, f = factors ? factors[row] : 1.0, root = __dsqrt_rn(f);
+        const int64 label = nearest_cell(x, centers, starts, middles, n_groups, d);
+        uint64 *cell = totals + label * (1 + 3 * d);
+        atomicAdd(cell, (uint64)__double2ll_rn(__dmul_rn(f, weight_unit)));
+        for (int k = 0; k < d; ++k) {
+            const double offset = __dsub_rn(x[k], (double)centers[label * d + k]);
+            const int64 w = __double2ll_rn(__dmul_rn(__dmul_rn(root, offset), per_unit));
+            const uint64 square = (uint64)w * (uint64)w;
+            atomicAdd(cell + 1 + k, (uint64)__double2ll_rn(__dmul_rn(__dmul_rn(f, offset), per_unit)));
+            atomicAdd(cell + 1 + d + k, square & ((1ull << SQUARE_BITS) - 1));
+            atomicAdd(cell + 1 + 2 * d + k, square >> SQUARE_BITS);
+        }
+    }
+}
+
+#endif
+
 // First and second moments, as in kernels/contract.py. A block has LANES of the sums and takes the rows
 // TILE at a time; sums 0 to d - 1 are of the rounded coordinates, d to 2 d - 1 of their rests, the
 // others of products of the columns first[s] and second[s].

@@ -1,0 +1,147 @@
+// Cells: which centre a row is nearest to, and what it adds to that cell. The definition is
+// kernels/reference.py, to the bit.
+//
+// Centres lie in panels (panels, d, PANEL) of float32, what is missing in a group's last panel
+// filled up with infinities, which are nearest to nothing. A lane is a centre.
+
+#pragma once
+
+#include <algorithm>
+
+#include "sums.h"
+
+namespace VARIANT {
+
+constexpr int PANEL_VECTORS = PANEL / LANES;
+static_assert(PANEL == 32, "a bit for each centre of a panel");
+constexpr int SQUARE_BITS = 32;  // of the lower limb of squares
+
+// Squared distances of a row to the centres of a panel, the columns one after the other.
+ALWAYS_INLINE void panel_distances(const float *x, const float *panel, int64_t d, F (&s)[PANEL_VECTORS]) {
+    UNROLL for (int v = 0; v < PANEL_VECTORS; v++) s[v] = set(0.0f);
+    for (int64_t k = 0; k < d; k++) {
+        const F value = set(x[k]);
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) {
+            const F offset = sub(value, load(panel + k * PANEL + v * LANES));
+            s[v] = fma(offset, offset, s[v]);
+        }
+    }
+}
+
+// The nearest centre among those of some panels; of several the first.
+struct Nearest {
+    F best[PANEL_VECTORS];
+    I panel[PANEL_VECTORS];
+
+    Nearest() {
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) {
+            best[v] = set(HUGE_VALF);
+            panel[v] = set((int32_t)0);
+        }
+    }
+
+    void look(const float *x, const float *panels, int64_t first, int64_t stop, int64_t d) {
+        for (int64_t p = first; p < stop; p++) {
+            F s[PANEL_VECTORS];
+            panel_distances(x, panels + p * d * PANEL, d, s);
+            UNROLL for (int v = 0; v < PANEL_VECTORS; v++)
+                take_less(s[v], set((int32_t)(p - first)), best[v], panel[v]);
+        }
+    }
+
+    int64_t index(float &distance) const {
+        F least_of_all = best[0];
+        UNROLL for (int v = 1; v < PANEL_VECTORS; v++) least_of_all = least(best[v], least_of_all);
+        distance = lane_least(least_of_all);
+        int32_t panels[PANEL];
+        uint32_t ties = 0;  // one bit, but for centres at the same distance
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) {
+            store(panels + v * LANES, panel[v]);
+            ties |= equal_bits(best[v], set(distance)) << v * LANES;
+        }
+        int64_t index = INT64_MAX;
+        for (; ties != 0; ties &= ties - 1) {
+            const int i = __builtin_ctz(ties);
+            index = std::min(index, (int64_t)panels[i] * PANEL + i);
+        }
+        return index;
+    }
+};
+
+// rows (n, d), panels, distances (n, panels PANEL) OUT
+inline void distances(const float *rows, int64_t n, int64_t d, const float *panels, int64_t n_panels,
+                      float *result) {
+    for (int64_t row = 0; row < n; row++)
+        for (int64_t p = 0; p < n_panels; p++) {
+            F s[PANEL_VECTORS];
+            panel_distances(rows + row * d, panels + p * d * PANEL, d, s);
+            for (int v = 0; v < PANEL_VECTORS; v++)
+                store(result + (row * n_panels + p) * PANEL + v * LANES, s[v]);
+        }
+}
+
+// Groups of centres: group g has the panels from firsts[g] on, and its centres are numbered from
+// starts[g] on. A row looks into the `probes` groups whose own centres (`middles`, in panels) are
+// nearest, and into the only one if there is one. rows (n, d), labels (n,) and distances (n,) OUT
+inline void nearest(const float *rows, int64_t n, int64_t d, const float *panels, const int64_t *firsts,
+                    const int64_t *starts, int64_t n_groups, const float *middles, int64_t probes,
+                    int32_t *labels, float *squares) {
+    const int64_t n_middles = (n_groups + PANEL - 1) / PANEL;
+    Buffer<float> to_middles(n_middles * PANEL);
+    for (int64_t row = 0; row < n; row++) {
+        const float *x = rows + row * d;
+        float least = HUGE_VALF;
+        int64_t label = 0;
+        if (n_groups > 1) distances(x, 1, d, middles, n_middles, to_middles);
+        for (int64_t probe = 0; probe < std::min(probes, n_groups); probe++) {
+            int64_t g = 0;
+            if (n_groups > 1) {
+                g = std::min_element((float *)to_middles, to_middles + n_groups) - to_middles;
+                to_middles[g] = HUGE_VALF;
+            }
+            Nearest found;
+            found.look(x, panels, firsts[g], firsts[g + 1], d);
+            float distance;
+            const int64_t index = starts[g] + found.index(distance);
+            if (distance < least || (distance == least && index < label)) {
+                least = distance;
+                label = index;
+            }
+        }
+        labels[row] = (int32_t)label;
+        squares[row] = least;
+    }
+}
+
+// The integer nearest to a number below 2^51, ties to even: a sum with 1.5 2^52 has a last bit worth one.
+ALWAYS_INLINE int64_t nearest_integer(double value) {
+    const double shifted = value + 6755399441055744.0;
+    int64_t pattern;
+    std::memcpy(&pattern, &shifted, sizeof pattern);
+    return pattern - INT64_C(0x4338000000000000);
+}
+
+// What rows add to their cells: weight, offsets, squared offsets in two limbs.
+// rows (n, d), factors (n,) and their roots or null, labels (n,), centers (cells, d),
+// totals (cells, 1 + 3 d) IN/OUT
+inline void add_cells(const double *rows, const double *factors, const double *roots, const int32_t *labels,
+                      int64_t n, int64_t d, const double *centers, double per_unit, double weight_unit,
+                      int64_t *totals) {
+    for (int64_t row = 0; row < n; row++) {
+        const double *x = rows + row * d, *c = centers + labels[row] * d;
+        int64_t *cell = totals + labels[row] * (1 + 3 * d);
+        int64_t *sums = cell + 1, *low = sums + d, *high = low + d;
+        const double f = factors == nullptr ? 1.0 : factors[row], root = roots == nullptr ? 1.0 : roots[row];
+        cell[0] += nearest_integer(f * weight_unit);
+        for (int64_t k = 0; k < d; k++) {
+            const double offset = x[k] - c[k];
+            const int64_t w = nearest_integer(root * offset * per_unit);
+            const uint64_t square = (uint64_t)w * (uint64_t)w;
+            sums[k] += nearest_integer(f * offset * per_unit);
+            low[k] += (int64_t)(square & ((UINT64_C(1) << SQUARE_BITS) - 1));
+            high[k] += (int64_t)(square >> SQUARE_BITS);
+        }
+    }
+}
+
+}  // namespace VARIANT
