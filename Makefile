@@ -78,7 +78,7 @@ sanitize: setup  ## minutes: the kernels under the sanitizers of GCC, in a copy 
 		$(SANITIZED)/src/sketchshift/kernels/cpu/kernels.native.so
 	export LD_PRELOAD=$$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		PYTHONPATH=$(SANITIZED)/src; $(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 1000) \
-		&& $(BIN)/python -m pytest tests/kernels -k "not machine_can and not without"
+		&& $(BIN)/python -m pytest tests/kernels
 
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py

@@ -2,8 +2,8 @@
 
 ``python tests/kernels/fuzz.py --comparisons 10000`` compares every variant that this machine can
 run (``--variant`` names some). Comparison i of a seed is the same on all machines: random numbers
-are made without a function of the C library. Where the reference would be too slow (a machine that
-is emulated), ``--save FILE`` keeps its digests elsewhere, and ``--against FILE`` compares with them.
+are made without a function of the C library. Where the reference would be too slow (on an emulated
+machine), ``--against FILE`` compares with its digests, which ``--save FILE`` kept on another one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 import sketchshift as ss
 from sketchshift.data import Block
-from sketchshift.kernels import PHASE_LIMIT, Kernel, select_kernel
+from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, Kernel, select_kernel
 from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import variants
 from sketchshift.sketch.measure import RowAdder, make_accumulator
@@ -94,7 +94,7 @@ def draw_weights(rng: Rng, n: int) -> np.ndarray:
 def bring_within(rows: np.ndarray, largest: float, limit: float, *, close: bool) -> np.ndarray:
     """Rows times a power of two: products with numbers up to ``largest`` stay below the limit."""
     bound = float(np.abs(rows).max(initial=0.0)) * largest * rows.shape[1]
-    if bound < limit and not close or bound == 0.0:
+    if bound == 0.0 or (bound < limit and not close):
         return rows
     return np.ldexp(rows, min(math.frexp(limit)[1] - math.frexp(bound)[1] - 1, 60))
 
@@ -179,6 +179,28 @@ def draw_normalise(rng: Rng) -> Given:
     return compute
 
 
+def draw_cells(rng: Rng) -> Given:
+    """Centers in one group or in several, some of them equally near; some groups left unseen."""
+    n, d, n_centers = draw_sizes(rng)
+    starts = np.unique([0, n_centers, *rng.integers(1, n_centers + 1, size=rng.integers(6))])
+    with np.errstate(under="ignore"):
+        near = [draw_numbers(rng, (size, d)) for size in (n_centers, n)]
+        points, rows = (bring_within(a, 1.0, CELL_REACH / 4, close=False) for a in near)
+        points = points.astype(np.float32)
+    probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
+    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes)
+
+    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+        totals = np.zeros((n_centers, 1 + 3 * d), dtype=np.int64)
+        cells = kernel.cells(centers)
+        cells.add(rows, factors, totals)
+        with np.errstate(under="ignore"):
+            labels, squares = cells.nearest(rows.astype(np.float32))
+        return [totals, labels, squares]
+
+    return compute
+
+
 def keep_within_reach(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     """The rows that a sketch does not refuse."""
     rows, squared_norms = np.empty(X.shape), np.empty(len(X))
@@ -228,6 +250,7 @@ KINDS = {
     "phases": draw_phases,
     "moments": draw_moments,
     "normalise": draw_normalise,
+    "cells": draw_cells,
     "sketch": draw_sketch,
 }
 
@@ -267,11 +290,12 @@ def main() -> int:
         for variant, kernel in kernels.items():
             if digest_of(given, kernel) != digests[name]:
                 differences[variant] += 1
-                print(f"{variant} differs: {name}", file=sys.stderr)
+                sys.stderr.write(f"{variant} differs: {name}\n")
     if options.save:
         options.save.write_text(json.dumps(digests, indent=0))
     told = ", ".join(f"{variant} {count}" for variant, count in differences.items())
-    print(f"{options.comparisons} comparisons with the reference, differences: {told}")
+    facts = f"{options.comparisons} comparisons with the reference, differences: {told}"
+    sys.stdout.write(facts + "\n")
     return int(any(differences.values()))
 
 
