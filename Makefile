@@ -8,8 +8,8 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-data test-slow test-browser lint bench data quality privacy-bench \
-	reproduce docs wheels smoke-aarch64 release-check clean
+.PHONY: setup demo examples test test-data test-slow test-browser fuzz sanitize lint bench data quality \
+	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
 
@@ -66,6 +66,19 @@ test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, D
 
 test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
 	$(BIN)/python -m pytest -m slow
+
+fuzz: setup  ## minutes: random comparisons of the kernels with the reference. FUZZ="--seed 1"
+	$(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 10000)
+
+SANITIZED := build/sanitize
+SANITIZERS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize=vptr -fno-sanitize-recover=all
+sanitize: setup  ## minutes: the kernels under the sanitizers of GCC, in a copy of the package
+	mkdir -p $(SANITIZED) && cp -r src $(SANITIZED)
+	CXX="g++ $(SANITIZERS)" CXXFLAGS=-O1 $(BIN)/python native/build.py \
+		$(SANITIZED)/src/sketchshift/kernels/cpu/kernels.native.so
+	export LD_PRELOAD=$$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+		PYTHONPATH=$(SANITIZED)/src; $(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 1000) \
+		&& $(BIN)/python -m pytest tests/kernels
 
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py

@@ -1,7 +1,8 @@
 """Compile the kernels into one shared library: ``python native/build.py [--target TARGET] FILE``.
 
 Standard library alone. The compiler is the one that CXX names, else the machine's own, else the one
-inside the package ``ziglang``, which also compiles for other machines (``--target``).
+inside the package ``ziglang``, which also compiles for other machines (``--target``). CXXFLAGS are
+added to its flags.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def compile_library(output: Path, target: str | None = None) -> None:
 
         def compile_one(name: str) -> None:
             source = SOURCES / ("library.cpp" if name == "library" else "variant.cpp")
-            words = [*compiler, *FLAGS, *variants.get(name, ()), "-c", source, "-o", objects[name]]
-            run(words)
+            flags = (*FLAGS, *variants.get(name, ()), *shlex.split(os.environ.get("CXXFLAGS", "")))
+            run([*compiler, *flags, "-c", source, "-o", objects[name]])
 
         list(pool.map(compile_one, objects))
         draft = Path(folder) / output.name
