@@ -8,8 +8,8 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-data test-slow test-browser lint bench data quality privacy-bench \
-	reproduce docs clean
+.PHONY: setup demo examples test test-data test-slow test-browser fuzz sanitize lint bench data quality \
+	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
 
@@ -67,6 +67,19 @@ test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, D
 test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
 	$(BIN)/python -m pytest -m slow
 
+fuzz: setup  ## minutes: random comparisons of the kernels with the reference. FUZZ="--seed 1"
+	$(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 10000)
+
+SANITIZED := build/sanitize
+SANITIZERS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize=vptr -fno-sanitize-recover=all
+sanitize: setup  ## minutes: the kernels under the sanitizers of GCC, in a copy of the package
+	mkdir -p $(SANITIZED) && cp -r src $(SANITIZED)
+	CXX="g++ $(SANITIZERS)" CXXFLAGS=-O1 $(BIN)/python native/build.py \
+		$(SANITIZED)/src/sketchshift/kernels/cpu/kernels.native.so
+	export LD_PRELOAD=$$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+		PYTHONPATH=$(SANITIZED)/src; $(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 1000) \
+		&& $(BIN)/python -m pytest tests/kernels
+
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py
 	$(BIN)/python benchmarks/bench_decode.py
@@ -94,6 +107,44 @@ reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPR
 docs: $(VENV)/docs.done  ## runs the examples that changed; GALLERY=0 runs none
 	$(BIN)/python -m sphinx -W --keep-going -D plot_gallery=$(GALLERY) -b html docs docs/_build/html
 
+# The names of zig; a tag of wheels follows from each (native/build.py). Windows takes minutes, once.
+LINUX := x86_64-linux-gnu.2.17 aarch64-linux-gnu.2.17
+OTHERS := x86_64-macos.10.13 aarch64-macos.11.0 x86_64-windows-gnu
+TARGETS ?= $(LINUX)
+
+$(VENV)-release/done:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check build hatchling twine ziglang
+	@touch $@
+
+wheels: $(VENV)-release/done  ## sdist and wheels into dist/; TARGETS="$(LINUX) $(OTHERS)" builds all
+	rm -rf dist
+	$(VENV)-release/bin/python -m build --no-isolation --sdist
+	set -e; for target in $(TARGETS); do \
+		SKETCHSHIFT_TARGET=$$target $(VENV)-release/bin/python -m build --no-isolation --wheel; done
+
+release-check: wheels  ## whether dist/ may be released; TAG=v0.1.0 for that tag
+	$(VENV)-release/bin/python .ci/release_check.py $(addprefix --tag ,$(TAG))
+
+# An aarch64 Python of this Debian, unpacked and not installed: qemu runs it with no help of the kernel.
+ARM := $(VENV)-aarch64
+ARM_PACKAGES := python3,libpython3-stdlib,libstdc++6,libgomp1
+$(ARM)/done:
+	(command -v qemu-aarch64-static && command -v mmdebstrap) || (apt-get update -q && apt-get install -y -q qemu-user-static mmdebstrap)
+	rm -rf $(ARM) && mkdir $(ARM)
+	. /etc/os-release; mmdebstrap --quiet --arch=arm64 --variant=extract --include=$(ARM_PACKAGES) \
+		$$VERSION_CODENAME $(ARM)/debian
+	@touch $@
+
+smoke-aarch64: $(ARM)/done  ## the aarch64 wheel of dist/ under emulation; needs Debian and root
+	rm -rf $(ARM)/site
+	version=$$(basename $$(readlink $(ARM)/debian/usr/bin/python3)); \
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(ARM)/site -c constraints.txt \
+		--only-binary=:all: --implementation cp --python-version $${version#python} \
+		$(foreach tag,2014 _2_17 _2_27 _2_28,--platform manylinux$(tag)_aarch64) dist/*manylinux*aarch64*
+	qemu-aarch64-static -L $(ARM)/debian -E PYTHONHOME=$(CURDIR)/$(ARM)/debian/usr -E PYTHONPATH=$(CURDIR)/$(ARM)/site \
+		$(ARM)/debian/usr/bin/python3 -m sketchshift.smoke
+
 clean:
-	rm -rf $(VENV) $(VENV)-diffprivlib docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

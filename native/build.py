@@ -1,7 +1,8 @@
 """Compile the kernels into one shared library: ``python native/build.py [--target TARGET] FILE``.
 
 Standard library alone. The compiler is the one that CXX names, else the machine's own, else the one
-inside the package ``ziglang``, which also compiles for other machines (``--target``).
+inside the package ``ziglang``, which also compiles for other machines (``--target``). CXXFLAGS are
+added to its flags.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,9 +38,9 @@ VARIANTS = {
 }
 """Flags of each variant, beside the plain one that every machine can run."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-MISSING = (
-    "no C++ compiler was found. Install one (Debian: apt install g++; macOS: xcode-select "
-    "--install), name it in CXX, or `pip install ziglang`, which brings one."
+REMEDY = (
+    "Install one (Debian: apt install g++; macOS: xcode-select --install), name it in CXX, or "
+    "`pip install ziglang`, which brings one."
 )
 
 
@@ -50,6 +52,26 @@ def library_name(target: str | None = None) -> str:
     else:
         suffix = "dylib" if system == "darwin" or "-macos" in system else "so"
     return f"kernels.native.{suffix}"  # with a dot: Python must not take it for a module
+
+
+def platform_tag(target: str | None = None) -> str:
+    """What a wheel says of the machines that it is for, here or for a target."""
+    if target is None:
+        named = sysconfig.get_platform()
+        if named.endswith("universal2"):  # Python is; the compiler's code is for this machine alone
+            is_arm = platform.machine() == "arm64"
+            named = "macosx-11.0-arm64" if is_arm else named.replace("universal2", "x86_64")
+        return named.replace("-", "_").replace(".", "_")
+    machine, system, *rest = target.split("-")
+    if system == "windows":
+        return {"x86_64": "win_amd64", "aarch64": "win_arm64"}[machine]
+    if system.startswith("macos."):
+        version = system.removeprefix("macos.").replace(".", "_")
+        return f"macosx_{version}_{machine.replace('aarch64', 'arm64')}"
+    if system == "linux" and rest and rest[0].startswith("gnu."):
+        return f"manylinux_{rest[0].removeprefix('gnu.').replace('.', '_')}_{machine}"
+    example = "x86_64-linux-gnu.2.17, aarch64-macos.11.0 or x86_64-windows-gnu"
+    raise SystemExit(f"no kind of wheel is known for the target {target!r}. Take {example}.")
 
 
 def find_compiler() -> list[str] | None:
@@ -73,7 +95,7 @@ def compile_library(output: Path, target: str | None = None) -> None:
     """Write the shared library for this machine, or for a target such as aarch64-linux-gnu.2.17."""
     compiler = find_compiler() if target is None else [*zig(), "-target", target]
     if compiler is None:
-        raise SystemExit(MISSING)
+        raise SystemExit(f"sketchshift needs a C++ compiler, and none was found. {REMEDY}")
     machine = (target or platform.machine()).partition("-")[0].lower()
     variants = {**VARIANTS.get(MACHINES.get(machine, machine), {}), "plain": ("-DSIMD_PLAIN",)}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
@@ -81,8 +103,8 @@ def compile_library(output: Path, target: str | None = None) -> None:
 
         def compile_one(name: str) -> None:
             source = SOURCES / ("library.cpp" if name == "library" else "variant.cpp")
-            words = [*compiler, *FLAGS, *variants.get(name, ()), "-c", source, "-o", objects[name]]
-            run(words)
+            flags = (*FLAGS, *variants.get(name, ()), *shlex.split(os.environ.get("CXXFLAGS", "")))
+            run([*compiler, *flags, "-c", source, "-o", objects[name]])
 
         list(pool.map(compile_one, objects))
         draft = Path(folder) / output.name
@@ -101,10 +123,17 @@ def link_flags(compiler: list[str]) -> tuple[str, ...]:
 
 
 def run(words: list[object]) -> None:
-    """Run a command; where it fails, its words come with what it said."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    """Run a command; where it fails, its words and what it said come before the sentence."""
+    try:
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    except OSError as error:
+        raise SystemExit(f"the C++ compiler {words[0]} cannot be run ({error}). {REMEDY}") from None
     if done.returncode:
-        raise SystemExit(f"{shlex.join(map(str, words))}\n{done.stdout}{done.stderr}")
+        said = f"{shlex.join(map(str, words))}\n{done.stdout}{done.stderr}".strip()
+        msg = (
+            f"the C++ compiler {words[0]} failed; sketchshift needs one that knows C++17. {REMEDY}"
+        )
+        raise SystemExit(f"{said}\n{msg}")
     sys.stderr.write(done.stderr)
 
 

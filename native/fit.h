@@ -26,17 +26,34 @@ ALWAYS_INLINE void rotate(F t, F a, F b, F &real, F &minus_imag) {
     minus_imag = sub(mul(b, c), mul(a, s));
 }
 
-// t (n, width), re and im (width,), real and minus_imag (n, width) OUT; width a multiple of LANES
-inline void rotate_rows(const float *t, const float *re, const float *im, int64_t n, int64_t width,
-                        float *real, float *minus_imag) {
-    for (int64_t row = 0; row < n; row++)
-        for (int64_t j = 0; j < width; j += LANES) {
-            const int64_t at = row * width + j;
-            F x, y;
-            rotate(load(t + at), load(re + j), load(im + j), x, y);
-            store(real + at, x);
-            store(minus_imag + at, y);
+// Numbers of the last vector of a row, beyond which nothing may be read or written.
+ALWAYS_INLINE F load_some(const float *p, int64_t n) {
+    float lane[LANES] = {};
+    std::copy(p, p + n, lane);
+    return load(lane);
+}
+ALWAYS_INLINE void store_some(float *p, F a, int64_t n) {
+    float lane[LANES];
+    store(lane, a);
+    std::copy(lane, lane + n, p);
+}
+
+// t (n, m), re and im (m,), real and minus_imag (n, m) OUT
+inline void rotate_rows(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
+                        float *minus_imag) {
+    const int64_t rest = m % LANES, whole = m - rest;
+    const F last_re = load_some(re + whole, rest), last_im = load_some(im + whole, rest);
+    for (; n > 0; n--, t += m, real += m, minus_imag += m) {
+        F x, y;
+        for (int64_t j = 0; j < whole; j += LANES) {
+            rotate(load(t + j), load(re + j), load(im + j), x, y);
+            store(real + j, x);
+            store(minus_imag + j, y);
         }
+        rotate(load_some(t + whole, rest), last_re, last_im, x, y);
+        store_some(real + whole, x, rest);
+        store_some(minus_imag + whole, y, rest);
+    }
 }
 
 // --- the correlation function and its gradient ------------------------------------------------------

@@ -41,18 +41,24 @@ struct Variant {
     const Kernels *kernels;
 };
 
-// The variants that this machine can run, the widest first; ends with a null name.
-EXPORT const Variant *sketchshift_variants() {
-    static Variant found[4] = {};
-    int n = 0;
+// The variants that this machine can run, the widest first; ends with a null name. Filled in when the
+// library is loaded: threads only read it.
+struct Found {
+    Variant variants[4] = {};
+
+    Found() {
+        int n = 0;
 #if defined(__x86_64__)
-    const Features features;
-    if (features.avx512) found[n++] = {"avx512", &kernels_avx512};
-    if (features.avx2) found[n++] = {"avx2", &kernels_avx2};
+        const Features features;
+        if (features.avx512) variants[n++] = {"avx512", &kernels_avx512};
+        if (features.avx2) variants[n++] = {"avx2", &kernels_avx2};
 #elif defined(__aarch64__)
-    found[n++] = {"neon", &kernels_neon};
+        variants[n++] = {"neon", &kernels_neon};
 #endif
-    found[n++] = {"plain", &kernels_plain};
-    found[n] = {nullptr, nullptr};
-    return found;
-}
+        variants[n] = {"plain", &kernels_plain};
+    }
+};
+
+static const Found found;
+
+EXPORT const Variant *sketchshift_variants() { return found.variants; }

@@ -23,23 +23,19 @@
 #include <arm_neon.h>
 #define VARIANT neon
 #elif defined(SIMD_PLAIN)
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #define VARIANT plain
 #else
 #error "define SIMD_AVX512, SIMD_AVX2, SIMD_NEON or SIMD_PLAIN"
 #endif
 
-#if defined(_MSC_VER) && !defined(__clang__)
-#define ALWAYS_INLINE static __forceinline
-#define UNROLL
-#else
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#if defined(SIMD_PLAIN)
-#define UNROLL
-#elif defined(__clang__)
+#if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
-#endif
 #endif
 
 namespace VARIANT {
@@ -196,100 +192,138 @@ ALWAYS_INLINE I low_bits(D a, D b) {
     return vcombine_s32(vmovn_s64(vreinterpretq_s64_f64(a)), vmovn_s64(vreinterpretq_s64_f64(b)));
 }
 
-#else  // plain: any machine, also one without fused multiply-adds
+#else  // plain: any machine, also one without fused multiply-adds; the compiler finds its vectors
 
 constexpr int LANES = 4;
-template <typename T, int N> struct Vector { T lane[N]; };
-using F = Vector<float, LANES>;
-using D = Vector<double, LANES / 2>;
-using I = Vector<int32_t, LANES>;
+template <typename T> using Vector __attribute__((vector_size(16))) = T;
+using F = Vector<float>;
+using D = Vector<double>;
+using I = Vector<int32_t>;
+using L = Vector<int64_t>;
+constexpr double TO_INTEGERS_64 = 6755399441055744.0;  // 1.5 2^52: a last bit worth one
 
-// a b + c rounded once: the product of float32 is exact in float64, and a sum that is rounded to
-// odd there is rounded to float32 as if it had been exact
-ALWAYS_INLINE float fma_of(float a, float b, float c) {
-    const double product = (double)a * (double)b, addend = c;
-    double sum = product + addend;
-    const double rest = sum - product;
-    const double error = (product - (sum - rest)) + (addend - rest);
-    int64_t pattern, of_error;
-    std::memcpy(&pattern, &sum, 8);
-    std::memcpy(&of_error, &error, 8);
-    const int64_t is_rounded_to_even = (int64_t)(error != 0.0) & ~pattern & 1;
-    pattern += (((pattern ^ of_error) >> 63) | 1) & -is_rounded_to_even;  // towards the error
-    std::memcpy(&sum, &pattern, 8);
-    return (float)sum;
+ALWAYS_INLINE F set(float x) { return F{x, x, x, x}; }
+ALWAYS_INLINE D set(double x) { return D{x, x}; }
+ALWAYS_INLINE I set(int32_t x) { return I{x, x, x, x}; }
+template <typename V, typename T> ALWAYS_INLINE V load_vector(const T *p) {
+    V a;
+    std::memcpy(&a, p, sizeof a);
+    return a;
 }
-ALWAYS_INLINE double fma_of(double a, double b, double c) { return std::fma(a, b, c); }
-
-#define LANEWISE(TYPE, COUNT, EXPRESSION) \
-    TYPE r; \
-    for (int i = 0; i < COUNT; i++) r.lane[i] = EXPRESSION; \
-    return r
-ALWAYS_INLINE F set(float x) { LANEWISE(F, LANES, x); }
-ALWAYS_INLINE D set(double x) { LANEWISE(D, LANES / 2, x); }
-ALWAYS_INLINE I set(int32_t x) { LANEWISE(I, LANES, x); }
-ALWAYS_INLINE F load(const float *p) { LANEWISE(F, LANES, p[i]); }
-ALWAYS_INLINE D load(const double *p) { LANEWISE(D, LANES / 2, p[i]); }
-ALWAYS_INLINE I load(const int32_t *p) { LANEWISE(I, LANES, p[i]); }
-ALWAYS_INLINE void store(float *p, F a) { std::memcpy(p, a.lane, sizeof a); }
-ALWAYS_INLINE void store(double *p, D a) { std::memcpy(p, a.lane, sizeof a); }
-ALWAYS_INLINE void store(int32_t *p, I a) { std::memcpy(p, a.lane, sizeof a); }
-ALWAYS_INLINE F add(F a, F b) { LANEWISE(F, LANES, a.lane[i] + b.lane[i]); }
-ALWAYS_INLINE D add(D a, D b) { LANEWISE(D, LANES / 2, a.lane[i] + b.lane[i]); }
-ALWAYS_INLINE I add(I a, I b) {
-    LANEWISE(I, LANES, (int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]));
-}
-ALWAYS_INLINE F sub(F a, F b) { LANEWISE(F, LANES, a.lane[i] - b.lane[i]); }
-ALWAYS_INLINE D sub(D a, D b) { LANEWISE(D, LANES / 2, a.lane[i] - b.lane[i]); }
-ALWAYS_INLINE I sub(I a, I b) {
-    LANEWISE(I, LANES, (int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]));
-}
-ALWAYS_INLINE F mul(F a, F b) { LANEWISE(F, LANES, a.lane[i] * b.lane[i]); }
-ALWAYS_INLINE D mul(D a, D b) { LANEWISE(D, LANES / 2, a.lane[i] * b.lane[i]); }
-ALWAYS_INLINE F fma(F a, F b, F c) { LANEWISE(F, LANES, fma_of(a.lane[i], b.lane[i], c.lane[i])); }
-ALWAYS_INLINE D fma(D a, D b, D c) {
-    LANEWISE(D, LANES / 2, fma_of(a.lane[i], b.lane[i], c.lane[i]));
-}
-ALWAYS_INLINE F least(F a, F b) { LANEWISE(F, LANES, a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
+ALWAYS_INLINE F load(const float *p) { return load_vector<F>(p); }
+ALWAYS_INLINE D load(const double *p) { return load_vector<D>(p); }
+ALWAYS_INLINE I load(const int32_t *p) { return load_vector<I>(p); }
+ALWAYS_INLINE void store(float *p, F a) { std::memcpy(p, &a, sizeof a); }
+ALWAYS_INLINE void store(double *p, D a) { std::memcpy(p, &a, sizeof a); }
+ALWAYS_INLINE void store(int32_t *p, I a) { std::memcpy(p, &a, sizeof a); }
+ALWAYS_INLINE F add(F a, F b) { return a + b; }
+ALWAYS_INLINE D add(D a, D b) { return a + b; }
+ALWAYS_INLINE I add(I a, I b) { return (I)((Vector<uint32_t>)a + (Vector<uint32_t>)b); }
+ALWAYS_INLINE F sub(F a, F b) { return a - b; }
+ALWAYS_INLINE D sub(D a, D b) { return a - b; }
+ALWAYS_INLINE I sub(I a, I b) { return (I)((Vector<uint32_t>)a - (Vector<uint32_t>)b); }
+ALWAYS_INLINE F mul(F a, F b) { return a * b; }
+ALWAYS_INLINE D mul(D a, D b) { return a * b; }
+ALWAYS_INLINE I select(I is_true, I a, I b) { return (is_true & a) | (~is_true & b); }
+ALWAYS_INLINE F select(I is_true, F a, F b) { return (F)select(is_true, (I)a, (I)b); }
+ALWAYS_INLINE F least(F a, F b) { return select(a < b, a, b); }
 ALWAYS_INLINE void take_less(F a, I i, F &least, I &index) {
-    for (int lane = 0; lane < LANES; lane++)
-        if (a.lane[lane] < least.lane[lane]) {
-            least.lane[lane] = a.lane[lane];
-            index.lane[lane] = i.lane[lane];
-        }
+    const I is_less = a < least;
+    least = select(is_less, a, least);
+    index = select(is_less, i, index);
 }
 ALWAYS_INLINE uint32_t equal_bits(F a, F b) {
-    uint32_t r = 0;
-    for (int lane = 0; lane < LANES; lane++) r |= (uint32_t)(a.lane[lane] == b.lane[lane]) << lane;
-    return r;
+    const I bit = (a == b) & I{1, 2, 4, 8};
+    return (uint32_t)(bit[0] | bit[1] | bit[2] | bit[3]);
 }
 ALWAYS_INLINE float lane_least(F a) {
-    float r = a.lane[0];
-    for (int lane = 1; lane < LANES; lane++) r = a.lane[lane] < r ? a.lane[lane] : r;
-    return r;
+    const float low = a[0] < a[1] ? a[0] : a[1], high = a[2] < a[3] ? a[2] : a[3];
+    return low < high ? low : high;
 }
-ALWAYS_INLINE D rint(D a) { LANEWISE(D, LANES / 2, std::nearbyint(a.lane[i])); }
-ALWAYS_INLINE I exclusive_or(I a, I b) { LANEWISE(I, LANES, a.lane[i] ^ b.lane[i]); }
-template <int N> ALWAYS_INLINE I shift_left(I a) {
-    LANEWISE(I, LANES, (int32_t)((uint32_t)a.lane[i] << N));
-}
-ALWAYS_INLINE I bits(F a) { I r; std::memcpy(&r, &a, sizeof r); return r; }
-ALWAYS_INLINE F floats(I a) { F r; std::memcpy(&r, &a, sizeof r); return r; }
-ALWAYS_INLINE D widen(const float *p) { LANEWISE(D, LANES / 2, (double)p[i]); }
-ALWAYS_INLINE F narrow(D a, D b) {
-    LANEWISE(F, LANES, (float)(i < LANES / 2 ? a.lane[i] : b.lane[i - LANES / 2]));
-}
+ALWAYS_INLINE I exclusive_or(I a, I b) { return a ^ b; }
+template <int N> ALWAYS_INLINE I shift_left(I a) { return (I)((Vector<uint32_t>)a << N); }
+ALWAYS_INLINE I bits(F a) { return (I)a; }
+ALWAYS_INLINE F floats(I a) { return (F)a; }
+#if defined(__SSE2__)  // what the compiler does not find
+ALWAYS_INLINE D low_half(F a) { return _mm_cvtps_pd(a); }
+ALWAYS_INLINE D high_half(F a) { return _mm_cvtps_pd(_mm_movehl_ps(a, a)); }
+ALWAYS_INLINE F narrow(D a, D b) { return _mm_movelh_ps(_mm_cvtpd_ps(a), _mm_cvtpd_ps(b)); }
+ALWAYS_INLINE I low_bits(D a, D b) { return (I)_mm_shuffle_ps((F)a, (F)b, 0x88); }
+ALWAYS_INLINE bool any(I is_true) { return _mm_movemask_ps((F)is_true) != 0; }
+#else
+ALWAYS_INLINE D low_half(F a) { return D{(double)a[0], (double)a[1]}; }
+ALWAYS_INLINE D high_half(F a) { return D{(double)a[2], (double)a[3]}; }
+ALWAYS_INLINE F narrow(D a, D b) { return F{(float)a[0], (float)a[1], (float)b[0], (float)b[1]}; }
 ALWAYS_INLINE I low_bits(D a, D b) {
-    int64_t wide[LANES];
-    std::memcpy(wide, &a, sizeof a);
-    std::memcpy(wide + LANES / 2, &b, sizeof b);
-    LANEWISE(I, LANES, (int32_t)(uint32_t)(uint64_t)wide[i]);
+    const Vector<uint64_t> p = (Vector<uint64_t>)a, q = (Vector<uint64_t>)b;
+    return I{(int32_t)(uint32_t)p[0], (int32_t)(uint32_t)p[1], (int32_t)(uint32_t)q[0], (int32_t)(uint32_t)q[1]};
 }
-#undef LANEWISE
+ALWAYS_INLINE bool any(I is_true) { return (is_true[0] | is_true[1] | is_true[2] | is_true[3]) != 0; }
+#endif
+ALWAYS_INLINE D widen(const float *p) { return D{(double)p[0], (double)p[1]}; }
+
+// Numbers below 2^51, to the nearest integers: by their last bit beside TO_INTEGERS_64. Larger ones are integers.
+ALWAYS_INLINE D rint(D a) {
+    const D magic = set(TO_INTEGERS_64);
+    const L is_small = (a < set(2251799813685248.0)) & (a > set(-2251799813685248.0));
+    const L sign = (L)a & (L)set(-0.0);
+    return (D)((((L)((a + magic) - magic) & is_small) | ((L)a & ~is_small)) | sign);
+}
+
+// The sum and its exact error (Knuth).
+ALWAYS_INLINE D two_sum(D a, D b, D &error) {
+    const D sum = a + b, rest = sum - a;
+    error = (a - (sum - rest)) + (b - rest);
+    return sum;
+}
+
+// The sum rounded to odd: a later rounding to nearest is then as if it were the only one. Where the
+// sum is not exact, it is cut towards 0 and gets a last bit of 1.
+ALWAYS_INLINE D sum_to_odd(D a, D b) {
+    using U = Vector<uint64_t>;
+    D error;
+    const D sum = two_sum(a, b, error);
+    const U is_rounded = (U)(error != set(0.0)) >> 63, is_too_large = (U)((L)sum ^ (L)error) >> 63;
+    return (D)(((U)sum - (is_rounded & is_too_large)) | is_rounded);
+}
+
+// a b + c rounded once. The product of float32 is exact in float64; that the sum is rounded there first
+// does harm only where it then lies between two float32, or among those of fewer than 24 bits.
+__attribute__((noinline)) static F fma_by_odd(F a, F b, F c) {
+    return narrow(sum_to_odd(low_half(a) * low_half(b), low_half(c)),
+                  sum_to_odd(high_half(a) * high_half(b), high_half(c)));
+}
+ALWAYS_INLINE F fma(F a, F b, F c) {
+    const D low = low_half(a) * low_half(b) + low_half(c), high = high_half(a) * high_half(b) + high_half(c);
+    const F sum = narrow(low, high);
+    const I is_between = (low_bits(low, high) & 0x1FFFFFFF) == 0x10000000;
+    const I is_tiny = (F)((I)sum & INT32_MAX) <= set(0x1p-126f);
+    const I is_unsure = is_between | is_tiny;  // not of infinities
+    if (__builtin_expect(!any(is_unsure), 1)) return sum;
+    return select(is_unsure, fma_by_odd(a, b, c), sum);
+}
+
+// The same, b a float32 number: products of its 24 bits with either half of a are exact.
+ALWAYS_INLINE D fma(D a, D b, D c) {
+    const D wide = a * 134217729.0, high_a = wide - (wide - a), product = a * b;  // Veltkamp's halves
+    D low = (high_a * b - product) + (a - high_a) * b;
+    D middle = two_sum(c, low, low);
+    const D high = two_sum(product, middle, middle);
+    return high + sum_to_odd(low, middle);
+}
 
 #endif
 
 constexpr int DOUBLES = LANES / 2;
+
+// a b + c of integers that leave nothing to round
+ALWAYS_INLINE D add_product(D a, D b, D c) {
+#if defined(SIMD_PLAIN)
+    return a * b + c;
+#else
+    return fma(a, b, c);
+#endif
+}
 
 #if defined(SIMD_AVX512) || defined(SIMD_AVX2)
 ALWAYS_INLINE float lane_sum(__m128 a) {

@@ -206,6 +206,35 @@ void transform_any(const Real *padded, const Real *signs, Real *y, int64_t size,
     else transform<16>(padded, signs, y, size);
 }
 
+// Rows (n, d) with n up to LANES into lanes (size, LANES), in squares that stay in cache; the lanes of
+// rows that are missing hold what they held.
+template <typename Real> void transpose(const Real *rows, int64_t n, int64_t d, Real *lanes) {
+    const int64_t whole = d - d % LANES;
+    for (int64_t first = 0; first < whole; first += LANES)
+        for (int64_t lane = 0; lane < n; lane++)
+            UNROLL for (int k = 0; k < LANES; k++) lanes[(first + k) * LANES + lane] = rows[lane * d + first + k];
+    for (int64_t lane = 0; lane < n; lane++)
+        for (int64_t k = whole; k < d; k++) lanes[k * LANES + lane] = rows[lane * d + k];
+}
+
+// Adds sums (at least m, 2, LANES) of so many vectors to totals (2, m).
+inline void add_lanes(const int32_t *sums, int64_t n_vectors, int64_t m, int64_t *totals) {
+    const uint32_t magic = (uint32_t)n_vectors * (uint32_t)MAGIC_BITS;
+    const bool is_short = n_vectors * LANES <= VECTOR_GROUP;  // the lanes together fit int32
+    for (int64_t j = 0; j < m; j++)
+        for (int64_t wave = 0; wave < 2; wave++, sums += LANES) {
+            int64_t total = 0;
+            uint32_t of_few = 0;
+            if (is_short) {
+                for (int lane = 0; lane < LANES; lane++) of_few += (uint32_t)sums[lane];
+                total = (int32_t)(of_few - LANES * magic);
+            } else {
+                for (int lane = 0; lane < LANES; lane++) total += (int32_t)((uint32_t)sums[lane] - magic);
+            }
+            totals[wave * m + j] += total;
+        }
+}
+
 // rows (n, d), weights (n,), signs (blocks, 3, size), radii (blocks size,), totals (2, m) IN/OUT
 template <typename Real>
 void structured(const Real *rows, const float *weights, int64_t n, int64_t d, const Real *signs,
@@ -218,41 +247,24 @@ void structured(const Real *rows, const float *weights, int64_t n, int64_t d, co
     const int64_t h = size / 8;
     for (int64_t group = 0; group < n; group += VECTOR_GROUP * LANES) {
         const int64_t stop = std::min(n, group + (int64_t)VECTOR_GROUP * LANES);
-        std::fill((int32_t *)sums, sums + n_blocks * size * 2 * LANES, 0);
-        int64_t n_vectors = 0;
+        if (group > 0) std::fill((int32_t *)sums, sums + n_blocks * size * 2 * LANES, 0);
         for (int64_t first = group; first < stop; first += TOGETHER * LANES) {
-            float of_lanes[TOGETHER][LANES];
+            float of_lanes[TOGETHER * LANES] = {};  // rows that are missing have weight 0
+            std::copy(weights + first, weights + std::min(stop, first + TOGETHER * LANES), of_lanes);
             const int64_t together = std::min<int64_t>(TOGETHER, (stop - first + LANES - 1) / LANES);
-            for (int64_t v = 0; v < together; v++)
-                for (int64_t lane = 0; lane < LANES; lane++) {
-                    const int64_t row = first + v * LANES + lane;
-                    of_lanes[v][lane] = row < stop ? weights[row] : 0.0f;
-                }
-            for (int64_t v = 0; v < together; v++)
-                for (int64_t start = 0; start < d; start += LANES)  // squares that stay in cache
-                    for (int64_t lane = 0; lane < LANES; lane++) {
-                        const int64_t row = first + v * LANES + lane;
-                        for (int64_t k = start; k < std::min(start + LANES, d); k++)
-                            padded[(v * size + k) * LANES + lane] =
-                                row < stop ? rows[row * d + k] : Real(0);
-                    }
+            for (int64_t v = 0; v < together; v++) {
+                const int64_t row = first + v * LANES;
+                transpose(rows + row * d, std::min<int64_t>(LANES, stop - row), d, padded + v * size * LANES);
+            }
             for (int64_t block = 0; block < n_blocks; block++)
                 for (int64_t v = 0; v < together; v++) {
                     transform_any<Real>(padded + v * size * LANES, signs + block * 3 * size, y, size, radix);
-                    const F weight = load(of_lanes[v]);
+                    const F weight = load(of_lanes + v * LANES);
                     for (int64_t i = 0; i < h; i++)
                         finish<Real>(y, i, h, radii + block * size, weight, sums + block * size * 2 * LANES);
                 }
-            n_vectors += together;
         }
-        const uint32_t magic = (uint32_t)n_vectors * (uint32_t)MAGIC_BITS;
-        for (int64_t j = 0; j < m; j++)
-            for (int64_t wave = 0; wave < 2; wave++) {
-                int64_t total = 0;
-                for (int64_t lane = 0; lane < LANES; lane++)
-                    total += (int32_t)((uint32_t)sums[(j * 2 + wave) * LANES + lane] - magic);
-                totals[wave * m + j] += total;
-            }
+        add_lanes(sums, (stop - group + LANES - 1) / LANES, m, totals);
     }
 }
 
@@ -299,7 +311,7 @@ inline double round_all(const double *values, int64_t size, double per_unit, dou
         const D value = mul(load(values + i), factor), integer = rint(value);
         store(rounded + i, integer);
         store(rests + i, rint(mul(sub(value, integer), limb)));
-        total = fma(integer, integer, total);
+        total = add_product(integer, integer, total);
     }
     double squares[DOUBLES], sum = 0.0;
     store(squares, total);
@@ -324,8 +336,8 @@ inline void add_products_tile(const double *a, const double *b, int64_t i, int64
         const D first = load(right), second = load(right + DOUBLES);
         UNROLL for (int r = 0; r < TALL; r++) {
             const D value = set(left[r]);
-            sums[r][0] = fma(value, first, sums[r][0]);
-            sums[r][1] = fma(value, second, sums[r][1]);
+            sums[r][0] = add_product(value, first, sums[r][0]);
+            sums[r][1] = add_product(value, second, sums[r][1]);
         }
     }
     UNROLL for (int r = 0; r < TALL; r++)
@@ -338,8 +350,8 @@ inline void add_line(const double *a, const double *b, int64_t j, int64_t d, int
     const D one = set(1.0);
     for (int64_t row = 0; row < n; row++) {
         const double *right = b + row * d + j, *left = a == nullptr ? nullptr : a + row * d + j;
-        first = fma(left == nullptr ? one : load(left), load(right), first);
-        second = fma(left == nullptr ? one : load(left + DOUBLES), load(right + DOUBLES), second);
+        first = add_product(left == nullptr ? one : load(left), load(right), first);
+        second = add_product(left == nullptr ? one : load(left + DOUBLES), load(right + DOUBLES), second);
     }
     store(line, first);
     store(line + DOUBLES, second);

@@ -28,7 +28,7 @@ struct Kernels {
     void (*add_cells)(const double *rows, const double *factors, const double *roots, const int32_t *labels,
                       int64_t n, int64_t d, const double *centers, double per_unit, double weight_unit,
                       int64_t *totals);
-    void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t width, float *real,
+    void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
                    float *minus_imag);
     void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,
                         const float *re, const float *im, double *result);

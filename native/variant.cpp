@@ -41,7 +41,7 @@ constexpr int CHAINS = 16;
 static void multiply_adds(float *values, int64_t n) {
     const F factor = load(values);
     F sums[CHAINS];
-    UNROLL for (int i = 0; i < CHAINS; i++) sums[i] = factor;
+    UNROLL for (int i = 0; i < CHAINS; i++) sums[i] = set((float)i);  // equal chains would be made one
     for (int64_t round = 0; round < n; round++)
         UNROLL for (int i = 0; i < CHAINS; i++) sums[i] = fma(sums[i], factor, factor);
     F total = factor;

@@ -62,16 +62,27 @@ ALWAYS_INLINE void cos_sin(F rest, F &cosine, F &sine) {
     sine = mul(s, rest);
 }
 
+// The bit pattern of a b + TO_INTEGERS, rounded once.
+ALWAYS_INLINE I integer_product(F a, F b) {
+#if defined(SIMD_PLAIN)  // halves are frequent here: an exact product, rounded in float64
+    const D magic = set(TO_INTEGERS_64);
+    const D low = low_half(a) * low_half(b) + magic, high = high_half(a) * high_half(b) + magic;
+    return add(low_bits(low, high), set(MAGIC_BITS));
+#else
+    return bits(fma(a, b, set(TO_INTEGERS)));
+#endif
+}
+
 // Bit patterns whose excess over MAGIC_BITS is what a row of that weight adds.
 template <typename Real>
 ALWAYS_INLINE void weighted_integers(const Phases<Real> &t, F weight, I &cosine, I &sine) {
     F rest, c, s;
     I sign;
     reduce(t, rest, sign);
-    const F signed_weight = floats(exclusive_or(bits(weight), sign)), magic = set(TO_INTEGERS);
+    const F signed_weight = floats(exclusive_or(bits(weight), sign));
     cos_sin(rest, c, s);
-    cosine = bits(fma(c, signed_weight, magic));
-    sine = bits(fma(s, signed_weight, magic));
+    cosine = integer_product(c, signed_weight);
+    sine = integer_product(s, signed_weight);
 }
 
 }  // namespace VARIANT

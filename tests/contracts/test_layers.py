@@ -33,6 +33,7 @@ LAYERS = {
     "cli": 7,
     "__init__": 8,
     "__main__": 8,
+    "smoke": 8,
 }
 EXCEPTIONS = {
     ("errors", "_text"),

@@ -7,7 +7,8 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.kernels import select
-from sketchshift.kernels.select import KERNELS, select_kernel
+from sketchshift.kernels.cpu import library
+from sketchshift.kernels.select import select_kernel
 
 SKETCH = """
 import numpy as np
@@ -30,7 +31,8 @@ sys.meta_path.insert(0, Blocker())
 
 
 def run(script):
-    command = [sys.executable, "-W", "error", "-c", script]
+    warned = ("-W", "error", "-W", "ignore:NumPy does the sums:RuntimeWarning")
+    command = [sys.executable, *warned, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.split()
 
@@ -47,8 +49,8 @@ def test_without_a_gpu_its_kernel_is_refused_with_what_to_do(monkeypatch):
         select_kernel("cuda")
 
     assert str(caught.value) == (
-        'no kernel can run here (cuda: it needs CuPy: pip install "sketchshift[gpu]"). '
-        "Take kernel='auto'."
+        "kernel='cuda' cannot run here: it needs CuPy: pip install \"sketchshift[gpu]\". "
+        "Or take kernel='auto'."
     )
 
 
@@ -65,16 +67,27 @@ def test_an_unknown_kernel_is_refused_with_the_names_there_are(name):
         select_kernel(name)
 
 
-def test_a_kernel_that_cannot_be_imported_says_why(monkeypatch):
-    """The sentence names the package that is missing and what to do."""
-    monkeypatch.setitem(KERNELS, "cpu", "sketchshift.no_such_kernel")
-    monkeypatch.setattr(select, "_load", select._load.__wrapped__)  # without its cache
+def test_a_kernel_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+    """The sentence names what is missing and what to do; the default is slower, and says so."""
+    monkeypatch.setattr(library, "FILE", tmp_path / "kernels.native.so")
+    monkeypatch.delitem(sys.modules, "sketchshift.kernels.cpu")
+    for function in ("_load", "_load_fastest"):
+        monkeypatch.setattr(select, function, getattr(select, function).__wrapped__)  # uncached
 
-    sentence = r"cpu: No module named .*Install sketchshift again, which compiles them"
-    with pytest.raises(ss.MissingDependencyError, match=sentence):
+    missing = r"the compiled kernels \(kernels.native.so\) are not there. Install sketchshift again"
+    with pytest.raises(ss.MissingDependencyError, match=rf"^kernel='cpu' cannot .*: {missing}"):
         select_kernel("cpu")
 
-    assert select_kernel("auto").name == "reference"
+    with pytest.warns(RuntimeWarning, match=rf"^NumPy does .* the same bytes: {missing}"):
+        assert select_kernel("auto").name == "reference"
+
+
+def test_a_library_of_another_machine_is_refused_in_a_sentence(monkeypatch, tmp_path):
+    (tmp_path / "kernels.native.so").write_bytes(b"\x7fELF of another machine")
+    monkeypatch.setattr(library, "FILE", tmp_path / "kernels.native.so")
+
+    with pytest.raises(ImportError, match=r"^the compiled kernels cannot be loaded \(.*\)\. Inst"):
+        library.variants()
 
 
 def test_sketches_without_the_compiled_library_are_the_same_bytes():

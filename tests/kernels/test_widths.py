@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import CHOICE, variants
 
 VARIANTS = variants()
+FUZZ = Path(__file__).with_name("fuzz.py")
 
 
 def digests(kernel):
@@ -44,6 +46,16 @@ def digests(kernel):
 def test_the_width_of_the_vectors_does_not_change_the_bits(name):
     """Each lane does the same scalar operations in the same order, whatever its neighbours."""
     assert digests(CpuKernel(VARIANTS[name])) == digests(select_kernel("reference"))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_random_comparisons_with_the_reference_find_no_difference(name):
+    """A sample of what ``make fuzz`` does."""
+    words = [sys.executable, FUZZ, "--comparisons", "210", "--seed", "1", "--variant", name]
+    done = subprocess.run(words, capture_output=True, text=True)
+
+    expected = f"210 comparisons with the reference, differences: {name} 0\n"
+    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
 
 
 @pytest.mark.parametrize("name", VARIANTS)

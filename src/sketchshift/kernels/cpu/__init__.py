@@ -112,15 +112,12 @@ class CpuKernel(OnHost, Correlations):
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        d, m = turns.shape
-        width = -(-m // self.variant.lanes) * self.variant.lanes
-        padded = np.zeros((d, width), dtype=np.float32)
-        padded[:, :m] = turns
-        re, im = _divided(residual, (width,))
-        t = np.asarray(points, dtype=np.float32) @ padded
+        t = np.asarray(points, dtype=np.float32) @ turns
+        re = (residual.real * 2.0**-BITS).astype(np.float32)
+        im = (residual.imag * 2.0**-BITS).astype(np.float32)
         real, minus_imag = np.empty_like(t), np.empty_like(t)
         self.variant.call("rotate", t, re, im, *t.shape, real, minus_imag)
-        return real[:, :m], minus_imag[:, :m]
+        return real, minus_imag
 
     def correlation(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
@@ -128,7 +125,7 @@ class CpuKernel(OnHost, Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`: no array of pairs is written."""
         (L, d), m = points.shape, turns.shape[1]
         panels = self._packed(turns)
-        re, im = _divided(residual, (len(panels), self.variant.panel))
+        re, im = _divided(residual, len(panels) * self.variant.panel)
         rows = np.zeros((-(-L // POINTS) * POINTS, d), dtype=np.float32)
         rows[:L] = points
         result = np.empty((len(rows), 1 + d))
@@ -245,12 +242,12 @@ def pack(columns: Float32Array, panel: int, fill: float = 0.0) -> Float32Array:
     return aligned_copy(padded.reshape(d, n_panels, panel).transpose(1, 0, 2))
 
 
-def _divided(residual: RealArray, shape: tuple[int, ...]) -> Float32Array:
+def _divided(residual: RealArray, size: int) -> Float32Array:
     """Real and imaginary part, padded; the polynomials come multiplied by 2**BITS."""
-    parts = aligned_zeros((2, math.prod(shape)), np.float32)
+    parts = np.zeros((2, size), dtype=np.float32)
     parts[0, : len(residual)] = residual.real * 2.0**-BITS
     parts[1, : len(residual)] = residual.imag * 2.0**-BITS
-    return parts.reshape(2, *shape)
+    return parts
 
 
 def _padded(values: FloatArray, shape: tuple[int, int]) -> Float32Array:

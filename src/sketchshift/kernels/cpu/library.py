@@ -22,6 +22,7 @@ __all__ = ["FILE", "Variant", "aligned_copy", "aligned_zeros", "load_variant", "
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
 CHOICE = "SKETCHSHIFT_SIMD"
+REMEDY = "Install sketchshift again, which brings them"
 
 _Array, _Size, _Real, _Flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_int32
 _DENSE = (None, _Array, _Array, _Size, _Size, _Array, _Size, _Array)
@@ -97,8 +98,12 @@ def _address(array: NDArray[Any]) -> int:
 def variants() -> dict[str, Variant]:
     """What this machine can run, the widest vectors first."""
     if not FILE.exists():
-        raise ImportError(f"the compiled kernels are not there ({FILE.name})")
-    library = ctypes.CDLL(str(FILE))
+        raise ImportError(f"the compiled kernels ({FILE.name}) are not there. {REMEDY}")
+    try:
+        library = ctypes.CDLL(str(FILE))
+    except OSError as error:  # of another kind of machine
+        msg = f"the compiled kernels cannot be loaded ({error}). {REMEDY}"
+        raise ImportError(msg) from error
     library.sketchshift_variants.restype = ctypes.POINTER(_Named)
     listed, found, i = library.sketchshift_variants(), {}, 0
     while listed[i].name is not None:

@@ -1,0 +1,303 @@
+"""Random comparisons of the compiled kernels with the reference, bit for bit.
+
+``python tests/kernels/fuzz.py --comparisons 10000`` compares every variant that this machine can
+run (``--variant`` names some). Comparison i of a seed is the same on all machines: random numbers
+are made without a function of the C library. Where the reference would be too slow (on an emulated
+machine), ``--against FILE`` compares with its digests, which ``--save FILE`` kept on another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import sketchshift as ss
+from sketchshift.data import Block
+from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, Kernel, select_kernel
+from sketchshift.kernels.cpu import CpuKernel
+from sketchshift.kernels.cpu.library import variants
+from sketchshift.sketch.measure import RowAdder, make_accumulator
+from sketchshift.sketch.sketch import Sketch
+
+PAIRS = 150_000  # rows times frequencies times columns: the reference is slow
+EDGES = (0.0, -0.0, 0.25, -0.25, 0.5, 0.75, 1.0, -1.0, 2.0**-126, -(2.0**-149), 5e-324, 1e-310)
+
+REFERENCE = select_kernel("reference")
+Rng = np.random.Generator
+Given = Callable[[Kernel], list[np.ndarray | bytes]]
+"""What a kernel makes of numbers that were drawn before."""
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def draw_size(rng: Rng, most: int, least: int = 1) -> int:
+    """Small and large ones alike, and those beside the widths of vectors and tiles."""
+    if rng.random() < 0.3:
+        size = int(rng.choice([6, 8, 16, 32, 64, 96, 252, 256, 504])) + int(rng.integers(-1, 2))
+    else:
+        size = int(rng.integers(0, 2 + most >> int(rng.integers(most.bit_length()))))
+    return min(max(size, least), most)
+
+
+def draw_sizes(rng: Rng, most_columns: int = 200) -> tuple[int, int, int]:
+    """Rows, columns, frequencies: any two may be large."""
+    n, d, m = draw_size(rng, 500, 0), draw_size(rng, most_columns), draw_size(rng, 700)
+    while n * d * m > PAIRS:
+        if rng.random() < 0.4:
+            n //= 2
+        elif rng.random() < 0.5:
+            m = (m + 1) // 2
+        else:
+            d = (d + 1) // 2
+    return n, d, m
+
+
+def draw_smooth(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
+    """Like normal numbers, without a logarithm."""
+    return 2.0 * (rng.random(shape) + rng.random(shape) + rng.random(shape) - 1.5)
+
+
+def draw_numbers(rng: Rng, shape: tuple[int, int]) -> np.ndarray:
+    """Of one size or of many, on a grid with ties, or with zeros and the smallest of all."""
+    numbers, style = draw_smooth(rng, shape), rng.integers(5)
+    if style == 1:
+        return np.ldexp(numbers, rng.integers(-30, 18, size=(shape[0], 1)))
+    if style == 2:
+        return np.ldexp(rng.integers(-64, 65, size=shape).astype(np.float64), -4)
+    if style == 3:
+        return np.where(rng.random(shape) < 0.3, rng.choice(EDGES, size=shape), numbers)
+    if style == 4:
+        return np.ldexp(numbers, rng.integers(-1070, 8, size=shape))
+    return numbers
+
+
+def draw_weights(rng: Rng, n: int) -> np.ndarray:
+    """In [0, 1]: ones, fractions, and tiny ones."""
+    shares, style = rng.random(n), rng.integers(4)
+    if style == 0:
+        return np.ones(n)
+    if style == 1:
+        return np.ldexp(shares, -rng.integers(0, 150, n))
+    if style == 2:
+        return rng.choice([0.0, 0.5, 1.0, 2.0**-22, 2.0**-23, 2.0**-24, 1.5 * 2.0**-23], size=n)
+    return np.where(rng.random(n) < 0.3, 1.0, shares)
+
+
+def bring_within(rows: np.ndarray, largest: float, limit: float, *, close: bool) -> np.ndarray:
+    """Rows times a power of two: products with numbers up to ``largest`` stay below the limit."""
+    bound = float(np.abs(rows).max(initial=0.0)) * largest * rows.shape[1]
+    if bound == 0.0 or (bound < limit and not close):
+        return rows
+    return np.ldexp(rows, min(math.frexp(limit)[1] - math.frexp(bound)[1] - 1, 60))
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def accumulate(accumulator: object, rows: np.ndarray, weights: np.ndarray, m: int) -> np.ndarray:
+    totals = np.zeros((2, m), dtype=np.int64)
+    accumulator(rows, weights.astype(np.float32), totals)  # type: ignore[operator]
+    return totals
+
+
+def draw_dense(rng: Rng) -> Given:
+    n, d, m = draw_sizes(rng)
+    with np.errstate(under="ignore"):
+        turns = draw_numbers(rng, (d, m)).astype(np.float32)
+        largest, close = float(np.abs(turns).max()), bool(rng.random() < 0.2)
+        rows = bring_within(draw_numbers(rng, (n, d)), largest, PHASE_LIMIT, close=close)
+        rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
+    return lambda kernel: [accumulate(kernel.dense(turns), rows, weights, m)]
+
+
+def draw_structured(rng: Rng) -> Given:
+    size = int(rng.choice([64, 128, 256, 512, 1024], p=[0.3, 0.3, 0.2, 0.1, 0.1]))
+    m, d = draw_size(rng, 700), draw_size(rng, min(size, 200))
+    n = draw_size(rng, min(500, 2 * PAIRS // (size + m) // 8), 0)
+    signs = rng.choice([-1, 1], size=(-(-m // size), 3, size)).astype(np.float32)
+    with np.errstate(under="ignore"):
+        radii = np.ldexp(rng.random(m), -rng.integers(4, 20)).astype(np.float32)
+        close = bool(rng.random() < 0.2)
+        rows = bring_within(draw_numbers(rng, (n, d)), size, PHASE_LIMIT, close=close)
+        rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
+    return lambda kernel: [accumulate(kernel.structured(signs, radii), rows, weights, m)]
+
+
+def draw_phases(rng: Rng) -> Given:
+    """Single phases of any pattern below the limit; ties at quarter turns; the limit itself."""
+    m = draw_size(rng, 700)
+    sizes = rng.integers(0, 0x49800000, size=m, dtype=np.int32)  # of +0 to the float before 2^20
+    t = sizes.view(np.float32) * rng.choice([-1, 1], size=m).astype(np.float32)
+    style = rng.integers(4)
+    if style == 1:
+        t = np.ldexp(rng.integers(-(2**12), 2**12, size=m).astype(np.float32), -rng.integers(0, 8))
+    elif style == 2:
+        t = np.float32(PHASE_LIMIT) - np.ldexp(rng.integers(1, 64, size=m).astype(np.float32), -4)
+    elif style == 3:
+        quarters = np.ldexp((2 * rng.integers(-(2**10), 2**10, size=m) + 1).astype(np.float32), -2)
+        t = np.nextafter(quarters, np.float32(rng.choice([-np.inf, 0, np.inf])))
+    turns, weights = t[None].astype(np.float32), draw_weights(rng, 1)
+    row = np.ones((1, 1), dtype=rng.choice(["f4", "f8"]))
+    return lambda kernel: [accumulate(kernel.dense(turns), row, weights, m)]
+
+
+def draw_moments(rng: Rng) -> Given:
+    full = bool(rng.random() < 0.6)
+    d = draw_size(rng, 64 if rng.random() < 0.05 else 16 if full else 200)
+    n = draw_size(rng, 500, 0)
+    unit = float(np.ldexp(1.0, int(rng.integers(-40, 40))))
+    close = bool(rng.random() < 0.3)
+    rows = unit * bring_within(draw_numbers(rng, (n, d)), 1.0 / d, 2.0**24, close=close)
+    factors = draw_weights(rng, n) if rng.random() < 0.5 else None
+
+    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+        limbs = kernel.moments(rows, factors, unit, full=full).astype(object)
+        return [str([a + b * 2**20 + c * 2**40 for a, b, c in limbs.T]).encode()]
+
+    return compute
+
+
+def draw_normalise(rng: Rng) -> Given:
+    n, d = draw_size(rng, 500, 0), draw_size(rng, 200)
+    with np.errstate(under="ignore"):
+        X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
+    center, per_unit = draw_smooth(rng, (d,)), np.ldexp(rng.random(d), rng.integers(-9, 9, d))
+
+    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+        rows, squared_norms = np.full((n, d), np.nan), np.full(n, np.nan)
+        kernel.normalise(X, center, per_unit, rows, squared_norms)
+        return [rows, squared_norms]
+
+    return compute
+
+
+def draw_cells(rng: Rng) -> Given:
+    """Centers in one group or in several, some of them equally near; some groups left unseen."""
+    n, d, n_centers = draw_sizes(rng)
+    starts = np.unique([0, n_centers, *rng.integers(1, n_centers + 1, size=rng.integers(6))])
+    with np.errstate(under="ignore"):
+        near = [draw_numbers(rng, (size, d)) for size in (n_centers, n)]
+        points, rows = (bring_within(a, 1.0, CELL_REACH / 4, close=False) for a in near)
+        points = points.astype(np.float32)
+    probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
+    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes)
+
+    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+        totals = np.zeros((n_centers, 1 + 3 * d), dtype=np.int64)
+        cells = kernel.cells(centers)
+        cells.add(rows, factors, totals)
+        with np.errstate(under="ignore"):
+            labels, squares = cells.nearest(rows.astype(np.float32))
+        return [totals, labels, squares]
+
+    return compute
+
+
+def keep_within_reach(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
+    """The rows that a sketch does not refuse."""
+    rows, squared_norms = np.empty(X.shape), np.empty(len(X))
+    REFERENCE.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+    return X[squared_norms < spec.reach**2]
+
+
+def draw_sketch(rng: Rng) -> Given:
+    """The whole way from rows, some at the end of the reach, to the bytes of a file."""
+    structured = bool(rng.random() < 0.2)
+    n, d, m = draw_sizes(rng, 64 if rng.random() < 0.8 else 200)
+    if structured:
+        n, d = n // 8, max(d, 64)
+    spec = ss.SketchSpec(
+        *(d, m, float(np.ldexp(1.0 + rng.random(), int(rng.integers(-3, 4))))),
+        seed=int(rng.integers(4)),
+        law=str(rng.choice(["gaussian", "folded_gaussian", "adapted_radius"])),
+        structured=structured,
+        center=tuple(draw_smooth(rng, (d,))) if rng.random() < 0.5 else None,
+        scale=float(rng.random() + 0.5) if rng.random() < 0.5 else None,
+        tilt=ss.Tilt(float(rng.random() + 0.1), float(rng.integers(1, 99)))
+        if rng.random() < 0.3
+        else None,
+        precision=str(rng.choice(["float32", "float64"])),
+    )
+    with np.errstate(under="ignore"):
+        X = draw_numbers(rng, (n, d))
+        if rng.random() < 0.3:
+            far = rng.random(n) < 0.5
+            X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
+        X = keep_within_reach(X.astype(rng.choice(["f4", "f8"])), spec)
+    weights = draw_weights(rng, len(X)) if rng.random() < 0.5 else None
+    if weights is not None and rng.random() < 0.5:
+        weights += rng.integers(0, 2 ** int(rng.integers(1, 6)), len(X))
+
+    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+        adder = RowAdder(spec, kernel, make_accumulator(spec, kernel))
+        adder.add(Block(X, weights))
+        return [Sketch(spec, spec.fingerprint, adder.totals()).to_bytes()]
+
+    return compute
+
+
+KINDS = {
+    "dense": draw_dense,
+    "structured": draw_structured,
+    "phases": draw_phases,
+    "moments": draw_moments,
+    "normalise": draw_normalise,
+    "cells": draw_cells,
+    "sketch": draw_sketch,
+}
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+def comparisons(seed: int, n: int) -> Iterator[tuple[str, Given]]:
+    """Each with its name; one kind after the other."""
+    for i in range(n):
+        kind = list(KINDS)[i % len(KINDS)]
+        yield f"{kind}, --seed {seed}, number {i}", KINDS[kind](np.random.default_rng([seed, i]))
+
+
+def digest_of(given: Given, kernel: Kernel) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for part in given(kernel):
+        digest.update(part if isinstance(part, bytes) else part.tobytes())
+    return digest.hexdigest()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--comparisons", type=int, default=1000, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--variant", nargs="+", help="such as avx2; all of this machine otherwise")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the reference's digests")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with such a file")
+    options = parser.parse_args()
+    found = variants()
+    kernels = {name: CpuKernel(found[name]) for name in options.variant or found}
+    expected = json.loads(options.against.read_text()) if options.against else {}
+    differences = dict.fromkeys(kernels, 0)
+    digests = {}
+    for name, given in comparisons(options.seed, options.comparisons):
+        digests[name] = expected.get(name) or digest_of(given, REFERENCE)
+        for variant, kernel in kernels.items():
+            if digest_of(given, kernel) != digests[name]:
+                differences[variant] += 1
+                sys.stderr.write(f"{variant} differs: {name}\n")
+    if options.save:
+        options.save.write_text(json.dumps(digests, indent=0))
+    told = ", ".join(f"{variant} {count}" for variant, count in differences.items())
+    facts = f"{options.comparisons} comparisons with the reference, differences: {told}"
+    sys.stdout.write(facts + "\n")
+    return int(any(differences.values()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
