@@ -23,9 +23,11 @@ from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.points import Partition, lloyd_from, squared_distances
 from sketchshift.decoders.problem import Problem
+from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import select_kernel
+from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums
 
 __all__ = ["CellFit", "CellPoints", "Exchange"]
@@ -53,6 +55,9 @@ class CellPoints:
         Fits within this factor of the least loss are good.
     fewest_fitted : int
         Loose cells with fewer points of the fits are drawn as tight ones.
+    far_share : float
+        From this share of the rows on, those beyond the reach of the plan belong to clusters; fewer
+        are told of, and change nothing.
     """
 
     fewest_points: int = 6_000
@@ -64,6 +69,7 @@ class CellPoints:
     iterations: int = 200
     loss_ratio: float = 4.0
     fewest_fitted: int = 12
+    far_share: float = 1e-3
 
     def n_points(self, k: int) -> int:
         """Number of points for k clusters."""
@@ -98,7 +104,23 @@ class CellPoints:
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
-        return CellFit(cells, sums, is_loose, fits, root, self.fewest_fitted, seed)
+        far = self._find_far(problem.sketch)
+        return CellFit(cells, sums, is_loose, fits, root, far, self.fewest_fitted, seed)
+
+    def _find_far(self, sketch: AnySketch) -> CellSums:
+        """Rows beyond the reach, by size, if they are more than a few; a warning if not."""
+        assert isinstance(sketch, Sketch)
+        far, n = sketch.far, float(sketch.far.weights.sum())
+        if n >= self.far_share * sketch.total_weight:
+            return far
+        if n > 0.0:
+            msg = (
+                f"rows of weight {n:,.6g} lie beyond the reach of the plan, "
+                f"{sketch.spec.reach:.4g} times the spread of its sample. They are counted, and "
+                "belong to no cluster."
+            )
+            warn(msg, PlanWarning)
+        return far.only(np.zeros(len(far.weights), dtype=bool))
 
     def _find_loose(self, cells: Cells, sums: CellSums, m: int) -> BoolArray:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
@@ -155,6 +177,8 @@ class CellFit:
         Of the loose rows.
     root : array of shape (d, d) or None
         Of the correlation within cells.
+    far : CellSums
+        Rows beyond the reach, by size.
     fewest_fitted : int
         Loose cells with fewer points of the fits are drawn as tight ones.
     seed : int
@@ -166,17 +190,17 @@ class CellFit:
     is_loose: BoolArray
     fits: list[GaussianFit]
     root: FloatArray | None
+    far: CellSums
     fewest_fitted: int
     seed: int
 
     def draw(self, n: int) -> Points:
         """About n points, in an order of which every part is like the whole: O(n d)."""
         places, weights, is_drawn = self._draw_fitted(n)
-        tight = self.sums.only(~is_drawn)
-        others, of_others = draw_pairs(
-            tight.weights, tight.means, tight.variances, n, self.seed, self.root
-        )
-        places, weights = np.concatenate([places, others]), np.concatenate([weights, of_others])
+        tight, parts = self.sums.only(~is_drawn), [(places, weights)]
+        for sums, root in ((tight, self.root), (self.far, None)):
+            parts.append(draw_pairs(sums.weights, sums.means, sums.variances, n, self.seed, root))
+        places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
 

@@ -33,7 +33,7 @@ from sketchshift.kernels import (
     select_kernel,
 )
 
-__all__ = ["MAX_CELLS", "Cells", "plan_cells"]
+__all__ = ["MAX_CELLS", "Cells", "n_cells_for", "plan_cells"]
 
 MAX_CELLS = 2**20
 _CALLER = "Cells"
@@ -187,9 +187,25 @@ class Cells:
 # so that a plan is the same to the bit on every machine.
 
 LLOYD_STEPS = 5
+CANDIDATES = 3  # for each seed
+MARGIN = 30.0  # rows beyond this many times the farthest of the sample are far
+SHARE_OF_CELLS = 0.8  # of the numbers, after a plan that saw all there is
+SHARE_WHEN_WIDE = 0.9
+HALF_SEEN = 700  # rows after which half of that
+ROWS_PER_CELL = 20  # of the sample, at least
 SEED_WORK = 2**27  # distances for the seeds, about: of many cells a part of the sample is asked
 MOST_IN_ONE_GROUP = 256
 PROBES = 2
+
+
+def n_cells_for(numbers: int, n_rows: int, d: int) -> int:
+    """How many cells a sketch of so many numbers has, after a plan on ``n_rows`` rows.
+
+    Cells hold what the plan has seen, waves the rest: the share of cells grows with what was seen.
+    From 30 columns on waves see little, and cells have nearly all.
+    """
+    share = (SHARE_OF_CELLS if d <= 30 else SHARE_WHEN_WIDE) * n_rows / (n_rows + HALF_SEEN)
+    return min(int(share * numbers) // (2 * d + 1), n_rows // ROWS_PER_CELL, MAX_CELLS)
 
 
 def plan_cells(
@@ -229,28 +245,34 @@ def plan_cells(
 
 
 def _unit_for(rows: Float32Array) -> float:
-    """1, or the power of two that brings all rows into reach."""
+    """The least power of two that brings all within reach that is not far from these rows."""
     largest = math.sqrt(float(np.square(rows.astype(np.float64)).sum(axis=1).max()))
-    return max(1.0, math.ldexp(1.0, math.frexp(2.0 * largest / CELL_REACH)[1]))
+    return math.ldexp(1.0, math.frexp(max(MARGIN * largest, 1e-100) / CELL_REACH)[1])
 
 
 def _seed_centers(
     rows: Float32Array, shares: FloatArray | None, n_cells: int, seed: int
 ) -> Float32Array:
-    """Rows drawn one after the other by their squared distance to those drawn before."""
+    """Rows drawn by their squared distance to those drawn before; of a few the one that helps most.
+
+    Greedy k-means++, as exact as the distances are.
+    """
     step = max(1, len(rows) * n_cells // SEED_WORK)
     rows = np.ascontiguousarray(rows[::step])
     shares = np.ones(len(rows)) if shares is None else shares[::step]
-    draws = uniforms(seed, Purpose.CELLS, np.arange(n_cells), 1)[:, 0]
-    distances, chosen = select_kernel().distances(rows), []
-    nearest, masses = np.full(len(rows), np.inf, dtype=np.float32), shares
+    draws = uniforms(seed, Purpose.CELLS, np.arange(n_cells), CANDIDATES)
+    to_rows, chosen = select_kernel().distances(rows), []
+    nearest, totals = np.full(len(rows), np.inf, dtype=np.float32), np.cumsum(shares)
     for draw in draws:
-        totals = np.cumsum(masses)  # from the first to the last, on every machine
         if not totals[-1] > 0.0:
             break
-        chosen.append(min(int(np.searchsorted(totals, draw * totals[-1], "right")), len(rows) - 1))
-        nearest = np.minimum(nearest, distances(rows[chosen[-1:]])[0])
-        masses = shares * nearest
+        at = np.searchsorted(totals, draw * totals[-1], "right")
+        candidates = np.minimum(at, len(rows) - 1)
+        closest = np.minimum(nearest, to_rows(rows[candidates]))
+        sums = np.cumsum(shares * closest, axis=1)  # from the first to the last, on every machine
+        best = int(sums[:, -1].argmin())
+        nearest, totals = closest[best], sums[best]
+        chosen.append(int(candidates[best]))
     return rows[chosen]
 
 
@@ -272,7 +294,7 @@ def _group(centers: Float32Array, seed: int) -> tuple[Float32Array, tuple[int, .
     unit = _unit_for(centers)
     for _ in range(LLOYD_STEPS):
         middles = _move_to_means(centers.astype(np.float64), None, middles, unit)
-    labels, _ = select_kernel().cells(Centers.in_one_group(middles)).nearest(centers)
+    labels, _ = select_kernel().cells(Centers.in_one_group(middles, unit)).nearest(centers)
     order = np.argsort(labels, kind="stable")
     _, starts = np.unique(labels[order], return_index=True)
     return centers[order], tuple(int(start) for start in starts)

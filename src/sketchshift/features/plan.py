@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from sketchshift._text import column_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
+from sketchshift.features.cells import Cells, n_cells_for, plan_cells
 from sketchshift.features.frequencies import MIN_FEATURES
 from sketchshift.features.spec import SketchSpec, Tilt
 from sketchshift.kernels import MOMENT_BITS
@@ -96,6 +98,7 @@ RANGE = 3.0  # the highest bandwidth is at least this many times the lowest
 FAR_SHARE = 0.15  # of the frequencies see beyond the highest bandwidth
 FREQUENCIES = 10  # for each cluster and column
 FEWEST_FREQUENCIES = 50
+FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER = 2000, 20  # rows that bandwidths are found on
 MAX_CLUSTERS = 100_000
 
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
@@ -116,6 +119,7 @@ def plan_rows(
     columns: Sequence[str] | None = None,
     standardize: bool = False,
     bounds: tuple[FloatArray, FloatArray] | None = None,
+    cells: bool = False,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 
@@ -144,6 +148,8 @@ def plan_rows(
         Give every column a scale of its own, instead of one for all.
     bounds : pair of arrays of shape (d,), optional
         Least and largest values of the columns, where more rows are known than these.
+    cells : bool, default=False
+        Share the 2 m numbers of a sketch between cells and waves, and leave the tilt out.
 
     Returns
     -------
@@ -153,7 +159,7 @@ def plan_rows(
     """
     k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     n, d = rows.shape
-    m = max(sketch_size_for(k, d), FEWEST_FREQUENCIES)
+    m = max(sketch_size_for(k, d), FEWEST_FREQUENCIES) if sketch_size is None else sketch_size
     shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     center, deviations = _moments(rows, shares, columns)
     check_flag("plan", "standardize", standardize)
@@ -162,18 +168,31 @@ def plan_rows(
         _hint_at_units(deviations, columns)
     center = rounded_center(center, scale)
     normalised = (rows - center) / scale
-    return SketchSpec(
+    farthest = _farthest(normalised, center, scale, bounds)
+    some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
+    spec = SketchSpec(
         n_features=d,
-        sketch_size=m if sketch_size is None else sketch_size,
-        bandwidth=_bandwidths(normalised, shares, k, _farthest(normalised, center, scale, bounds)),
+        sketch_size=m,
+        bandwidth=_bandwidths(normalised[some], shares[some], k, farthest),
         seed=seed,
         columns=None if columns is None else tuple(columns),
         center=tuple(center.tolist()),
         scale=tuple(scale.tolist()) if standardize else float(scale[0]),
-        tilt=Tilt(radius=1.0, cap=CAP),
+        tilt=None if cells else Tilt(radius=1.0, cap=CAP),
         far_share=FAR_SHARE,
         structured=d >= MIN_FEATURES,  # as good, and faster
     )
+    J = n_cells_for(2 * m, n, d) if cells else 0
+    if J == 0:
+        return spec
+    planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
+    waves = m - half_of_numbers(planned)
+    return replace(spec, cells=planned, sketch_size=waves)
+
+
+def half_of_numbers(cells: Cells) -> int:
+    """What cells take of a sketch, in frequencies of two numbers each, rounded up."""
+    return -(-cells.n_cells * (1 + 2 * cells.n_features) // 2)
 
 
 def sketch_size_for(n_clusters: int, n_features: int) -> int:
@@ -182,8 +201,15 @@ def sketch_size_for(n_clusters: int, n_features: int) -> int:
 
 
 def clusters_served(spec: SketchSpec) -> int:
-    """The number k = m / (10 d) of clusters that a spec serves, rounded down; perhaps none."""
-    return spec.sketch_size // sketch_size_for(1, spec.n_features)
+    """The number k = m / (10 d) of clusters that a spec serves, rounded down; perhaps none.
+
+    What cells take counts as frequencies.
+    """
+    return _size_of(spec) // sketch_size_for(1, spec.n_features)
+
+
+def _size_of(spec: SketchSpec) -> int:
+    return spec.sketch_size + (0 if spec.cells is None else half_of_numbers(spec.cells))
 
 
 def planned_clusters(spec: SketchSpec) -> int | None:
@@ -199,8 +225,9 @@ def planned_clusters(spec: SketchSpec) -> int | None:
     n_clusters : int or None
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
-    is_turnkey = spec.tilt == Tilt(radius=1.0, cap=CAP) and spec.far_share == FAR_SHARE
-    k, m = clusters_served(spec), spec.sketch_size
+    tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
+    is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
+    k, m = clusters_served(spec), _size_of(spec)
     is_usual = m in (sketch_size_for(k, spec.n_features), FEWEST_FREQUENCIES)
     return k if is_turnkey and is_usual and k > 0 else None
 

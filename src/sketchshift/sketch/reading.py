@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CollectionReader", "Planning", "Reading", "engine_of", "refuse_options"]
 
 FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000  # that a plan looks at
+ROWS_FOR_CELLS = 200_000
 BLOCK_BYTES, MOST_BLOCK_ROWS = 2**25, 2**18  # by key: in larger blocks, a key has more rows in each
 FEATURES_GUESSED = 16  # columns that a block is sized for before they are known
 
@@ -190,8 +191,10 @@ class Planning:
     sketch_size: int | None = None
     seed: int = 0
     standardize: bool = False
+    cells: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("plan", "cells", self.cells)
         check_integer("plan", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         check_integer("plan", "seed", self.seed, 0, 2**64 - 1)
         check_flag("plan", "standardize", self.standardize)
@@ -232,6 +235,8 @@ class Planning:
     @property
     def n_rows(self) -> int:
         """Number of rows that the plan looks at."""
+        if self.cells:
+            return ROWS_FOR_CELLS
         return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * self.n_clusters), MOST_ROWS)
 
 
