@@ -19,7 +19,7 @@ from sketchshift.kernels.cpu.library import CHOICE, variants
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(3000, 3))
-CELLS = Cells.of(X[:20])
+CELLS = Cells.of(X[:20], unit=0.25)
 SPEC = ss.SketchSpec(3, 40, bandwidth=0.5, cells=CELLS)
 ALONE = ss.SketchSpec(3, 0, bandwidth=0.5, cells=CELLS)
 SPREADS = (1e3, 1e6, 1e12, 1e150, 1e300)
@@ -96,21 +96,24 @@ def test_far_rows_are_taken_told_and_taken_away_bit_for_bit(size):
     whole = ss.sketch(np.vstack([X, far]), SPEC)
 
     assert (whole.count, whole.total_weight) == (3002, 3002.0)
+    found = whole.far if size > SPEC.reach else whole.outer
+    assert found.weights.tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(found.means, far, rtol=1e-9, atol=size * 1e-10)
+    assert not found.variances.any()
     if size > SPEC.reach:
-        assert whole.far.weights.tolist() == [2.0]
-        np.testing.assert_allclose(whole.far.means[0], far.mean(axis=0), atol=size * 1e-6)
         np.testing.assert_array_equal(whole.mean, ss.sketch(X, SPEC).mean)
     assert whole - ss.sketch(far, SPEC) == ss.sketch(X, SPEC)
     assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
 
 
-def test_far_rows_of_different_size_are_kept_apart():
-    far = np.diag([1e5, 1e30, 1e200])
+def test_far_rows_are_kept_apart_by_column_sign_and_size():
+    far = np.array([[1e6, 0, 0], [-1e6, 0, 0], [0, 1e6, 0], [1.01e6, 1, 1], [4e6, 0, 0]])
     found = ss.sketch(far, SPEC).far
 
-    assert found.weights.tolist() == [1.0, 1.0, 1.0]
-    np.testing.assert_allclose(found.means, far, rtol=1e-6)
-    np.testing.assert_array_equal(found.variances, np.zeros((3, 3)))
+    assert sorted(found.weights.tolist()) == [1.0, 1.0, 1.0, 2.0]
+    order = np.argsort(found.means.sum(axis=1))
+    np.testing.assert_allclose(found.means[order][0], [-1e6, 0, 0])
+    np.testing.assert_allclose(found.means[order][-1], [4e6, 0, 0])
 
 
 def test_what_is_not_a_number_is_still_refused():

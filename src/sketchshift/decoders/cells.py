@@ -27,7 +27,7 @@ from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import Sketch
 from sketchshift.sketch.cells import CellSums
 
 __all__ = ["CellFit", "CellPoints", "Exchange"]
@@ -96,27 +96,33 @@ class CellPoints:
         fit : CellFit
             O(J m d) for the waves of tight cells, O(k m d) an iteration of a fit.
         """
+        sketch = problem.sketch
+        assert isinstance(sketch, Sketch)
         assert problem.cells is not None
         cells, sums = problem.cells
+        if len(sketch.outer.weights):
+            is_near = np.arange(len(sums.weights) + len(sketch.outer.weights)) < len(sums.weights)
+            problem = _Rest.behind(problem, sums + sketch.outer, is_near)
         is_loose = self._find_loose(cells, sums, len(problem.z))
         fits = []
         if is_loose.any():
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
-        far = self._find_far(problem.sketch)
+        far = self._find_far(sketch)
         return CellFit(cells, sums, is_loose, fits, root, far, self.fewest_fitted, seed)
 
-    def _find_far(self, sketch: AnySketch) -> CellSums:
-        """Rows beyond the reach, by size, if they are more than a few; a warning if not."""
-        assert isinstance(sketch, Sketch)
-        far, n = sketch.far, float(sketch.far.weights.sum())
+    def _find_far(self, sketch: Sketch) -> CellSums:
+        """Rows far from all that the plan saw, if they are more than a few; a warning if not."""
+        far = sketch.outer + sketch.far
+        n = float(far.weights.sum())
         if n >= self.far_share * sketch.total_weight:
             return far
         if n > 0.0:
+            lengths = np.abs(far.means).max(axis=1)
             msg = (
-                f"rows of weight {n:,.6g} lie beyond the reach of the plan, "
-                f"{sketch.spec.reach:.4g} times the spread of its sample. They are counted, and "
+                f"rows of weight {n:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} times the "
+                "spread of the plan's sample away, where it has seen none. They are counted, and "
                 "belong to no cluster."
             )
             warn(msg, PlanWarning)
@@ -263,32 +269,31 @@ def _means_by(
 
 @dataclass(frozen=True, eq=False)
 class _Rest(Problem):
-    """What is left of a sketch when the tight cells are taken off: the rows of loose ones."""
+    """What is left of a sketch when some of its cells are taken off: the rows of the others."""
 
     known: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
-    def behind(cls, problem: Problem, sums: CellSums, is_loose: BoolArray) -> _Rest:
-        """The rest behind the tight cells, which are taken for Gaussians along the axes."""
+    def behind(cls, problem: Problem, sums: CellSums, is_left: BoolArray) -> _Rest:
+        """The rows of the cells that are left; the others are Gaussians along the axes."""
         shares = as_shares(sums.weights)
-        share, of_tight = float(shares[is_loose].sum()), sums.means[~is_loose]
-        tight = Mixture(shares[~is_loose], of_tight, sums.variances[~is_loose])
-        z = (problem.z - tight.sketch(problem.turns)) / share
-        loose = Mixture(shares[is_loose] / share, sums.means[is_loose], sums.variances[is_loose])
-        mean, diagonal = loose.moments
-        known = mean, diagonal
-        if problem.moments is not None:  # between columns: what the tight cells leave of all rows
+        share, of_others = float(shares[is_left].sum()), sums.means[~is_left]
+        others = Mixture(shares[~is_left], of_others, sums.variances[~is_left])
+        z = (problem.z - others.sketch(problem.turns)) / share
+        left = Mixture(shares[is_left] / share, sums.means[is_left], sums.variances[is_left])
+        mean, known = left.moments
+        if problem.moments is not None:  # between columns: what the others leave of all rows
             of_all, covariance = problem.moments
             products = covariance + np.outer(of_all, of_all)
-            products -= (of_tight.T * tight.weights) @ of_tight
+            products -= (of_others.T * others.weights) @ of_others
             between = products / share - np.outer(mean, mean)
-            np.fill_diagonal(between, np.diagonal(diagonal))
-            known = mean, between
-        return cls(problem.sketch, problem.turns, z, problem.bandwidth, known=known)
+            np.fill_diagonal(between, np.diagonal(known))
+            known = between
+        return cls(problem.sketch, problem.turns, z, problem.bandwidth, known=(mean, known))
 
     @property
     def moments(self) -> tuple[FloatArray, FloatArray] | None:
-        """Those of the loose rows."""
+        """Those of the rows that are left."""
         return self.known
 
     @property

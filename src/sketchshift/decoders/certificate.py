@@ -97,9 +97,8 @@ def _checked(centroids: Any, d: int) -> FloatArray:
 def _bound(sketch: Sketch, points: FloatArray) -> Certificate:
     spec = sketch.spec
     places = (points - spec.center_vector) * spec.per_unit
-    parts = [
-        _Sent.of(sums, places, spec.scale_vector) for sums in (sketch.cells, sketch.far) if sums
-    ]
+    all_cells = [sums for sums in (sketch.cells, sketch.outer, sketch.far) if sums is not None]
+    parts = [_Sent.of(sums, places, spec.scale_vector) for sums in all_cells]
     weights, costs, owners = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("weights", "costs", "owners")

@@ -416,9 +416,13 @@ class SketchSpec:
         reach = 2.0 ** (40 - MOMENT_BITS) * self.moment_unit / cap
         if self.sketch_size:
             reach = min(reach, PHASE_LIMIT / self.frequencies.largest)
-        if self.cells is not None:
-            reach = min(reach, CELL_REACH * self.cells.unit)
         return reach
+
+    @cached_property
+    def cell_reach(self) -> float:
+        """With cells: rows whose norm is below this belong to them, others are far."""
+        of_cells = math.inf if self.cells is None else CELL_REACH * self.cells.unit
+        return min(self.reach, of_cells)
 
     @property
     def has_full_covariance(self) -> bool:

@@ -10,8 +10,9 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -35,11 +36,12 @@ from sketchshift.sketch.measure import (
     PartAdder,
     WeightedRows,
     WideArray,
+    Zone,
     wide_from_bytes,
     wide_to_bytes,
 )
 
-__all__ = ["CellPart", "CellSums", "FarPart"]
+__all__ = ["CellPart", "CellSums", "FarPart", "FarSums"]
 
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 
@@ -67,6 +69,11 @@ class CellSums:
         """The same without weight but in some cells."""
         return replace(self, weights=np.where(some, self.weights, 0.0))
 
+    def __add__(self, other: CellSums) -> CellSums:
+        """The cells of both."""
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return CellSums(*map(np.concatenate, pairs))
+
     @classmethod
     def of(cls, integers: WideArray, centers: FloatArray, steps: FloatArray) -> CellSums:
         """From integers (J, 1 + 2 d) in steps (J,), around centers (J, d).
@@ -89,6 +96,7 @@ class CellPart(Part):
 
     name = "cells"
     is_wide = True
+    zones = frozenset({Zone.NEAR})
 
     def __init__(self, cells: Cells, spec: SketchSpec) -> None:
         self._cells, self._spec = cells, spec
@@ -108,7 +116,8 @@ class CellPart(Part):
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
         total = Moments.of(measure.parts["moments"], self._spec).fine_weight
         n, one = integers[:, 0], 2 ** (WEIGHT_BITS - CELL_WEIGHT_BITS)
-        if abs(int(n.sum()) * one - total) > u * one:
+        outer = measure.parts["far"][0].weight(Zone.OUTER)
+        if abs((int(n.sum()) + outer) * one - total) > u * one:
             return False
         return _are_sums(n, integers[:, 1:], u, _STEP_BITS)
 
@@ -173,90 +182,148 @@ class _CellAdder:
         integers[some] += np.hstack([narrow, low + (high << SQUARE_BITS)]) << digit
 
 
-# Rows beyond the reach: by powers of 2**16 of their largest coordinate, each with its own step.
+# Rows beyond the reach of cells. There is no center for them: the largest coordinate, its sign and
+# its power of two make a cell of their own, as many as there are rows for.
 
-_BAND_BITS = 16
-_FAR_BITS = 40  # a coordinate is below 2**_FAR_BITS steps of its band
+_FAR_BITS = 40  # a coordinate is below 2**_FAR_BITS steps of its cell
+_KEY = struct.Struct("<BBiI")  # zone, whether the coordinate is negative, its power of two, column
+
+FarKey = tuple[int, int, int, int]
+"""Zone, whether the largest coordinate is negative, its power of two, its column."""
+
+
+class FarSums:
+    """Integers (1 + 2 d) by key: a value that adds and subtracts, and never changes.
+
+    Parameters
+    ----------
+    rows : dict of FarKey to object array
+        Those that are not all 0.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: Mapping[FarKey, WideArray]) -> None:
+        self.rows = {key: rows[key] for key in sorted(rows) if rows[key].any()}
+
+    def __add__(self, other: FarSums) -> FarSums:
+        rows = dict(self.rows)
+        for key, integers in other.rows.items():
+            rows[key] = rows[key] + integers if key in rows else integers
+        return FarSums(rows)
+
+    def __rmul__(self, times: int) -> FarSums:
+        return FarSums({key: times * integers for key, integers in self.rows.items()})
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def weight(self, zone: Zone) -> int:
+        """Total weight of the rows of a zone, in steps of 2**-CELL_WEIGHT_BITS."""
+        return sum(int(integers[0]) for key, integers in self.rows.items() if key[0] == zone)
 
 
 class FarPart(Part):
-    """Weight, coordinates and squares of rows beyond the reach, by their size: (bands, 1 + 2 d).
+    """Rows beyond the reach of cells: one :class:`FarSums`.
 
-    Band b has the rows whose largest coordinate is below 2**(e + 16 b), and not in an earlier
-    band, with 2**e the power of two at or above the reach; its step is that, divided by 2**40.
+    A row whose largest coordinate x'_c (of equal ones the first) has f 2**e as its size, with
+    1/2 <= f < 1, adds to the cell of its zone, the sign of x'_c, e and c: its weight, and its
+    coordinates and their squares in steps of 2**(e - 40).
     """
 
     name = "far"
+    shape = (1,)
     is_wide = True
-    takes_far = True
+    zones = frozenset({Zone.OUTER, Zone.BEYOND})
 
     def __init__(self, spec: SketchSpec) -> None:
-        self._d, self._exponent = spec.n_features, math.frexp(spec.reach)[1]
-        n_bands = 1 + -(-(1024 - self._exponent) // _BAND_BITS)
-        self.shape = (n_bands, 1 + 2 * self._d)
+        self._d = spec.n_features
 
-    def sums(self, integers: Integers) -> CellSums:
-        """What the integers say of the rows, for each band that has some."""
-        bands = np.flatnonzero(integers[:, 0])
-        steps = np.ldexp(1.0, self._exponent + _BAND_BITS * bands - _FAR_BITS)
-        return CellSums.of(integers[bands], np.zeros((len(bands), self._d)), steps)
+    def zero(self) -> Integers:
+        """No cells."""
+        return _alone(FarSums({}))
+
+    def sums(self, integers: Integers, zone: Zone) -> CellSums:
+        """What the integers say of the rows of a zone, for each cell that has some."""
+        rows = {key: row for key, row in integers[0].rows.items() if key[0] == zone}
+        table = np.empty((len(rows), 1 + 2 * self._d), dtype=object)
+        for i, row in enumerate(rows.values()):
+            table[i] = row
+        steps = np.array([math.ldexp(1.0, power - _FAR_BITS) for _, _, power, _ in rows])
+        return CellSums.of(table, np.zeros((len(rows), self._d)), steps)
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share nothing."""
-        return lambda: _FarAdder(kernel, self._exponent)
+        return lambda: _FarAdder(kernel)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
-        """As sums of rows; a band without weight is empty."""
-        return _are_sums(integers[:, 0], integers[:, 1:], u, _FAR_BITS)
+        """As sums of rows, in each cell."""
+        rows = integers[0].rows.values()
+        return all(_are_sums(row[None, 0], row[None, 1:], u, _FAR_BITS) for row in rows)
 
     def to_bytes(self, integers: Integers) -> bytes:
-        """How many bands have rows (two bytes), then each: its number (two bytes), its integers."""
-        bands = np.flatnonzero(integers.any(axis=1)).tolist()
-        words = [len(bands).to_bytes(2, "little")]
-        for band in bands:
-            words += [band.to_bytes(2, "little"), wide_to_bytes(integers[band])]
+        """The number of cells (4 bytes), then each in the order of the keys: key, integers."""
+        rows = integers[0].rows
+        words = [len(rows).to_bytes(4, "little")]
+        for key, row in rows.items():
+            words += [_KEY.pack(*key), wide_to_bytes(row)]
         return b"".join(words)
 
     def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
         """See :class:`Part`."""
-        n_bands, size = int.from_bytes(data[:2], "little"), 2 + 16 * self.shape[1]
-        end = 2 + n_bands * size
-        if len(data) < end or n_bands > self.shape[0]:
+        size = _KEY.size + 16 * (1 + 2 * self._d)
+        end = 4 + int.from_bytes(data[:4], "little") * size
+        if not 4 <= end <= len(data):
             raise ValueError("the integers of far rows are cut off.")
-        integers = self.zero()
-        for at in range(2, end, size):
-            band = int.from_bytes(data[at : at + 2], "little")
-            if band >= self.shape[0]:
-                raise ValueError(f"there is no band {band} of far rows.")
-            integers[band] = wide_from_bytes(data[at + 2 : at + size])
-        return integers, end
+        rows = {}
+        for at in range(4, end, size):
+            key = _KEY.unpack(data[at : at + _KEY.size])
+            if not self._is_key(key):
+                raise ValueError(f"there are no far rows with the key {key}.")
+            rows[key] = wide_from_bytes(data[at + _KEY.size : at + size])
+        return _alone(FarSums(rows)), end
+
+    def _is_key(self, key: FarKey) -> bool:
+        zone, is_negative, power, column = key
+        return zone in self.zones and is_negative < 2 and abs(power) < 1100 and column < self._d
+
+
+def _alone(sums: FarSums) -> Integers:
+    integers = np.empty(1, dtype=object)
+    integers[0] = sums
+    return integers
 
 
 class _FarAdder:
-    def __init__(self, kernel: Kernel, exponent: int) -> None:
-        self._kernel, self._exponent = kernel, exponent
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._pending: dict[FarKey, WideArray] = {}
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
-        """Add rows one by one: they are few."""
-        values = self._kernel.on_host(rows.values)
+        """Add rows one by one to what is pending: they are few."""
+        values, pending = self._kernel.on_host(rows.values), self._pending
         shares = np.ones(len(values)) if rows.shares is None else rows.shares
         for x, f in zip(values, shares.tolist(), strict=True):
-            band, added = self._integers(x, f)
-            integers[band] += added << rows.digit
+            column = int(np.abs(x).argmax())
+            power = math.frexp(float(x[column]))[1]
+            key = (int(rows.zone), int(x[column] < 0.0), power, column)
+            added = _far_integers(x, f, power) << rows.digit
+            pending[key] = pending[key] + added if key in pending else added
 
     def flush(self, integers: Integers) -> None:
-        """Nothing is ever pending."""
+        """Add all that is pending to the sums."""
+        integers[0] = integers[0] + FarSums(self._pending)
+        self._pending = {}
 
-    def _integers(self, x: FloatArray, f: float) -> tuple[int, WideArray]:
-        """The band of a row of weight f, and what it adds there."""
-        excess = math.frexp(float(np.abs(x).max()))[1] - self._exponent
-        band = max(0, -(-excess // _BAND_BITS))
-        steps = np.ldexp(x, _FAR_BITS - self._exponent - _BAND_BITS * band)
-        sums, roots = (
-            np.rint(factor * steps).astype(np.int64).astype(object) for factor in (f, math.sqrt(f))
-        )
-        weight = np.array([round(f * 2**CELL_WEIGHT_BITS)], dtype=object)
-        return band, np.concatenate([weight, sums, roots * roots])
+
+def _far_integers(x: FloatArray, f: float, power: int) -> WideArray:
+    """What a row of weight f adds to a cell of this power."""
+    steps = np.ldexp(x, _FAR_BITS - power)
+    sums, roots = (
+        np.rint(factor * steps).astype(np.int64).astype(object) for factor in (f, math.sqrt(f))
+    )
+    weight = np.array([round(f * 2**CELL_WEIGHT_BITS)], dtype=object)
+    return np.concatenate([weight, sums, roots * roots])
 
 
 def _cells(spec: SketchSpec) -> Part | None:

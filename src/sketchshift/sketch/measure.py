@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -33,6 +34,7 @@ __all__ = [
     "RowAdder",
     "WavePart",
     "WeightedRows",
+    "Zone",
     "check_capacity",
     "check_weights",
     "clip_rows",
@@ -73,6 +75,14 @@ _REACH_BITS = 40  # a row of weight 1 lies within 2**_REACH_BITS steps of the ce
 _WEIGHT, _FINE_WEIGHT = 0, 1  # where the two weights stand among the integers of moments
 
 
+class Zone(IntEnum):
+    """Where a row lies: within the reach of cells, beyond it, or beyond that of waves, too."""
+
+    NEAR = 0
+    OUTER = 1
+    BEYOND = 2
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
     """Some normalised rows of a chunk, each to be added 2**digit times with its share.
@@ -87,12 +97,15 @@ class WeightedRows:
         Times the tilts of the rows; the shares where the spec has no tilt.
     digit : int
         Power of two.
+    zone : Zone
+        Where all of them lie.
     """
 
     values: FloatArray
     shares: FloatArray | None
     tilted_shares: FloatArray | None
     digit: int
+    zone: Zone
 
 
 class PartAdder(Protocol):
@@ -124,16 +137,15 @@ class Part(ABC):
     row_square : int or None
         The largest squared L2 norm of what one row of weight 1 adds. None keeps the part out
         of private releases.
-    takes_far : bool
-        Whether rows beyond the reach of the spec are added to this part, and no others; else
-        those within.
+    zones : frozenset of Zone
+        Where rows lie that are added to this part.
     """
 
     name: str
     shape: tuple[int, ...]
     is_wide = False
     row_square: int | None = None
-    takes_far = False
+    zones = frozenset({Zone.NEAR, Zone.OUTER})
 
     @abstractmethod
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
@@ -508,8 +520,8 @@ class Measure:
     def total_units(self) -> int:
         """Total weight of the rows, far ones included, in steps of 2**-BITS."""
         far = self.parts.get("far")
-        beyond = 0 if far is None else int(far[:, 0].sum()) >> CELL_WEIGHT_BITS - BITS
-        return self.weights[0] + beyond
+        beyond = 0 if far is None else far[0].weight(Zone.BEYOND) >> CELL_WEIGHT_BITS - BITS
+        return self.weights[0] + int(beyond)
 
     @property
     def n_bytes(self) -> int:
@@ -595,16 +607,16 @@ def check_capacity(weight: int) -> None:
 _SHOWN = 5
 
 
-def _split_rows(
+def _find_zones(
     block: Block,
     rows: FloatArray,
-    is_near: BoolArray,
+    squared_norms: FloatArray,
     spec: SketchSpec,
     columns: tuple[str, ...] | None,
     *,
     skip: bool,
-) -> tuple[IntArray, IntArray]:
-    """Indices of the rows within reach and of those beyond, or an exception naming the others.
+) -> dict[Zone, IntArray]:
+    """Indices of the rows of each zone, or an exception naming those that cannot be added.
 
     Rows beyond reach are refused where no part can hold them: leaving them out would change what
     the sketch means. Rows with NaN or infinity, in a value or as the weight, are left out when
@@ -613,14 +625,17 @@ def _split_rows(
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
     if block.weights is not None:
         is_finite &= np.isfinite(block.weights)
-    is_far = is_finite & ~is_near
+    is_within = is_finite & (squared_norms < spec.reach * spec.reach)
+    is_near = is_within & (squared_norms < spec.cell_reach * spec.cell_reach)
+    is_beyond = is_finite & ~is_within
     is_held = np.asarray(np.isfinite(rows).all(axis=1))
-    is_held &= any(part.takes_far for part in parts_of(spec))
-    if not is_held[is_far].all():
-        raise _too_far(block, rows, int(np.argmax(is_far & ~is_held)), spec, columns)
+    is_held &= any(Zone.BEYOND in part.zones for part in parts_of(spec))
+    if not is_held[is_beyond].all():
+        raise _too_far(block, rows, int(np.argmax(is_beyond & ~is_held)), spec, columns)
     if not skip and not is_finite.all():
         raise not_finite(block, is_finite, columns)
-    return np.flatnonzero(is_near & is_finite), np.flatnonzero(is_far)
+    zones = (is_near, is_within & ~is_near, is_beyond)
+    return {zone: np.flatnonzero(there) for zone, there in zip(Zone, zones, strict=True)}
 
 
 def _too_far(
@@ -719,10 +734,8 @@ class RowAdder:
         n_rows = _chunk_rows(spec, kernel)
         self._rows, self._norms = kernel.empty((n_rows, spec.n_features)), kernel.empty((n_rows,))
         self._adders = {name: new_adder() for name, new_adder in accumulate.items()}
-        takers: tuple[list[str], list[str]] = ([], [])  # of rows within reach, and beyond
-        for part in parts_of(spec):
-            takers[part.takes_far].append(part.name)
-        self._takers = takers
+        parts = parts_of(spec)
+        self._takers = [[part.name for part in parts if zone in part.zones] for zone in Zone]
 
     def totals(self) -> Measure:
         """What the rows so far add up to."""
@@ -763,58 +776,50 @@ class RowAdder:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
         self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
-        is_valid = squared_norms < spec.reach * spec.reach  # False for NaN, too
-        if spec.origin is not None or weights is not None or not is_valid.all():
-            rows, squared_norms, is_valid = map(
-                self._kernel.on_host, (rows, squared_norms, is_valid)
-            )
+        is_near = squared_norms < spec.cell_reach * spec.cell_reach  # False for NaN, too
+        if spec.origin is not None or weights is not None or not is_near.all():
+            rows, squared_norms, is_near = map(self._kernel.on_host, (rows, squared_norms, is_near))
         if spec.origin is not None:
             self._add_private(rows, squared_norms, spec.origin.radius)
             return
         if weights is not None:
-            is_valid &= np.isfinite(weights)
-        near, far = np.arange(len(X)), np.arange(0)
-        if not is_valid.all():
+            is_near &= np.isfinite(weights)
+        zones = {Zone.NEAR: np.arange(len(X))}
+        if not is_near.all():
             chunk = Block(X, weights, block.source, block.first_row + first)
-            near, far = _split_rows(
-                chunk, rows, is_valid, spec, self._columns, skip=self._skip_invalid
+            zones = _find_zones(
+                chunk, rows, squared_norms, spec, self._columns, skip=self._skip_invalid
             )
-            totals.n_invalid += len(X) - len(near) - len(far)
+        kept = np.sort(np.concatenate(list(zones.values())))
         if weights is not None:
-            kept = np.union1d(near, far)
             check_weights(weights[kept], kept, block.source, block.first_row + first)
             check_capacity(totals.total_units + int(weights[kept].sum() * 2**BITS))
-        totals.count += len(near) + len(far)
-        for some, is_far in ((near, False), (far, True)):
+        totals.n_invalid += len(X) - len(kept)
+        totals.count += len(kept)
+        for zone, some in zones.items():
             if len(some) == len(X):
-                self._add_weighted(rows, squared_norms, weights, is_far=is_far)
+                self._add_weighted(rows, squared_norms, weights, zone)
             elif len(some):
                 of_some = None if weights is None else weights[some]
-                self._add_weighted(rows[some], squared_norms[some], of_some, is_far=is_far)
+                self._add_weighted(rows[some], squared_norms[some], of_some, zone)
 
     def _add_weighted(
-        self,
-        rows: FloatArray,
-        squared_norms: FloatArray,
-        weights: FloatArray | None,
-        *,
-        is_far: bool,
+        self, rows: FloatArray, squared_norms: FloatArray, weights: FloatArray | None, zone: Zone
     ) -> None:
-        """Add rows that are all within reach, or all beyond."""
-        is_tilted = self._spec.tilt is not None and not is_far
-        tilts = self._spec.tilt(squared_norms) if is_tilted else None  # type: ignore[misc]
+        """Add rows of one zone."""
+        tilt = self._spec.tilt
+        tilts = None if tilt is None else tilt(squared_norms)
         if weights is None:
-            self._add(rows, tilts, None, 0, is_far=is_far)
+            self._add(rows, tilts, None, 0, zone)
             return
         for some, shares, digit in _digits(weights):
-            of_some = None if tilts is None else tilts[some]
-            self._add(rows[some], of_some, shares, digit, is_far=is_far)
+            self._add(rows[some], None if tilts is None else tilts[some], shares, digit, zone)
 
     def _add_private(self, rows: FloatArray, squared_norms: FloatArray, radius: float) -> None:
         """Add rows, each judged alone: no error and no number tells of one of them."""
         clipped = clip_rows(rows, squared_norms, radius)
         self._totals.count += len(clipped)
-        self._add(clipped, None, None, 0)
+        self._add(clipped, None, None, 0, Zone.NEAR)
 
     def _add(
         self,
@@ -822,15 +827,14 @@ class RowAdder:
         tilts: FloatArray | None,
         shares: FloatArray | None,
         digit: int,
-        *,
-        is_far: bool = False,
+        zone: Zone,
     ) -> None:
         """Add rows of weights ``shares`` (None: 1), 2**digit times."""
         if not len(rows):
             return
         tilted = shares if tilts is None else tilts if shares is None else tilts * shares
-        weighted = WeightedRows(rows, shares, tilted, digit)
-        for name in self._takers[is_far]:
+        weighted = WeightedRows(rows, shares, tilted, digit, zone)
+        for name in self._takers[zone]:
             self._adders[name].add(weighted, self._totals.parts[name])
 
 

@@ -32,7 +32,7 @@ from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
 from sketchshift.sketch import file as file_format
 from sketchshift.sketch.cells import CellPart, CellSums, FarPart
-from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray
+from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
 
 __all__ = [
     "AnySketch",
@@ -320,12 +320,21 @@ class Sketch(AnySketch):
         return bool(self._plain.partial_rests.any()) or not wholes
 
     @property
+    def outer(self) -> CellSums:
+        """Rows far from all that the plan has seen, but within the reach of waves."""
+        return self._far(Zone.OUTER)
+
+    @property
     def far(self) -> CellSums:
-        """Rows beyond the reach of the spec, by size: in no mean, no variance, no wave, no cell."""
+        """Rows beyond the reach of the spec: in no mean, no variance, no wave, no cell."""
+        return self._far(Zone.BEYOND)
+
+    def _far(self, zone: Zone) -> CellSums:
+        """In normalised coordinates, by their largest one: its column, sign and power of two."""
         if self.spec.cells is None:
             nothing = np.zeros((0, self.spec.n_features))
             return CellSums(np.zeros(0), nothing, nothing, np.zeros(0))
-        return FarPart(self.spec).sums(self._totals.parts["far"])
+        return FarPart(self.spec).sums(self._totals.parts["far"], zone)
 
     @property
     def z(self) -> ComplexArray:
