@@ -55,6 +55,9 @@ class CellPoints:
         Fits within this factor of the least loss are good.
     fewest_fitted : int
         Loose cells with fewer points of the fits are drawn as tight ones.
+    light : float
+        Cells with fewer points stay at one place: a few rows far out make most of the variance of
+        such a cell, and two halves would be an invention.
     far_share : float
         From this share of the rows on, those beyond the reach of the plan belong to clusters; fewer
         are told of, and change nothing.
@@ -69,6 +72,7 @@ class CellPoints:
     iterations: int = 200
     loss_ratio: float = 4.0
     fewest_fitted: int = 12
+    light: float = 1.0
     far_share: float = 1e-3
 
     def n_points(self, k: int) -> int:
@@ -110,7 +114,7 @@ class CellPoints:
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
         far = self._find_far(sketch)
-        return CellFit(cells, sums, is_loose, fits, root, far, self.fewest_fitted, seed)
+        return CellFit(self, cells, sums, is_loose, fits, root, far, seed)
 
     def _find_far(self, sketch: Sketch) -> CellSums:
         """Rows far from all that the plan saw, if they are more than a few; a warning if not."""
@@ -175,6 +179,8 @@ class CellFit:
 
     Attributes
     ----------
+    rule : CellPoints
+        How.
     cells, sums : Cells, CellSums
         Of the plan, and of the rows.
     is_loose : bool array of shape (J,)
@@ -184,20 +190,18 @@ class CellFit:
     root : array of shape (d, d) or None
         Of the correlation within cells.
     far : CellSums
-        Rows beyond the reach, by size.
-    fewest_fitted : int
-        Loose cells with fewer points of the fits are drawn as tight ones.
+        Rows beyond the reach of cells, by column, sign and size.
     seed : int
         Of the points.
     """
 
+    rule: CellPoints
     cells: Cells
     sums: CellSums
     is_loose: BoolArray
     fits: list[GaussianFit]
     root: FloatArray | None
     far: CellSums
-    fewest_fitted: int
     seed: int
 
     def draw(self, n: int) -> Points:
@@ -205,7 +209,9 @@ class CellFit:
         places, weights, is_drawn = self._draw_fitted(n)
         tight, parts = self.sums.only(~is_drawn), [(places, weights)]
         for sums, root in ((tight, self.root), (self.far, None)):
-            parts.append(draw_pairs(sums.weights, sums.means, sums.variances, n, self.seed, root))
+            is_light = as_shares(sums.weights) * n < self.rule.light
+            variances = np.where(is_light[:, None], 0.0, sums.variances)
+            parts.append(draw_pairs(sums.weights, sums.means, variances, n, self.seed, root))
         places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
@@ -222,7 +228,7 @@ class CellFit:
         ]
         places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         labels, _ = select_kernel().cells(self.cells.groups).nearest(places.astype(np.float32))
-        is_drawn = self.is_loose & (np.bincount(labels, minlength=J) >= self.fewest_fitted)
+        is_drawn = self.is_loose & (np.bincount(labels, minlength=J) >= self.rule.fewest_fitted)
         inside = is_drawn[labels]
         places, weights, labels = places[inside], weights[inside], labels[inside]
         mass = np.bincount(labels, weights, minlength=J).astype(np.float64)
