@@ -30,13 +30,14 @@ from sketchshift.errors import (
     SpecError,
     find_renamed,
 )
-from sketchshift.features import Origin, SketchSpec, Tilt, register_law
+from sketchshift.features import Cells, Origin, SketchSpec, Tilt, register_law
 from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
 
 if TYPE_CHECKING:
     from sketchshift import privacy
     from sketchshift.decoders import (
         Box,
+        Certificate,
         ClOmpr,
         Decoding,
         KCurve,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         Round,
         SketchAndShift,
         Step,
+        certify,
         decode,
         decode_range,
         register_decoder,
@@ -67,6 +69,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Box",
+    "Cells",
+    "Certificate",
     "ClOmpr",
     "ClusterChange",
     "Comparison",
@@ -101,6 +105,7 @@ __all__ = [
     "WatchedSlice",
     "assign",
     "bandwidth",
+    "certify",
     "compare",
     "decode",
     "decode_range",
@@ -124,6 +129,7 @@ __all__ = [
 _ON_FIRST_USE = {
     "decoders": (
         "Box",
+        "Certificate",
         "ClOmpr",
         "Decoding",
         "KCurve",
@@ -131,6 +137,7 @@ _ON_FIRST_USE = {
         "Round",
         "SketchAndShift",
         "Step",
+        "certify",
         "decode",
         "decode_range",
         "register_decoder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sketchshift._threads import one_blas_thread
+from sketchshift.decoders.certificate import Certificate, certify
 from sketchshift.decoders.decoder import (
     DECODERS,
     Decoder,
@@ -27,6 +28,7 @@ __all__ = [
     "DECODERS",
     "LOCAL_MAXIMA",
     "Box",
+    "Certificate",
     "ClOmpr",
     "CorrelationFunction",
     "Decoder",
@@ -40,6 +42,7 @@ __all__ = [
     "SketchAndShift",
     "Step",
     "Turnkey",
+    "certify",
     "decode",
     "decode_range",
     "one_blas_thread",

@@ -64,7 +64,7 @@ class CellPoints:
     """
 
     fewest_points: int = 6_000
-    points_per_cluster: int = 50
+    points_per_cluster: int = 200
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 4
@@ -130,7 +130,7 @@ class CellPoints:
                 "belong to no cluster."
             )
             warn(msg, PlanWarning)
-        return far.only(np.zeros(len(far.weights), dtype=bool))
+        return far[:0]
 
     def _find_loose(self, cells: Cells, sums: CellSums, m: int) -> BoolArray:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
@@ -215,6 +215,17 @@ class CellFit:
         places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
+
+    def cost(self, points: Points, partition: Partition, scale: FloatArray) -> float:
+        """Mean squared distance of the rows to the centers, in the units of the data: O(n d).
+
+        Points have all the variance of the rows but that of light cells, which is added here.
+        """
+        sums = self.sums + self.far
+        shares, squares = as_shares(sums.weights), np.square(sums.means) + sums.variances
+        missing = np.maximum(shares @ squares - points.weights @ np.square(points.places), 0.0)
+        rests = points.places - partition.centers[partition.labels]
+        return float((points.weights @ np.square(rests) + missing) @ scale**2)
 
     def _draw_fitted(self, n: int) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Points of the fits moved to what the loose cells say, and which cells they are for."""

@@ -81,7 +81,8 @@ def certify(sketch: AnySketch, centroids: Any) -> Certificate:
     points = _checked(centroids, sketch.spec.n_features)
     if not sketch.total_weight > 0.0:
         raise DataError("there is nothing to prove: the sketch holds no rows of positive weight.")
-    return _bound(sketch, points)
+    with np.errstate(over="ignore"):  # of rows beyond 1e154 the bound is infinite
+        return _bound(sketch, points)
 
 
 def _checked(centroids: Any, d: int) -> FloatArray:
@@ -109,7 +110,7 @@ def _bound(sketch: Sketch, points: FloatArray) -> Certificate:
     if sketch.has_partial_weights:
         proved += sum(part.rounding_of_weights for part in parts) * sketch.count / total
     proved *= 1.0 + _SLACK
-    factor = proved / (cost * total) if cost > 0.0 else 0.0
+    factor = proved / cost / total if 0.0 < cost < math.inf else 1.0 / total
     shares, bounds = (
         np.bincount(owners, numbers, minlength=k).astype(np.float64) for numbers in (weights, costs)
     )

@@ -148,6 +148,12 @@ class Decoding:
         One for each atom, in the order they were found; of the turnkey decoder, for each fit.
     curve : KCurve or None
         How the number of clusters was chosen, where that was left to the decoder.
+    cost : float or None
+        Estimate of the mean squared distance of the rows to their centroids, in the units of the
+        data; None where the sketch has no cells.
+    cost_bound : float or None
+        What that distance is at most, proved: see :func:`sketchshift.certify`. Rows that belong to
+        no cluster count here, and not in ``cost``.
     """
 
     centroids: FloatArray
@@ -157,6 +163,8 @@ class Decoding:
     outcome: Outcome
     trace: tuple[Step, ...] | tuple[Round, ...]
     curve: KCurve | None = None
+    cost: float | None = None
+    cost_bound: float | None = None
 
     def __repr__(self) -> str:
         k, d = self.centroids.shape

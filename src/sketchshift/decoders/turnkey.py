@@ -21,7 +21,8 @@ from sketchshift._text import column_names
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.cells import CellPoints, Exchange
+from sketchshift.decoders.cells import CellFit, CellPoints, Exchange
+from sketchshift.decoders.certificate import certify
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
 from sketchshift.decoders.decoder import DECODERS, Decoder, Decoding, Outcome, Progress, Round
 from sketchshift.decoders.gaussians import (
@@ -176,7 +177,7 @@ class Turnkey:
 
         fit = self.cell_points.fit(problem, k, seed, self.penalty, report)
         points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
-        return CellRows(self, problem, seed, points, tuple(trace), few)
+        return CellRows(self, problem, seed, points, tuple(trace), few, fit)
 
     def _fit_gaussians(
         self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
@@ -277,7 +278,7 @@ class TurnkeyFit(ABC):
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
         covariances = cells.covariances(points) * np.outer(scale, scale)
-        return Decoding(
+        decoding = Decoding(
             self.problem.in_units(cells.centers[order]),
             weights[order],
             covariances[order],
@@ -285,6 +286,10 @@ class TurnkeyFit(ABC):
             Outcome.COMPLETE,
             self.trace,
         )
+        return self._with_costs(decoding, cells)
+
+    def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
+        return decoding
 
     def _partition(self, k: int) -> Partition:
         return self.decoder.kmeans.cut(self.points, k, self.seed)
@@ -354,9 +359,18 @@ class CellRows(TurnkeyFit):
         See :class:`TurnkeyFit`.
     few : Points
         Fewer of the same kind, on which k-means looks for its start.
+    fit : CellFit
+        What they are drawn from.
     """
 
     few: Points
+    fit: CellFit
+
+    def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
+        sketch = self.problem.sketch
+        cost = self.fit.cost(self.points, cells, sketch.spec.scale_vector)
+        bound = certify(sketch, decoding.centroids).cost_bound
+        return replace(decoding, cost=min(cost, bound), cost_bound=bound)
 
     def _partition(self, k: int) -> Partition:
         if k >= len(self.few.places):

@@ -69,6 +69,10 @@ class CellSums:
         """The same without weight but in some cells."""
         return replace(self, weights=np.where(some, self.weights, 0.0))
 
+    def __getitem__(self, span: slice) -> CellSums:
+        """Some of the cells."""
+        return CellSums(*(getattr(self, field.name)[span] for field in fields(self)))
+
     def __add__(self, other: CellSums) -> CellSums:
         """The cells of both."""
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))

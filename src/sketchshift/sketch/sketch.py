@@ -352,8 +352,8 @@ class Sketch(AnySketch):
             raise RemovalError(
                 f"z is a mean over rows, and this sketch has {self.count} of weight 0."
             )
-        cosines, sines = self._totals.parts["waves"] / float(total)
-        return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
+        cosines, sines = self._totals.waves / float(total)
+        return np.asarray((cosines + 1j * sines) / np.sqrt(max(1, self.spec.sketch_size)))
 
     @property
     def mean(self) -> FloatArray:

@@ -1,0 +1,254 @@
+"""Sketches with cells: clusters as good as those of k-means, and a proof of what they cost."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+
+import sketchshift as ss
+from sketchshift.decoders.cells import CellPoints, draw_pairs
+from sketchshift.decoders.turnkey import Turnkey
+from sketchshift.features.cells import n_cells_for, plan_cells
+
+RNG = np.random.default_rng(0)
+
+
+def tails(n=20_000, d=4):
+    return np.random.default_rng(1).standard_t(2.0, size=(n, d))
+
+
+def blobs(n=20_000, k=6, d=4):
+    rng = np.random.default_rng(2)
+    centers = rng.normal(size=(k, d)) * 6.0
+    return centers[rng.integers(0, k, n)] + rng.normal(size=(n, d))
+
+
+def reference(X, k):
+    return float(KMeans(k, n_init=10, random_state=0).fit(X).inertia_) / len(X)
+
+
+@pytest.mark.parametrize("make", [blobs, tails])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_clusters_are_as_good_as_those_of_k_means(make, seed):
+    X, k = make(), 6
+    decoding = ss.decode(ss.sketch(X, ss.plan(X, k, seed=seed, cells=True)), k, seed=seed)
+
+    assert ss.mse(X, decoding.centroids) <= 1.02 * reference(X, k)
+
+
+def test_cells_and_waves_beat_waves_alone_on_tails():
+    X, k = tails(), 8
+    waves, both = (
+        ss.mse(X, ss.decode(ss.sketch(X, ss.plan(X, k, cells=cells)), k).centroids)
+        for cells in (False, True)
+    )
+
+    assert both < waves
+
+
+def test_waves_see_what_the_plan_has_not_seen():
+    """The plan has seen one half of the clusters; cells alone would be far worse."""
+    X, k = blobs(k=8), 8
+    spec = ss.plan(X[X[:, 0] < np.median(X[:, 0])], k, cells=True)
+    sketch, best = ss.sketch(X, spec), reference(X, k)
+
+    both = ss.mse(X, ss.decode(sketch, k).centroids) / best
+    alone = ss.mse(X, ss.decode(sketch.prefix(0), k).centroids) / best
+
+    assert both < 1.1
+    assert both < alone
+
+
+def test_numbers_are_shared_between_cells_and_waves():
+    spec = ss.plan(blobs(), 6, cells=True)
+    numbers = 2 * spec.sketch_size + spec.cells.n_cells * 9
+
+    assert 2 * 10 * 6 * 4 - 1 <= numbers <= 2 * 10 * 6 * 4
+    assert spec.cells.n_rows == 20_000
+    assert n_cells_for(2000, 22, 10) <= 1
+    assert n_cells_for(2000, 200_000, 10) > n_cells_for(2000, 2_000, 10) > 20
+
+
+def test_a_plan_with_cells_is_the_same_for_rows_in_any_order():
+    X = tails(5_000)
+    assert ss.plan(X[::-1], 5, cells=True) == ss.plan(X, 5, cells=True)
+    assert ss.plan(X, 5, cells=True, seed=1) != ss.plan(X, 5, cells=True)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12, 1e300])
+def test_a_far_row_is_told_of_and_changes_no_cluster(size):
+    X = blobs()
+    spec = ss.plan(X, 6, cells=True)
+    far = np.full((1, 4), size * float(spec.scale))
+    without = ss.decode(ss.sketch(X, spec), 6)
+
+    with pytest.warns(ss.PlanWarning, match="rows of weight 1 lie .* belong to no cluster"):
+        found = ss.decode(ss.sketch(np.vstack([X, far]), spec), 6)
+
+    np.testing.assert_allclose(found.centroids, without.centroids, atol=1e-6)
+
+
+def test_many_far_rows_are_a_cluster():
+    X = blobs()
+    spec = ss.plan(X, 6, cells=True)
+    far = np.array([1e5, 0.0, 0.0, 0.0]) + RNG.normal(size=(500, 4))
+
+    decoding = ss.decode(ss.sketch(np.vstack([X, far]), spec), 7)
+
+    assert np.linalg.norm(decoding.centroids - far.mean(axis=0), axis=1).min() < 0.5
+
+
+def test_rows_of_few_values_are_found_exactly():
+    X = np.repeat(np.array([[0.0, 0.0], [5.0, 1.0], [-3.0, 2.0]]), [50, 30, 20], axis=0)
+    decoding = ss.decode(ss.sketch(X, ss.plan(X, 5, cells=True)), 5)
+
+    assert decoding.outcome is ss.Outcome.EMPTY_RESIDUAL
+    np.testing.assert_allclose(decoding.centroids, [[0, 0], [5, 1], [-3, 2]], atol=1e-5)
+    np.testing.assert_allclose(decoding.weights, [0.5, 0.3, 0.2])
+
+
+def test_weighted_rows_are_as_repeated_ones():
+    X = blobs(3_000)
+    weights = np.random.default_rng(3).integers(1, 4, len(X))
+    spec = ss.plan(X, 6, cells=True)
+
+    once = ss.sketch(X, spec, sample_weight=weights)
+
+    assert (
+        once.cells.weights.tolist()
+        == ss.sketch(np.repeat(X, weights, 0), spec).cells.weights.tolist()
+    )
+    assert ss.decode(once, 6).cost == pytest.approx(
+        ss.decode(ss.sketch(np.repeat(X, weights, axis=0), spec), 6).cost
+    )
+
+
+def test_the_number_of_clusters_is_found():
+    X = blobs(k=4)
+    assert len(ss.decode(ss.sketch(X, ss.plan(X, 10, cells=True)), "auto").centroids) == 4
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.ScaleHint")
+def test_the_estimated_cost_is_that_of_the_rows():
+    for X in (blobs(), tails(), load_digits().data):
+        decoding = ss.decode(ss.sketch(X, ss.plan(X, 6, cells=True)), 6)
+        cost = ss.mse(X, decoding.centroids)
+
+        assert decoding.cost == pytest.approx(cost, rel=0.02)
+        assert cost <= decoding.cost_bound <= 1.3 * cost
+
+
+def test_a_forgotten_slice_leaves_no_trace():
+    X = blobs()
+    spec = ss.plan(X[:5000], 6, cells=True)
+    forgotten = ss.sketch(X, spec) - ss.sketch(X[12_000:], spec)
+
+    kept = ss.sketch(X[:12_000], spec)
+    assert forgotten == kept
+    np.testing.assert_array_equal(ss.decode(forgotten, 6).centroids, ss.decode(kept, 6).centroids)
+
+
+def test_points_have_the_weights_means_and_variances_of_their_components():
+    weights, means = np.array([0.5, 0.0, 0.2, 0.3]), RNG.normal(size=(4, 3)) * 10
+    variances = RNG.uniform(size=(4, 3))
+    root = np.linalg.cholesky(np.array([[1, 0.5, 0], [0.5, 1, 0.2], [0, 0.2, 1.0]])).T
+
+    places, parts = draw_pairs(weights, means, variances, 400, 0, root)
+
+    labels = np.square(places[:, None] - means).sum(axis=2).argmin(axis=1)
+    for i in (0, 2, 3):
+        own, rows = parts[labels == i], places[labels == i]
+        np.testing.assert_allclose(own.sum(), weights[i])
+        np.testing.assert_allclose(np.average(rows, axis=0, weights=own), means[i])
+        np.testing.assert_allclose(
+            np.average((rows - means[i]) ** 2, axis=0, weights=own), variances[i]
+        )
+    assert not (labels == 1).any()
+
+
+def random_case(seed):
+    """Rows, weights, a sketch with cells of some of the rows, and centroids of anybody."""
+    rng = np.random.default_rng(seed)
+    n, d, k = (int(rng.integers(1, high)) for high in (200, 6, 6))
+    size, middle = 10.0 ** rng.uniform(-6, 6), rng.normal(size=d) * 10.0 ** rng.uniform(-3, 6)
+    X = middle + size * rng.standard_t(rng.choice([1, 2, 5]), size=(n, d))
+    if rng.random() < 0.2:
+        X = np.round(X / size) * size
+    seen = X[: int(rng.integers(1, n + 1))]
+    center = seen.mean(axis=0)
+    width = max(float(np.sqrt(seen.var(axis=0).sum())), 1e-9 * float(np.abs(center).max()), 1e-9)
+    scale = tuple((width * rng.uniform(0.2, 3, size=d)).tolist()) if rng.random() < 0.5 else width
+    cells = plan_cells((seen - center) / np.array(scale), int(rng.integers(1, 30)), seed=seed % 97)
+    spec = ss.SketchSpec(d, 0, 0.5, center=center.tolist(), scale=scale, cells=cells)
+    weights = rng.random(n) * 10.0 ** rng.uniform(-3, 3) if rng.random() < 0.5 else None
+    noise = size * rng.normal(size=(k, d)) * rng.choice([0.0, 1e-9, 1.0])
+    return X, weights, spec, X[rng.integers(0, n, k)] + noise
+
+
+def check_bound(seed):
+    X, weights, spec, centroids = random_case(seed)
+    nearest = np.square(X[:, None] - centroids).sum(axis=2).min(axis=1)
+
+    certificate = ss.certify(ss.sketch(X, spec, sample_weight=weights), centroids)
+
+    assert certificate.cost_bound >= np.average(nearest, weights=weights)
+    assert certificate.weights.sum() == pytest.approx(1.0)
+    assert certificate.bounds.sum() == pytest.approx(certificate.cost_bound)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_no_cost_is_ever_above_its_bound(seed):
+    check_bound(seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_no_cost_of_ten_thousand_is_ever_above_its_bound(seed):
+    check_bound(seed)
+
+
+def test_far_rows_count_in_the_bound():
+    X = blobs(2_000)
+    spec = ss.plan(X, 6, cells=True)
+    for size in (1e4, 1e9):
+        Y = np.vstack([X, np.full((3, 4), size)])
+        centroids = X[:6]
+        assert ss.certify(ss.sketch(Y, spec), centroids).cost_bound >= ss.mse(Y, centroids)
+
+
+def test_a_sketch_without_cells_proves_nothing_and_says_so():
+    X = blobs(500)
+    with pytest.raises(ss.DataError, match="only sketches with cells prove anything"):
+        ss.certify(ss.sketch(X, n_clusters=3), X[:3])
+    spec = ss.plan(X, 3, cells=True)
+    with pytest.raises(ss.DataError, match="nothing to prove"):
+        ss.certify(ss.Sketcher(spec).sketch(), X[:3])
+    for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4))):
+        with pytest.raises(ss.SpecError, match="centroids"):
+            ss.certify(ss.sketch(X, spec), bad)
+
+
+def test_sketches_without_waves_decode_too():
+    X = blobs()
+    spec = ss.plan(X, 6, cells=True).prefix(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decoding = ss.decode(ss.sketch(X, spec), 6)
+
+    assert ss.mse(X, decoding.centroids) <= 1.02 * reference(X, 6)
+
+
+def test_constants_of_the_decoder_can_be_changed():
+    X = blobs(2_000)
+    sketch = ss.sketch(X, ss.plan(X, 6, cells=True))
+    decoder = Turnkey(cell_points=CellPoints(fewest_points=500, points_per_cluster=10))
+
+    assert ss.mse(X, ss.decode(sketch, 6, decoder=decoder).centroids) <= 1.05 * reference(X, 6)
