@@ -39,8 +39,8 @@ VARIANTS = {
 """Flags of each variant, beside the plain one that every machine can run."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 REMEDY = (
-    "Install one (Debian: apt install g++; macOS: xcode-select --install), name it in CXX, or "
-    "`pip install ziglang`, which brings one."
+    "Install one (Debian: apt install g++; macOS: xcode-select --install), or `pip install "
+    "ziglang`, which brings one."
 )
 
 
@@ -81,9 +81,19 @@ def find_compiler() -> list[str] | None:
         return named
     for name in () if sys.platform == "win32" else ("c++", "g++", "clang++"):
         found = shutil.which(name)
-        if found:
+        if found and _can_compile(found):
             return [found]
     return zig() if importlib.util.find_spec("ziglang") else None
+
+
+def _can_compile(compiler: str) -> bool:
+    """Whether a compiler that happens to be there knows C++17."""
+    words = [compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+    program = "#include <cstdint>\ntemplate <auto N> constexpr auto n = N;"
+    try:
+        return subprocess.run(words, input=program, text=True, capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def zig() -> list[str]:
@@ -111,8 +121,9 @@ def compile_library(output: Path, target: str | None = None) -> None:
         # nothing of the C++ library is used but its headers
         linker = ["cc" if word == "c++" else word for word in compiler]
         run([*linker, "-shared", *link_flags(compiler), "-o", draft, *objects.values()])
-        output.unlink(missing_ok=True)  # a process that has it open keeps the old one
-        shutil.copyfile(draft, output)
+        beside = output.with_name(f"{output.name}.{os.getpid()}")  # nobody may load a half of it
+        shutil.copyfile(draft, beside)
+        beside.replace(output)  # a process that has it open keeps the old one
 
 
 def link_flags(compiler: list[str]) -> tuple[str, ...]:
@@ -122,17 +133,24 @@ def link_flags(compiler: list[str]) -> tuple[str, ...]:
     return ("-s", "-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL")
 
 
+def remedy() -> str:
+    """What to do where a compiler fails: one that CXX names is taken whatever else there is."""
+    named = os.environ.get("CXX")
+    return (
+        f"It is the one that CXX names ({named}): name another, or unset CXX." if named else REMEDY
+    )
+
+
 def run(words: list[object]) -> None:
     """Run a command; where it fails, its words and what it said come before the sentence."""
     try:
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     except OSError as error:
-        raise SystemExit(f"the C++ compiler {words[0]} cannot be run ({error}). {REMEDY}") from None
+        msg = f"the C++ compiler {words[0]} cannot be run ({error}). {remedy()}"
+        raise SystemExit(msg) from None
     if done.returncode:
         said = f"{shlex.join(map(str, words))}\n{done.stdout}{done.stderr}".strip()
-        msg = (
-            f"the C++ compiler {words[0]} failed; sketchshift needs one that knows C++17. {REMEDY}"
-        )
+        msg = f"the C++ compiler {words[0]} failed; sketchshift needs one with C++17. {remedy()}"
         raise SystemExit(f"{said}\n{msg}")
     sys.stderr.write(done.stderr)
 

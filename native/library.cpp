@@ -41,6 +41,9 @@ struct Variant {
     const Kernels *kernels;
 };
 
+// What the table looks like: its version, and its size in bytes.
+EXPORT int64_t sketchshift_table() { return (TABLE_VERSION << 32) + (int64_t)sizeof(Kernels); }
+
 // The variants that this machine can run, the widest first; ends with a null name. Filled in when the
 // library is loaded: threads only read it.
 struct Found {

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+// Raised with every change below, here and in library.py: an old library is then refused, not called.
+constexpr int64_t TABLE_VERSION = 2;
+
 struct Kernels {
     int64_t lanes, panel;
     void (*dense_32)(const float *rows, const float *weights, int64_t n, int64_t d, const float *panels,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import sys
 from contextlib import contextmanager, suppress
@@ -111,7 +112,9 @@ def _leave_if_lost(lost: UnraisableHookArgs) -> None:
 def _is_command() -> bool:
     """Whether this process is ``sketchshift ...`` or ``python -m sketchshift ...``."""
     name = "".join(sys.argv[:1]).replace("\\", "/").rpartition("/")[2]
-    return name in ("-m", "sketchshift", "sketchshift.exe", "sketchshift-script.py")
+    if name == "-m":  # the module is not found yet, and may be somebody else's
+        return re.search(r" -\w*m ?sketchshift( |$)", " ".join(sys.orig_argv)) is not None
+    return name in ("sketchshift", "sketchshift.exe", "sketchshift-script.py")
 
 
 # who starts a command with nohup or in the background has Ctrl-C ignored, and it stays so

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from threading import local
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 __all__ = ["one_blas_thread"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_limits = local()  # whether this thread has set the limit already: it takes some milliseconds
+
+class _Limit:
+    """One thread for BLAS while anybody is inside.
+
+    The limit is that of the process: the first who comes sets it, and the last who goes takes it
+    back, whatever threads they are in. Setting it takes some milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside, self._limits = Lock(), 0, cast(Any, None)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                from threadpoolctl import threadpool_limits
+
+                self._limits = threadpool_limits(1)
+            self._n_inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._limits.restore_original_limits()
+
+
+_LIMIT = _Limit()
 
 
 def one_blas_thread(function: F) -> F:
@@ -19,15 +45,7 @@ def one_blas_thread(function: F) -> F:
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        if getattr(_limits, "is_set", False):
+        with _LIMIT:
             return function(*args, **kwargs)
-        from threadpoolctl import threadpool_limits
-
-        _limits.is_set = True
-        try:
-            with threadpool_limits(1):
-                return function(*args, **kwargs)
-        finally:
-            _limits.is_set = False
 
     return cast(F, limited)

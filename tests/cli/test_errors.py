@@ -13,6 +13,7 @@ from sketchshift.cli.command import sentence
 from sketchshift.errors import ChooseColumns, LoadSketch, Parameter, SharePlan
 
 MISUSE = {
+    "clster points.csv": "No such command 'clster'. Did you mean 'cluster'?",
     "sketch points.csv -o a.sketch": "give -k, the number of clusters, or --plan plan.json, or",
     "sketch points.csv -o a.sketch -k 3 -s 1": "give -k or --bandwidth, not both",
     "sketch points.csv -o a.sketch -k 3 --plan plan.json": "-k cannot change what the plan says",

@@ -76,7 +76,7 @@ def test_the_package_looks_for_the_library_that_the_build_makes(monkeypatch, sys
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["false"], "false failed; sketchshift needs one that knows C++17. Install one (Debian:"),
+        (["false"], "false failed; sketchshift needs one with C++17. It is the one that CXX"),
         (["no-such-compiler"], "no-such-compiler cannot be run ("),
     ],
 )
@@ -88,7 +88,21 @@ def test_a_compiler_that_fails_ends_with_what_to_do(monkeypatch, tmp_path, words
 
     last = str(caught.value).splitlines()[-1]
     assert last.startswith(f"the C++ compiler {sentence}")
-    assert last.endswith("`pip install ziglang`, which brings one.")
+    assert last.endswith("name another, or unset CXX.")
+
+
+def test_a_compiler_that_happens_to_be_there_and_fails_is_left_alone(monkeypatch, tmp_path):
+    """One that is broken or too old: another one is looked for, and told of if there is none."""
+    broken = tmp_path / "c++"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
+
+    assert build.find_compiler() is None
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: name)
+    assert build.find_compiler() == build.zig()
 
 
 def test_no_compiler_at_all_is_one_sentence(monkeypatch, tmp_path):

@@ -107,3 +107,38 @@ def test_threads_change_no_bit():
 
     assert found[0].centroids.tobytes() == found[1].centroids.tobytes()
     assert found[0].labels.tobytes() == found[1].labels.tobytes()
+
+
+def test_overlapping_calls_give_the_threads_of_blas_back():
+    """The limit is that of the process: the last one out takes it back, whoever set it."""
+    from threading import Barrier, Thread
+
+    from threadpoolctl import threadpool_info
+
+    from sketchshift._threads import one_blas_thread
+
+    inside, outside = Barrier(2), Barrier(2)
+
+    @one_blas_thread
+    def first():
+        inside.wait()
+
+    @one_blas_thread
+    def second():
+        inside.wait()
+        outside.wait()
+        return counts()
+
+    def counts():
+        return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+    before, seen = counts(), []
+    threads = [Thread(target=first), Thread(target=lambda: seen.append(second()))]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+    outside.wait()
+    threads[1].join()
+
+    assert set(seen[0]) == {1}
+    assert counts() == before

@@ -86,3 +86,21 @@ def test_a_variant_that_this_machine_has_not_is_refused_with_those_it_has(monkey
 
 def test_the_kernel_in_use_is_the_widest():
     assert select_kernel("cpu").variant.name == os.environ.get(CHOICE, next(iter(VARIANTS)))
+
+
+def test_a_library_with_another_table_is_refused_and_not_called(monkeypatch):
+    """One that an older checkout has compiled, say: its functions stand elsewhere."""
+    from sketchshift.kernels.cpu import library
+
+    monkeypatch.setattr(library, "TABLE_VERSION", library.TABLE_VERSION - 1)
+    with pytest.raises(ImportError, match="are not those of this version"):
+        library.variants()
+
+
+def test_the_version_of_the_table_rises_with_its_text():
+    """Who changes the table: raise TABLE_VERSION in both places, and note the digest here."""
+    from sketchshift.kernels.cpu.library import TABLE_VERSION
+
+    text = (Path(__file__).parents[2] / "native" / "table.h").read_bytes()
+    assert f"TABLE_VERSION = {TABLE_VERSION};".encode() in text
+    assert hashlib.blake2b(text, digest_size=8).hexdigest() == "2ea533b0183e2dda"

@@ -11,6 +11,7 @@ cannot be imported is listed with the reason, and breaks nothing else.
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -85,7 +86,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(dict.fromkeys([*COMMANDS, *sorted(_commands_elsewhere())]))
+        others = [*super().list_commands(ctx), *_commands_elsewhere()]
+        return list(dict.fromkeys([*COMMANDS, *sorted(others)]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
@@ -93,7 +95,17 @@ class _Commands(click.Group):
             own: click.Command = getattr(import_module(f"sketchshift.cli.{name}"), name)
             return own
         found = _commands_elsewhere().get(cmd_name)
-        return None if found is None else _load(found)
+        return super().get_command(ctx, cmd_name) if found is None else _load(found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            alike = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f" Did you mean {alike[0]!r}?" if alike else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)

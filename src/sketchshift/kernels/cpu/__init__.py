@@ -174,7 +174,7 @@ class CpuCells:
         self._variant.call("add_cells", rows, factors, roots, labels, *rows.shape, *arguments)
 
     def _nearest(self, rows: Float32Array) -> tuple[NDArray[np.int32], Float32Array]:
-        rows = np.ascontiguousarray(rows)
+        rows = np.ascontiguousarray(rows, dtype=np.float32)
         labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows), np.float32)
         self._variant.call(
             *("nearest", rows, *rows.shape, self._panels, self._firsts, self._starts),

@@ -22,6 +22,7 @@ __all__ = ["FILE", "Variant", "aligned_copy", "aligned_zeros", "load_variant", "
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
 CHOICE = "SKETCHSHIFT_SIMD"
+TABLE_VERSION = 2  # of native/table.h
 REMEDY = "Install sketchshift again, which brings them"
 
 _Array, _Size, _Real, _Flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_int32
@@ -104,6 +105,8 @@ def variants() -> dict[str, Variant]:
     except OSError as error:  # of another kind of machine
         msg = f"the compiled kernels cannot be loaded ({error}). {REMEDY}"
         raise ImportError(msg) from error
+    if not _is_table_known(library):
+        raise ImportError(f"the compiled kernels are not those of this version. {REMEDY}")
     library.sketchshift_variants.restype = ctypes.POINTER(_Named)
     listed, found, i = library.sketchshift_variants(), {}, 0
     while listed[i].name is not None:
@@ -113,10 +116,20 @@ def variants() -> dict[str, Variant]:
     return found
 
 
+def _is_table_known(library: ctypes.CDLL) -> bool:
+    """Whether the functions of a library are those of ``FUNCTIONS``: else a call would crash."""
+    try:
+        described = library.sketchshift_table
+    except AttributeError:  # a library of before there was this, or of somebody else
+        return False
+    described.restype = _Size
+    return bool(described() == (TABLE_VERSION << 32) + ctypes.sizeof(_Kernels))
+
+
 def load_variant() -> Variant:
     """The variant that ``SKETCHSHIFT_SIMD`` names, or the one with the widest vectors."""
     found = variants()
-    wanted = os.environ.get(CHOICE) or next(iter(found))
+    wanted = os.environ.get(CHOICE, "").strip().lower() or next(iter(found))
     if wanted not in found:
         raise ImportError(f"{CHOICE}={wanted!r}, and this machine has {', '.join(found)}")
     return found[wanted]
