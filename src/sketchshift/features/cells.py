@@ -166,7 +166,7 @@ class Cells:
 
     @classmethod
     def from_dict(cls, content: Any, n_features: int) -> Cells:
-        """What :meth:`to_dict` gave."""
+        """What :meth:`to_dict` gave as ``content``, for rows of ``n_features`` columns."""
         names = {field.name for field in fields(cls)} - {"n_features"}
         if not isinstance(content, Mapping) or not {"centers"} <= set(content) <= names:
             must = f"an object with centers and perhaps {', '.join(sorted(names - {'centers'}))}"

@@ -334,12 +334,9 @@ class ReferenceCells:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
         f = np.ones(len(rows)) if factors is None else factors
         labels, _ = self.nearest(rows.astype(np.float32))
-        offsets, per_unit = (
-            rows - self._centers.centers[labels],
-            2.0**CELL_BITS / self._centers.unit,
-        )
-        w = np.rint((np.sqrt(f)[:, None] * offsets) * per_unit).astype(np.int64).view(np.uint64)
-        squares = (w * w).astype(np.uint64)
+        offsets = rows - self._centers.centers[labels]
+        w = np.rint((np.sqrt(f)[:, None] * offsets) * self._per_unit).astype(np.int64)
+        squares = w.view(np.uint64) ** 2
         added = (
             np.rint(f * 2.0**CELL_WEIGHT_BITS)[:, None].astype(np.int64),
             np.rint((f[:, None] * offsets) * self._per_unit).astype(np.int64),

@@ -503,7 +503,7 @@ class Measure:
     @property
     def waves(self) -> IntArray:
         """Cosines and sines, shape (2, m)."""
-        return self.parts.get("waves", np.zeros((2, 0), dtype=np.int64))
+        return self.parts["waves"]
 
     @property
     def total_weight(self) -> float:

@@ -303,7 +303,8 @@ class Sketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        return float(self._plain.fine_weight / 2**WEIGHT_BITS) + float(self.far.weights.sum())
+        within = float(self._plain.fine_weight / 2**WEIGHT_BITS)
+        return within if self.spec.cells is None else within + float(self.far.weights.sum())
 
     @property
     def cells(self) -> CellSums | None:
@@ -352,8 +353,11 @@ class Sketch(AnySketch):
             raise RemovalError(
                 f"z is a mean over rows, and this sketch has {self.count} of weight 0."
             )
-        cosines, sines = self._totals.waves / float(total)
-        return np.asarray((cosines + 1j * sines) / np.sqrt(max(1, self.spec.sketch_size)))
+        waves = self._totals.parts.get("waves")
+        if waves is None:
+            return np.zeros(0, dtype=np.complex128)
+        cosines, sines = waves / float(total)
+        return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
 
     @property
     def mean(self) -> FloatArray:

@@ -98,7 +98,7 @@ class CpuKernel(OnHost, Correlations):
 
         def to_rows(points: Float32Array) -> Float32Array:
             result = np.empty((len(points), len(panels) * self.variant.panel), dtype=np.float32)
-            points = np.ascontiguousarray(points)
+            points = np.ascontiguousarray(points, dtype=np.float32)
             self.variant.call("distances", points, *points.shape, panels, len(panels), result)
             return result[:, : len(rows)]
 
