@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
-from sketchshift.features import Cells, SketchSpec
+from sketchshift.features import SketchSpec
 from sketchshift.kernels import (
     CELL_BITS,
     CELL_ROWS,
@@ -27,7 +27,7 @@ from sketchshift.kernels import (
     Kernel,
 )
 from sketchshift.sketch.measure import (
-    PARTS,
+    CELL_PARTS,
     WEIGHT_BITS,
     Integers,
     Measure,
@@ -102,9 +102,10 @@ class CellPart(Part):
     is_wide = True
     zones = frozenset({Zone.NEAR})
 
-    def __init__(self, cells: Cells, spec: SketchSpec) -> None:
-        self._cells, self._spec = cells, spec
-        self.shape = (cells.n_cells, 1 + 2 * cells.n_features)
+    def __init__(self, spec: SketchSpec) -> None:
+        assert spec.cells is not None
+        self._cells, self._spec = spec.cells, spec
+        self.shape = (spec.cells.n_cells, 1 + 2 * spec.n_features)
 
     def sums(self, integers: Integers) -> CellSums:
         """What the integers say of the rows."""
@@ -330,12 +331,4 @@ def _far_integers(x: FloatArray, f: float, power: int) -> WideArray:
     return np.concatenate([weight, sums, roots * roots])
 
 
-def _cells(spec: SketchSpec) -> Part | None:
-    return None if spec.cells is None else CellPart(spec.cells, spec)
-
-
-def _far(spec: SketchSpec) -> Part | None:
-    return None if spec.cells is None else FarPart(spec)
-
-
-PARTS += [_cells, _far]
+CELL_PARTS += [CellPart, FarPart]

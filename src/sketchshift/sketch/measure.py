@@ -23,6 +23,7 @@ from sketchshift.kernels.contract import G2
 
 __all__ = [
     "CAPACITY_BITS",
+    "CELL_PARTS",
     "PARTS",
     "WEIGHT_BITS",
     "AdderFactories",
@@ -461,10 +462,14 @@ def _waves(spec: SketchSpec) -> Part | None:
 PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart, _tilted_moments]
 """What makes each part that a spec asks for, or None, in the order of the file."""
 
+CELL_PARTS: list[Callable[[SketchSpec], Part]] = []
+"""What makes those that follow where a spec has cells: ``sketch.cells`` adds them."""
+
 
 def parts_of(spec: SketchSpec) -> list[Part]:
     """The parts of a measure: what is summed with a spec. Draws and allocates nothing."""
-    return [part for make in PARTS if (part := make(spec)) is not None]
+    parts = [part for make in PARTS if (part := make(spec)) is not None]
+    return parts if spec.cells is None else [*parts, *(make(spec) for make in CELL_PARTS)]
 
 
 @dataclass(eq=False)

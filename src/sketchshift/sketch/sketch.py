@@ -309,10 +309,9 @@ class Sketch(AnySketch):
     @property
     def cells(self) -> CellSums | None:
         """What is known of the rows nearest to each center of the plan; None without cells."""
-        cells = self.spec.cells
-        if cells is None:
+        if self.spec.cells is None:
             return None
-        return CellPart(cells, self.spec).sums(self._totals.parts["cells"])
+        return CellPart(self.spec).sums(self._totals.parts["cells"])
 
     @property
     def has_partial_weights(self) -> bool:
