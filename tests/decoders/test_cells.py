@@ -71,8 +71,9 @@ def test_numbers_are_shared_between_cells_and_waves():
 
     assert 2 * 10 * 6 * 4 - 1 <= numbers <= 2 * 10 * 6 * 4
     assert spec.cells.n_rows == 20_000
-    assert n_cells_for(2000, 22, 10) <= 1
-    assert n_cells_for(2000, 200_000, 10) > n_cells_for(2000, 2_000, 10) > 20
+    assert n_cells_for(2000, 22, 10, 10) <= 1
+    assert n_cells_for(2000, 200_000, 10, 10) > n_cells_for(2000, 2_000, 10, 10) > 20
+    assert n_cells_for(400, 200_000, 10, 10) > 0.8 * 400 / 21  # few numbers: nearly all
 
 
 def test_a_plan_with_cells_is_the_same_for_rows_in_any_order():

@@ -67,7 +67,7 @@ class CellPoints:
     points_per_cluster: int = 200
     loose: float = 2.0
     fewest_rows: float = 0.005
-    gaussians: int = 4
+    gaussians: int = 8
     fits: int = 4
     iterations: int = 200
     loss_ratio: float = 4.0

@@ -186,11 +186,12 @@ class Cells:
 # tails, and a few steps of Lloyd's algorithm. Distances and sums are those of the kernels, exact,
 # so that a plan is the same to the bit on every machine.
 
-LLOYD_STEPS = 5
+LLOYD_STEPS = 10
 CANDIDATES = 3  # for each seed
 MARGIN = 30.0  # rows beyond this many times the farthest of the sample are far
-SHARE_OF_CELLS = 0.8  # of the numbers, after a plan that saw all there is
-SHARE_WHEN_WIDE = 0.9
+SHARE_OF_CELLS = 0.65  # of the numbers, after a plan that saw all there is
+MOST_OF_CELLS = 0.9
+FEW_CELLS = 4  # for each cluster
 HALF_SEEN = 700  # rows after which half of that
 ROWS_PER_CELL = 20  # of the sample, at least
 SEED_WORK = 2**27  # distances for the seeds, about: of many cells a part of the sample is asked
@@ -198,14 +199,17 @@ MOST_IN_ONE_GROUP = 256
 PROBES = 2
 
 
-def n_cells_for(numbers: int, n_rows: int, d: int) -> int:
+def n_cells_for(numbers: int, n_rows: int, d: int, n_clusters: int) -> int:
     """How many cells a sketch of so many numbers has, after a plan on ``n_rows`` rows.
 
     Cells hold what the plan has seen, waves the rest: the share of cells grows with what was seen.
-    From 30 columns on waves see little, and cells have nearly all.
+    Where numbers are few, a few cells for each cluster come first. From 30 columns on waves see
+    little, and cells have nearly all.
     """
-    share = (SHARE_OF_CELLS if d <= 30 else SHARE_WHEN_WIDE) * n_rows / (n_rows + HALF_SEEN)
-    return min(int(share * numbers) // (2 * d + 1), n_rows // ROWS_PER_CELL, MAX_CELLS)
+    most = numbers * n_rows // (n_rows + HALF_SEEN) // (1 + 2 * d)
+    usual = SHARE_OF_CELLS if d <= 30 else MOST_OF_CELLS
+    wanted = max(int(usual * most), min(int(MOST_OF_CELLS * most), FEW_CELLS * n_clusters))
+    return min(wanted, n_rows // ROWS_PER_CELL, MAX_CELLS)
 
 
 def plan_cells(

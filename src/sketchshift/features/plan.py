@@ -182,7 +182,7 @@ def plan_rows(
         far_share=FAR_SHARE,
         structured=d >= MIN_FEATURES,  # as good, and faster
     )
-    J = n_cells_for(2 * m, n, d) if cells else 0
+    J = n_cells_for(2 * m, n, d, k) if cells else 0
     if J == 0:
         return spec
     planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
