@@ -68,7 +68,7 @@ class CellPoints:
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 8
-    fits: int = 4
+    fits: int = 8
     iterations: int = 200
     loss_ratio: float = 4.0
     fewest_fitted: int = 12

@@ -190,7 +190,7 @@ LLOYD_STEPS = 10
 CANDIDATES = 3  # for each seed
 MARGIN = 30.0  # rows beyond this many times the farthest of the sample are far
 SHARE_OF_CELLS = 0.65  # of the numbers, after a plan that saw all there is
-MOST_OF_CELLS = 0.9
+SHARE_WHEN_WIDE = 0.9
 FEW_CELLS = 4  # for each cluster
 HALF_SEEN = 700  # rows after which half of that
 ROWS_PER_CELL = 20  # of the sample, at least
@@ -207,8 +207,8 @@ def n_cells_for(numbers: int, n_rows: int, d: int, n_clusters: int) -> int:
     little, and cells have nearly all.
     """
     most = numbers * n_rows // (n_rows + HALF_SEEN) // (1 + 2 * d)
-    usual = SHARE_OF_CELLS if d <= 30 else MOST_OF_CELLS
-    wanted = max(int(usual * most), min(int(MOST_OF_CELLS * most), FEW_CELLS * n_clusters))
+    usual = SHARE_OF_CELLS if d <= 30 else SHARE_WHEN_WIDE
+    wanted = max(int(usual * most), min(most, FEW_CELLS * n_clusters))
     return min(wanted, n_rows // ROWS_PER_CELL, MAX_CELLS)
 
 
