@@ -41,8 +41,10 @@ class CellPoints:
 
     Parameters
     ----------
-    fewest_points, points_per_cluster : int
-        Points in all: at least, and for each cluster.
+    fewest_points, points_per_cluster, more_per_cluster : int
+        Points in all: at least, for each cluster up to ``few_clusters``, and for each one more.
+    few_clusters : int
+        See there.
     loose : float
         A cell is loose where its rows have this many times the mean inertia of the plan's cells.
     fewest_rows : float
@@ -65,6 +67,8 @@ class CellPoints:
 
     fewest_points: int = 6_000
     points_per_cluster: int = 200
+    more_per_cluster: int = 80
+    few_clusters: int = 100
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 8
@@ -77,7 +81,9 @@ class CellPoints:
 
     def n_points(self, k: int) -> int:
         """Number of points for k clusters."""
-        return max(self.fewest_points, self.points_per_cluster * k)
+        few = min(k, self.few_clusters)
+        wanted = self.points_per_cluster * few + self.more_per_cluster * (k - few)
+        return max(self.fewest_points, wanted)
 
     def fit(self, problem: Problem, k: int, seed: int, penalty: float, report: Report) -> CellFit:
         """What points of a sketch with cells are drawn from.
@@ -341,8 +347,8 @@ class Exchange:
         of Lloyd's algorithm before it is judged.
     failures : int
         Rounds without a gain that end it.
-    max_iterations : int
-        With all points.
+    max_iterations, fewest_iterations : int
+        With all points: fewer than at most where clusters are many.
     """
 
     fewest_points: int = 700
@@ -357,6 +363,7 @@ class Exchange:
     steps: int = 5
     failures: int = 4
     max_iterations: int = 30
+    fewest_iterations: int = 12
 
     def n_points(self, k: int) -> int:
         """Number of the few points."""
@@ -364,13 +371,17 @@ class Exchange:
 
     def cut(self, few: Points, points: Points, k: int, seed: int) -> Partition:
         """The points cut into k cells: O(n k d) an iteration."""
-        n_starts = max(1, min(self.starts, self.work // k))
+        n_starts, n_finalists, n_iterations = (
+            max(1, min(self.starts, self.work // k)),
+            max(1, min(self.finalists, self.work // (10 * k))),
+            max(self.fewest_iterations, min(self.max_iterations, 2 * self.work // k)),
+        )
         state = int(seed % 2**31)
         begun = [lloyd_from(few, k, self.settling, seed=state + i) for i in range(n_starts)]
-        best = sorted(begun, key=lambda found: found.inertia)[: self.finalists]
+        best = sorted(begun, key=lambda found: found.inertia)[:n_finalists]
         rng = np.random.Generator(np.random.Philox(seed))
         settled = [self._exchange(few, start, rng) for start in best]
-        ends = [lloyd_from(points, k, self.max_iterations, found.centers) for found in settled]
+        ends = [lloyd_from(points, k, n_iterations, found.centers) for found in settled]
         return min(ends, key=lambda found: found.inertia)
 
     def _exchange(self, few: Points, found: Partition, rng: np.random.Generator) -> Partition:

@@ -378,8 +378,13 @@ class CellRows(TurnkeyFit):
         return self.decoder.exchange.cut(self.few, self.points, k, self.seed)
 
     def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
+        problem, (k, d) = self.problem, cells.centers.shape
+        m = min(len(problem.z), max(1, RESIDUAL_NUMBERS // (k * d)))  # of many, the first ones do
+        if m == 0:
+            return 0.0
         mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
-        return self.problem.residual_norm(mixture) if len(self.problem.z) else 0.0
+        part = replace(problem, turns=problem.turns[:, :m], z=problem.z[:m])
+        return part.relative(part.z - mixture.sketch(part.turns) * math.sqrt(m / len(problem.z)))
 
     @one_blas_thread
     def decode(self, k: int) -> Decoding:
@@ -469,6 +474,7 @@ class EqualRows(DistinctRows):
 # where the far rows are, if it is one place.
 
 SHOWN = 3  # columns in a message
+RESIDUAL_NUMBERS = 2_000_000  # numbers of clusters, columns and frequencies that a residual is of
 
 
 @dataclass(frozen=True)
