@@ -145,6 +145,31 @@ def test_the_estimated_cost_is_that_of_the_rows():
         assert cost <= decoding.cost_bound <= 1.3 * cost
 
 
+def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
+    X = blobs(k=8)
+    seen = ss.plan(X, 8, cells=True)
+    unseen = ss.plan(X[X[:, 0] < np.quantile(X[:, 0], 0.2)], 8, cells=True)
+
+    good, poor = (ss.decode(ss.sketch(X, spec), 8).trust for spec in (seen, unseen))
+
+    assert good.is_good
+    assert 1.0 >= good.score >= 1 / 1.15 > poor.score > 0.0
+    assert "is proved to be at most" in str(good)
+    assert not poor.is_good
+    assert "Plan anew" in str(poor)
+    assert ss.decode(ss.sketch(X, n_clusters=8), 8).trust is None
+
+
+def test_rows_that_belong_to_no_cluster_do_not_change_the_trust():
+    X = blobs()
+    spec = ss.plan(X, 6, cells=True)
+    with pytest.warns(ss.PlanWarning, match="belong to no cluster"):
+        found = ss.decode(ss.sketch(np.vstack([X, np.full((1, 4), 1e9)]), spec), 6)
+
+    assert found.trust.is_good
+    assert found.cost_bound > 1e10 > found.cost
+
+
 def test_a_forgotten_slice_leaves_no_trace():
     X = blobs()
     spec = ss.plan(X[:5000], 6, cells=True)

@@ -13,6 +13,7 @@ from sketchshift.decoders.decoder import (
     Outcome,
     Round,
     Step,
+    Trust,
     register_decoder,
 )
 from sketchshift.decoders.mixture import Mixture
@@ -41,6 +42,7 @@ __all__ = [
     "Round",
     "SketchAndShift",
     "Step",
+    "Trust",
     "Turnkey",
     "certify",
     "decode",

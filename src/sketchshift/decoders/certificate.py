@@ -12,6 +12,7 @@ n, m, v   weight, mean and variances of the rows of a cell
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from sketchshift.kernels import CELL_WEIGHT_BITS
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "bound_cost", "certify"]
 
 _SLACK = 2.0**-40  # of sums and products of float64, many times over
 
@@ -81,8 +82,7 @@ def certify(sketch: AnySketch, centroids: Any) -> Certificate:
     points = _checked(centroids, sketch.spec.n_features)
     if not sketch.total_weight > 0.0:
         raise DataError("there is nothing to prove: the sketch holds no rows of positive weight.")
-    with np.errstate(over="ignore"):  # of rows beyond 1e154 the bound is infinite
-        return _bound(sketch, points)
+    return bound_cost(sketch, points, [sketch.cells, sketch.outer, sketch.far])
 
 
 def _checked(centroids: Any, d: int) -> FloatArray:
@@ -95,11 +95,12 @@ def _checked(centroids: Any, d: int) -> FloatArray:
     return points
 
 
-def _bound(sketch: Sketch, points: FloatArray) -> Certificate:
+def bound_cost(sketch: Sketch, points: FloatArray, cells: Sequence[CellSums]) -> Certificate:
+    """The same for the rows of some cells of a sketch: all, or those that belong to clusters."""
     spec = sketch.spec
     places = (points - spec.center_vector) * spec.per_unit
-    all_cells = [sums for sums in (sketch.cells, sketch.outer, sketch.far) if sums is not None]
-    parts = [_Sent.of(sums, places, spec.scale_vector) for sums in all_cells]
+    with np.errstate(over="ignore"):  # of rows beyond 1e154 the bound is infinite
+        parts = [_Sent.of(sums, places, spec.scale_vector) for sums in cells]
     weights, costs, owners = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("weights", "costs", "owners")

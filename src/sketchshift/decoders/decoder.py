@@ -28,9 +28,14 @@ __all__ = [
     "Progress",
     "Round",
     "Step",
+    "Trust",
     "register_decoder",
     "summary_of",
 ]
+
+
+TRUSTED = 1.15
+"""Times the estimated cost up to which a proved one is good news."""
 
 
 class Outcome(StrEnum):
@@ -127,6 +132,43 @@ class KCurve:
         )
 
 
+@dataclass(frozen=True)
+class Trust:
+    """How far clusters can be trusted: what is proved of their cost, against the estimate.
+
+    Attributes
+    ----------
+    score : float
+        The estimated cost over the proved one, from 0 to 1.
+    is_good : bool
+        Whether the proved cost is at most 1.15 times the estimate. On the sets of ``docs/cells.md``
+        98 of 100 such clusters cost less than 1.05 times those of the best k-means, none 1.2 times.
+    sentence : str
+        For people; also ``str(trust)``.
+    """
+
+    score: float
+    is_good: bool
+    sentence: str
+
+    @classmethod
+    def of(cls, cost: float, bound: float) -> Trust:
+        """Judge an estimated ``cost`` by a proved ``bound``."""
+        score, about = cost / bound if bound > 0.0 else 1.0, f"{cost:.4g}"
+        if score * TRUSTED >= 1.0:
+            proved = f"and it is proved to be at most {bound:.4g}"
+            return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
+        sentence = (
+            f"The mean squared distance is estimated as {about}, and proved only to be at most "
+            f"{bound:.4g}: these rows are unlike those that the plan has seen. Plan anew on a "
+            "sample across all of them."
+        )
+        return cls(score, False, sentence)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
 @dataclass(frozen=True, eq=False)
 class Decoding:
     """Clusters decoded from a sketch.
@@ -154,6 +196,8 @@ class Decoding:
     cost_bound : float or None
         What that distance is at most, proved: see :func:`sketchshift.certify`. Rows that belong to
         no cluster count here, and not in ``cost``.
+    trust : Trust or None
+        How far both are apart, for rows that belong to clusters.
     """
 
     centroids: FloatArray
@@ -165,6 +209,7 @@ class Decoding:
     curve: KCurve | None = None
     cost: float | None = None
     cost_bound: float | None = None
+    trust: Trust | None = None
 
     def __repr__(self) -> str:
         k, d = self.centroids.shape

@@ -22,9 +22,17 @@ from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.cells import CellFit, CellPoints, Exchange
-from sketchshift.decoders.certificate import certify
+from sketchshift.decoders.certificate import bound_cost, certify
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
-from sketchshift.decoders.decoder import DECODERS, Decoder, Decoding, Outcome, Progress, Round
+from sketchshift.decoders.decoder import (
+    DECODERS,
+    Decoder,
+    Decoding,
+    Outcome,
+    Progress,
+    Round,
+    Trust,
+)
 from sketchshift.decoders.gaussians import (
     CoarseToFine,
     GaussianFit,
@@ -367,10 +375,13 @@ class CellRows(TurnkeyFit):
     fit: CellFit
 
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
-        sketch = self.problem.sketch
-        cost = self.fit.cost(self.points, cells, sketch.spec.scale_vector)
+        sketch, fit = self.problem.sketch, self.fit
+        assert isinstance(sketch, Sketch)
+        found = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far])
+        cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
+        trust = Trust.of(min(cost, found.cost_bound), found.cost_bound)
         bound = certify(sketch, decoding.centroids).cost_bound
-        return replace(decoding, cost=min(cost, bound), cost_bound=bound)
+        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
 
     def _partition(self, k: int) -> Partition:
         if k >= len(self.few.places):
