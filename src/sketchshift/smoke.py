@@ -21,6 +21,14 @@ from sketchshift.kernels import select_kernel
 
 __all__ = ["main"]
 
+
+def make_rows(n: int, d: int) -> FloatArray:
+    """Rows between -1.5 and 1.5 from integers alone: the same on every machine."""
+    i = np.arange(n * d, dtype=np.int64).reshape(n, d)
+    rows: FloatArray = (i * i * 37 % 301) / 100.0 - 1.5
+    return rows
+
+
 SPECS: dict[str, tuple[ss.SketchSpec, str]] = {
     "dense": (ss.SketchSpec(3, 301, 0.3), "f57a939c67c38781"),
     "weighted": (ss.SketchSpec(3, 301, 0.3, seed=7), "c4f4705981fff95e"),
@@ -34,18 +42,15 @@ SPECS: dict[str, tuple[ss.SketchSpec, str]] = {
         ss.SketchSpec(70, 200, 4.0, law="adapted_radius", structured=True, precision="float64"),
         "a889bcda3c12d11e",
     ),
+    "cells": (
+        ss.SketchSpec(3, 40, 0.3, cells=ss.Cells.of(make_rows(30, 3) / 3.0, unit=2.0**-10)),
+        "eced696b3d24a034",
+    ),
 }
 """What is summed, and the digest of the file. Digests change with the format version alone."""
 CENTERS = np.array([[0.0, 0.0], [9.0, 1.0], [2.0, 8.0]])
 TOLERANCE = 0.01
 """Sketches agree to the bit; a decoding also uses the BLAS of the machine."""
-
-
-def make_rows(n: int, d: int) -> FloatArray:
-    """Rows between -1.5 and 1.5 from integers alone: the same on every machine."""
-    i = np.arange(n * d, dtype=np.int64).reshape(n, d)
-    rows: FloatArray = (i * i * 37 % 301) / 100.0 - 1.5
-    return rows
 
 
 def digest(name: str, kernel: str) -> str:
