@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
-from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
+from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter, in_threads
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.points import Partition, lloyd_from, squared_distances
 from sketchshift.decoders.problem import Problem
@@ -149,18 +149,22 @@ class CellPoints:
         self, rest: Problem, sums: CellSums, k: int, seed: int, penalty: float, report: Report
     ) -> list[GaussianFit]:
         """Good fits of Gaussians to the loose rows, started inside their cells."""
-        fitter, fits = GaussianFitter(rest, penalty), []
+        fitter, d = GaussianFitter(rest, penalty), sums.means.shape[1]
         inertia = as_shares(sums.weights * sums.variances.sum(axis=1))
         counts = np.maximum(np.rint(self.gaussians * k * inertia), 2.0) * (sums.weights > 0.0)
         labels = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
         shares, halves = as_shares((sums.weights / counts.clip(1))[labels]), 0.5 * sums.variances
-        for i in range(self.fits):
+
+        def descend(i: int) -> GaussianFit:
             j = np.arange(i * len(labels), (i + 1) * len(labels))
-            normals = normal_quantile(uniforms(seed, Purpose.START, j, halves.shape[1]))
+            normals = normal_quantile(uniforms(seed, Purpose.START, j, d))
             means = sums.means[labels] + normals * np.sqrt(halves)[labels]
-            start = GaussianFit(shares, means, halves[labels] + 1e-12)
-            fits.append(fitter.fit(start, self.iterations))
-            report(fits[-1])
+            return fitter.fit(GaussianFit(shares, means, halves[labels] + 1e-12), self.iterations)
+
+        fits = []
+        for fit in in_threads(descend, self.fits):
+            fits.append(fit)
+            report(fit)
         least = min(fit.loss for fit in fits)
         return [fit for fit in fits if fit.loss <= self.loss_ratio * least and fit.weights.any()]
 

@@ -32,7 +32,7 @@ from sketchshift.errors import DataError
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import Matcher, processors, select_kernel
 
-__all__ = ["CoarseToFine", "GaussianFit", "GaussianFitter", "Search", "Stochastic"]
+__all__ = ["CoarseToFine", "GaussianFit", "GaussianFitter", "Search", "Stochastic", "in_threads"]
 
 TINY = 1e-12  # share of the total variance below which an axis is flat
 NUMBERS = 4_000_000  # in an array, at most
@@ -234,7 +234,7 @@ class Search(ABC):
         return [fit for fit in weighty if fit.loss <= self.loss_ratio * least]
 
 
-def _in_threads(fit: Callable[[int], GaussianFit], n: int) -> Iterator[GaussianFit]:
+def in_threads(fit: Callable[[int], GaussianFit], n: int) -> Iterator[GaussianFit]:
     """Fits number 0 to n - 1, in this order and with the same bytes on any number of threads."""
     with ThreadPoolExecutor(min(n, processors())) as pool:
         yield from pool.map(fit, range(n))
@@ -310,7 +310,7 @@ class CoarseToFine(Search):
             start = fitter.start(n_components, seed, i * n_components)
             return self._coarse_to_fine(fitter, start)
 
-        for fit in _in_threads(descend, n_first):
+        for fit in in_threads(descend, n_first):
             add(fit)
         for multiple in multiples:
             start = self._regroup(self.best(fits), multiple * k, seed)
@@ -447,7 +447,7 @@ class Stochastic(Search):
             return self._descend(fitter, replace(start, covariances=narrow**2), length)
 
         fits = []
-        for fit in _in_threads(descend, self.fits):
+        for fit in in_threads(descend, self.fits):
             fits.append(fit)
             report(fit)
         return self.best(fits)
