@@ -241,6 +241,94 @@ def test_no_cost_of_ten_thousand_is_ever_above_its_bound(seed):
     check_bound(seed)
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_no_bound_is_broken_by_partial_weights_of_far_rows(seed):
+    """Centroids stand where the sketch says that the rows are: nothing is left but rounding."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_t(2, size=(int(rng.integers(2, 40)), 2))
+    rows[rng.random(len(rows)) < 0.3] *= 10.0 ** rng.uniform(0, 12)
+    weights = rng.random(len(rows)) * 10.0 ** rng.uniform(-2, 2)
+    spec = ss.plan(rng.normal(size=(200, 2)), 2, cells=True)
+    sketch = ss.sketch(rows, spec, sample_weight=weights)
+    cells = sketch.cells + sketch.outer + sketch.far
+    centroids = spec.center_vector + spec.scale_vector * cells.means[cells.weights > 0.0]
+    nearest = np.square(rows[:, None] - centroids).sum(axis=2).min(axis=1)
+
+    assert ss.certify(sketch, centroids).cost_bound >= np.average(nearest, weights=weights)
+
+
+def test_rows_of_tiny_weight_are_not_forgotten_by_the_bound():
+    spec = ss.plan(RNG.normal(size=(3000, 1)), 2, cells=True)
+    sketch = ss.sketch(np.array([[0.0], [0.0], [1e9]]), spec, sample_weight=[1.0, 1.0, 1e-10])
+
+    assert ss.certify(sketch, [[0.0]]).cost_bound >= 1e-10 * 1e18 / 2.1
+
+
+@pytest.mark.parametrize("k", [4, 10])
+def test_rows_of_zeros_and_ones_are_decoded(k):
+    X = RNG.integers(0, 2, (2000, 3)).astype(float)
+    decoding = ss.decode(ss.sketch(X, ss.plan(X, k, cells=True)), k)
+
+    assert len(decoding.centroids) == min(k, 8)
+    assert decoding.cost == pytest.approx(ss.mse(X, decoding.centroids), abs=1e-6)
+    assert decoding.trust.is_good
+
+
+@pytest.mark.parametrize("away", [1e4, 1e9])
+def test_rows_that_are_all_far_are_decoded(away):
+    X = blobs(2000)
+    found = ss.decode(ss.sketch(X + away, ss.plan(X, 6, cells=True)), 6)
+
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert np.abs(found.centroids - away).max() < 30.0
+    assert found.cost_bound >= ss.mse(X + away, found.centroids)
+
+
+def test_far_rows_beside_points_are_not_lost():
+    X = np.vstack([np.zeros((50, 4)), np.full((50, 4), 1e7)])
+    found = ss.decode(ss.sketch(X, ss.plan(blobs(500), 2, cells=True)), 2)
+
+    assert found.weights.tolist() == [0.5, 0.5]
+    np.testing.assert_allclose(np.sort(found.centroids[:, 0]), [0.0, 1e7], atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_rows_whose_squares_no_float_can_hold_are_told_of(size):
+    X = blobs(2000)
+    sketch = ss.sketch(np.vstack([X, np.full((10, 4), size)]), ss.plan(X, 6, cells=True))
+    with pytest.warns(ss.PlanWarning, match="rows of weight 10 lie"):
+        found = ss.decode(sketch, 6)
+
+    assert np.isfinite(found.cost)
+    assert found.cost_bound == np.inf
+    assert "without the rows that belong to no cluster" in str(found.trust)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda sketch: ss.decode(sketch, "auto"),
+        lambda sketch: ss.ClOmpr()(sketch, 2),
+        lambda sketch: ss.SketchAndShift()(sketch, 2),
+        lambda sketch: ss.compare(sketch, sketch),
+    ],
+)
+def test_what_needs_waves_says_so(use):
+    X = blobs(500)
+    sketch = ss.sketch(X, ss.plan(X, 3, cells=True)).prefix(0)
+    with pytest.raises(ss.DataError, match="this needs waves"):
+        use(sketch)
+
+
+def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
+    X = blobs(3000)
+    spec = ss.plan(X, 6, cells=True)
+    far = ss.sketch(np.vstack([X[:2000], X[2000:] + 1e9]), spec)
+    with pytest.warns(ss.PlanWarning, match="rows of weight 1,000 lie beyond the reach"):
+        ss.compare(ss.sketch(X, spec), far, n_clusters=3)
+
+
 def test_far_rows_count_in_the_bound():
     X = blobs(2_000)
     spec = ss.plan(X, 6, cells=True)
@@ -257,7 +345,7 @@ def test_a_sketch_without_cells_proves_nothing_and_says_so():
     spec = ss.plan(X, 3, cells=True)
     with pytest.raises(ss.DataError, match="nothing to prove"):
         ss.certify(ss.Sketcher(spec).sketch(), X[:3])
-    for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4))):
+    for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4)), "ab"):
         with pytest.raises(ss.SpecError, match="centroids"):
             ss.certify(ss.sketch(X, spec), bad)
 

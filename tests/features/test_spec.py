@@ -125,7 +125,7 @@ CHANGES = {
     "far_share": {"far_share": 0.2},
     "precision": {"precision": "float64"},
     "origin": {"origin": Origin("declared", 3.0)},
-    "cells": {"cells": Cells.of(np.eye(3, 64))},
+    "cells": {"cells": Cells.of(np.eye(3, 64)), "tilt": None},
 }
 
 

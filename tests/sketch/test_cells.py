@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import subprocess
 import sys
 
@@ -229,3 +230,35 @@ def test_cells_that_make_no_sense_are_refused(change, message):
 def test_cells_of_other_columns_are_refused_by_a_spec():
     with pytest.raises(ss.SpecError, match="Cells of 2 columns"):
         ss.SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
+
+
+def test_cells_come_without_a_tilt_and_without_an_origin():
+    with pytest.raises(ss.SpecError, match="cells or a tilt, not both"):
+        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, tilt=ss.Tilt(1.0, 4.0))
+    with pytest.raises(ss.SpecError, match="cells or an origin, for private releases, not both"):
+        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, origin=ss.Origin("declared", 2.0))
+
+
+@pytest.mark.parametrize("key", [(2, 0, 1064, 1), (0, 0, 5, 1), (2, 2, 5, 1), (2, 0, 5, 3)])
+def test_keys_that_no_far_row_has_are_refused(key):
+    import json
+
+    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+
+    data = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC).to_bytes()
+    header, payload = unpack(data, MAGIC, VERSION)
+    record = struct.pack("<BBiI", *key)
+    forged = bytes(payload[:-122]) + record + bytes(payload[-112:])
+
+    assert len(forged) == len(payload)
+    with pytest.raises(ss.SketchFormatError, match="no far rows with the key"):
+        ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), forged))
+
+
+def test_a_far_weight_beyond_all_capacity_is_refused():
+    sketch = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC)
+    (row,) = sketch._totals.parts["far"][0].rows.values()
+    row[0] += 2**110
+
+    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+        ss.Sketch.from_bytes(sketch.to_bytes())

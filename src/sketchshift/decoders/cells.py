@@ -33,6 +33,7 @@ from sketchshift.sketch.cells import CellSums
 __all__ = ["CellFit", "CellPoints", "Exchange"]
 
 Report = Callable[[GaussianFit], None]
+HUGE = 1e100  # coordinates beyond it have squares that no float can hold
 
 
 @dataclass(frozen=True)
@@ -110,33 +111,37 @@ class CellPoints:
         assert isinstance(sketch, Sketch)
         assert problem.cells is not None
         cells, sums = problem.cells
-        if len(sketch.outer.weights):
-            is_near = np.arange(len(sums.weights) + len(sketch.outer.weights)) < len(sums.weights)
-            problem = _Rest.behind(problem, sums + sketch.outer, is_near)
-        is_loose = self._find_loose(cells, sums, len(problem.z))
-        fits = []
+        outer, far = sketch.outer, self._find_far(sketch)
+        nothing = np.zeros(len(sums.weights), dtype=bool)
+        if not sums.weights.any():
+            return CellFit(self, cells, sums, nothing, [], None, far, seed)
+        if len(outer.weights):
+            is_near = np.arange(len(sums.weights) + len(outer.weights)) < len(sums.weights)
+            problem = _Rest.behind(problem, sums + outer, is_near)
+        is_loose, fits = self._find_loose(cells, sums, len(problem.z)), []
         if is_loose.any():
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
-        far = self._find_far(sketch)
         return CellFit(self, cells, sums, is_loose, fits, root, far, seed)
 
     def _find_far(self, sketch: Sketch) -> CellSums:
         """Rows far from all that the plan saw, if they are more than a few; a warning if not."""
         far = sketch.outer + sketch.far
-        n = float(far.weights.sum())
-        if n >= self.far_share * sketch.total_weight:
-            return far
-        if n > 0.0:
-            lengths = np.abs(far.means).max(axis=1)
+        is_tame = np.asarray((np.abs(far.means) < HUGE).all(axis=1))
+        n, n_tame = float(far.weights.sum()), float(far.weights[is_tame].sum())
+        if n_tame < self.far_share * sketch.total_weight:
+            is_tame[:] = False
+        if n > far.weights[is_tame].sum():
+            lengths = np.abs(far.means[~is_tame]).max(axis=1)
+            left_out = far.weights[~is_tame].sum()
             msg = (
-                f"rows of weight {n:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} times the "
-                "spread of the plan's sample away, where it has seen none. They are counted, and "
-                "belong to no cluster."
+                f"rows of weight {left_out:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} "
+                "times the spread of the plan's sample away, where it has seen none. They are "
+                "counted, and belong to no cluster."
             )
             warn(msg, PlanWarning)
-        return far[:0]
+        return far[is_tame]
 
     def _find_loose(self, cells: Cells, sums: CellSums, m: int) -> BoolArray:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
@@ -226,12 +231,26 @@ class CellFit:
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
 
+    @property
+    def components(self) -> CellSums:
+        """All cells that belong to clusters and have rows."""
+        sums = self.sums + self.far
+        return sums[sums.weights > 0.0]
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of the columns of all rows that belong to clusters, shape (d,)."""
+        sums = self.components
+        shares = as_shares(sums.weights)
+        rests = sums.means - shares @ sums.means
+        return np.asarray(shares @ (sums.variances + rests**2))
+
     def cost(self, points: Points, partition: Partition, scale: FloatArray) -> float:
         """Mean squared distance of the rows to the centers, in the units of the data: O(n d).
 
         Points have all the variance of the rows but that of light cells, which is added here.
         """
-        sums = self.sums + self.far
+        sums = self.components
         shares, squares = as_shares(sums.weights), np.square(sums.means) + sums.variances
         missing = np.maximum(shares @ squares - points.weights @ np.square(points.places), 0.0)
         rests = points.places - partition.centers[partition.labels]

@@ -76,7 +76,7 @@ def certify(sketch: AnySketch, centroids: Any) -> Certificate:
     if not isinstance(sketch, Sketch) or sketch.cells is None:
         msg = (
             "only sketches with cells prove anything, and this one has none. Plan anew with "
-            "ss.plan, and sketch the data with that plan."
+            "ss.plan(..., cells=True) on more rows, and sketch the data with that plan."
         )
         raise DataError(msg)
     points = _checked(centroids, sketch.spec.n_features)
@@ -86,7 +86,11 @@ def certify(sketch: AnySketch, centroids: Any) -> Certificate:
 
 
 def _checked(centroids: Any, d: int) -> FloatArray:
-    points = np.array(centroids, dtype=np.float64, ndmin=2)
+    try:
+        points = np.array(centroids, dtype=np.float64, ndmin=2)
+    except (TypeError, ValueError):
+        must = f"numbers, in an array of shape (k, {d})"
+        raise parameter_error("certify", "centroids", must, centroids) from None
     if points.ndim != 2 or points.shape[1] != d or not len(points):
         must = f"an array of shape (k, {d})"
         raise parameter_error("certify", "centroids", must, centroids)
@@ -99,17 +103,21 @@ def bound_cost(sketch: Sketch, points: FloatArray, cells: Sequence[CellSums]) ->
     """The same for the rows of some cells of a sketch: all, or those that belong to clusters."""
     spec = sketch.spec
     places = (points - spec.center_vector) * spec.per_unit
-    with np.errstate(over="ignore"):  # of rows beyond 1e154 the bound is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154 the bound is infinite
         parts = [_Sent.of(sums, places, spec.scale_vector) for sums in cells]
     weights, costs, owners = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("weights", "costs", "owners")
     )
     total, k = math.fsum(weights), len(points)
+    if not total > 0.0:
+        raise DataError("there is nothing to prove: the rows have no weight to speak of.")
     cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
     proved = (math.sqrt(cost) + root) ** 2
-    if sketch.has_partial_weights:
-        proved += sum(part.rounding_of_weights for part in parts) * sketch.count / total
+    if sketch.has_weights:
+        proved += sum(part.rounding_of_weights(sketch.count) for part in parts) / total
+        least = total - sketch.count * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
+        proved = proved * total / least if least > 0.0 else math.inf
     proved *= 1.0 + _SLACK
     factor = proved / cost / total if 0.0 < cost < math.inf else 1.0 / total
     shares, bounds = (
@@ -123,29 +131,54 @@ class _Sent:
     """Cells, each sent to its best centroid; all in the units of the data.
 
     A row is off by half a step in each column, and by a few roundings of float64: ``rounding`` sums
-    up the squares of these distances, which add to the root of the mean cost by Minkowski. A row of
-    partial weight also rounds this, and what it adds to a sum, each by half a unit.
+    up the squares of these distances, which add to the root of the mean cost by Minkowski.
     """
 
     weights: FloatArray
     costs: FloatArray
     owners: IntArray
     rounding: float
-    rounding_of_weights: float
+    step: float
+    farthest: float  # centroid from the origin of a cell that has rows
+    spread: float  # root of the sum of all squares around the origins
 
     @classmethod
     def of(cls, sums: CellSums, places: FloatArray, scale: FloatArray) -> _Sent:
         distances = _squared_distances(sums.means * scale, places * scale)
-        owners = distances.argmin(axis=1)
-        nearest = distances[np.arange(len(owners)), owners]
-        costs = sums.weights * (nearest + (sums.variances * scale**2).sum(axis=1))
+        owners, rows = distances.argmin(axis=1), np.arange(len(distances))
+        variances = (sums.variances * scale**2).sum(axis=1)
+        costs = sums.weights * (distances[rows, owners] + variances)
+        costs[np.isnan(costs)] = math.inf  # too large to tell
+        places = places[owners]
+        is_weightless = sums.weights == 0.0  # but rows of tiny weights may be there
+        lost = np.square(scale) * (sums.squares + 2.0 * np.abs(sums.sums * (places - sums.origins)))
+        costs[is_weightless] = lost.sum(axis=1)[is_weightless]
         width = math.sqrt(math.fsum(scale**2))
-        spread = (np.square(sums.means * scale) + sums.variances * scale**2).sum(axis=1)
-        off = 0.5 * sums.steps * width + 2.0**-45 * np.sqrt(spread)
-        farthest = math.sqrt(nearest.max(initial=0.0))
-        step = float(sums.steps.max(initial=0.0)) * width
-        partial = step * (2.0 * farthest + step) + 2.0**-CELL_WEIGHT_BITS * farthest**2
-        return cls(sums.weights, costs, owners, math.fsum(sums.weights * off**2), partial)
+        around = (np.square(sums.means * scale) + sums.variances * scale**2).sum(axis=1)
+        off = 0.5 * sums.steps * width + 2.0**-45 * np.sqrt(around)
+        rounding = np.where(is_weightless, 0.0, sums.weights * off**2)
+        has_rows = sums.squares.any(axis=1) | ~is_weightless
+        away = np.sqrt(np.square((places - sums.origins) * scale).sum(axis=1))[has_rows]
+        return cls(
+            sums.weights,
+            costs,
+            owners,
+            math.fsum(np.where(np.isnan(rounding), math.inf, rounding)),
+            float(sums.steps.max(initial=0.0)) * width,
+            float(away.max(initial=0.0)),
+            math.sqrt(float((sums.squares * scale**2).sum())),
+        )
+
+    def rounding_of_weights(self, n_rows: int) -> float:
+        """What partial weights may hide: n, S and Q are rounded, for each row that has one.
+
+        The cost of a cell is Q - 2 <S, c - g> + n |c - g|^2 around its origin g. A row is off by
+        half a step in the root of Q and in each column of S, and by 2**-33 in n.
+        """
+        root = 0.5 * self.step * math.sqrt(n_rows)
+        of_squares = root * (2.0 * self.spread + root)
+        of_sums, of_weights = self.step * self.farthest, 2.0**-CELL_WEIGHT_BITS * self.farthest**2
+        return of_squares + n_rows * (of_sums + of_weights)
 
 
 def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:

@@ -152,9 +152,11 @@ class Trust:
     sentence: str
 
     @classmethod
-    def of(cls, cost: float, bound: float) -> Trust:
-        """Judge an estimated ``cost`` by a proved ``bound``."""
+    def of(cls, cost: float, bound: float, *, is_partial: bool = False) -> Trust:
+        """Judge an estimated ``cost`` by a proved ``bound``; ``is_partial``: not of all rows."""
         score, about = cost / bound if bound > 0.0 else 1.0, f"{cost:.4g}"
+        if is_partial:
+            about += ", without the rows that belong to no cluster"
         if score * TRUSTED >= 1.0:
             proved = f"and it is proved to be at most {bound:.4g}"
             return cls(score, True, f"The mean squared distance is about {about}, {proved}.")

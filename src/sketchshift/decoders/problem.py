@@ -81,7 +81,19 @@ class Problem:
         low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
         if domain is not None:
             domain = _normalise(domain, sketch, caller)
-        return cls(sketch, sketch.frequencies.turns, sketch.z, math.sqrt(low * high), domain)
+        is_empty = isinstance(sketch, Sketch) and sketch.is_far  # no row has left a wave
+        z = np.zeros(spec.sketch_size, dtype=np.complex128) if is_empty else sketch.z
+        return cls(sketch, sketch.frequencies.turns, z, math.sqrt(low * high), domain, not is_empty)
+
+    def require_waves(self) -> Problem:
+        """The problem itself; an error where there are no waves to look at."""
+        if not np.any(self.z):
+            msg = (
+                "this needs waves, and the sketch has none of its rows. Take ss.decode with a "
+                "number of clusters, for which cells suffice, or plan anew on rows like these."
+            )
+            raise DataError(msg)
+        return self
 
     @cached_property
     def box(self) -> Box:

@@ -145,10 +145,10 @@ class Turnkey:
         self, problem: Problem, k: int, seed: int, progress: Progress | None = None
     ) -> TurnkeyFit:
         """The same for a problem that is checked already."""
-        if problem.is_one_point:
-            return EqualRows.of(self, problem, seed)
         if problem.cells is not None:
             return self._fit_cells(problem, k, seed, progress)
+        if problem.is_one_point:
+            return EqualRows.of(self, problem, seed)
         d, m = problem.turns.shape
         search: Search = self.stochastic if self.stochastic.is_for(k, m) else self.search
         fits, far, trace = self._fit_gaussians(search, problem, k, seed, progress)
@@ -169,12 +169,6 @@ class Turnkey:
         self, problem: Problem, k: int, seed: int, progress: Progress | None
     ) -> TurnkeyFit:
         """What cells and waves tell together."""
-        assert problem.cells is not None
-        _, sums = problem.cells
-        has_rows = sums.weights > 0.0
-        if not sums.variances[has_rows].any():
-            rows = Mixture(as_shares(sums.weights[has_rows]), sums.means[has_rows])
-            return DistinctRows(self, problem, seed, Points(rows.means, rows.weights), (), rows)
         trace: list[Round] = []
 
         def report(fit: GaussianFit) -> None:
@@ -184,8 +178,13 @@ class Turnkey:
                 progress(trace[-1])
 
         fit = self.cell_points.fit(problem, k, seed, self.penalty, report)
+        found = fit.components
+        if not found.variances.any():
+            rows = Mixture(as_shares(found.weights), found.means)
+            points = Points(rows.means, rows.weights)
+            return DistinctCells(self, problem, seed, points, (), rows, fit)
         points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
-        return CellRows(self, problem, seed, points, tuple(trace), few, fit)
+        return CellRows(self, problem, seed, points, tuple(trace), fit, few)
 
     def _fit_gaussians(
         self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
@@ -358,65 +357,6 @@ class GaussianRows(TurnkeyFit):
 
 
 @dataclass(frozen=True, eq=False)
-class CellRows(TurnkeyFit):
-    """Rows that cells and waves tell of together.
-
-    Attributes
-    ----------
-    decoder, problem, seed, points, trace
-        See :class:`TurnkeyFit`.
-    few : Points
-        Fewer of the same kind, on which k-means looks for its start.
-    fit : CellFit
-        What they are drawn from.
-    """
-
-    few: Points
-    fit: CellFit
-
-    def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
-        sketch, fit = self.problem.sketch, self.fit
-        assert isinstance(sketch, Sketch)
-        found = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far])
-        cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
-        trust = Trust.of(min(cost, found.cost_bound), found.cost_bound)
-        bound = certify(sketch, decoding.centroids).cost_bound
-        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
-
-    def _partition(self, k: int) -> Partition:
-        if k >= len(self.few.places):
-            return super()._partition(k)
-        return self.decoder.exchange.cut(self.few, self.points, k, self.seed)
-
-    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
-        problem, (k, d) = self.problem, cells.centers.shape
-        m = min(len(problem.z), max(1, RESIDUAL_NUMBERS // (k * d)))  # of many, the first ones do
-        if m == 0:
-            return 0.0
-        mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
-        part = replace(problem, turns=problem.turns[:, :m], z=problem.z[:m])
-        return part.relative(part.z - mixture.sketch(part.turns) * math.sqrt(m / len(problem.z)))
-
-    @one_blas_thread
-    def decode(self, k: int) -> Decoding:
-        """See :class:`TurnkeyFit`."""
-        return self._cut(k)
-
-    @one_blas_thread
-    def decode_auto(self, max_clusters: int) -> Decoding:
-        """See :class:`TurnkeyFit`."""
-        return self._decode_auto(max_clusters, exact=False)
-
-    @one_blas_thread
-    def refit(self, sketch: AnySketch) -> Points:
-        """See :class:`TurnkeyFit`; cells are exact, and what is drawn in them is drawn alike."""
-        problem = Problem.of(sketch, 1, None, self.seed, "refit")
-        decoder, n = self.decoder, len(self.points.places)
-        k = max(1, n // decoder.cell_points.points_per_cluster)
-        return decoder.fit_problem(problem, k, self.seed).points
-
-
-@dataclass(frozen=True, eq=False)
 class DistinctRows(TurnkeyFit):
     """Rows of fewer distinct values than clusters were asked for.
 
@@ -449,6 +389,103 @@ class DistinctRows(TurnkeyFit):
         places = self.rows.means
         weights = nonnegative_weights(select_kernel().features(places, problem.turns), problem.z)
         return Points(places, problem.untilt(places, weights))
+
+
+class _OfCells(TurnkeyFit):
+    """What fits of sketches with cells have in common."""
+
+    fit: CellFit
+
+    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
+        problem, (k, d) = self.problem, cells.centers.shape
+        m = min(len(problem.z), max(1, RESIDUAL_NUMBERS // (k * d)))  # of many, the first ones do
+        if m == 0:
+            return 0.0
+        mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
+        part = replace(problem, turns=problem.turns[:, :m], z=problem.z[:m])
+        return part.relative(part.z - mixture.sketch(part.turns) * math.sqrt(m / len(problem.z)))
+
+    def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
+        sketch, fit = self.problem.sketch, self.fit
+        assert isinstance(sketch, Sketch)
+        inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
+        cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
+        is_partial = len(fit.far.weights) < len(sketch.outer.weights) + len(sketch.far.weights)
+        slack = NEGLIGIBLE * float(fit.variances @ sketch.spec.scale_vector**2)
+        trust = Trust.of(min(cost, inside) + slack, inside + slack, is_partial=is_partial)
+        bound = certify(sketch, decoding.centroids).cost_bound
+        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
+
+    @one_blas_thread
+    def refit(self, sketch: AnySketch) -> Points:
+        """See :class:`TurnkeyFit`; cells are exact, and what is drawn in them is drawn alike."""
+        problem = Problem.of(sketch, 1, None, self.seed, "refit")
+        decoder, n = self.decoder, len(self.points.places)
+        k = max(1, n // decoder.cell_points.points_per_cluster)
+        return decoder.fit_problem(problem, k, self.seed).points
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows(_OfCells):
+    """Rows that cells and waves tell of together.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace
+        See :class:`TurnkeyFit`.
+    fit : CellFit
+        What points are drawn from.
+    few : Points
+        Fewer of the same kind, on which k-means looks for its start.
+    """
+
+    fit: CellFit
+    few: Points
+
+    def _partition(self, k: int) -> Partition:
+        if k >= len(self.few.places):
+            return super()._partition(k)
+        return self.decoder.exchange.cut(self.few, self.points, k, self.seed)
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        return self._cut(k)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        self.problem.require_waves()
+        return self._decode_auto(max_clusters, exact=False)
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctCells(_OfCells, DistinctRows):
+    """Rows of few distinct values, each in a cell of its own.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace, rows
+        See :class:`DistinctRows`.
+    fit : CellFit
+        The cells.
+    """
+
+    fit: CellFit
+
+    @one_blas_thread
+    def decode(self, k: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        n = self.rows.n_components
+        if k <= n:
+            return self._cut(k)
+        return replace(self._cut(n), outcome=Outcome.EMPTY_RESIDUAL)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`."""
+        self.problem.require_waves()
+        return self._decode_auto(max_clusters, exact=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,6 +522,7 @@ class EqualRows(DistinctRows):
 # where the far rows are, if it is one place.
 
 SHOWN = 3  # columns in a message
+NEGLIGIBLE = 1e-9  # share of the variance that is rounding
 RESIDUAL_NUMBERS = 2_000_000  # numbers of clusters, columns and frequencies that a residual is of
 
 

@@ -21,11 +21,11 @@ from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import ClusterSketches, shares
 from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.metrics import assign
-from sketchshift.sketch import AnySketch
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
     "ClusterChange",
@@ -424,6 +424,17 @@ def check_false_alarm(caller: str, value: float) -> float:
     return check_number(caller, "false_alarm", value, low=LEAST, high=MOST)
 
 
+def _warn_of_far_rows(*sketches: AnySketch) -> None:
+    """Tell of rows that only cells of their own hold: no wave has seen them."""
+    weight = sum(float(s.far.weights.sum()) for s in sketches if isinstance(s, Sketch))
+    if weight > 0.0:
+        msg = (
+            f"rows of weight {weight:,.6g} lie beyond the reach of the plan and are not compared. "
+            "Plan anew on a sample that has such rows."
+        )
+        warn(msg, PlanWarning)
+
+
 def distance_between(
     a: AnySketch,
     b: AnySketch,
@@ -451,6 +462,7 @@ def distance_between(
     """
     scale = 1.0 / counts[0] + 1.0 / counts[1]
     weights = noise.law(scale, AddedNoise.of(a, b))
+    _warn_of_far_rows(a, b)
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
     is_plain = a.spec.tilt is None and all(

@@ -370,6 +370,10 @@ class SketchSpec:
                 "Use a smaller sketch_size or structured=True."
             )
             raise SpecError(msg)
+        if self.cells is not None and (self.tilt is not None or self.origin is not None):
+            other = "a tilt" if self.origin is None else "an origin, for private releases"
+            msg = f"a spec has cells or {other}, not both. Leave one of them out."
+            raise SpecError(msg)
         if self.far_share and not isinstance(self.bandwidth, tuple):
             msg = (
                 f"far_share={self.far_share} needs a range of bandwidths, and bandwidth="

@@ -58,20 +58,28 @@ class CellSums:
         Of the rows, along each column; those of a cell without rows are its center and 0.
     steps : array of shape (J,)
         What coordinates were rounded to.
+    origins : array of shape (J, d)
+        What offsets are from.
+    sums, squares : arrays of shape (J, d)
+        Of the offsets, and of their squares, times the weights: also where weights are so small
+        that they count as 0.
     """
 
     weights: FloatArray
     means: FloatArray
     variances: FloatArray
     steps: FloatArray
+    origins: FloatArray
+    sums: FloatArray
+    squares: FloatArray
 
     def only(self, some: BoolArray) -> CellSums:
         """The same without weight but in some cells."""
         return replace(self, weights=np.where(some, self.weights, 0.0))
 
-    def __getitem__(self, span: slice) -> CellSums:
+    def __getitem__(self, some: BoolArray) -> CellSums:
         """Some of the cells."""
-        return CellSums(*(getattr(self, field.name)[span] for field in fields(self)))
+        return CellSums(*(getattr(self, field.name)[some] for field in fields(self)))
 
     def __add__(self, other: CellSums) -> CellSums:
         """The cells of both."""
@@ -90,9 +98,18 @@ class CellSums:
         weight = np.maximum(n, 1)[:, None]  # sums of no rows are 0
         offsets = (S * one / weight).astype(np.float64) * steps[:, None]
         squares = ((Q * weight - S * S * one) * one / weight**2).astype(np.float64)
+        step = steps[:, None]
         with np.errstate(over="ignore"):  # of rows beyond 1e154
-            variances = np.maximum(squares, 0.0) * steps[:, None] * steps[:, None]
-        return cls((n / one).astype(np.float64), centers + offsets, variances, steps)
+            variances = np.maximum(squares, 0.0) * step * step
+            raw = Q.astype(np.float64) * step * step
+        sums = S.astype(np.float64) * step
+        weights = (n / one).astype(np.float64)
+        return cls(weights, centers + offsets, variances, steps, centers, sums, raw)
+
+    @classmethod
+    def none(cls, d: int) -> CellSums:
+        """Of no cells."""
+        return cls.of(np.zeros((0, 1 + 2 * d), dtype=object), np.zeros((0, d)), np.zeros(0))
 
 
 class CellPart(Part):
@@ -290,7 +307,8 @@ class FarPart(Part):
 
     def _is_key(self, key: FarKey) -> bool:
         zone, is_negative, power, column = key
-        return zone in self.zones and is_negative < 2 and abs(power) < 1100 and column < self._d
+        is_power = -1100 < power <= 1024  # of a finite number
+        return zone in self.zones and is_negative < 2 and is_power and column < self._d
 
 
 def _alone(sums: FarSums) -> Integers:

@@ -589,7 +589,8 @@ class Measure:
         positive where rows are, and means, variances and z are numbers to work with.
         """
         weights = self.weights
-        if not all(0 <= n < _LARGEST for n in (self.count, self.n_invalid, *weights)):
+        numbers = (self.count, self.n_invalid, self.total_units, *weights)
+        if not all(0 <= n < _LARGEST for n in numbers):
             return False
         if self.count == 0 and any(integers.any() for integers in self.parts.values()):
             return False

@@ -314,10 +314,10 @@ class Sketch(AnySketch):
         return CellPart(self.spec).sums(self._totals.parts["cells"])
 
     @property
-    def has_partial_weights(self) -> bool:
-        """Whether some row has, as far as one can see, a weight that is no whole number."""
-        wholes = self.total_weight == round(self.total_weight)
-        return bool(self._plain.partial_rests.any()) or not wholes
+    def has_weights(self) -> bool:
+        """Whether some row may have a weight that is no whole number, as far as one can see."""
+        is_plain = self.total_weight == self.count and not self._plain.partial_rests.any()
+        return not is_plain or bool(np.mod(self.far.weights, 1.0).any())
 
     @property
     def outer(self) -> CellSums:
@@ -329,11 +329,15 @@ class Sketch(AnySketch):
         """Rows beyond the reach of the spec: in no mean, no variance, no wave, no cell."""
         return self._far(Zone.BEYOND)
 
+    @property
+    def is_far(self) -> bool:
+        """Whether all rows lie beyond the reach of the spec."""
+        return self._plain.fine_weight == 0
+
     def _far(self, zone: Zone) -> CellSums:
         """In normalised coordinates, by their largest one: its column, sign and power of two."""
         if self.spec.cells is None:
-            nothing = np.zeros((0, self.spec.n_features))
-            return CellSums(np.zeros(0), nothing, nothing, np.zeros(0))
+            return CellSums.none(self.spec.n_features)
         return FarPart(self.spec).sums(self._totals.parts["far"], zone)
 
     @property

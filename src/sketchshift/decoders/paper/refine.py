@@ -310,6 +310,7 @@ class GreedyDecoder(ABC):
             Decodes this k at once; another k is a search of its own.
         """
         problem = Problem.of(sketch, n_clusters, self.domain, seed, type(self).__name__)
+        problem.require_waves()
         decoding = self._decode(problem, n_clusters, seed, progress)
         return GreedyFit(self, problem, seed, n_clusters, decoding)
 
