@@ -275,6 +275,15 @@ def test_rows_of_zeros_and_ones_are_decoded(k):
     assert decoding.trust.is_good
 
 
+@pytest.mark.filterwarnings("ignore:all 100 rows of the sample are equal")
+def test_equal_rows_are_one_cluster_that_is_trusted():
+    X = np.full((100, 3), 7.0)
+    found = ss.decode(ss.sketch(X, ss.plan(X, 2, cells=True)), 2)
+
+    np.testing.assert_allclose(found.centroids, X[:1])
+    assert found.trust.is_good
+
+
 @pytest.mark.parametrize("away", [1e4, 1e9])
 def test_rows_that_are_all_far_are_decoded(away):
     X = blobs(2000)

@@ -21,7 +21,12 @@ import numpy as np
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter, in_threads
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
-from sketchshift.decoders.points import Partition, lloyd_from, squared_distances
+from sketchshift.decoders.points import (
+    Partition,
+    exchange_gains,
+    lloyd_from,
+    squared_distances,
+)
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import Cells
@@ -428,23 +433,14 @@ class Exchange:
         self, few: Points, found: Partition, rng: np.random.Generator
     ) -> list[FloatArray]:
         """Centers with one exchanged, those of the largest gain: O(n (k + candidates) d)."""
-        places, weights, k = few.places, few.weights, len(found.centers)
-        distances, rows = squared_distances(places, found.centers), np.arange(len(places))
-        labels = distances.argmin(axis=1)
-        nearest = distances[rows, labels]
-        distances[rows, labels] = np.inf
-        second = distances.min(axis=1) if k > 1 else nearest
-        masses = np.cumsum(weights * nearest)
-        if not masses[-1] > 0.0:
+        places, weights = few.places, few.weights
+        distances = squared_distances(places, found.centers)
+        masses = np.cumsum(weights * distances.min(axis=1))
+        if len(found.centers) == 1 or not masses[-1] > 0.0:  # nothing is better than the mean
             return []
         drawn = np.searchsorted(masses, rng.random(self.candidates) * masses[-1])
         new = np.unique(np.minimum(drawn, len(places) - 1))
-        to_new = squared_distances(places, places[new])
-        closest = np.minimum(nearest[:, None], to_new)
-        members = np.zeros((len(places), k))
-        members[rows, labels] = weights
-        losses = members.T @ (np.minimum(second[:, None], to_new) - closest)
-        net = weights @ (nearest[:, None] - closest) - losses  # (k, candidates)
+        net = exchange_gains(weights, distances, squared_distances(places, places[new]))
         out = net.argmax(axis=0)
         order = np.argsort(-net[out, np.arange(len(new))])[: self.tries]
         proposals = []

@@ -182,6 +182,7 @@ class _Sent:
 
 
 def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
+    """By differences: a product of matrices would cancel, and a proof cannot have that."""
     result = np.zeros((len(points), len(centers)))
     for x, y in zip(points.T, centers.T, strict=True):
         result += np.square(x[:, None] - y)

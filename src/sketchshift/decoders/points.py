@@ -19,6 +19,7 @@ __all__ = [
     "Partition",
     "draw_places",
     "draw_points",
+    "exchange_gains",
     "fewest_points",
     "lloyd_from",
     "squared_distances",
@@ -252,18 +253,12 @@ class KMeans:
         distances = squared_distances(places, centers)
         failures = 0
         for _ in range(self.swaps):
-            labels = distances.argmin(axis=1)
-            nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
-            shares = weights * nearest
+            shares = weights * distances.min(axis=1)
             if failures == self.failures or shares.sum() <= 0.0:
                 break
             new_ones = rng.choice(len(places), self.candidates, p=shares / shares.sum())
             to_new = squared_distances(places, places[new_ones])
-            closest = np.minimum(nearest[:, None], to_new)
-            gains = weights @ (nearest[:, None] - closest)
-            losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
-            members = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
-            net = gains - members @ losses  # (k, candidates)
+            net = exchange_gains(weights, distances, to_new)
             out, new = np.unravel_index(int(net.argmax()), net.shape)
             if net[out, new] <= 1e-6 * shares.sum():
                 failures += 1
@@ -274,6 +269,29 @@ class KMeans:
                 centers = _means(points, distances.argmin(axis=1), centers)
                 distances = squared_distances(places, centers)
         return centers
+
+
+def exchange_gains(weights: FloatArray, distances: FloatArray, to_new: FloatArray) -> FloatArray:
+    """What the inertia loses if a center goes and a point comes, for every pair of both.
+
+    Parameters
+    ----------
+    weights : array of shape (n,)
+        Of the points.
+    distances, to_new : arrays of shapes (n, k) and (n, candidates)
+        Squared distances of the points to the k > 1 centers, and to the points that may come.
+
+    Returns
+    -------
+    gains : array of shape (k, candidates)
+        Exact as long as nothing else moves. O(n k candidates).
+    """
+    nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+    closest = np.minimum(nearest[:, None], to_new)
+    gains = weights @ (nearest[:, None] - closest)
+    losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
+    members = (distances.argmin(axis=1) == np.arange(distances.shape[1])[:, None]).astype(float)
+    return np.asarray(gains - members @ losses)
 
 
 def lloyd_from(

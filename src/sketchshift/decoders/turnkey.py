@@ -411,7 +411,9 @@ class _OfCells(TurnkeyFit):
         inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
         cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
         is_partial = len(fit.far.weights) < len(sketch.outer.weights) + len(sketch.far.weights)
-        slack = NEGLIGIBLE * float(fit.variances @ sketch.spec.scale_vector**2)
+        scale = sketch.spec.scale_vector
+        spread = float(fit.variances @ scale**2) or float(scale @ scale)  # the latter of equal rows
+        slack = NEGLIGIBLE * spread
         trust = Trust.of(min(cost, inside) + slack, inside + slack, is_partial=is_partial)
         bound = certify(sketch, decoding.centroids).cost_bound
         return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
