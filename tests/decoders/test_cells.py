@@ -258,6 +258,21 @@ def test_no_bound_is_broken_by_partial_weights_of_far_rows(seed):
     assert ss.certify(sketch, centroids).cost_bound >= np.average(nearest, weights=weights)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_weights_that_add_up_to_the_number_of_rows_are_no_whole_weights(seed):
+    """A weight f and another 2 - f look like two rows in every sum."""
+    rng = np.random.default_rng(seed)
+    spec = ss.plan(RNG.normal(size=(3000, 1)), 2, cells=True)
+    weights = rng.random(4)
+    weights = np.concatenate([weights, 2.0 - weights])
+    X = 1e9 * (1.0 + rng.random((8, 1)) * 10.0 ** rng.uniform(-12, -1))
+    sketch = ss.sketch(X, spec, sample_weight=weights)
+    centroids = spec.center_vector + spec.scale_vector * sketch.far.means
+    nearest = np.square(X[:, None] - centroids).sum(axis=2).min(axis=1)
+
+    assert ss.certify(sketch, centroids).cost_bound >= np.average(nearest, weights=weights)
+
+
 def test_rows_of_tiny_weight_are_not_forgotten_by_the_bound():
     spec = ss.plan(RNG.normal(size=(3000, 1)), 2, cells=True)
     sketch = ss.sketch(np.array([[0.0], [0.0], [1e9]]), spec, sample_weight=[1.0, 1.0, 1e-10])

@@ -111,14 +111,14 @@ def bound_cost(sketch: Sketch, points: FloatArray, cells: Sequence[CellSums]) ->
     )
     total, k = math.fsum(weights), len(points)
     if not total > 0.0:
-        raise DataError("there is nothing to prove: the rows have no weight to speak of.")
+        raise DataError("there is nothing to prove: these cells have no rows.")
     cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
-    proved = (math.sqrt(cost) + root) ** 2
-    if sketch.has_weights:
-        proved += sum(part.rounding_of_weights(sketch.count) for part in parts) / total
-        least = total - sketch.count * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
-        proved = proved * total / least if least > 0.0 else math.inf
-    proved *= 1.0 + _SLACK
+    # no integer tells whether weights were whole: any row may have had a part of one
+    hidden = sum(part.rounding_of_weights(sketch.count) for part in parts) / total
+    least = total - sketch.count * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
+    if not least > 0.0:
+        raise DataError("there is nothing to prove: the rows have no weight to speak of.")
+    proved = ((math.sqrt(cost) + root) ** 2 + hidden) * (total / least) * (1.0 + _SLACK)
     factor = proved / cost / total if 0.0 < cost < math.inf else 1.0 / total
     shares, bounds = (
         np.bincount(owners, numbers, minlength=k).astype(np.float64) for numbers in (weights, costs)

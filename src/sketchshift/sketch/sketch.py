@@ -314,12 +314,6 @@ class Sketch(AnySketch):
         return CellPart(self.spec).sums(self._totals.parts["cells"])
 
     @property
-    def has_weights(self) -> bool:
-        """Whether some row may have a weight that is no whole number, as far as one can see."""
-        is_plain = self.total_weight == self.count and not self._plain.partial_rests.any()
-        return not is_plain or bool(np.mod(self.far.weights, 1.0).any())
-
-    @property
     def outer(self) -> CellSums:
         """Rows far from all that the plan has seen, but within the reach of waves."""
         return self._far(Zone.OUTER)
