@@ -36,7 +36,7 @@ def test_splitting_an_atom_keeps_mass_mean_and_variance():
 
 def test_the_plain_decoder_finds_clusters_that_lie_apart():
     X, _ = synthetic.gaussian_mixture(5000, 2, 4, cluster_std=0.05)
-    sketch = ss.sketch(X, n_clusters=4)
+    sketch = ss.sketch(X, n_clusters=4, cells=False)
 
     centroids = NumpyTurnkey(sketch, 4, seed=0).decode()
 

@@ -157,7 +157,7 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     assert "is proved to be at most" in str(good)
     assert not poor.is_good
     assert "Plan anew" in str(poor)
-    assert ss.decode(ss.sketch(X, n_clusters=8), 8).trust is None
+    assert ss.decode(ss.sketch(X, n_clusters=8, cells=False), 8).trust is None
 
 
 def test_rows_that_belong_to_no_cluster_do_not_change_the_trust():
@@ -365,7 +365,7 @@ def test_far_rows_count_in_the_bound():
 def test_a_sketch_without_cells_proves_nothing_and_says_so():
     X = blobs(500)
     with pytest.raises(ss.DataError, match="only sketches with cells prove anything"):
-        ss.certify(ss.sketch(X, n_clusters=3), X[:3])
+        ss.certify(ss.sketch(X, n_clusters=3, cells=False), X[:3])
     spec = ss.plan(X, 3, cells=True)
     with pytest.raises(ss.DataError, match="nothing to prove"):
         ss.certify(ss.Sketcher(spec).sketch(), X[:3])

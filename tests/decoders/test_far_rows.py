@@ -18,7 +18,7 @@ CLUSTERS = synthetic.gaussian_mixture(50_000, 2, 4, seed=3)[0]
 def with_far(n: int, distance: float) -> tuple[np.ndarray, ss.Sketch]:
     """Clusters and n rows at one far place; the plan has seen the former alone."""
     X = np.vstack([CLUSTERS, np.full((n, 2), distance)])
-    return X, ss.sketch(X, ss.plan(CLUSTERS, n_clusters=5))
+    return X, ss.sketch(X, ss.plan(CLUSTERS, n_clusters=5, cells=False))
 
 
 @pytest.mark.parametrize("above", [10**9, 0], ids=["coarse to fine", "stochastic"])
@@ -43,7 +43,9 @@ def test_far_rows_all_round_are_left_out_with_a_warning():
     rng = np.random.default_rng(0)
     directions = rng.normal(size=(20, 2))
     directions *= 500.0 / np.linalg.norm(directions, axis=1)[:, None]
-    sketch = ss.sketch(np.vstack([CLUSTERS, directions]), ss.plan(CLUSTERS, n_clusters=4))
+    sketch = ss.sketch(
+        np.vstack([CLUSTERS, directions]), ss.plan(CLUSTERS, n_clusters=4, cells=False)
+    )
 
     with pytest.warns(ss.PlanWarning, match=r"hold 100% of the variance\. Clusters are those of"):
         centroids = ss.decode(sketch, 4).centroids
@@ -54,7 +56,7 @@ def test_far_rows_all_round_are_left_out_with_a_warning():
 @pytest.mark.parametrize("scale", [0.2, 3.0])
 def test_rows_that_all_drifted_are_fitted_with_their_moments(scale):
     """Another day, another spread: no row is far from the others, and nobody is warned."""
-    sketch = ss.sketch(CLUSTERS * scale, ss.plan(CLUSTERS, n_clusters=4))
+    sketch = ss.sketch(CLUSTERS * scale, ss.plan(CLUSTERS, n_clusters=4, cells=False))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -65,6 +67,6 @@ def test_rows_that_all_drifted_are_fitted_with_their_moments(scale):
 
 def test_heavy_tails_are_no_far_rows():
     X = CLUSTERS + 0.3 * np.random.default_rng(1).standard_t(2, size=CLUSTERS.shape)
-    sketch = ss.sketch(X, n_clusters=5)
+    sketch = ss.sketch(X, n_clusters=5, cells=False)
 
     assert ss.rse(X, ss.decode(sketch, 5).centroids, ss.lloyd(X, 5)) < 1.06

@@ -215,10 +215,11 @@ def test_a_domain_is_a_field_or_an_argument():
     np.testing.assert_array_equal(field.centroids, ss.ClOmpr()(sketch, 2, domain=box).centroids)
 
 
-def test_constants_are_fields(sketch):
+def test_constants_are_fields():
     """Another value, another result; the same one, the same bytes."""
     from sketchshift.decoders.gaussians import CoarseToFine
 
+    sketch = ss.sketch(np.random.default_rng(0).normal(size=(300, 2)), n_clusters=3, cells=False)
     plain = ss.decode(sketch, 2)
     same = ss.decode(sketch, 2, decoder=Turnkey(search=CoarseToFine(components=4)))
     other = ss.decode(sketch, 2, decoder=Turnkey(search=CoarseToFine(components=6)))

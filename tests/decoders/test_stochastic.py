@@ -21,7 +21,7 @@ def mixture(k, d, n, deviation):
 @pytest.fixture(scope="module")
 def sixty():
     X, error = mixture(60, 5, 20_000, 0.03)
-    return X, error, ss.sketch(X, n_clusters=60)
+    return X, error, ss.sketch(X, n_clusters=60, cells=False)
 
 
 def test_clusters_are_found_from_blocks_of_frequencies(sixty):
@@ -61,5 +61,5 @@ def test_the_present_search_is_kept_where_it_is_quick():
 @pytest.mark.slow
 def test_a_thousand_clusters():
     X, error = mixture(1000, 10, 100_000, 0.06)
-    decoding = ss.decode(ss.sketch(X, n_clusters=1000), 1000)
+    decoding = ss.decode(ss.sketch(X, n_clusters=1000, cells=False), 1000)
     assert ss.mse(X, decoding.centroids) < 1.02 * error

@@ -31,7 +31,7 @@ def test_a_plan_is_the_formula(d, k):
     """Another k-means ends within a few percent; all else agrees to the six digits kept."""
     X = np.random.default_rng(d).standard_t(4, size=(500, d)) * 3.0 + 7.0
 
-    spec = plan_rows(X, k)
+    spec = plan_rows(X, k, cells=False)
 
     expected = by_hand(X, k)
     assert spec.scale == pytest.approx(expected["r0"], rel=1e-5)
@@ -42,6 +42,15 @@ def test_a_plan_is_the_formula(d, k):
     assert spec.tilt == ss.Tilt(radius=1.0, cap=64.0)
     assert spec.far_share == 0.15
     assert spec.sketch_size == 10 * k * d
+
+
+def test_cells_change_center_scale_and_bandwidths_in_nothing_and_replace_the_tilt(X):
+    waves, both = plan_rows(X, 5, cells=False), plan_rows(X, 5)
+
+    same = ("center", "scale", "bandwidth", "far_share", "seed")
+    assert [getattr(both, name) for name in same] == [getattr(waves, name) for name in same]
+    assert both.tilt is None
+    assert both.cells.n_rows == len(X)
 
 
 def test_normalised_rows_have_mean_zero_and_total_variance_one(X):
@@ -108,8 +117,10 @@ def test_the_number_of_threads_changes_nothing():
 def test_the_sketch_size_is_ten_numbers_a_cluster_and_column(k, d, m):
     X = np.random.default_rng(0).normal(size=(100, d))
 
-    assert plan_rows(X, k).sketch_size == m
-    assert plan_rows(X, k, sketch_size=77).sketch_size == 77
+    assert plan_rows(X, k, cells=False).sketch_size == m
+    assert plan_rows(X, k, sketch_size=77, cells=False).sketch_size == 77
+    both = plan_rows(X, k)
+    assert 0 <= 2 * (m - both.sketch_size) - both.cells.n_cells * (1 + 2 * d) < 2
 
 
 def test_seed_and_columns_go_into_the_spec(X):

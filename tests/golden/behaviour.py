@@ -64,18 +64,18 @@ def datasets() -> dict[str, tuple[Any, bool]]:
     return found
 
 
-def decoded(X: Any, standardize: bool) -> dict[str, Any]:
-    """Plans, sketches and clusters for several k."""
+def decoded(X: Any, standardize: bool, cells: bool) -> dict[str, Any]:
+    """Plans, sketches and clusters for several k, with cells or with waves alone."""
     import sketchshift as ss
 
     found: dict[str, Any] = {}
     for k in (1, 3, 8):
         if k > len(X):
             continue
-        sketch = ss.sketch(X, n_clusters=k, standardize=standardize)
+        sketch = ss.sketch(X, n_clusters=k, standardize=standardize, cells=cells)
         decoding = ss.decode(sketch, k)
         found[str(k)] = {
-            "plan": json.loads(sketch.spec.to_json()),
+            "plan": short_plan(sketch.spec),
             "sketch": hashlib.blake2b(sketch.to_bytes(), digest_size=16).hexdigest(),
             "outcome": decoding.outcome.name,
             "residual_norm": float(decoding.residual_norm),
@@ -83,6 +83,15 @@ def decoded(X: Any, standardize: bool) -> dict[str, Any]:
             "centroids": decoding.centroids.tolist(),
         }
     return found
+
+
+def short_plan(spec: Any) -> dict[str, Any]:
+    """A plan as JSON, with a digest for the centers of its cells."""
+    plan: dict[str, Any] = json.loads(spec.to_json())
+    if spec.cells is not None:
+        digest = hashlib.blake2b(spec.cells.centers, digest_size=16).hexdigest()
+        plan["cells"] = plan["cells"] | {"centers": digest}
+    return plan
 
 
 def command_outputs() -> dict[str, Any]:
@@ -135,9 +144,10 @@ def behaviour() -> dict[str, Any]:
     """All of it."""
     warnings.simplefilter("ignore")
     folder = os.getcwd()  # noqa: PTH109
-    found: dict[str, Any] = {"decoded": {}}
+    found: dict[str, Any] = {"decoded": {}, "waves": {}}
     for name, (X, standardize) in datasets().items():
-        found["decoded"][name] = decoded(X, standardize)
+        found["decoded"][name] = decoded(X, standardize, cells=True)
+        found["waves"][name] = decoded(X, standardize, cells=False)
     with tempfile.TemporaryDirectory() as temporary:
         os.chdir(temporary)
         try:

@@ -44,8 +44,10 @@ def test_fits_that_need_too_much_memory_are_forgotten(subject, monkeypatch):
     assert len(fits._fits) == len(fits._decodings) == 1
 
 
-def test_an_outdated_fit_ends_at_its_next_round(subject):
+def test_an_outdated_fit_ends_at_its_next_round():
     """Turns.ask() from elsewhere, while the first one computes."""
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    subject = SketchFile.of("waves", 1, ss.sketch(X, n_clusters=5, cells=False))
     latest = Turns()
     check = latest.ask(page=1)
     rounds = []
@@ -138,7 +140,7 @@ def test_a_slice_of_too_few_rows_is_passed_over_when_nobody_asked_for_it():
 
 
 def test_so_many_slices_are_made_ready_as_are_kept(subject, monkeypatch):
-    bytes_ = 10_000 * subject.whole.spec.n_features * 8  # of the points of a fit, or a little more
+    bytes_ = Turnkey().fit(subject.whole, 2).nbytes
     monkeypatch.setattr(module, "MOST_BYTES", int(3.5 * bytes_))
     room = Explorer(subject, 2).details(Query(k=2), never)["room"]
     fits = Fits(subject, 2)

@@ -251,7 +251,7 @@ def test_keys_that_no_far_row_has_are_refused(key):
     data = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC).to_bytes()
     header, payload = unpack(data, MAGIC, VERSION)
     record = struct.pack("<BBiI", *key)
-    forged = bytes(payload[:-122]) + record + bytes(payload[-112:])
+    forged = bytes(payload[:-130]) + record + bytes(payload[-120:])
 
     assert len(forged) == len(payload)
     with pytest.raises(ss.SketchFormatError, match="no far rows with the key"):

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
+from sketchshift.sketch.reading import Planning
 
 NAMES = ["a", "b", "c"]
 
@@ -98,14 +99,28 @@ def test_the_plan_of_a_small_file_is_that_of_its_rows(files, X):
 
 
 def test_the_sample_is_limited_and_does_not_hide_the_rest():
-    """20 000 rows, of which 2000 are drawn: mean and spread are right to a few percent."""
+    """Of 20 000 rows, 2000 are drawn without cells: mean and spread are right to a few percent."""
     X = np.random.default_rng(0).normal(size=(20_000, 2)) * 5 + 100
-    spec = ss.plan(X, 5)
+    spec = ss.plan(X, 5, cells=False)
 
     assert spec.center == pytest.approx([100, 100], abs=5 * 5 / np.sqrt(2000))
     assert spec.scale == pytest.approx(5 * np.sqrt(2), rel=0.1)
     assert spec.scale != pytest.approx(np.sqrt(X.var(axis=0).sum()), rel=1e-5)
-    assert ss.plan(X, 5, seed=1).center != spec.center
+    assert ss.plan(X, 5, seed=1, cells=False).center != spec.center
+
+
+def test_a_plan_with_cells_sees_all_of_some_rows_and_200_000_of_many():
+    X = np.random.default_rng(0).normal(size=(210_000, 1)) + np.arange(210_000)[:, None] / 1e5
+
+    some, many = ss.plan(X[:20_000], 2), ss.plan(X, 2)
+
+    assert (some.cells.n_rows, many.cells.n_rows) == (20_000, 200_000)
+    assert some.scale == pytest.approx(X[:20_000].std(), rel=1e-5)
+    assert many.center != ss.plan(X, 2, seed=1).center
+
+
+def test_of_wide_rows_a_plan_holds_no_more_numbers_than_of_others():
+    assert [Planning(2).n_rows(d) for d in (1, 80, 1000, 10**6)] == [200_000, 200_000, 16_777, 2000]
 
 
 def test_columns_are_chosen_by_name(files, X):
@@ -118,10 +133,12 @@ def test_columns_are_chosen_by_name(files, X):
 
 
 def test_parameters_of_the_plan_reach_it(X):
-    s = ss.sketch(X, n_clusters=4, sketch_size=77, seed=5, standardize=True)
+    options = {"sketch_size": 77, "seed": 5, "standardize": True, "cells": False}
+    s = ss.sketch(X, n_clusters=4, **options)
 
-    assert s.spec == ss.plan(X, 4, sketch_size=77, seed=5, standardize=True)
+    assert s.spec == ss.plan(X, 4, **options)
     assert (s.spec.sketch_size, s.spec.seed) == (77, 5)
+    assert ss.plan(X, 4).cells is not None
     assert len(s.spec.scale) == 3
 
 
@@ -185,9 +202,9 @@ def test_a_stream_is_planned_on_its_head_and_every_row_counts_once():
     with pytest.warns(
         ss.PlanWarning, match=r"first 2,000 rows.*if it is sorted, pass spec=ss.plan"
     ):
-        s = ss.sketch(chunks(X), n_clusters=3)
+        s = ss.sketch(chunks(X), n_clusters=3, cells=False)
 
-    assert s.spec == ss.plan(X[:2000], 3)
+    assert s.spec == ss.plan(X[:2000], 3, cells=False)
     assert s == ss.sketch(X, s.spec)
     assert s.count == 10_000
 
@@ -196,7 +213,7 @@ def test_the_warning_points_at_the_line_that_called():
     X = np.random.default_rng(0).normal(size=(5000, 2))
 
     with pytest.warns(ss.PlanWarning) as caught:
-        ss.plan(chunks(X), 3)
+        ss.plan(chunks(X), 3, cells=False)
 
     assert caught[0].filename == __file__
 
@@ -214,7 +231,7 @@ def test_invalid_rows_of_a_stream_do_not_fill_its_head():
     X[:3000:2] = np.nan
 
     with pytest.warns(ss.PlanWarning, match="first 3,500 rows"):
-        s = ss.sketch(chunks(X), n_clusters=3, on_invalid="skip")
+        s = ss.sketch(chunks(X), n_clusters=3, on_invalid="skip", cells=False)
 
     assert (s.count, s.n_invalid) == (4500, 1500)
     with pytest.raises(ss.InvalidRowsError, match="row 0 of block 0 has nan"):

@@ -113,9 +113,9 @@ def bound_cost(sketch: Sketch, points: FloatArray, cells: Sequence[CellSums]) ->
     if not total > 0.0:
         raise DataError("there is nothing to prove: these cells have no rows.")
     cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
-    # no integer tells whether weights were whole: any row may have had a part of one
-    hidden = sum(part.rounding_of_weights(sketch.count) for part in parts) / total
-    least = total - sketch.count * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
+    n_partial = sketch.n_partial
+    hidden = sum(part.rounding_of_weights(n_partial) for part in parts) / total
+    least = total - n_partial * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
     if not least > 0.0:
         raise DataError("there is nothing to prove: the rows have no weight to speak of.")
     proved = ((math.sqrt(cost) + root) ** 2 + hidden) * (total / least) * (1.0 + _SLACK)
@@ -175,6 +175,8 @@ class _Sent:
         The cost of a cell is Q - 2 <S, c - g> + n |c - g|^2 around its origin g. A row is off by
         half a step in the root of Q and in each column of S, and by 2**-33 in n.
         """
+        if n_rows == 0:
+            return 0.0
         root = 0.5 * self.step * math.sqrt(n_rows)
         of_squares = root * (2.0 * self.spread + root)
         of_sums, of_weights = self.step * self.farthest, 2.0**-CELL_WEIGHT_BITS * self.farthest**2

@@ -31,6 +31,7 @@ __all__ = [
     "Trust",
     "register_decoder",
     "summary_of",
+    "uses_cells",
 ]
 
 
@@ -241,7 +242,8 @@ class Decoder(Protocol):
 
     Where to look is such a field, ``domain``, of those that can be told. One whose fits can choose
     k also has ``most_clusters(spec, max_clusters)``: the largest k that is looked at, given what
-    was asked for or None.
+    was asked for or None. One that reads cells says so with ``uses_cells = True``; for others data
+    is planned with waves alone.
     """
 
     def fit(
@@ -302,6 +304,13 @@ def _is_same_definition(known: object, cls: object) -> bool:
     """Whether it is the same class, perhaps from a cell of a notebook that was run again."""
     places = [(getattr(c, "__module__", c), getattr(c, "__qualname__", c)) for c in (known, cls)]
     return known is cls or places[0] == places[1]
+
+
+def uses_cells(decoder: object) -> bool:
+    """Whether a decoder, given as one, by name or as None for the default, reads cells."""
+    if isinstance(decoder, str):
+        decoder = DECODERS.get(decoder)
+    return decoder is None or bool(getattr(decoder, "uses_cells", False))
 
 
 def summary_of(name: str) -> str:

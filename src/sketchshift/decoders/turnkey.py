@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -95,6 +95,8 @@ class Turnkey:
     -----
     O(k m d) an iteration, about a thousand of them; where that takes long, 3000 of O(k d).
     """
+
+    uses_cells: ClassVar[bool] = True
 
     search: CoarseToFine = field(default_factory=CoarseToFine)
     stochastic: Stochastic = field(default_factory=Stochastic)

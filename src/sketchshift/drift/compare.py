@@ -18,7 +18,7 @@ from sketchshift._typing import FloatArray
 from sketchshift._validation import check_number, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import Problem
-from sketchshift.decoders.shares import ClusterSketches, shares
+from sketchshift.decoders.shares import follow_clusters
 from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
 from sketchshift.errors import DataError, PlanWarning, warn
@@ -92,9 +92,9 @@ def _largest_k(decoder: Turnkey, n_clusters: Clusters, spec: SketchSpec) -> int:
 
 # Which clusters grew, shrank or moved between two sketches.
 #
-# Clusters are those of both sketches together. Their shares on either side are fitted with places
-# and shapes held fixed; their places are the means of the points that stand for the rows of that
-# side, around the common centroids.
+# Clusters are those of both sketches together. Their shares on either side are told by cells, or
+# fitted with places and shapes held fixed; their places are the means of the points that stand for
+# the rows of that side, around the common centroids.
 #
 # Symbols
 # -------
@@ -191,11 +191,11 @@ def cluster_changes(
     decoding, fit = population.decoding, population.fit
     assert decoding is not None
     whole = fit.problem.sketch
-    clusters = ClusterSketches.of(decoding, whole.spec)
+    clusters = follow_clusters(decoding, whole.spec, whole)
     scale = sum(1.0 / n for n in counts)
     added = AddedNoise.of(*sides).share_variances(clusters)
     errors = np.sqrt(scale * population.noise.share_variances(clusters) + added)
-    parts = np.array([shares(decoding, side, reference=whole) for side in sides])
+    parts = np.array([clusters.shares_of(side) for side in sides])
     share_p = _normal_tails(parts[1] - parts[0], errors)
     means = [_means(fit, side, decoding) for side in sides]
     rows = np.maximum(parts * np.array(counts)[:, None], 1.0)

@@ -23,7 +23,7 @@ import numpy as np
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
-from sketchshift.decoders.shares import ClusterSketches
+from sketchshift.decoders.shares import ClusterCells, ClusterSketches
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch, Sketch
 
@@ -97,8 +97,10 @@ class SamplingNoise:
         weights[: len(found)] += np.maximum(found, 0.0)
         return weights
 
-    def share_variances(self, clusters: ClusterSketches) -> FloatArray:
-        """Variances, of one row, of the shares that are fitted to a sketch, shape (k,)."""
+    def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
+        """Variances, of one row, of the shares that are found in a sketch, shape (k,)."""
+        if isinstance(clusters, ClusterCells):
+            return np.asarray(clusters.weights * (1.0 - clusters.weights))  # rows are counted
         correlations = np.zeros((len(self.rows.points), len(clusters.weights)))
         for part, features, _ in self.rows.noise():
             correlations += (features @ clusters.sketches[:, part].conj().T).real
@@ -127,9 +129,9 @@ class AddedNoise:
         relative = (side.count_std / max(side.total_weight, 1.0) for side in sketches)
         return cls(math.hypot(*(side.noise_std for side in sketches)), math.hypot(*relative))
 
-    def share_variances(self, clusters: ClusterSketches) -> FloatArray:
+    def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
         """Variances that it adds to fitted shares, or their differences, shape (k,)."""
-        if not self.waves:
+        if not self.waves or isinstance(clusters, ClusterCells):
             return np.zeros(len(clusters.weights))
         gram = (clusters.sketches.conj() @ clusters.sketches.T).real
         values, vectors = np.linalg.eigh(gram)

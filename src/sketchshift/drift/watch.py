@@ -15,7 +15,7 @@ from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.shares import ClusterSketches, shares
+from sketchshift.decoders.shares import follow_clusters
 from sketchshift.drift.compare import (
     Clusters,
     Distance,
@@ -272,16 +272,15 @@ class _Followed:
     """The shares of the clusters of all slices in one of them, and their errors."""
 
     def __init__(self, population: Population, whole: AnySketch) -> None:
-        self.decoding, self.whole = population.decoding, whole
+        self.decoding = population.decoding
         self.variances = np.zeros(0)
         if self.decoding is not None:
-            self.clusters = ClusterSketches.of(self.decoding, whole.spec)
+            self.clusters = follow_clusters(self.decoding, whole.spec, whole)
             self.variances = population.noise.share_variances(self.clusters)
 
     def __call__(self, sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
         if self.decoding is None or not _has_rows(sketch):
             nothing = np.full(len(self.variances), np.nan)
             return nothing, nothing
-        found = shares(self.decoding, sketch, reference=self.whole)
         added = AddedNoise.of(sketch).share_variances(self.clusters)
-        return found, np.sqrt(self.variances / n_rows(sketch) + added)
+        return self.clusters.shares_of(sketch), np.sqrt(self.variances / n_rows(sketch) + added)

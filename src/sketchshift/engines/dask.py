@@ -200,6 +200,7 @@ def plan(
     columns: Sequence[str] | None = None,
     sample_weight: Any = None,
     standardize: bool = False,
+    cells: bool = True,
     on_invalid: str = "raise",
     split_every: int = SPLIT_EVERY,
     client: Any = None,
@@ -212,7 +213,7 @@ def plan(
         As in :func:`sketch`. At most 64 partitions, spread over all of them, are computed.
     n_clusters : int
         Number k of clusters, or the largest one that will be asked for.
-    sketch_size, seed, columns, standardize, on_invalid
+    sketch_size, seed, columns, standardize, cells, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight, split_every, client
         As in :func:`sketch`.
@@ -221,10 +222,10 @@ def plan(
     -------
     spec : SketchSpec
         Depends on the seed and on the rows of each partition, not on their order. It is that of
-        :func:`sketchshift.plan` if there are no more rows than a plan looks at. max(2000, 20 k)
-        rows travel for each partition looked into.
+        :func:`sketchshift.plan` if there are no more rows than a plan looks at. 200,000
+        rows at most travel for each partition looked into.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(DaskEngine(split_every, client)).plan(collection, reading, planning)
 

@@ -79,7 +79,7 @@ class Driver:
         self._checks_itself = getattr(engine, "checks_collections", False)
 
     def plan(self, collection: Any, reading: Reading, planning: Planning) -> SketchSpec:
-        """A spec that suits a collection; max(2000, 20 k) rows travel for each partition."""
+        """A spec that suits a collection; 200,000 rows at most travel for each partition."""
         if reading.labels is not None:
             check_keys(reading)
         reading = self._guard(collection, reading)
@@ -231,7 +231,8 @@ def plan_rows_of_partition(
     Returns
     -------
     rows : bytes or None
-        max(2000, 20 k) rows at most. None for a list without blocks, whose columns nobody knows.
+        As many as a plan looks at, at most. None for a list without blocks, whose columns are
+        unknown.
     """
     with name_partition(where):
         blocks = _blocks_of(partition)
@@ -383,7 +384,8 @@ class _Drawn:
                 "Choose columns that all have with columns=[...]."
             )
             raise DataError(msg)
-        merged = merge_parts([self.sample, other.sample], planning.n_rows)
+        d = self.sample.values.shape[1]
+        merged = merge_parts([self.sample, other.sample], planning.n_rows(d))
         return _Drawn(self.columns, merged)
 
     def to_bytes(self) -> bytes:

@@ -307,6 +307,7 @@ def plan(
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
     standardize: bool = False,
+    cells: bool = True,
     on_invalid: str = "raise",
 ) -> SketchSpec:
     """A spec that suits a Ray dataset.
@@ -317,7 +318,7 @@ def plan(
         Of a materialized one, at most 64 blocks are looked into, spread over all of them. Any
         other is read once, the chosen columns only: Ray cannot leave a reading task early. For
         files, :func:`sketchshift.plan` reads less, without Ray.
-    n_clusters, sketch_size, seed, columns, standardize, on_invalid
+    n_clusters, sketch_size, seed, columns, standardize, cells, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
         Name of the column that holds the weights.
@@ -326,9 +327,9 @@ def plan(
     -------
     spec : SketchSpec
         Depends on the rows of each block, not on their order. Every row is equally likely to be
-        among the max(2000, 20 k) that the plan looks at, as many travel for each block.
+        among the 200,000 that the plan looks at, as many travel for each block.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(RayEngine()).plan(dataset, reading, planning)
 

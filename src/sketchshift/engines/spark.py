@@ -253,6 +253,7 @@ def plan(
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
     standardize: bool = False,
+    cells: bool = True,
     on_invalid: str = "raise",
 ) -> SketchSpec:
     """A spec that suits a Spark frame, from rows all along it.
@@ -262,7 +263,7 @@ def plan(
     df : DataFrame
         Of a plain scan of files (filtered, projected, sorted or repartitioned), at most 64 files
         are read, spread over all of them; any other is read once, the chosen columns only.
-    n_clusters, sketch_size, seed, columns, standardize, on_invalid
+    n_clusters, sketch_size, seed, columns, standardize, cells, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
         Name of the column that holds the weights.
@@ -272,9 +273,9 @@ def plan(
     spec : SketchSpec
         Depends on the seed and on how the rows lie in partitions. Of a partition of more than
         100 000 rows so many are taken, from all along it; each row taken is equally likely to be
-        among the max(2000, 20 k) that the plan looks at.
+        among the 200,000 that the plan looks at.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(SparkEngine()).plan(df, reading, planning)
 

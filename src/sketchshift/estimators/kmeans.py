@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoder, Decoding, Outcome, decode
-from sketchshift.decoders.decoder import DECODERS
+from sketchshift.decoders.decoder import DECODERS, uses_cells
 from sketchshift.errors import warn
 from sketchshift.estimators.base import Collection, Rows, SketchedEstimator, rows_in_memory
 from sketchshift.features import SketchSpec
@@ -280,6 +280,9 @@ class CompressiveKMeans(
             must = f'"auto" or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error("CompressiveKMeans", "n_clusters", must, self.n_clusters)
         return check_integer("CompressiveKMeans", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
+
+    def _uses_cells(self) -> bool:
+        return uses_cells(self.decoder)
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """With more frequencies for few rows, where they cost nothing."""

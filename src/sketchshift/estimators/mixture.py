@@ -250,8 +250,9 @@ class CompressiveGaussianMixture(SketchedDensity):
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     spec : SketchSpec or None
-        A plan to use instead. Best without tilt, ``dataclasses.replace(plan, tilt=None)``: a
-        sketch with one is always answered by points that stand for the data.
+        A plan to use instead. Best with waves alone and without a tilt,
+        ``dataclasses.replace(ss.plan(X, k, cells=False), tilt=None)``: a sketch with a tilt is
+        always answered by points that stand for the data.
     max_iter : int, default=500
         Most iterations of the fit.
     n_threads : int or None
@@ -318,6 +319,9 @@ class CompressiveGaussianMixture(SketchedDensity):
         check_choice(CALLER, "covariance_type", self.covariance_type, get_args(CovarianceType))
         check_integer(CALLER, "max_iter", self.max_iter, 1, 2**31 - 1)
         return check_integer(CALLER, "n_components", self.n_components, 1, MAX_CLUSTERS)
+
+    def _uses_cells(self) -> bool:
+        return False  # Gaussians are fitted to waves
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """Without tilt: a tilted Gaussian is none. With more frequencies for more unknowns."""

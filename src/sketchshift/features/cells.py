@@ -129,6 +129,9 @@ class Cells:
         object.__setattr__(self, "starts", starts)
         check_integer(_CALLER, "probes", self.probes, 1, min(len(starts), 16))
 
+    def __repr__(self) -> str:
+        return f"<{self.n_cells:,} cells of {self.n_features} columns from {self.n_rows:,} rows>"
+
     @property
     def n_cells(self) -> int:
         """Number J of cells."""

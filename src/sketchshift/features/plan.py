@@ -119,7 +119,7 @@ def plan_rows(
     columns: Sequence[str] | None = None,
     standardize: bool = False,
     bounds: tuple[FloatArray, FloatArray] | None = None,
-    cells: bool = False,
+    cells: bool = True,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 

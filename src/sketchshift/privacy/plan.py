@@ -138,7 +138,7 @@ def plan_public(
     spec : SketchSpec
         Marked with the origin "public".
     """
-    spec = plan_from_rows(sample, n_clusters, seed=seed, columns=columns)
+    spec = plan_from_rows(sample, n_clusters, seed=seed, columns=columns, cells=False)
     m = _sketch_size(spec.n_features, n_clusters) if sketch_size is None else sketch_size
     scale = float(spec.scale_vector[0])
     if radius is not None:

@@ -28,10 +28,10 @@ import numpy as np
 
 import sketchshift
 from sketchshift._text import cell, cluster_header, column_names, finite, visible_lines
-from sketchshift._typing import ComplexArray, FloatArray
+from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.problem import spread_of
-from sketchshift.decoders.shares import ClusterSketches
+from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
@@ -423,8 +423,7 @@ def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> li
     """
     if file.table is None or not len(decoding.weights):
         return []
-    atoms = ClusterSketches.of(decoding, decoded.spec)
-    rest = atoms.z - decoded.z  # what the clusters do not explain is taken to stay
+    clusters = follow_clusters(decoding, decoded.spec, decoded)
     found = []
     for column in file.by:
         table = file.table.merge_by(column)
@@ -435,14 +434,14 @@ def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> li
                 "column": column,
                 "names": names[:MOST_SLICES],
                 "counts": [sketch.count for sketch in shown],
-                "shares": [_shares(atoms, sketch, rest).tolist() for sketch in shown],
+                "shares": [_shares(clusters, sketch).tolist() for sketch in shown],
                 "left_out": max(0, len(table) - MOST_SLICES),
             }
         )
     return found
 
 
-def _shares(atoms: ClusterSketches, sketch: AnySketch, rest: ComplexArray) -> FloatArray:
+def _shares(clusters: ClusterCells | ClusterSketches, sketch: AnySketch) -> FloatArray:
     if sketch.total_weight <= 0:
-        return np.full(len(atoms.weights), np.nan)
-    return atoms.shares(sketch.z + rest)
+        return np.full(len(clusters.weights), np.nan)
+    return clusters.shares_of(sketch)

@@ -41,7 +41,7 @@ from sketchshift.sketch.measure import (
     wide_to_bytes,
 )
 
-__all__ = ["CellPart", "CellSums", "FarPart", "FarSums"]
+__all__ = ["CellPart", "CellSums", "FarPart", "FarSums", "PartialPart"]
 
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 
@@ -349,4 +349,35 @@ def _far_integers(x: FloatArray, f: float, power: int) -> WideArray:
     return np.concatenate([weight, sums, roots * roots])
 
 
-CELL_PARTS += [CellPart, FarPart]
+class PartialPart(Part):
+    """How many rows had a fraction in their weight: sums of all others are exact. Shape (1,)."""
+
+    name = "partial"
+    shape = (1,)
+    zones = frozenset(Zone)
+
+    def __init__(self, spec: SketchSpec) -> None:
+        self._spec = spec
+
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """Adders that share nothing."""
+        return _PartialAdder
+
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """No more than there are rows; and where there are none, weights add up to whole ones."""
+        fine = Moments.of(measure.parts["moments"], self._spec).fine_weight
+        is_whole = fine % 2**WEIGHT_BITS == 0
+        return bool(0 <= integers[0] <= measure.count and (integers[0] > 0 or is_whole))
+
+
+class _PartialAdder:
+    def add(self, rows: WeightedRows, integers: Integers) -> None:
+        """Count the rows at once."""
+        if rows.shares is not None:
+            integers[0] += len(rows.values)
+
+    def flush(self, integers: Integers) -> None:
+        """Nothing is ever pending."""
+
+
+CELL_PARTS += [CellPart, FarPart, PartialPart]

@@ -37,13 +37,12 @@ def plan(
     sample_weight: Any = None,
     standardize: bool = False,
     on_invalid: str = "raise",
-    cells: bool = False,
+    cells: bool = True,
 ) -> SketchSpec:
     """A spec that suits the data: nothing to tune.
 
-    Center, scale, tilt and bandwidths come from at most max(2000, 20 k) rows, drawn across
-    all of the data; with cells, from up to 200,000. Make the plan once, and sketch every part of
-    the data with it.
+    Center, scale, cells and bandwidths come from up to 200,000 rows, drawn across all of the data.
+    Make the plan once, and sketch every part of the data with it.
 
     Parameters
     ----------
@@ -53,7 +52,8 @@ def plan(
     n_clusters : int
         Number k of clusters, or the largest one that will be asked for.
     sketch_size : int or None
-        Number m of frequencies; None takes 10 k d, at least 50.
+        Half of the numbers of a sketch, without its moments: the number m of frequencies where
+        there are no cells. None takes 10 k d, at least 50.
     seed : int, default=0
         Of the frequencies and of the choice of rows.
     columns : sequence of str or None
@@ -65,10 +65,11 @@ def plan(
         those of the data, as in k-means.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity, or have it as their weight.
-    cells : bool, default=False
-        Give most of the 2 m numbers of a sketch to cells: counts, sums and squares of the rows
-        nearest to each of some centers. Clusters are then as good as those of k-means on tails as
-        well, no row is too far, and :func:`sketchshift.certify` proves what they cost.
+    cells : bool, default=True
+        Give most of the 2 m numbers to cells: counts, sums and squares of the rows nearest to each
+        of some centers. Clusters are then as good as those of k-means on tails as well, no row is
+        too far, and :func:`sketchshift.certify` proves what they cost. False gives all to waves,
+        as the paper has it, from max(2000, 20 k) rows. Of fewer than 20 rows there are no cells.
 
     Returns
     -------
@@ -102,12 +103,12 @@ def plan_source(
     The source handed back delivers all rows, also where the first ones of a stream had to be
     taken for the plan.
     """
-    keep = _rows_to_keep(source, on_invalid)
+    keep, n_rows = _rows_to_keep(source, on_invalid), planning.n_rows(source.n_features)
     if source.access is Access.ONCE:
-        drawn, n_taken, source = draw_head(source, planning.n_rows, seed=planning.seed, keep=keep)
+        drawn, n_taken, source = draw_head(source, n_rows, seed=planning.seed, keep=keep)
         _warn_of_head(n_taken)
     else:
-        drawn = draw_rows(source, planning.n_rows, seed=planning.seed, keep=keep)
+        drawn = draw_rows(source, n_rows, seed=planning.seed, keep=keep)
     return plan_sample(drawn, planning, source.columns), source
 
 
@@ -128,8 +129,8 @@ def draw_sample(source: Source, planning: Planning, on_invalid: str) -> PartSamp
     sample : PartSample
         To be merged with those of the other parts.
     """
-    keep = _rows_to_keep(source, on_invalid)
-    return draw_part(source, planning.n_rows, seed=planning.seed, keep=keep)
+    keep, n_rows = _rows_to_keep(source, on_invalid), planning.n_rows(source.n_features)
+    return draw_part(source, n_rows, seed=planning.seed, keep=keep)
 
 
 def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | None) -> SketchSpec:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CollectionReader", "Planning", "Reading", "engine_of", "refuse_options"]
 
 FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000  # that a plan looks at
-ROWS_FOR_CELLS = 200_000
+ROWS_FOR_CELLS, NUMBERS_FOR_CELLS = 200_000, 2**24  # the latter of wide rows
 BLOCK_BYTES, MOST_BLOCK_ROWS = 2**25, 2**18  # by key: in larger blocks, a key has more rows in each
 FEATURES_GUESSED = 16  # columns that a block is sized for before they are known
 
@@ -191,7 +191,7 @@ class Planning:
     sketch_size: int | None = None
     seed: int = 0
     standardize: bool = False
-    cells: bool = False
+    cells: bool = True
 
     def __post_init__(self) -> None:
         check_flag("plan", "cells", self.cells)
@@ -212,7 +212,7 @@ class Planning:
         n_clusters : int or None
             Must be given without a spec, and only then.
         **options
-            ``sketch_size``, ``seed`` and ``standardize``; None where they were not given.
+            ``sketch_size``, ``seed``, ``standardize`` and ``cells``; None where not given.
         """
         if spec is None and n_clusters is None:
             msg = (
@@ -232,11 +232,10 @@ class Planning:
             raise SpecError(msg)
         return None
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows that the plan looks at."""
+    def n_rows(self, n_features: int) -> int:
+        """Number of rows that the plan looks at, of so many columns."""
         if self.cells:
-            return ROWS_FOR_CELLS
+            return max(FEWEST_ROWS, min(ROWS_FOR_CELLS, NUMBERS_FOR_CELLS // n_features))
         return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * self.n_clusters), MOST_ROWS)
 
 

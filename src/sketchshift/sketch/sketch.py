@@ -328,6 +328,11 @@ class Sketch(AnySketch):
         """Whether all rows lie beyond the reach of the spec."""
         return self._plain.fine_weight == 0
 
+    @property
+    def n_partial(self) -> int:
+        """Rows that had a fraction in their weight; all of them, for all we know, without cells."""
+        return self.count if self.spec.cells is None else int(self._totals.parts["partial"][0])
+
     def _far(self, zone: Zone) -> CellSums:
         """In normalised coordinates, by their largest one: its column, sign and power of two."""
         if self.spec.cells is None:
