@@ -273,6 +273,17 @@ def test_weights_that_add_up_to_the_number_of_rows_are_no_whole_weights(seed):
     assert ss.certify(sketch, centroids).cost_bound >= np.average(nearest, weights=weights)
 
 
+def test_the_bound_is_tight_where_weights_are_whole_however_far_the_rows_are():
+    spec = ss.plan(RNG.normal(size=(3000, 1)), 2)
+    X = np.concatenate([RNG.normal(size=(1000, 1)), [[1e9], [1e9]]])
+    whole = ss.sketch(X, spec, sample_weight=np.arange(1002) % 3 + 1.0)
+    centroids = [[0.0], [1e9]]
+    cost = np.average(np.square(X[:1000, 0]), weights=np.arange(1000) % 3 + 1.0)
+
+    assert whole.n_partial == 0
+    assert cost * 0.99 < ss.certify(whole, centroids).cost_bound < 1.2 * cost
+
+
 def test_rows_of_tiny_weight_are_not_forgotten_by_the_bound():
     spec = ss.plan(RNG.normal(size=(3000, 1)), 2, cells=True)
     sketch = ss.sketch(np.array([[0.0], [0.0], [1e9]]), spec, sample_weight=[1.0, 1.0, 1e-10])

@@ -20,10 +20,11 @@ def rows(counts, seed: int = 0) -> np.ndarray:
     return X + rng.normal(size=X.shape)
 
 
-@pytest.fixture(scope="module", params=["plain", "planned"])
+@pytest.fixture(scope="module", params=["plain", "tilted", "cells"])
 def whole(request):
     X = rows([5_000, 3_000, 2_000])
-    spec = PLAIN if request.param == "plain" else ss.plan(X, n_clusters=3)
+    has_cells = request.param == "cells"
+    spec = PLAIN if request.param == "plain" else ss.plan(X, n_clusters=3, cells=has_cells)
     return ss.sketch(X, spec)
 
 
@@ -89,6 +90,37 @@ def test_a_sketch_that_no_cluster_explains_has_equal_shares(whole, decoding):
     clusters = ClusterSketches.of(decoding, whole.spec)
 
     np.testing.assert_allclose(clusters.shares(np.zeros_like(whole.z)), 1 / 3)
+
+
+def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do():
+    """Thirty slices of rows that no gap divides: deviations are those of counted rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 3))
+    whole = ss.sketch(X, n_clusters=4)
+    decoding = ss.decode(whole, n_clusters=4)
+    labels = ss.assign(X, decoding.centroids)
+    counted = np.bincount(labels) / len(X)
+    np.testing.assert_allclose(shares(decoding, whole), counted, atol=0.01)
+
+    parts = X.reshape(30, 1000, 3)
+    found = [shares(decoding, ss.sketch(part, whole.spec), reference=whole) for part in parts]
+    exact = [np.bincount(part, minlength=4) / 1000 for part in labels.reshape(30, 1000)]
+
+    assert np.abs(np.array(found) - exact).mean() < 0.01
+    ratio = np.std(found, axis=0) / np.sqrt(decoding.weights * (1 - decoding.weights) / 1000)
+    assert ((ratio > 0.6) & (ratio < 1.4)).all()
+
+
+def test_shares_of_far_rows_are_those_of_the_nearest_cluster():
+    X = rows([500, 300, 200])
+    whole = ss.sketch(X, n_clusters=3)
+    decoding = ss.decode(whole, n_clusters=3)
+    far = np.vstack([X, np.repeat([[1e6, 0.0]], 1000, axis=0)])
+    nearest = ss.assign([[1e6, 0.0]], decoding.centroids)[0]
+
+    found = shares(decoding, ss.sketch(far, whole.spec))
+
+    assert found[nearest] > 0.5
 
 
 def test_no_clusters_have_no_shares(whole):

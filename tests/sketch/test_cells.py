@@ -265,3 +265,49 @@ def test_a_far_weight_beyond_all_capacity_is_refused():
 
     with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(sketch.to_bytes())
+
+
+def test_rows_of_partial_weight_are_counted_and_taken_off_again(tmp_path):
+    weights = np.where(np.arange(len(X)) % 5 == 0, 2.5, 3.0)
+    far = np.vstack([X, [[1e9, 0, 0]]])
+    whole = ss.sketch(far, SPEC, sample_weight=np.append(weights, 0.25))
+    part = ss.sketch(X[:700], SPEC, sample_weight=weights[:700])
+
+    assert (whole.n_partial, part.n_partial, (whole - part).n_partial) == (601, 140, 461)
+    assert ss.sketch(X, SPEC).n_partial == 0
+    whole.save(tmp_path / "a.sketch")
+    assert ss.load(tmp_path / "a.sketch").n_partial == 601
+
+
+@pytest.mark.parametrize("n", [-1, 0, 3001])
+def test_numbers_of_partial_weights_that_no_rows_have_are_refused(n):
+    import json
+
+    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+
+    data = ss.sketch(X, SPEC, sample_weight=np.full(len(X), 0.7)).to_bytes()
+    header, payload = unpack(data, MAGIC, VERSION)
+    forged = bytes(payload[:-8]) + n.to_bytes(8, "little", signed=True)
+
+    with pytest.raises(ss.SketchFormatError, match="not those of any rows"):
+        ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), forged))
+
+
+def test_a_plan_costs_next_to_nothing_in_each_slice_of_a_file(tmp_path):
+    """Against a file of the same integers without any plan."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sketchshift.sketch.file import MAGIC, VERSION, unpack
+
+    rows = RNG.normal(size=(10_000, 8))
+    table = ss.sketch_by(rows, by=np.arange(10_000) // 100, n_clusters=10)
+    table.to_parquet(tmp_path / "all.parquet")
+    integers = [bytes(unpack(s.to_bytes(), MAGIC, VERSION)[1]) for s in table.sketches]
+    alone = pa.table({"key": table.keys.column(0), "sketch": pa.array(integers, pa.binary())})
+    pq.write_table(alone, tmp_path / "alone.parquet", compression="zstd")
+
+    plan = len(table.spec.to_json())
+    extra = (tmp_path / "all.parquet").stat().st_size - (tmp_path / "alone.parquet").stat().st_size
+    assert extra < 0.15 * plan * len(table)
+    assert ss.SketchTable.from_parquet(tmp_path / "all.parquet") == table

@@ -216,8 +216,11 @@ class ClusterSketches:
         return np.asarray(tilted @ self.sketches / (tilted.sum() or 1.0))
 
     def shares_of(self, sketch: AnySketch) -> FloatArray:
-        """Shares of the rows of a sketch; all alike, if no cluster correlates with it."""
-        z = sketch.z + self.rest
+        """Shares of the rows of a sketch."""
+        return self.shares(sketch.z + self.rest)
+
+    def shares(self, z: ComplexArray) -> FloatArray:
+        """Shares of the rows behind a vector; all alike, if no cluster correlates with it."""
         return as_shares(nonnegative_weights(self.sketches, z) / self.masses)
 
     def response(self, correlations: FloatArray) -> FloatArray:

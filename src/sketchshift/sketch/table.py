@@ -211,7 +211,8 @@ class SketchTable:
         import pyarrow.parquet as pq
 
         buffer = io.BytesIO()
-        pq.write_table(self.to_arrow(), buffer, use_dictionary=list(self.by))
+        # of zstd, whose window holds many sketches, the plan in each of them costs next to nothing
+        pq.write_table(self.to_arrow(), buffer, use_dictionary=list(self.by), compression="zstd")
         write_atomically(Path(path), buffer.getvalue())
 
     @classmethod
