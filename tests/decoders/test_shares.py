@@ -100,7 +100,7 @@ def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do():
     decoding = ss.decode(whole, n_clusters=4)
     labels = ss.assign(X, decoding.centroids)
     counted = np.bincount(labels) / len(X)
-    np.testing.assert_allclose(shares(decoding, whole), counted, atol=0.01)
+    np.testing.assert_allclose(shares(decoding, whole), counted, atol=0.02)
 
     parts = X.reshape(30, 1000, 3)
     found = [shares(decoding, ss.sketch(part, whole.spec), reference=whole) for part in parts]

@@ -188,15 +188,16 @@ def draw_cells(rng: Rng) -> Given:
         points, rows = (bring_within(a, 1.0, CELL_REACH / 4, close=False) for a in near)
         points = points.astype(np.float32)
     probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
-    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes)
+    limit = float(rng.choice([math.inf, *10.0 ** rng.uniform(-6, 6, size=2)]))
+    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes, limit=limit)
 
     def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
         totals = np.zeros((n_centers, 1 + 3 * d), dtype=np.int64)
         cells = kernel.cells(centers)
-        cells.add(rows, factors, totals)
+        left = cells.add(rows, factors, totals) or ()
         with np.errstate(under="ignore"):
             labels, squares = cells.nearest(rows.astype(np.float32))
-        return [totals, labels, squares]
+        return [totals, labels, squares, *left]
 
     return compute
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,8 +42,8 @@ def grouped(centers, starts, probes=1, unit=1.0):
 
 def add(kernel, centers, rows, factors=None):
     totals = np.zeros((len(centers.centers), 1 + 3 * rows.shape[1]), dtype=np.int64)
-    kernel.cells(centers).add(rows, factors, totals)
-    return totals
+    left = kernel.cells(centers).add(rows, factors, totals)
+    return totals if left is None else np.concatenate([totals.ravel(), *left])
 
 
 def case(seed):
@@ -56,7 +57,11 @@ def case(seed):
     starts = np.unique(np.concatenate([[0, J], rng.integers(0, J, size=rng.integers(0, 12))]))
     factors = rng.random(n) if rng.random() < 0.5 else None
     probes, unit = int(rng.integers(1, 4)), 2.0 ** float(rng.integers(-1, 4))
-    return grouped(centers.astype(np.float32), starts, probes, unit), rows, factors
+    of = grouped(centers.astype(np.float32), starts, probes, unit)
+    nearest = KERNELS["reference"].cells(of).nearest(rows.astype(np.float32))[1]
+    if n and rng.random() < 0.5:  # also exactly at the distance of a row
+        of = replace(of, limit=float(rng.choice(nearest)))
+    return of, rows, factors
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,6 +101,18 @@ def test_a_row_adds_its_offset_and_its_square_as_python_computes_them(kernel):
 
     squares = found[:, 4:7] + found[:, 7:] * 2**SQUARE_BITS
     np.testing.assert_array_equal(np.hstack([found[:, :4], squares]), expected)
+
+
+def test_rows_beyond_the_limit_are_left_out_and_named_with_their_centers(kernel):
+    centers = replace(Centers.in_one_group(np.array([[0], [10]], dtype=np.float32)), limit=4.0)
+    rows, factors = np.array([[1.0], [3.0], [8.0], [7.9], [12.5]]), np.linspace(0.1, 0.9, 5)
+    totals, inside = np.zeros((2, 2, 4), dtype=np.int64)
+
+    left, nearest = kernel.cells(centers).add(rows, factors, totals)
+    kernel.cells(centers).add(rows[[0, 2]], factors[[0, 2]], inside)
+
+    assert (left.tolist(), nearest.tolist()) == ([1, 3, 4], [0, 1, 1])
+    np.testing.assert_array_equal(totals, inside)
 
 
 def test_of_equal_distances_the_first_center_counts(kernel):

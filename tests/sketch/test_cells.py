@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 import subprocess
 import sys
 
@@ -242,20 +241,22 @@ def test_cells_come_without_a_tilt_and_without_an_origin():
         ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, origin=ss.Origin("declared", 2.0))
 
 
-@pytest.mark.parametrize("key", [(2, 0, 1064, 1), (0, 0, 5, 1), (2, 2, 5, 1), (2, 0, 5, 3)])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *[(2, -1, 0, 1064, 1), (0, -1, 0, 5, 1), (2, -1, 2, 5, 1), (2, -1, 0, 5, 3)],
+        *[(2, 3, 0, 5, 1), (1, 20, 0, 5, 1), (1, -2, 0, 5, 1)],
+    ],
+)
 def test_keys_that_no_far_row_has_are_refused(key):
-    import json
+    from sketchshift.sketch.cells import FarSums
 
-    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+    sketch = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC)
+    (row,) = sketch._totals.parts["far"][0].rows.values()
+    sketch._totals.parts["far"][0] = FarSums({key: row})
 
-    data = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC).to_bytes()
-    header, payload = unpack(data, MAGIC, VERSION)
-    record = struct.pack("<BBiI", *key)
-    forged = bytes(payload[:-130]) + record + bytes(payload[-120:])
-
-    assert len(forged) == len(payload)
     with pytest.raises(ss.SketchFormatError, match="no far rows with the key"):
-        ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), forged))
+        ss.Sketch.from_bytes(sketch.to_bytes())
 
 
 def test_a_far_weight_beyond_all_capacity_is_refused():
@@ -311,3 +312,96 @@ def test_a_plan_costs_next_to_nothing_in_each_slice_of_a_file(tmp_path):
     extra = (tmp_path / "all.parquet").stat().st_size - (tmp_path / "alone.parquet").stat().st_size
     assert extra < 0.15 * plan * len(table)
     assert ss.SketchTable.from_parquet(tmp_path / "all.parquet") == table
+
+
+def strays(n=400):
+    """Rows far from all that a plan has seen, but within the reach of its cells."""
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(n, 3)) * 20.0 * rng.uniform(1, 3, size=(n, 1))
+
+
+PLANNED = ss.plan(X, 4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_far_from_their_center_are_in_shells_that_know_them_exactly(weighted):
+    """By hand: nearest center, largest offset, its sign and its power of two."""
+    rows = np.vstack([X, strays()])
+    weights = RNG.uniform(0.2, 3.0, size=len(rows)) if weighted else np.ones(len(rows))
+    table = PLANNED.cells.table.astype(float)
+    places = (rows - PLANNED.center_vector) * PLANNED.per_unit
+    offsets = places[:, None] - table
+    nearest = np.square(offsets).sum(axis=2).argmin(axis=1)
+    offsets = offsets[np.arange(len(rows)), nearest]
+    is_out = np.square(offsets).sum(axis=1) > 144.0 * PLANNED.cells.within
+    keys = [
+        (j, -e[c] > 0, np.frexp(abs(e[c]))[1], c) if out else None
+        for j, e, c, out in zip(
+            nearest, offsets, np.abs(offsets).argmax(axis=1), is_out, strict=True
+        )
+    ]
+
+    cells = ss.sketch(rows, PLANNED, sample_weight=weights if weighted else None).cells
+
+    assert is_out.sum() > 300
+    assert not is_out[: len(X)].any()
+    shells = sorted({key for key in keys if key is not None})
+    J = PLANNED.cells.n_cells
+    assert len(cells.weights) == J + len(shells)
+    for i, shell in enumerate(shells):
+        inside = np.array([key == shell for key in keys])
+        own, w = places[inside], weights[inside]
+        mean = w @ own / w.sum()
+        np.testing.assert_allclose(cells.weights[J + i], w.sum(), rtol=1e-8)
+        np.testing.assert_allclose(cells.means[J + i], mean, rtol=1e-9)
+        expected = w @ np.square(own - mean) / w.sum()
+        np.testing.assert_allclose(cells.variances[J + i], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_places_are_found_in_the_cells_and_shells_of_the_rows():
+    rows = np.vstack([X, strays()])
+    sketch = ss.sketch(rows, PLANNED)
+    labels = sketch.find_cells((rows - PLANNED.center_vector) * PLANNED.per_unit)
+
+    np.testing.assert_array_equal(
+        np.bincount(labels, minlength=len(sketch.cells.weights)), sketch.cells.weights
+    )
+    nowhere = np.array([[300.0, -200.0, 100.0]])
+    assert sketch.find_cells(nowhere) < PLANNED.cells.n_cells
+
+
+@given(st.integers(1, 1700), st.integers(1701, 3399), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_shells_add_and_subtract_like_rows(a, b, seed):
+    rows = np.vstack([X, strays()])[np.random.default_rng(seed).permutation(3400)]
+    weights = np.where(np.arange(3400) % 7 == 0, 2.75, 1.0)
+
+    def sketched(part):
+        return ss.sketch(rows[part], PLANNED, sample_weight=weights[part])
+
+    first, middle, last = map(sketched, (slice(0, a), slice(a, b), slice(b, None)))
+    whole = sketched(slice(None))
+    assert first + middle + last == whole
+    assert whole - middle == first + last
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
+
+
+def test_shells_are_the_same_on_every_kernel_and_in_any_number_of_threads():
+    rows = np.vstack([X, strays()])
+    weights = np.where(np.arange(3400) % 7 == 0, 2.75, 1.0)
+    found = {
+        ss.sketch(rows, PLANNED, sample_weight=weights, kernel=kernel, n_threads=n).to_bytes()
+        for kernel, n in (("cpu", 1), ("cpu", 3), ("reference", 1))
+    }
+
+    assert len(found) == 1
+
+
+def test_whole_weights_put_rows_into_shells_as_often_as_they_say():
+    rows, weights = strays(50), np.arange(50) % 5
+
+    weighted = ss.sketch(rows, PLANNED, sample_weight=weights.astype(float))
+    repeated = ss.sketch(np.repeat(rows, weights, axis=0), PLANNED)
+
+    assert weighted.cells.squares.tolist() == repeated.cells.squares.tolist()
+    assert weighted.cells.sums.tolist() == repeated.cells.sums.tolist()

@@ -31,7 +31,6 @@ from sketchshift.decoders.problem import Problem
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-from sketchshift.kernels import select_kernel
 from sketchshift.sketch import Sketch
 from sketchshift.sketch.cells import CellSums
 
@@ -119,7 +118,7 @@ class CellPoints:
         outer, far = sketch.outer, self._find_far(sketch)
         nothing = np.zeros(len(sums.weights), dtype=bool)
         if not sums.weights.any():
-            return CellFit(self, cells, sums, nothing, [], None, far, seed)
+            return CellFit(self, sketch, sums, nothing, [], None, far, seed)
         if len(outer.weights):
             is_near = np.arange(len(sums.weights) + len(outer.weights)) < len(sums.weights)
             problem = _Rest.behind(problem, sums + outer, is_near)
@@ -128,7 +127,7 @@ class CellPoints:
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
-        return CellFit(self, cells, sums, is_loose, fits, root, far, seed)
+        return CellFit(self, sketch, sums, is_loose, fits, root, far, seed)
 
     def _find_far(self, sketch: Sketch) -> CellSums:
         """Rows far from all that the plan saw, if they are more than a few; a warning if not."""
@@ -201,8 +200,10 @@ class CellFit:
     ----------
     rule : CellPoints
         How.
-    cells, sums : Cells, CellSums
-        Of the plan, and of the rows.
+    sketch : Sketch
+        Whose cells they are.
+    sums : CellSums
+        Of the rows.
     is_loose : bool array of shape (J,)
         Which cells the fits are for.
     fits : list of GaussianFit
@@ -216,7 +217,7 @@ class CellFit:
     """
 
     rule: CellPoints
-    cells: Cells
+    sketch: Sketch
     sums: CellSums
     is_loose: BoolArray
     fits: list[GaussianFit]
@@ -263,7 +264,7 @@ class CellFit:
 
     def _draw_fitted(self, n: int) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Points of the fits moved to what the loose cells say, and which cells they are for."""
-        J, d, sums = len(self.sums.weights), self.cells.n_features, self.sums
+        (J, d), sums = self.sums.means.shape, self.sums
         if not self.fits:
             return np.zeros((0, d)), np.zeros(0), np.zeros(J, dtype=bool)
         n_each = max(2, round(n / len(self.fits)))
@@ -272,7 +273,7 @@ class CellFit:
             for i, fit in enumerate(self.fits)
         ]
         places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        labels, _ = select_kernel().cells(self.cells.groups).nearest(places.astype(np.float32))
+        labels = self.sketch.find_cells(places)
         is_drawn = self.is_loose & (np.bincount(labels, minlength=J) >= self.rule.fewest_fitted)
         inside = is_drawn[labels]
         places, weights, labels = places[inside], weights[inside], labels[inside]

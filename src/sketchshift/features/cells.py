@@ -36,6 +36,7 @@ from sketchshift.kernels import (
 __all__ = ["MAX_CELLS", "Cells", "n_cells_for", "plan_cells"]
 
 MAX_CELLS = 2**20
+OUTSIDE = 12.0  # root mean squared distances from its center, beyond which a row is in no cell
 _CALLER = "Cells"
 
 
@@ -156,7 +157,13 @@ class Cells:
             np.array(middles, dtype=np.float32),
             self.probes,
             self.unit,
+            self.limit,
         )
+
+    @property
+    def limit(self) -> float:
+        """Squared distance from which on a row is in no cell, but in a shell around its center."""
+        return OUTSIDE**2 * self.within or math.inf
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the centers in base64, what has its default left out."""

@@ -15,6 +15,7 @@ turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -44,6 +45,7 @@ __all__ = [
     "CellAccumulator",
     "Centers",
     "Kernel",
+    "LeftOut",
     "Matcher",
 ]
 
@@ -150,6 +152,8 @@ class Centers:
         How many groups a row looks into: those whose middles are nearest.
     unit : float
         A power of two: see ``CELL_BITS``.
+    limit : float
+        Squared distance to the nearest center beyond which a row is in no cell; rounded to float32.
     """
 
     centers: Float32Array
@@ -157,12 +161,17 @@ class Centers:
     middles: Float32Array
     probes: int = 1
     unit: float = 1.0
+    limit: float = math.inf
 
     @classmethod
     def in_one_group(cls, centers: Float32Array, unit: float = 1.0) -> Centers:
         """Centers among which a row looks for the nearest of all."""
         starts = np.array([0, len(centers)], dtype=np.int64)
         return cls(centers, starts, centers[:1], 1, unit)
+
+
+LeftOut = tuple[IntArray, IntArray]
+"""Rows that are in no cell, and their nearest centers."""
 
 
 class CellAccumulator(Protocol):
@@ -177,7 +186,7 @@ class CellAccumulator(Protocol):
         """
         ...
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
         """Add every row to its cell, the nearest one to the row rounded to float32.
 
         With f the factor of a row (None: 1), e = x' - c in float64 and K = 2**CELL_BITS / unit, it
@@ -192,6 +201,12 @@ class CellAccumulator(Protocol):
             IN. In [0, 1].
         totals : int64 array of shape (J, 1 + 3 d)
             IN/OUT. Of at most CELL_ROWS rows in all.
+
+        Returns
+        -------
+        left_out : pair of int arrays of shape (l,), or None
+            Indices of the rows that were not added, since they are farther than the limit, and
+            their nearest centers; None if there are none.
         """
         ...
 

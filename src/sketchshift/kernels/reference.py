@@ -28,6 +28,7 @@ from sketchshift.kernels.contract import (
     Accumulator,
     CellAccumulator,
     Centers,
+    LeftOut,
     Matcher,
 )
 from sketchshift.kernels.host import Correlations, OnHost
@@ -330,20 +331,24 @@ class ReferenceCells:
         labels = squares.argmin(axis=1)
         return labels, squares[np.arange(len(rows)), labels].astype(np.float32)
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        f = np.ones(len(rows)) if factors is None else factors
-        labels, _ = self.nearest(rows.astype(np.float32))
+        labels, squares = self.nearest(rows.astype(np.float32))
+        out = np.flatnonzero(squares > np.float32(self._centers.limit))
+        inside, left_out = np.delete(np.arange(len(rows)), out), (out, labels[out])
+        rows, labels = rows[inside], labels[inside]
+        f = np.ones(len(rows)) if factors is None else factors[inside]
         offsets = rows - self._centers.centers[labels]
         w = np.rint((np.sqrt(f)[:, None] * offsets) * self._per_unit).astype(np.int64)
-        squares = w.view(np.uint64) ** 2
+        W = w.view(np.uint64) ** 2
         added = (
             np.rint(f * 2.0**CELL_WEIGHT_BITS)[:, None].astype(np.int64),
             np.rint((f[:, None] * offsets) * self._per_unit).astype(np.int64),
-            (squares & np.uint64(2**SQUARE_BITS - 1)).astype(np.int64),
-            (squares >> np.uint64(SQUARE_BITS)).astype(np.int64),
+            (W & np.uint64(2**SQUARE_BITS - 1)).astype(np.int64),
+            (W >> np.uint64(SQUARE_BITS)).astype(np.int64),
         )
         np.add.at(totals, labels, np.hstack(added))
+        return left_out if len(out) else None
 
 
 class ReferenceMatcher:

@@ -41,7 +41,7 @@ from sketchshift.sketch.measure import (
     wide_to_bytes,
 )
 
-__all__ = ["CellPart", "CellSums", "FarPart", "FarSums", "PartialPart"]
+__all__ = ["CellPart", "CellSums", "FarKey", "FarPart", "FarSums", "PartialPart"]
 
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 
@@ -145,7 +145,7 @@ class CellPart(Part):
 
     def to_bytes(self, integers: Integers) -> bytes:
         """A byte that says how many an integer takes, the fewest that do; then the integers."""
-        width = max(1, *(n.bit_length() // 8 + 1 for n in integers.ravel()))
+        width = _width_of(integers)
         return bytes([width]) + wide_to_bytes(integers, width)
 
     def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
@@ -155,6 +155,11 @@ class CellPart(Part):
         if not 1 <= width <= 16 or len(data) < n:
             raise ValueError("the integers of the cells are cut off.")
         return wide_from_bytes(data[1:n], width).reshape(self.shape), n
+
+
+def _width_of(*arrays: WideArray) -> int:
+    """Bytes of a two's complement integer, the fewest that do for all."""
+    return max(1, *(n.bit_length() // 8 + 1 for integers in arrays for n in integers.ravel()))
 
 
 def _are_sums(n: WideArray, sums: WideArray, u: int, step_bits: int) -> bool:
@@ -179,39 +184,39 @@ class _CellAdder:
         self._accumulate, self._d = accumulate, (width - 1) // 2
         self._pending, self._n_pending = np.zeros((J, 1 + 3 * self._d), dtype=np.int64), 0
 
-    def add(self, rows: WeightedRows, integers: Integers) -> None:
-        """Add rows to what is pending."""
-        if rows.digit:
-            totals = np.zeros_like(self._pending)
-            self._accumulate.add(rows.values, rows.shares, totals)
-            self._write(totals, integers, rows.digit)
-            return
-        if self._n_pending + len(rows.values) > CELL_ROWS:
+    def add(self, rows: WeightedRows, integers: Integers) -> WeightedRows | None:
+        """Add rows to what is pending; those that are in no cell are left."""
+        if rows.digit or self._n_pending + len(rows.values) > CELL_ROWS:
             self.flush(integers)
-        self._accumulate.add(rows.values, rows.shares, self._pending)
+        left = self._accumulate.add(rows.values, rows.shares, self._pending)
         self._n_pending += len(rows.values)
+        if rows.digit:
+            self.flush(integers, rows.digit)
+        return None if left is None else rows.outside(*left)
 
-    def flush(self, integers: Integers) -> None:
-        """Add all that is pending to the wide integers."""
-        if self._n_pending:
-            self._write(self._pending, integers, 0)
-            self._pending[:] = 0
-            self._n_pending = 0
-
-    def _write(self, totals: IntArray, integers: Integers, digit: int) -> None:
-        d, some = self._d, np.flatnonzero(totals.any(axis=1))
-        narrow, low, high = np.split(totals[some].astype(object), [1 + d, 1 + 2 * d], axis=1)
+    def flush(self, integers: Integers, digit: int = 0) -> None:
+        """Add all that is pending to the wide integers, 2**digit times."""
+        d, some = self._d, np.flatnonzero(self._pending.any(axis=1))
+        totals = self._pending[some].astype(object)
+        narrow, low, high = np.split(totals, [1 + d, 1 + 2 * d], axis=1)
         integers[some] += np.hstack([narrow, low + (high << SQUARE_BITS)]) << digit
+        self._pending[:] = 0
+        self._n_pending = 0
 
 
-# Rows beyond the reach of cells. There is no center for them: the largest coordinate, its sign and
-# its power of two make a cell of their own, as many as there are rows for.
+# Rows that are in no cell. Their largest offset, its column, its sign and its power of two make a
+# cell of their own, a shell around the nearest center, or around 0 for rows beyond the reach of
+# cells: as many as there are rows for.
 
-_FAR_BITS = 40  # a coordinate is below 2**_FAR_BITS steps of its cell
-_KEY = struct.Struct("<BBiI")  # zone, whether the coordinate is negative, its power of two, column
+_FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
+_HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
+_FAR_ROWS = 2**21  # whose sums fit int64
+_KEY = struct.Struct("<BiBiI")  # as FarKey
+NOWHERE = -1
+"""Instead of a center, of rows beyond the reach of cells."""
 
-FarKey = tuple[int, int, int, int]
-"""Zone, whether the largest coordinate is negative, its power of two, its column."""
+FarKey = tuple[int, int, int, int, int]
+"""Zone, nearest center, whether the largest offset is negative, its power of two, its column."""
 
 
 class FarSums:
@@ -246,11 +251,12 @@ class FarSums:
 
 
 class FarPart(Part):
-    """Rows beyond the reach of cells: one :class:`FarSums`.
+    """Rows that are in no cell: one :class:`FarSums`.
 
-    A row whose largest coordinate x'_c (of equal ones the first) has f 2**e as its size, with
-    1/2 <= f < 1, adds to the cell of its zone, the sign of x'_c, e and c: its weight, and its
-    coordinates and their squares in steps of 2**(e - 40).
+    Offsets e are from the nearest center, or from 0 for rows beyond the reach of cells. A row whose
+    largest e_c (of equal ones the first) has f 2**p as its size, with 1/2 <= f < 1, adds to the
+    cell of its zone, its center, the sign of e_c, p and c: its weight, its offsets and their
+    squares in steps of 2**(p - 40).
     """
 
     name = "far"
@@ -259,24 +265,53 @@ class FarPart(Part):
     zones = frozenset({Zone.OUTER, Zone.BEYOND})
 
     def __init__(self, spec: SketchSpec) -> None:
-        self._d = spec.n_features
+        assert spec.cells is not None
+        self._d, self._cells = spec.n_features, spec.cells
 
     def zero(self) -> Integers:
         """No cells."""
         return _alone(FarSums({}))
 
-    def sums(self, integers: Integers, zone: Zone) -> CellSums:
-        """What the integers say of the rows of a zone, for each cell that has some."""
-        rows = {key: row for key, row in integers[0].rows.items() if key[0] == zone}
+    @property
+    def _origins(self) -> FloatArray:
+        """What offsets are from: the centers, then 0, shape (J + 1, d)."""
+        return np.vstack([self._cells.table.astype(np.float64), np.zeros(self._d)])
+
+    def sums(self, integers: Integers, zone: Zone, *, are_shells: bool = False) -> CellSums:
+        """What the integers say of the rows of a zone, for each cell: shells, or all others."""
+        rows = {
+            key: row
+            for key, row in integers[0].rows.items()
+            if key[0] == zone and (key[1] != NOWHERE) == are_shells
+        }
         table = np.empty((len(rows), 1 + 2 * self._d), dtype=object)
         for i, row in enumerate(rows.values()):
             table[i] = row
-        steps = np.array([math.ldexp(1.0, power - _FAR_BITS) for _, _, power, _ in rows])
-        return CellSums.of(table, np.zeros((len(rows), self._d)), steps)
+        steps = np.array([math.ldexp(1.0, power - _FAR_BITS) for *_, power, _ in rows])
+        origins = self._origins[[center for _, center, *_ in rows]]
+        return CellSums.of(table, origins.reshape(-1, self._d), steps)
+
+    def find_shells(self, integers: Integers, places: FloatArray, centers: IntArray) -> IntArray:
+        """Number of the shell that each place is in, as :meth:`sums` has them; -1 for none.
+
+        Parameters
+        ----------
+        integers : array
+            Of this part.
+        places : array of shape (n, d)
+            In normalised coordinates.
+        centers : int array of shape (n,)
+            The nearest one of each.
+        """
+        shells = [key[1:] for key in integers[0].rows if key[0] == Zone.OUTER]
+        numbers = {key: i for i, key in enumerate(k for k in shells if k[0] != NOWHERE)}
+        keys = _shell_keys(places - self._origins[centers], centers)
+        return np.array([numbers.get(tuple(key), -1) for key in keys.tolist()], dtype=np.int64)
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
-        """Adders that share nothing."""
-        return lambda: _FarAdder(kernel)
+        """Adders that share the origins."""
+        origins = self._origins
+        return lambda: _FarAdder(kernel, origins)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
         """As sums of rows, in each cell."""
@@ -284,31 +319,36 @@ class FarPart(Part):
         return all(_are_sums(row[None, 0], row[None, 1:], u, _FAR_BITS) for row in rows)
 
     def to_bytes(self, integers: Integers) -> bytes:
-        """The number of cells (4 bytes), then each in the order of the keys: key, integers."""
+        """The number of cells (4 bytes), the width of integers (1), and by key: key, integers."""
         rows = integers[0].rows
-        words = [len(rows).to_bytes(4, "little")]
+        width = _width_of(*rows.values()) if rows else 1
+        words = [len(rows).to_bytes(4, "little"), bytes([width])]
         for key, row in rows.items():
-            words += [_KEY.pack(*key), wide_to_bytes(row)]
+            words += [_KEY.pack(*key), wide_to_bytes(row, width)]
         return b"".join(words)
 
     def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
         """See :class:`Part`."""
-        size = _KEY.size + 16 * (1 + 2 * self._d)
-        end = 4 + int.from_bytes(data[:4], "little") * size
-        if not 4 <= end <= len(data):
+        n_cells, width = int.from_bytes(data[:4], "little"), data[4] if len(data) > 4 else 0
+        size = _KEY.size + width * (1 + 2 * self._d)
+        end = 5 + n_cells * size
+        if not 1 <= width <= 16 or len(data) < end:
             raise ValueError("the integers of far rows are cut off.")
         rows = {}
-        for at in range(4, end, size):
+        for at in range(5, end, size):
             key = _KEY.unpack(data[at : at + _KEY.size])
             if not self._is_key(key):
                 raise ValueError(f"there are no far rows with the key {key}.")
-            rows[key] = wide_from_bytes(data[at + _KEY.size : at + size])
+            rows[key] = wide_from_bytes(data[at + _KEY.size : at + size], width)
         return _alone(FarSums(rows)), end
 
     def _is_key(self, key: FarKey) -> bool:
-        zone, is_negative, power, column = key
+        zone, center, is_negative, power, column = key
         is_power = -1100 < power <= 1024  # of a finite number
-        return zone in self.zones and is_negative < 2 and is_power and column < self._d
+        is_center = center == NOWHERE or (0 <= center < self._cells.n_cells and zone == Zone.OUTER)
+        return (
+            zone in self.zones and is_center and is_negative < 2 and is_power and column < self._d
+        )
 
 
 def _alone(sums: FarSums) -> Integers:
@@ -317,36 +357,72 @@ def _alone(sums: FarSums) -> Integers:
     return integers
 
 
+def _shell_keys(offsets: FloatArray, centers: IntArray) -> IntArray:
+    """Keys of rows without their zone, shape (n, 4): see :data:`FarKey`."""
+    columns = np.abs(offsets).argmax(axis=1)
+    largest = offsets[np.arange(len(offsets)), columns]
+    powers = np.frexp(largest)[1].astype(np.int64)
+    return np.column_stack([centers, largest < 0.0, powers, columns])
+
+
 class _FarAdder:
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._pending: dict[FarKey, WideArray] = {}
+    """Sums of many rows in int64 by key, that are added to the wide integers in time."""
+
+    def __init__(self, kernel: Kernel, origins: FloatArray) -> None:
+        self._kernel, self._origins = kernel, origins
+        self._slots: dict[FarKey, int] = {}
+        self._pending = np.zeros((0, 1 + 4 * origins.shape[1]), dtype=np.int64)
+        self._n_pending = 0
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
-        """Add rows one by one to what is pending: they are few."""
-        values, pending = self._kernel.on_host(rows.values), self._pending
-        shares = np.ones(len(values)) if rows.shares is None else rows.shares
-        for x, f in zip(values, shares.tolist(), strict=True):
-            column = int(np.abs(x).argmax())
-            power = math.frexp(float(x[column]))[1]
-            key = (int(rows.zone), int(x[column] < 0.0), power, column)
-            added = _far_integers(x, f, power) << rows.digit
-            pending[key] = pending[key] + added if key in pending else added
+        """Add rows to what is pending; at once where they count more than once."""
+        values = self._kernel.on_host(rows.values)
+        if rows.digit or self._n_pending + len(values) > _FAR_ROWS:
+            self.flush(integers)
+        centers = np.full(len(values), NOWHERE) if rows.cells is None else rows.cells
+        offsets = values - self._origins[centers]
+        keys = _shell_keys(offsets, centers)
+        found, which = np.unique(keys, axis=0, return_inverse=True)
+        slots = np.array([self._slot((int(rows.zone), *key)) for key in found.tolist()])
+        added = _far_integers(offsets, rows.shares, keys[:, 2])
+        np.add.at(self._pending, slots[which.ravel()], added)
+        self._n_pending += len(values)
+        if rows.digit:
+            self.flush(integers, rows.digit)
 
-    def flush(self, integers: Integers) -> None:
-        """Add all that is pending to the sums."""
-        integers[0] = integers[0] + FarSums(self._pending)
-        self._pending = {}
+    def _slot(self, key: FarKey) -> int:
+        """Where a key has its sums; there is room for twice as many when there is none."""
+        slot = self._slots.setdefault(key, len(self._slots))
+        if slot == len(self._pending):
+            self._pending = np.vstack([self._pending, np.zeros_like(self._pending)])
+            if slot == 0:
+                self._pending = np.zeros((16, self._pending.shape[1]), dtype=np.int64)
+        return slot
+
+    def flush(self, integers: Integers, digit: int = 0) -> None:
+        """Add all that is pending to the sums, 2**digit times."""
+        if not self._n_pending:
+            return
+        d = self._origins.shape[1]
+        narrow, low, middle, high = np.split(
+            self._pending[: len(self._slots)].astype(object), [1 + d, 1 + 2 * d, 1 + 3 * d], axis=1
+        )
+        squares = low + (middle << _HALF_BITS + 1) + (high << 2 * _HALF_BITS)
+        wide = np.hstack([narrow, squares]) << digit
+        integers[0] = integers[0] + FarSums({key: wide[i] for key, i in self._slots.items()})
+        self._slots, self._n_pending = {}, 0
+        self._pending[:] = 0
 
 
-def _far_integers(x: FloatArray, f: float, power: int) -> WideArray:
-    """What a row of weight f adds to a cell of this power."""
-    steps = np.ldexp(x, _FAR_BITS - power)
-    sums, roots = (
-        np.rint(factor * steps).astype(np.int64).astype(object) for factor in (f, math.sqrt(f))
-    )
-    weight = np.array([round(f * 2**CELL_WEIGHT_BITS)], dtype=object)
-    return np.concatenate([weight, sums, roots * roots])
+def _far_integers(offsets: FloatArray, shares: FloatArray | None, powers: IntArray) -> IntArray:
+    """What rows add to cells of these powers, shape (n, 1 + 4 d): squares in three limbs."""
+    steps = np.ldexp(offsets, (_FAR_BITS - powers)[:, None])
+    f = np.ones(len(offsets)) if shares is None else shares
+    weights = np.rint(f * 2.0**CELL_WEIGHT_BITS).astype(np.int64)
+    sums = np.rint(f[:, None] * steps).astype(np.int64)
+    roots = np.rint(np.sqrt(f)[:, None] * steps).astype(np.int64)
+    high, low = roots >> _HALF_BITS, roots & 2**_HALF_BITS - 1
+    return np.hstack([weights[:, None], sums, low * low, high * low, high * high])
 
 
 class PartialPart(Part):

@@ -77,7 +77,7 @@ _WEIGHT, _FINE_WEIGHT = 0, 1  # where the two weights stand among the integers o
 
 
 class Zone(IntEnum):
-    """Where a row lies: within the reach of cells, beyond it, or beyond that of waves, too."""
+    """Where a row lies: in a cell perhaps, in none, or beyond the reach of waves, too."""
 
     NEAR = 0
     OUTER = 1
@@ -100,6 +100,8 @@ class WeightedRows:
         Power of two.
     zone : Zone
         Where all of them lie.
+    cells : int array of shape (n,) or None
+        The nearest centers of rows that lie near enough to have one.
     """
 
     values: FloatArray
@@ -107,13 +109,21 @@ class WeightedRows:
     tilted_shares: FloatArray | None
     digit: int
     zone: Zone
+    cells: IntArray | None = None
+
+    def outside(self, rows: IntArray, cells: IntArray) -> WeightedRows:
+        """Some of the rows, which have a nearest center each and lie in no cell."""
+        shares, tilted = (
+            None if each is None else each[rows] for each in (self.shares, self.tilted_shares)
+        )
+        return WeightedRows(self.values[rows], shares, tilted, self.digit, Zone.OUTER, cells)
 
 
 class PartAdder(Protocol):
     """Adds rows to one part; one for each thread."""
 
-    def add(self, rows: WeightedRows, integers: Integers) -> None:
-        """Add rows to the integers, now or by the next :meth:`flush`."""
+    def add(self, rows: WeightedRows, integers: Integers) -> WeightedRows | None:
+        """Add rows to the integers, now or by the next :meth:`flush`; those left for far rows."""
 
     def flush(self, integers: Integers) -> None:
         """Add all that is pending to the integers."""
@@ -840,8 +850,11 @@ class RowAdder:
             return
         tilted = shares if tilts is None else tilts if shares is None else tilts * shares
         weighted = WeightedRows(rows, shares, tilted, digit, zone)
+        parts = self._totals.parts
         for name in self._takers[zone]:
-            self._adders[name].add(weighted, self._totals.parts[name])
+            left = self._adders[name].add(weighted, parts[name])
+            if left is not None:
+                self._adders["far"].add(left, parts["far"])
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

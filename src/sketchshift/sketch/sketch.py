@@ -29,7 +29,7 @@ from sketchshift.errors import (
     SketchFormatError,
 )
 from sketchshift.features import Frequencies, SketchSpec
-from sketchshift.kernels import LIMB_BITS, MOMENT_BITS
+from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
 from sketchshift.sketch import file as file_format
 from sketchshift.sketch.cells import CellPart, CellSums, FarPart
 from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
@@ -308,14 +308,42 @@ class Sketch(AnySketch):
 
     @property
     def cells(self) -> CellSums | None:
-        """What is known of the rows nearest to each center of the plan; None without cells."""
+        """What is known of the rows nearest to each center of the plan; None without cells.
+
+        First of those in the J cells, then of those farther from their center than any that the
+        plan expects, in shells: by center, and by column, sign and power of two of the offset.
+        """
         if self.spec.cells is None:
             return None
-        return CellPart(self.spec).sums(self._totals.parts["cells"])
+        parts = self._totals.parts
+        shells = FarPart(self.spec).sums(parts["far"], Zone.OUTER, are_shells=True)
+        return CellPart(self.spec).sums(parts["cells"]) + shells
+
+    def find_cells(self, places: FloatArray) -> IntArray:
+        """Number of the cell or shell, as :attr:`cells` has them, that places would be in.
+
+        Parameters
+        ----------
+        places : array of shape (n, d)
+            In normalised coordinates.
+
+        Returns
+        -------
+        labels : int array of shape (n,)
+            The nearest cell, where there is no such shell. O(J d) a place.
+        """
+        assert self.spec.cells is not None
+        cells = self.spec.cells
+        labels, squares = select_kernel().cells(cells.groups).nearest(places.astype(np.float32))
+        out = np.flatnonzero(squares > np.float32(cells.limit))
+        part, integers = FarPart(self.spec), self._totals.parts["far"]
+        shells = part.find_shells(integers, places[out], labels[out])
+        labels[out] = np.where(shells < 0, labels[out], cells.n_cells + shells)
+        return labels
 
     @property
     def outer(self) -> CellSums:
-        """Rows far from all that the plan has seen, but within the reach of waves."""
+        """Rows beyond the reach of cells, but within that of waves."""
         return self._far(Zone.OUTER)
 
     @property

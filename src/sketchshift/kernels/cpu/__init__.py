@@ -22,6 +22,7 @@ from sketchshift.kernels.contract import (
     Accumulator,
     CellAccumulator,
     Centers,
+    LeftOut,
     Matcher,
 )
 from sketchshift.kernels.cpu.library import Variant, aligned_copy, aligned_zeros, load_variant
@@ -153,6 +154,7 @@ class CpuCells:
         panels = [pack(centers.centers[a:b].T, variant.panel, np.inf) for a, b in groups]
         self._variant, self._probes = variant, centers.probes
         self._per_unit = 2.0**CELL_BITS / centers.unit
+        self._limit = np.float32(centers.limit)
         self._centers = centers.centers.astype(np.float64)
         # arrays whose addresses are kept by nobody else
         self._panels = aligned_copy(np.concatenate(panels))
@@ -165,13 +167,19 @@ class CpuCells:
         labels, squares = self._nearest(rows)
         return labels.astype(np.int64), squares
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
         rows = np.ascontiguousarray(rows)
-        labels, _ = self._nearest(rows.astype(np.float32))
+        labels, squares = self._nearest(rows.astype(np.float32))
+        is_out, left_out = squares > self._limit, None
+        if is_out.any():
+            left_out = np.flatnonzero(is_out), labels[is_out].astype(np.int64)
+            rows, labels = rows[~is_out], labels[~is_out]
+            factors = None if factors is None else factors[~is_out]
         roots = None if factors is None else np.sqrt(factors)
         arguments = (self._centers, self._per_unit, 2.0**CELL_WEIGHT_BITS, totals)
         self._variant.call("add_cells", rows, factors, roots, labels, *rows.shape, *arguments)
+        return left_out
 
     def _nearest(self, rows: Float32Array) -> tuple[NDArray[np.int32], Float32Array]:
         rows = np.ascontiguousarray(rows, dtype=np.float32)

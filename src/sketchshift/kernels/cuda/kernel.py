@@ -17,6 +17,7 @@ from sketchshift.kernels.contract import (
     Accumulator,
     CellAccumulator,
     Centers,
+    LeftOut,
 )
 from sketchshift.kernels.cpu import CpuCells, CpuKernel
 from sketchshift.kernels.cpu.library import Variant
@@ -200,18 +201,22 @@ class CudaCells(CpuCells):
         self._kernel = kernel_of(
             *("add_cells", "double"), (("PROBES", centers.probes), ("SQUARE_BITS", SQUARE_BITS))
         )
-        self._sizes = np.int32(len(centers.middles)), np.float64(2.0**CELL_BITS / centers.unit)
+        sizes = np.int32(len(centers.middles)), np.float64(2.0**CELL_BITS / centers.unit)
+        self._sizes = *sizes, np.float32(centers.limit)
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
+    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
         n, d = rows.shape
         with own_stream():
             sums = cupy.zeros(totals.shape, dtype=np.int64)
             weights = np.uintp(0) if factors is None else cupy.asarray(factors)
             sizes = (*self._sizes, np.float64(2.0**CELL_WEIGHT_BITS), np.int64(n), np.int32(d))
-            arguments = (cupy.asarray(rows), weights, *self._on_gpu, *sizes, sums)
+            nearest = cupy.empty(n, dtype=np.int64)
+            arguments = (cupy.asarray(rows), weights, *self._on_gpu, *sizes, sums, nearest)
             self._kernel((blocks_down(1, n, THREADS),), (THREADS,), arguments)
             totals += sums.get()
+            out = cupy.flatnonzero(nearest >= 0)
+            return (out.get(), nearest[out].get()) if len(out) else None
 
 
 class CudaKernel(CpuKernel):

@@ -242,8 +242,10 @@ __device__ __forceinline__ float squared_distance(const double *x, const float *
 }
 
 __device__ __forceinline__ int64 nearest_cell(
-    const double *x, const float *centers, const int64 *starts, const float *middles, int n_groups, int d) {
-    float near[PROBES], least = __int_as_float(0x7f800000);
+    const double *x, const float *centers, const int64 *starts, const float *middles, int n_groups, int d,
+    float &least) {
+    least = __int_as_float(0x7f800000);
+    float near[PROBES];
     int groups[PROBES];
     int64 label = 0;
     for (int p = 0; p < PROBES; ++p) near[p] = least, groups[p] = -1;
@@ -272,12 +274,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_cells(
     const float *centers,   // IN  (cells, d)
     const int64 *starts,    // IN  (n_groups + 1,)
     const float *middles,   // IN  (n_groups, d)
-    int n_groups, double per_unit, double weight_unit, int64 n, int d,
-    uint64 *totals          // IN/OUT  (cells, 1 + 3 d)
+    int n_groups, double per_unit, float limit, double weight_unit, int64 n, int d,
+    uint64 *totals,         // IN/OUT  (cells, 1 + 3 d)
+    int64 *left_out         // OUT  (n,): nearest cells of rows beyond the limit, else -1
 ) {
     for (int64 row = (int64)blockIdx.x * THREADS + threadIdx.x; row < n; row += (int64)gridDim.x * THREADS) {
         const double *x = rows + row * d, f = factors ? factors[row] : 1.0, root = __dsqrt_rn(f);
-        const int64 label = nearest_cell(x, centers, starts, middles, n_groups, d);
+        float least;
+        const int64 label = nearest_cell(x, centers, starts, middles, n_groups, d, least);
+        left_out[row] = least > limit ? label : -1;
+        if (least > limit) continue;
         uint64 *cell = totals + label * (1 + 3 * d);
         atomicAdd(cell, (uint64)__double2ll_rn(__dmul_rn(f, weight_unit)));
         for (int k = 0; k < d; ++k) {
