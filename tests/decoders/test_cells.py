@@ -401,3 +401,50 @@ def test_constants_of_the_decoder_can_be_changed():
     decoder = Turnkey(cell_points=CellPoints(fewest_points=500, points_per_cluster=10))
 
     assert ss.mse(X, ss.decode(sketch, 6, decoder=decoder).centroids) <= 1.05 * reference(X, 6)
+
+
+def wells(n=20_000, seed=0):
+    """Production with zeros and six decades, and coordinates of which a few are 0, 0."""
+    rng = np.random.default_rng(seed)
+    production = np.exp(rng.normal(6.0, 2.5, size=(n, 2))) * (rng.random((n, 2)) < 0.6)
+    places = np.array([47.5, -103.0]) + rng.normal(size=(n, 2)) * [0.6, 0.9]
+    places[rng.random(n) < 0.001] = 0.0
+    return np.column_stack([production, places])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["all", "half", "head"])
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning", "ignore::sketchshift.ScaleHint")
+def test_no_centroid_lies_where_no_row_can_be(seed, kind):
+    X = wells(seed=seed)
+    seen = {"all": X, "half": X[X[:, 0] < np.median(X[:, 0])], "head": X[:200]}[kind]
+    for standardize in (False, True):
+        sketch = ss.sketch(X, ss.plan(seen, 10, seed=seed, standardize=standardize))
+        centroids = ss.decode(sketch, 10, seed=seed).centroids
+
+        assert (centroids[:, :2] >= 0.0).all()
+        assert (centroids <= X.max(axis=0) + 1e-9 * np.ptp(X, axis=0)).all()
+
+
+def test_a_centroid_beyond_what_the_plan_saw_stays_where_rows_have_come():
+    X = np.concatenate([RNG.normal(size=(2000, 2)), RNG.normal(size=(2000, 2)) + 50.0])
+    spec = ss.plan(X[:2000], 2)
+
+    found = ss.decode(ss.sketch(X, spec), 2).centroids
+
+    np.testing.assert_allclose(np.sort(found, axis=0), [[0, 0], [50, 50]], atol=0.2)
+
+
+def test_centroids_that_are_moved_are_nearer_to_every_row_within_the_range():
+    """Projection on a box: no row in it is farther from what was projected."""
+    X = np.abs(RNG.normal(size=(3000, 3)))
+    sketch = ss.sketch(X, n_clusters=4)
+    fit = Turnkey().fit(sketch, 4).fit
+    outside = RNG.normal(size=(50, 3)) * 3.0
+
+    moved = fit.keep_possible(outside)
+
+    assert (moved >= X.min(axis=0)).all()
+    assert (moved <= X.max(axis=0)).all()
+    before, after = (np.square(X[:, None] - c).sum(axis=2) for c in (outside, moved))
+    assert (after <= before + 1e-12).all()

@@ -251,6 +251,24 @@ class CellFit:
         rests = sums.means - shares @ sums.means
         return np.asarray(shares @ (sums.variances + rests**2))
 
+    def keep_possible(self, centroids: FloatArray) -> FloatArray:
+        """Centroids (k, d), in the units of the data, moved to where rows can be.
+
+        Where no cell has its mean beyond the least value of a column that the plan saw, no centroid
+        has, either; the same for the largest. If indeed no row has, none is farther from a centroid
+        than before.
+        """
+        spec, sums = self.sketch.spec, self.components
+        assert spec.cells is not None
+        if not spec.cells.lower:
+            return centroids
+        means = spec.center_vector + spec.scale_vector * sums.means
+        off = spec.scale_vector * sums.steps.max()
+        lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
+        lower[means.min(axis=0) < lower - off] = -np.inf
+        upper[means.max(axis=0) > upper + off] = np.inf
+        return np.asarray(np.clip(centroids, lower, upper))
+
     def cost(self, points: Points, partition: Partition, scale: FloatArray) -> float:
         """Mean squared distance of the rows to the centers, in the units of the data: O(n d).
 

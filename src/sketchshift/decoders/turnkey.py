@@ -410,6 +410,7 @@ class _OfCells(TurnkeyFit):
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
         sketch, fit = self.problem.sketch, self.fit
         assert isinstance(sketch, Sketch)
+        decoding = replace(decoding, centroids=fit.keep_possible(decoding.centroids))
         inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
         cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
         is_partial = len(fit.far.weights) < len(sketch.outer.weights) + len(sketch.far.weights)

@@ -63,6 +63,9 @@ class Cells:
         will have. Rows that have more are not like these.
     n_rows : int, default=0
         Number of rows that the plan saw.
+    lower, upper : sequence of float
+        Least and largest values of the columns in these rows, in the units of the data; empty if
+        they are not known.
 
     Notes
     -----
@@ -76,6 +79,8 @@ class Cells:
     unit: float = 1.0
     within: float = 0.0
     n_rows: int = 0
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         d = check_integer(_CALLER, "n_features", self.n_features, 1, 2**20)
@@ -88,6 +93,7 @@ class Cells:
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "within", within)
         check_integer(_CALLER, "n_rows", self.n_rows, 0, 2**62)
+        self._check_range(d)
         J, rest = divmod(len(self.centers), 4 * d)
         if rest or not 1 <= J <= MAX_CELLS:
             must = f"{4 * d} bytes for each of 1 to {MAX_CELLS} cells"
@@ -121,6 +127,20 @@ class Cells:
             raise parameter_error("Cells.of", "centers", "an array of shape (cells, d)", centers)
         values = values + np.float32(0.0)  # -0.0, equal to 0.0, is written as it
         return cls(values.tobytes(), values.shape[1], tuple(starts), probes, unit)
+
+    def _check_range(self, d: int) -> None:
+        for name in ("lower", "upper"):
+            values = tuple(getattr(self, name))
+            if len(values) not in (0, d) or not all(type(x) is float for x in values):
+                must = f"{d} numbers, or none"
+                raise parameter_error(_CALLER, name, must, getattr(self, name))
+            object.__setattr__(self, name, values)
+        is_sound = len(self.lower) == len(self.upper) and all(
+            -math.inf < low <= high < math.inf
+            for low, high in zip(self.lower, self.upper, strict=False)
+        )
+        if not is_sound:
+            raise parameter_error(_CALLER, "upper", "as many, and not below lower", self.upper)
 
     def _check_groups(self, J: int) -> None:
         starts = tuple(self.starts)
@@ -168,7 +188,8 @@ class Cells:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the centers in base64, what has its default left out."""
         content: dict[str, Any] = {"centers": base64.b64encode(self.centers).decode("ascii")}
-        defaults = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0, "n_rows": 0}
+        defaults: dict[str, Any] = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0}
+        defaults |= {"n_rows": 0, "lower": (), "upper": ()}
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 content[name] = getattr(self, name)
@@ -187,8 +208,9 @@ class Cells:
         except (binascii.Error, TypeError, ValueError):
             must = "numbers in base64"
             raise parameter_error(_CALLER, "centers", must, found["centers"]) from None
-        if not isinstance(found.get("starts", []), list):
-            raise parameter_error(_CALLER, "starts", "a list", found["starts"])
+        for name in ("starts", "lower", "upper"):
+            if not isinstance(found.get(name, []), list):
+                raise parameter_error(_CALLER, name, "a list", found[name])
         return cls(n_features=n_features, **found)
 
 

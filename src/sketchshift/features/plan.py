@@ -186,6 +186,9 @@ def plan_rows(
     if J == 0:
         return spec
     planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
+    lower, upper = (rows.min(axis=0), rows.max(axis=0)) if bounds is None else bounds
+    low, high = (tuple((end + 0.0).tolist()) for end in (lower, upper))  # -0.0 is 0.0
+    planned = replace(planned, lower=low, upper=high)
     waves = m - half_of_numbers(planned)
     return replace(spec, cells=planned, sketch_size=waves)
 

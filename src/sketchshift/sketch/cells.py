@@ -159,7 +159,8 @@ class CellPart(Part):
 
 def _width_of(*arrays: WideArray) -> int:
     """Bytes of a two's complement integer, the fewest that do for all."""
-    return max(1, *(n.bit_length() // 8 + 1 for integers in arrays for n in integers.ravel()))
+    bits = (int(n).bit_length() for integers in arrays for n in integers.ravel())
+    return max(bits) // 8 + 1
 
 
 def _are_sums(n: WideArray, sums: WideArray, u: int, step_bits: int) -> bool:
