@@ -37,7 +37,7 @@ def plan(
     sample_weight: Any = None,
     standardize: bool = False,
     on_invalid: str = "raise",
-    cells: bool = False,
+    cells: bool | int = False,
 ) -> SketchSpec:
     """A spec that suits the data: nothing to tune.
 
@@ -65,10 +65,11 @@ def plan(
         those of the data, as in k-means.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity, or have it as their weight.
-    cells : bool, default=False
+    cells : bool or int, default=False
         Give most of the 2 m numbers of a sketch to cells: counts, sums and squares of the rows
         nearest to each of some centers. Clusters are then as good as those of k-means on tails as
-        well, no row is too far, and :func:`sketchshift.certify` proves what they cost.
+        well, no row is too far, and :func:`sketchshift.certify` proves what they cost. A number
+        is how many cells there are at most, instead of as many as the sample is worth.
 
     Returns
     -------
