@@ -29,8 +29,9 @@ def move_to_cells(
     r"""Points whose number, mean and spread in each cell are blended with what was told.
 
     A guess g with an error of variance :math:`\tau^2`, and what was told, t, with noise of variance
-    :math:`\sigma_j^2`, make :math:`g_j + (t_j - g_j)\, \tau^2 / (\tau^2 + \sigma_j^2)`. All cells
-    have the same :math:`\tau`, which their differences tell.
+    :math:`\sigma_j^2`, make :math:`g_j + (t_j - g_j)\, \tau^2 / (\tau^2 + \sigma_j^2)`. How large
+    :math:`\tau` is, the differences of all cells tell: for means and spreads the same for all; for
+    numbers in proportion to the root of the guess, so that noise puts no rows where none are.
 
     Parameters
     ----------
@@ -54,10 +55,12 @@ def move_to_cells(
     n_points = np.bincount(labels, minlength=len(told.weights))
     is_sure = (told.weights > SURE * told.weight_std) & (n_points >= FEWEST_POINTS)
     per_row = np.maximum(told.weights, 1.0)
-    everywhere = np.ones(len(n_points), dtype=bool)
-    masses = _blend(guess.weights, stated.weights, told.weight_std**2, everywhere)
-    means = _blend(guess.means, stated.means, (told.sum_std / per_row) ** 2, is_sure)
-    spreads = _blend(guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, is_sure)
+    ones, anywhere = np.ones(len(per_row)), np.ones(len(per_row), dtype=bool)
+    masses = _blend(guess.weights, stated.weights, told.weight_std**2, guess.weights[:, 0], anywhere)
+    means = _blend(guess.means, stated.means, (told.sum_std / per_row) ** 2, ones, is_sure)
+    spreads = _blend(
+        guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, ones, is_sure
+    )
     ratio = np.maximum(spreads, 0.0) / np.maximum(guess.spreads, 1e-300)
     stretch = np.where(is_sure[:, None], np.clip(np.sqrt(ratio), *STRETCH), 1.0)
     middles = _means_by(labels, weights, places, len(n_points))
@@ -103,15 +106,21 @@ class _Summary:
 
 
 def _blend(
-    guess: FloatArray, told: FloatArray, noise: FloatArray, is_sure: BoolArray
+    guess: FloatArray,
+    told: FloatArray,
+    noise: FloatArray,
+    sizes: FloatArray,
+    is_sure: BoolArray,
 ) -> FloatArray:
-    """Guesses (J, c) moved to what was told with noise of these variances (J,), where sure."""
-    if not is_sure.any():
-        return guess
+    """Guesses (J, c) moved to what was told with noise of these variances (J,), where sure.
+
+    Variances of the errors of guesses are as the sizes (J,) to each other.
+    """
     off = told - guess
-    excess = np.square(off).mean(axis=1) - noise
-    error = max(0.0, float(np.average(excess[is_sure], weights=1.0 / noise[is_sure])))
-    return guess + off * np.where(is_sure, error / (error + noise), 0.0)[:, None]
+    excess = np.where(is_sure, (np.square(off).mean(axis=1) - noise) / noise, 0.0).sum()
+    unit = np.where(is_sure, sizes / noise, 0.0).sum()
+    errors = sizes * max(0.0, excess / max(unit, 1e-300))
+    return guess + off * np.where(is_sure, errors / (errors + noise), 0.0)[:, None]
 
 
 def _sums_by(labels: IntArray, values: FloatArray, J: int) -> FloatArray:

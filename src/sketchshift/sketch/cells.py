@@ -413,7 +413,8 @@ class ClippedPart(Part):
         for column in centers.T:
             squares += np.square(column[:, None] - column)
         elsewhere = np.where(squares > 0.0, squares, np.inf)
-        return np.minimum(np.sqrt(elsewhere.min(axis=1)), self._diameter)
+        nearest: FloatArray = np.sqrt(elsewhere.min(axis=1))
+        return np.minimum(nearest, self._diameter)
 
     def noisy(self, integers: IntArray, factor: int, scale: float) -> NoisyCells:
         """What integers say that were multiplied by a factor before noise of this scale came."""
