@@ -33,7 +33,7 @@ DELTA = 1e-6
 D, X0 = np.array([[0.1], [0.7], [-0.4], [-80.0]]), np.array([[1e6]])
 D_AND_X0 = np.vstack([D, X0])
 SPEC = ss.privacy.plan_declared([0.0], 1.0, 1, radius=10.0, sketch_size=1)
-CELLS = Cells.of([[-3.0], [0.0], [0.5], [9.0]])  # x0 is clipped to the ball, then to its cell
+CELLS = Cells.of([[-3.0], [0.0], [0.5], [1.0]])  # x0 is clipped to the ball, then to its cell
 WITH_CELLS = replace(SPEC, cells=CELLS)
 LARGE = np.random.default_rng(0).normal(size=(200, 1))
 ALL, WAVES, INNER, COUNT = slice(None), slice(2), slice(2, -1), slice(-1, None)

@@ -99,7 +99,8 @@ def certify(
     if not isinstance(sketch, Sketch) or sketch.cells is None:
         msg = (
             "only sketches with cells prove anything, and this one has none. Plan anew with "
-            "ss.plan(..., cells=True) on more rows, and sketch the data with that plan."
+            "ss.plan(..., cells=True) on more rows, or with ss.privacy.plan_public, and sketch the "
+            "data with that plan."
         )
         raise DataError(msg)
     points = _checked(centroids, sketch.spec.n_features)

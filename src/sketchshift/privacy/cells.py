@@ -31,7 +31,7 @@ def move_to_cells(
     A guess g with an error of variance :math:`\tau^2`, and what was told, t, with noise of variance
     :math:`\sigma_j^2`, make :math:`g_j + (t_j - g_j)\, \tau^2 / (\tau^2 + \sigma_j^2)`. How large
     :math:`\tau` is, the differences of all cells tell: for means and spreads the same for all; for
-    numbers in proportion to the root of the guess, so that noise puts no rows where none are.
+    numbers in proportion to the guess, so that noise puts no rows where none are.
 
     Parameters
     ----------
@@ -56,7 +56,8 @@ def move_to_cells(
     is_sure = (told.weights > SURE * told.weight_std) & (n_points >= FEWEST_POINTS)
     per_row = np.maximum(told.weights, 1.0)
     ones, anywhere = np.ones(len(per_row)), np.ones(len(per_row), dtype=bool)
-    masses = _blend(guess.weights, stated.weights, told.weight_std**2, guess.weights[:, 0], anywhere)
+    squares = guess.weights[:, 0] ** 2
+    masses = _blend(guess.weights, stated.weights, told.weight_std**2, squares, anywhere)
     means = _blend(guess.means, stated.means, (told.sum_std / per_row) ** 2, ones, is_sure)
     spreads = _blend(
         guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, ones, is_sure
