@@ -21,8 +21,8 @@ HEAD = """# Private clustering
 Error of the centroids over that of k-means without privacy (RSE), k = 10, m = 10kd, delta = 1e-8;
 mean over {datasets} datasets, and the worst dataset's mean, of {seeds} seeds. `make privacy-bench`.
 
-- *sketch, public plan*: planned on 1000 public rows, without cells or with 50 of them. *Private plan*:
-  a tenth of rho goes into the plan, in a ball ten spreads wide and one off the middle.
+- *sketch, public plan*: planned on 1000 public rows, without cells or with 50 of them. *Private
+  plan*: a tenth of rho goes into the plan, in a ball ten spreads wide and one off the middle.
 - *DP-Lloyd*: Gaussian noise, one random start, rows clipped to a ball of some public spreads; the
   best of three settings (5 rounds, 2 and 4 spreads; 10 rounds, 4) at each entry, in hindsight.
 - *diffprivlib*: 0.6.6, its pure epsilon, with the true range of every column for free.

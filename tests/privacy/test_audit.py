@@ -4,9 +4,9 @@ Plans, sketches and releases of two neighbours are made as users make them, with
 users have; D and D + x0 have rows outside of the ball, x0 among them, which are clipped. The
 adversary knows D and x0, and scores what was published by how much it looks like D + x0: on all
 coordinates of a release, on the waves, the cells or the count alone, with the center of a private
-plan beside them. Upper bounds on its two error rates (Clopper and Pearson, at 5e-10 each) give a lower
-bound on the mu of Gaussian differential privacy (Dong, Roth and Su 2022), to be compared with the
-mu that the ledger claims. Ten scores of honest releases and two bounds each: a false alarm in
+plan beside them. Upper bounds on its two error rates (Clopper and Pearson, at 5e-10 each) give a
+lower bound on the mu of Gaussian differential privacy (Dong, Roth and Su 2022), to be compared with
+the mu that the ledger claims. Ten scores of honest releases and two bounds each: a false alarm in
 1e-8 of the runs.
 """
 

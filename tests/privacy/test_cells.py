@@ -166,7 +166,9 @@ def test_all_kernels_give_the_same_integers(rng):
     assert ss.sketch(X, SPEC, kernel="reference") == ss.sketch(X, SPEC, kernel="cpu")
 
 
-@pytest.mark.parametrize(("at", "number"), [((3, 0), 2**BITS), ((3, 1), 2**50), ((3, -1), -(2**40))])
+@pytest.mark.parametrize(
+    ("at", "number"), [((3, 0), 2**BITS), ((3, 1), 2**50), ((3, -1), -(2**40))]
+)
 def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng, at, number):
     raw = ss.sketch(rng.normal(size=(200, 3)), SPEC)
     raw._totals.parts["clipped"][at] += number

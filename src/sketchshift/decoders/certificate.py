@@ -214,9 +214,9 @@ def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
 
 
 # The same of a private sketch. With n, S, Q the numbers, sums and squares of a cell, and u its
-# centroid less its center, its rows cost Q - 2 <S, u> + n |u|^2. Noise falls on all three. If u does
-# not depend on the noise, it adds one normal number. Otherwise that of the squares does, before which
-# no u stands; and of the sums and of the numbers the length of all noise is bounded, whatever u is.
+# centroid less its center, its rows cost Q - 2 <S, u> + n |u|^2. Noise falls on all three. If u
+# does not depend on the noise, it adds one normal number. Otherwise that of the squares does,
+# before which no u stands; and the length of all noise of the sums, and of the numbers, is bounded.
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ J, d, n   cells, columns, points
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,9 +60,7 @@ def move_to_cells(
     squares = guess.weights[:, 0] ** 2
     masses = _blend(guess.weights, stated.weights, told.weight_std**2, squares, anywhere)
     means = _blend(guess.means, stated.means, (told.sum_std / per_row) ** 2, ones, is_sure)
-    spreads = _blend(
-        guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, ones, is_sure
-    )
+    spreads = _blend(guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, ones, is_sure)
     ratio = np.maximum(spreads, 0.0) / np.maximum(guess.spreads, 1e-300)
     stretch = np.where(is_sure[:, None], np.clip(np.sqrt(ratio), *STRETCH), 1.0)
     middles = _means_by(labels, weights, places, len(n_points))
@@ -115,12 +114,14 @@ def _blend(
 ) -> FloatArray:
     """Guesses (J, c) moved to what was told with noise of these variances (J,), where sure.
 
-    Variances of the errors of guesses are as the sizes (J,) to each other.
+    Variances of the errors of guesses are as the sizes (J,) to each other. What noise alone leaves
+    of the differences by chance, two deviations of it, does not count.
     """
     off = told - guess
-    excess = np.where(is_sure, (np.square(off).mean(axis=1) - noise) / noise, 0.0).sum()
+    excess = np.where(is_sure, np.square(off).mean(axis=1) / noise - 1.0, 0.0).sum()
+    chance = 2.0 * math.sqrt(2.0 * np.count_nonzero(is_sure) / off.shape[1])
     unit = np.where(is_sure, sizes / noise, 0.0).sum()
-    errors = sizes * max(0.0, excess / max(unit, 1e-300))
+    errors = sizes * max(0.0, (excess - chance) / max(unit, 1e-300))
     return guess + off * np.where(is_sure, errors / (errors + noise), 0.0)[:, None]
 
 
