@@ -27,6 +27,12 @@ Method = Callable[[Rows, float, int], np.ndarray]
 
 def sketch_public(data: Rows, epsilon: float, seed: int) -> np.ndarray:
     """A plan from a public sample; all of the budget for the release."""
+    spec = ss.privacy.plan_public(_sample(data, seed), K, seed=seed, cells=False)
+    return _decoded(data, spec, epsilon, seed)
+
+
+def sketch_with_cells(data: Rows, epsilon: float, seed: int) -> np.ndarray:
+    """The same with cells from the same sample."""
     spec = ss.privacy.plan_public(_sample(data, seed), K, seed=seed)
     return _decoded(data, spec, epsilon, seed)
 
@@ -89,6 +95,7 @@ def _sample(data: Rows, seed: int) -> np.ndarray:
 
 METHODS: dict[str, Method] = {
     "sketch, public plan": sketch_public,
+    "sketch, public plan with cells": sketch_with_cells,
     "sketch, private plan": sketch_private,
     "DP-Lloyd, 5 rounds, ball 2": dp_lloyd(5, 2.0),
     "DP-Lloyd, 5 rounds, ball 4": dp_lloyd(5, 4.0),

@@ -160,6 +160,7 @@ def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
         ("private-plan people.csv -k 2 --center 0,0 -o p.json", "needs --radius, --epsilon"),
         ("private-plan people.csv --public -k 2 --epsilon 1 -o p.json", "takes no --epsilon"),
         ("private-plan people.csv --public -k 2 --account a -o p.json", "takes no --account"),
+        ("private-plan -k 2 --center 0,0 --spread 2 --no-cells -o p.json", "takes no --no-cells"),
         (
             f"private-plan people.csv {BALL} {PROMISE} --budget 3 -o p.json",
             "--budget belongs to an",

@@ -1,16 +1,18 @@
 """Write the golden files of the current format version; run once per version, by hand.
 
-``python tests/golden/make.py`` refuses to replace a file: golden files are for ever.
+``python tests/golden/make.py`` replaces no file: golden files are for ever.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import sketchshift as ss
-from sketchshift.features import Charge, Origin
+from sketchshift.features import Cells, Charge, Origin
 from sketchshift.privacy import Ledger
 from sketchshift.privacy.sketch import NoisyMeasure
 
@@ -68,9 +70,26 @@ def golden_release() -> ss.privacy.PrivateSketch:
     return ss.privacy.PrivateSketch(spec, spec.fingerprint, totals, Ledger.of(charges))
 
 
+def golden_release_with_cells() -> ss.privacy.PrivateSketch:
+    """The same with cells."""
+    plain = golden_release()
+    spec = replace(plain.spec, cells=Cells.of([[-0.5, 0.0], [0.25, 0.5], [0.5, -0.5]]))
+    raw = ss.sketch(data(2)[0], spec)
+    clipped = raw._totals.parts["clipped"]
+    noise = np.arange(12).reshape(3, 4) * 3001 - 8000
+    parts = plain._totals.parts | {"clipped": 5 * clipped + noise}
+    totals = replace(plain._totals, parts=parts, cell_factor=5)
+    return ss.privacy.PrivateSketch(spec, spec.fingerprint, totals, plain.ledger)
+
+
+GOLDEN = {
+    "private/v1": golden_release,
+    "private/v2": golden_release_with_cells,
+    **{name: partial(golden_sketch, name) for name in SPECS},
+}
+
 if __name__ == "__main__":
-    with (HERE / "private" / "v1.sketch").open("xb") as file:
-        file.write(golden_release().to_bytes())
-    for name in SPECS:
-        with (HERE / f"{name}.sketch").open("xb") as file:
-            file.write(golden_sketch(name).to_bytes())
+    for name, make in GOLDEN.items():
+        path = HERE / f"{name}.sketch"
+        if not path.exists():
+            path.write_bytes(make().to_bytes())

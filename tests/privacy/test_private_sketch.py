@@ -120,8 +120,8 @@ def test_a_damaged_or_newer_file_is_refused(private):
     data[-40] ^= 1
     with pytest.raises(ss.SketchFormatError, match="digest does not match"):
         PrivateSketch.from_bytes(bytes(data))
-    newer = data[:8] + struct.pack("<H", 2) + data[10:]
-    with pytest.raises(ss.SketchFormatError, match="format version 2"):
+    newer = data[:8] + struct.pack("<H", 3) + data[10:]
+    with pytest.raises(ss.SketchFormatError, match="format version 3"):
         PrivateSketch.from_bytes(bytes(newer))
     header, payload = unpack(private.to_bytes(), PRIVATE_MAGIC, 1)
     short = pack(PRIVATE_MAGIC, 1, json.loads(header), bytes(payload[:-8]))

@@ -42,6 +42,7 @@ _COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private row
     "--spread", type=_POSITIVE, help="Without DATA: the typical distance of a row from --center."
 )
 @click.option("--public", is_flag=True, help="DATA is a public sample, like the private rows.")
+@click.option("--no-cells", is_flag=True, help="With --public: plan waves alone, without cells.")
 @promise_options(required=False)
 @account_options
 @columns_option
@@ -56,8 +57,8 @@ def private_plan(
     A plan is published with every release, so its center, scale and bandwidths must not come
     from private rows as they are. They come from private DATA with noise, at the cost of
     --epsilon and --delta, in a ball of --center and --radius that may be 100 times too large;
-    from a sample that is --public; or, without DATA, from --center and --spread that you
-    declare. A plan from private DATA is charged to an --account, as a release is.
+    from a sample that is --public, which also gives cells; or, without DATA, from --center and
+    --spread that you declare. A plan from private DATA is charged to an --account, as a release is.
 
     Examples
     --------
@@ -92,15 +93,16 @@ def _plan(inputs: Any, flags: dict[str, Any]) -> tuple[SketchSpec, Account | Non
 
     shared = {name: flags[name] for name in ("n_clusters", "sketch_size", "seed", "columns")}
     if not inputs:
-        _need(flags, "declared", ("center", "spread"), ("public", *_COSTS))
+        _need(flags, "declared", ("center", "spread"), ("public", "no_cells", *_COSTS))
         spec = privacy.plan_declared(
             flags["center"], flags["spread"], radius=flags["radius"], **shared
         )
         return spec, None
     if flags["public"]:
         _need(flags, "public", (), ("center", "spread", *_COSTS))
-        return privacy.plan_public(inputs, radius=flags["radius"], **shared), None
-    _need(flags, "private", ("center", "radius", "epsilon", "delta"), ("spread",))
+        cells = not flags["no_cells"]
+        return privacy.plan_public(inputs, radius=flags["radius"], cells=cells, **shared), None
+    _need(flags, "private", ("center", "radius", "epsilon", "delta"), ("spread", "no_cells"))
     names = ("center", "radius", "epsilon", "delta", "adjacency", "rows_per_person")
     private = {name: flags[name] for name in names}
     account = open_account(flags["account"], flags["budget"], flags["delta"])
@@ -119,6 +121,6 @@ def _need(
     missing = [f"--{name}" for name in needed if flags[name] is None]
     if missing:
         raise click.UsageError(f"{what} needs {', '.join(missing)}.")
-    given = [f"--{name}" for name in others if flags[name]]
+    given = [f"--{name.replace('_', '-')}" for name in others if flags[name]]
     if given:
         raise click.UsageError(f"{what} takes no {', '.join(given)}.")

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import parameter_error
+from sketchshift._validation import check_flag, check_number, parameter_error
+from sketchshift.decoders.mixture import as_shares
 from sketchshift.errors import DataError
-from sketchshift.kernels import CELL_WEIGHT_BITS
+from sketchshift.kernels import BITS, CELL_WEIGHT_BITS
+from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.cells import CellSums
+from sketchshift.sketch.cells import CellSums, NoisyCells
 
 __all__ = ["Certificate", "bound_cost", "certify"]
 
@@ -43,18 +45,26 @@ class Certificate:
         Share of the rows whose cells were sent to each centroid.
     bounds : array of shape (k,)
         What they contribute to ``cost_bound``, each.
+    confidence : float
+        With which probability it holds: 1 for a sketch without noise. That of a private sketch is
+        over the noise, for rows as the release saw them.
     """
 
     cost_bound: float
     weights: FloatArray
     bounds: FloatArray
+    confidence: float = 1.0
 
     def __repr__(self) -> str:
-        return f"<Certificate of {len(self.weights)} centroids: cost <= {self.cost_bound:.6g}>"
+        sure = "" if self.confidence == 1.0 else f" with confidence {self.confidence:g}"
+        k = len(self.weights)
+        return f"<Certificate of {k} centroids: cost <= {self.cost_bound:.6g}{sure}>"
 
 
-def certify(sketch: AnySketch, centroids: Any) -> Certificate:
-    r"""Bound the cost of any centroids on the rows of a sketch, from its exact integers alone.
+def certify(
+    sketch: AnySketch, centroids: Any, *, confidence: float = 0.95, independent: bool = False
+) -> Certificate:
+    r"""Bound the cost of any centroids on the rows of a sketch, from its integers alone.
 
     .. math::
 
@@ -63,20 +73,34 @@ def certify(sketch: AnySketch, centroids: Any) -> Certificate:
 
     Parameters
     ----------
-    sketch : Sketch
-        With cells, as plans of :func:`sketchshift.plan` have them, and with rows.
+    sketch : Sketch or PrivateSketch
+        With cells, as plans of :func:`sketchshift.plan` and :func:`sketchshift.privacy.plan_public`
+        have them, and with rows.
     centroids : array of shape (k, d)
         Anybody's, in the units of the data.
+    confidence : float, default=0.95
+        Of a private sketch: with this probability over its noise the bound holds for all centroids
+        at once, also for those that were decoded from it. Its rows are those that the release saw,
+        moved to the radii of their cells. Sketches without noise need none.
+    independent : bool, default=False
+        Of a private sketch: whether the centroids were chosen without looking at it. The bound is
+        then much lower, and holds for these centroids alone.
 
     Returns
     -------
     certificate : Certificate
         Rounding is included. O(J k d).
     """
+    if isinstance(sketch, PrivateSketch) and sketch.cells is not None:
+        points = _checked(centroids, sketch.spec.n_features)
+        sure = check_number("certify", "confidence", confidence, low=0.5, high=1.0 - 1e-9)
+        check_flag("certify", "independent", independent)
+        return _NoisyBound(sketch, sketch.cells, 1.0 - sure, independent).certificate(points)
     if not isinstance(sketch, Sketch) or sketch.cells is None:
         msg = (
             "only sketches with cells prove anything, and this one has none. Plan anew with "
-            "ss.plan(..., cells=True) on more rows, and sketch the data with that plan."
+            "ss.plan(..., cells=True) on more rows, or with ss.privacy.plan_public, and sketch the "
+            "data with that plan."
         )
         raise DataError(msg)
     points = _checked(centroids, sketch.spec.n_features)
@@ -189,3 +213,87 @@ def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
     for x, y in zip(points.T, centers.T, strict=True):
         result += np.square(x[:, None] - y)
     return result
+
+
+# The same of a private sketch. With n, S, Q the numbers, sums and squares of a cell, and u its
+# centroid less its center, its rows cost Q - 2 <S, u> + n |u|^2. Noise falls on all three. If u
+# does not depend on the noise, it adds one normal number. Otherwise that of the squares does,
+# before which no u stands; and the length of all noise of the sums, and of the numbers, is bounded.
+
+
+@dataclass(frozen=True, eq=False)
+class _NoisyBound:
+    """What a release proves at a risk that its numbers, sums, squares and count share alike."""
+
+    sketch: PrivateSketch
+    told: NoisyCells
+    risk: float
+    is_independent: bool
+
+    def certificate(self, points: FloatArray) -> Certificate:
+        """For centroids (k, d) in the units of the data."""
+        spec, told, k = self.sketch.spec, self.told, len(points)
+        least = self.sketch.total_weight - self._quantile(0.25) * self.sketch.count_std
+        if not least > 0.0:
+            msg = (
+                "there is nothing to prove: with the noise in their number, there may be no rows. "
+                "Release more rows, at a larger epsilon, or ask for less confidence."
+            )
+            raise DataError(msg)
+        owners, ways = self._send((points - spec.center_vector) * spec.per_unit)
+        away = np.square(ways).sum(axis=1)
+        costs = told.squares - 2.0 * (told.sums * ways).sum(axis=1) + told.weights * away
+        total = math.fsum(costs) + self._noise(away) + self._rounding(away)
+        proved = max(0.0, total) / least * float(spec.scale_vector.max()) ** 2 * (1.0 + _SLACK)
+        rows, parts = (
+            np.bincount(owners, np.maximum(numbers, 0.0), minlength=k).astype(np.float64)
+            for numbers in (told.weights, costs)
+        )
+        return Certificate(proved, as_shares(rows), as_shares(parts) * proved, 1.0 - self.risk)
+
+    def _send(self, places: FloatArray) -> tuple[IntArray, FloatArray]:
+        """The centroid of each cell (J,), and the way from its center to there (J, d)."""
+        told, middles = self.told, self.told.centers
+        if not self.is_independent:  # the mean is a better guess, and may depend on the noise
+            is_sure = told.weights > 4.0 * told.weight_std
+            middles = middles + told.sums / np.where(is_sure, told.weights, np.inf)[:, None]
+        owners = _squared_distances(middles, places).argmin(axis=1)
+        return owners, places[owners] - told.centers
+
+    def _noise(self, away: FloatArray) -> float:
+        """What noise may have taken off the sum of the costs; ``away`` is |u|^2, shape (J,)."""
+        told, (J, d) = self.told, self.told.sums.shape
+        of_squares, of_sums, of_numbers = (
+            math.sqrt(math.fsum(std**2))
+            for std in (
+                told.square_std,
+                2.0 * told.sum_std * np.sqrt(away),
+                told.weight_std * away,
+            )
+        )
+        if self.is_independent:
+            return self._quantile(0.75) * math.hypot(of_squares, of_sums, of_numbers)
+        return (
+            self._quantile(0.25) * of_squares
+            + self._length(J * d) * of_sums
+            + self._length(J) * of_numbers
+        )
+
+    def _quantile(self, share: float) -> float:
+        """What a standard normal number is at most, at a share of the risk."""
+        from scipy.special import ndtri
+
+        return float(-ndtri(share * self.risk))
+
+    def _length(self, n: int) -> float:
+        """What the length of n such numbers is at most, at a quarter of the risk."""
+        from scipy.special import chdtri
+
+        return math.sqrt(float(chdtri(n, 0.25 * self.risk)))
+
+    def _rounding(self, away: FloatArray) -> float:
+        """Offsets and squares are whole numbers of steps: half a step a row in each of them."""
+        d, step = self.told.sums.shape[1], self.told.radii * 2.0**-BITS
+        most = self.sketch.total_weight + 8.0 * self.sketch.count_std
+        per_row = step * np.sqrt(d * away) + step * self.told.radii
+        return most * float(per_row.max())

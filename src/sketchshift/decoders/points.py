@@ -9,10 +9,11 @@ import numpy as np
 
 from sketchshift._kmeans import weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift.decoders.mixture import Mixture, Points
+from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
+from sketchshift.privacy.cells import move_to_cells
 
 __all__ = [
     "KMeans",
@@ -88,6 +89,10 @@ def draw_points(problem: Problem, fits: Sequence[Mixture], n: int, seed: int) ->
     weights = problem.untilt(places, np.ones(len(places)))
     if problem.moments is not None:
         places = _move_to_moments(places, weights, *problem.moments)
+    if problem.noisy_cells is not None:
+        rows = weights * problem.sketch.total_weight
+        places, rows = move_to_cells(places, rows, *problem.noisy_cells)
+        weights = as_shares(rows)
     return Points(places, weights)
 
 

@@ -22,8 +22,9 @@ from sketchshift.decoders.objective import Box
 from sketchshift.errors import DataError
 from sketchshift.features import Cells
 from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.cells import CellSums
+from sketchshift.sketch.cells import CellSums, NoisyCells
 
 __all__ = ["Problem", "check_decodable", "moments_of", "spread_of"]
 
@@ -123,6 +124,13 @@ class Problem:
         sketch = self.sketch
         sums = sketch.cells if isinstance(sketch, Sketch) else None
         return None if sums is None or sketch.spec.cells is None else (sketch.spec.cells, sums)
+
+    @cached_property
+    def noisy_cells(self) -> tuple[Cells, NoisyCells] | None:
+        """The cells of the plan, and what a private sketch tells of each; None without cells."""
+        sketch = self.sketch
+        told = sketch.cells if isinstance(sketch, PrivateSketch) else None
+        return None if told is None or sketch.spec.cells is None else (sketch.spec.cells, told)
 
     @property
     def is_one_point(self) -> bool:

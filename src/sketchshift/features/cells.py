@@ -33,7 +33,7 @@ from sketchshift.kernels import (
     select_kernel,
 )
 
-__all__ = ["MAX_CELLS", "Cells", "n_cells_for", "plan_cells"]
+__all__ = ["MAX_CELLS", "ROWS_PER_CELL", "Cells", "n_cells_for", "plan_cells"]
 
 MAX_CELLS = 2**20
 OUTSIDE = 12.0  # root mean squared distances from its center, beyond which a row is in no cell

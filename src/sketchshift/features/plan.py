@@ -26,7 +26,7 @@ from sketchshift._text import column_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
-from sketchshift.features.cells import Cells, n_cells_for, plan_cells
+from sketchshift.features.cells import ROWS_PER_CELL, Cells, n_cells_for, plan_cells
 from sketchshift.features.frequencies import MIN_FEATURES
 from sketchshift.features.spec import SketchSpec, Tilt
 from sketchshift.kernels import MOMENT_BITS
@@ -119,7 +119,7 @@ def plan_rows(
     columns: Sequence[str] | None = None,
     standardize: bool = False,
     bounds: tuple[FloatArray, FloatArray] | None = None,
-    cells: bool = True,
+    cells: bool | int = True,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 
@@ -148,8 +148,9 @@ def plan_rows(
         Give every column a scale of its own, instead of one for all.
     bounds : pair of arrays of shape (d,), optional
         Least and largest values of the columns, where more rows are known than these.
-    cells : bool, default=False
-        Share the 2 m numbers of a sketch between cells and waves, and leave the tilt out.
+    cells : bool or int, default=False
+        Share the 2 m numbers of a sketch between cells and waves, and leave the tilt out; or how
+        many cells there are at most.
 
     Returns
     -------
@@ -183,6 +184,8 @@ def plan_rows(
         structured=d >= MIN_FEATURES,  # as good, and faster
     )
     J = n_cells_for(2 * m, n, d, k) if cells else 0
+    if not isinstance(cells, bool):
+        J = min(cells, n // ROWS_PER_CELL, 2 * m // (1 + 2 * d))
     if J == 0:
         return spec
     planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
@@ -212,7 +215,9 @@ def clusters_served(spec: SketchSpec) -> int:
 
 
 def _size_of(spec: SketchSpec) -> int:
-    return spec.sketch_size + (0 if spec.cells is None else half_of_numbers(spec.cells))
+    if spec.cells is None or spec.origin is not None:  # private plans have cells beside all waves
+        return spec.sketch_size
+    return spec.sketch_size + half_of_numbers(spec.cells)
 
 
 def planned_clusters(spec: SketchSpec) -> int | None:

@@ -39,6 +39,7 @@ __all__ = [
     "KINDS",
     "MAX_FEATURES",
     "MAX_NUMBERS",
+    "MAX_PRIVATE_CELLS",
     "MAX_SKETCH_SIZE",
     "SCALES",
     "Charge",
@@ -253,6 +254,7 @@ def _fields(cls: type[Charge] | type[Origin], content: Any) -> dict[str, Any]:
 MAX_FEATURES = 2**20
 MAX_SKETCH_SIZE = 2**24
 MAX_NUMBERS = 2**31  # d m for frequencies drawn one by one
+MAX_PRIVATE_CELLS = 2**12
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
 _SCHEMA = 1
 
@@ -370,14 +372,24 @@ class SketchSpec:
                 "Use a smaller sketch_size or structured=True."
             )
             raise SpecError(msg)
-        if self.cells is not None and (self.tilt is not None or self.origin is not None):
-            other = "a tilt" if self.origin is None else "an origin, for private releases"
-            msg = f"a spec has cells or {other}, not both. Leave one of them out."
-            raise SpecError(msg)
+        if self.cells is not None and self.tilt is not None:
+            raise SpecError("a spec has cells or a tilt, not both. Leave one of them out.")
+        if self.cells is not None and self.origin is not None:
+            self._check_private_cells(self.cells.n_cells)
         if self.far_share and not isinstance(self.bandwidth, tuple):
             msg = (
                 f"far_share={self.far_share} needs a range of bandwidths, and bandwidth="
                 f"{self.bandwidth} is one number. Give a pair (low, high) or leave far_share=0."
+            )
+            raise SpecError(msg)
+
+    def _check_private_cells(self, J: int) -> None:
+        """Noise falls on every cell, and leaves nothing of many; waves must be there as well."""
+        if J > MAX_PRIVATE_CELLS or self.sketch_size == 0:
+            msg = (
+                f"a spec for private releases has at most {MAX_PRIVATE_CELLS} cells, and waves "
+                f"beside them: here are {J} cells and {self.sketch_size} frequencies. Plan with "
+                "ss.privacy.plan_public."
             )
             raise SpecError(msg)
 

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import check_integer, check_number, parameter_error, unmasked
+from sketchshift._validation import (
+    check_flag,
+    check_integer,
+    check_number,
+    parameter_error,
+    unmasked,
+)
 from sketchshift.data import Access, Source, open_source
 from sketchshift.errors import DataError, PrivacyWarning, warn
 from sketchshift.features import Origin, SketchSpec
@@ -23,6 +29,7 @@ from sketchshift.features.plan import (
     rounded_center,
     sketch_size_for,
 )
+from sketchshift.features.spec import MAX_PRIVATE_CELLS
 from sketchshift.kernels import select_kernel
 from sketchshift.privacy.ledger import Account, check_account
 from sketchshift.privacy.mechanism import Budget, Look
@@ -47,6 +54,7 @@ LOW = 0.3  # lowest bandwidth, in k^(-1/d) r0
 TAIL = 1.5  # rq in r0, where nothing is known of it
 BALL = 10.0  # radius of the public ball, in r0, where none is declared
 FEWEST_FREQUENCIES = 200
+CELLS_PER_CLUSTER = 5
 WITHIN = 0.99 * REACHED  # of the reach of a spec
 
 
@@ -114,6 +122,7 @@ def plan_public(
     sketch_size: int | None = None,
     seed: int = 0,
     columns: Sequence[str] | None = None,
+    cells: bool = True,
 ) -> SketchSpec:
     """A plan from rows that are public, or whose people do not mind.
 
@@ -132,13 +141,20 @@ def plan_public(
         Of the frequencies.
     columns : sequence of str or None
         Columns to read, by name.
+    cells : bool, default=True
+        Plan five cells for each cluster beside the waves, but no more than one for 20 rows of the
+        sample. A release then tells their numbers of rows, sums and squares as well, and
+        :func:`sketchshift.certify` bounds what centroids cost.
 
     Returns
     -------
     spec : SketchSpec
         Marked with the origin "public".
     """
-    spec = plan_from_rows(sample, n_clusters, seed=seed, columns=columns, cells=False)
+    k = check_integer("plan_public", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
+    check_flag("plan_public", "cells", cells)
+    J = min(CELLS_PER_CLUSTER * k, MAX_PRIVATE_CELLS) if cells else False
+    spec = plan_from_rows(sample, k, seed=seed, columns=columns, cells=J)
     m = _sketch_size(spec.n_features, n_clusters) if sketch_size is None else sketch_size
     scale = float(spec.scale_vector[0])
     if radius is not None:
@@ -200,7 +216,7 @@ def outline_spec(
 def within_reach(spec: SketchSpec) -> SketchSpec:
     """The spec with its ball made small enough for the exact integers."""
     assert spec.origin is not None
-    radius = rounded(min(spec.origin.radius, WITHIN * spec.reach))
+    radius = rounded(min(spec.origin.radius, WITHIN * spec.cell_reach))
     return replace(spec, origin=replace(spec.origin, radius=radius))
 
 

@@ -24,9 +24,17 @@ from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
 from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch, released_parts
 from sketchshift.sketch import Sketch, SketchTable
 
-__all__ = ["count_factor", "release", "release_vector", "rows_needed", "sensitivity"]
+__all__ = [
+    "cell_factor",
+    "count_factor",
+    "release",
+    "release_vector",
+    "rows_needed",
+    "sensitivity",
+]
 
 COUNT_SHARE = 100  # the count has one part in so many of the squared sensitivity
+CELL_SHARE = 5  # cells have one part in so many of what waves and cells have
 GOOD, POOR = 1.0, 0.3  # rows, in m kappa, for errors of about 1.1 and 1.5 times those of k-means
 
 
@@ -35,14 +43,25 @@ def count_factor(spec: SketchSpec) -> int:
     return math.isqrt(_row_square(spec) // (COUNT_SHARE - 1))
 
 
+def cell_factor(spec: SketchSpec) -> int:
+    """What the integers of cells are multiplied by, to have their share of the sensitivity."""
+    squares = {part.name: part.row_square or 0 for part in released_parts(spec)}
+    if "clipped" not in squares:
+        return 1
+    return max(1, math.isqrt(squares["waves"] // ((CELL_SHARE - 1) * squares["clipped"])))
+
+
 def sensitivity(spec: SketchSpec) -> int:
     r"""L2 norm of what one row adds to the vector of a release, rounded up to an integer.
 
-    .. math:: \Delta = \lceil \sqrt{m \, G_2 + s^2} \rceil, \quad
-        s = \lfloor \sqrt{m G_2 / 99} \rfloor
+    .. math:: \Delta = \lceil \sqrt{m \, G_2 + f^2 C_2 + s^2} \rceil, \quad
+        s = \lfloor \sqrt{(m G_2 + f^2 C_2) / 99} \rfloor, \quad
+        f = \lfloor \sqrt{m G_2 / 4 C_2} \rfloor
 
     with :math:`G_2` the exhaustive maximum of :math:`a^2 + b^2` over all that the kernels can
-    add at one frequency. Every row comes within 1e-6 of it.
+    add at one frequency, and :math:`C_2`, 0 without cells, the bound on the square of what a row
+    adds to its cell. Without cells every row comes within 1e-6 of it, with cells those at the
+    radius of their cell.
     """
     square = _row_square(spec) + count_factor(spec) ** 2
     return math.isqrt(square - 1) + 1
@@ -50,21 +69,30 @@ def sensitivity(spec: SketchSpec) -> int:
 
 def _row_square(spec: SketchSpec) -> int:
     """Largest squared norm of what one row adds to all released parts: m G_2 for the waves."""
-    return sum(part.row_square or 0 for part in released_parts(spec))
+    factors = _factors(spec)
+    return sum(factors[part.name] ** 2 * (part.row_square or 0) for part in released_parts(spec))
+
+
+def _factors(spec: SketchSpec) -> dict[str, int]:
+    return {"waves": 1, "clipped": cell_factor(spec)}
 
 
 def release_vector(sketch: Sketch) -> IntArray:
-    """All that is released of a raw sketch, before the noise: int64 of shape (2 m + 1,)."""
-    spec, parts = sketch.spec, sketch._totals.parts
+    """All that is released of a raw sketch, before the noise: int64 of shape (2 m + 1,).
+
+    With cells J (2 + d) integers more, before the count.
+    """
+    spec, parts, factors = sketch.spec, sketch._totals.parts, _factors(sketch.spec)
     count = sketch.count * count_factor(spec)
-    if count >= LARGEST:
+    if max(count, sketch.count * factors["clipped"] << BITS) >= LARGEST:
         msg = (
             f"{sketch.count} rows are too many for one release at m={spec.sketch_size}: its "
             "integers would reach 2**62. Release parts of the data, and merge these with "
             "disjoint=True."
         )
         raise PrivacyError(msg)
-    return np.concatenate([*(parts[part.name].ravel() for part in released_parts(spec)), [count]])
+    names = [part.name for part in released_parts(spec)]
+    return np.concatenate([*(parts[name].ravel() * factors[name] for name in names), [count]])
 
 
 def rows_needed(sketch_size: int, scale: float) -> float:
@@ -85,7 +113,7 @@ def release(
     account: Account | None = None,
     force: bool = False,
 ) -> PrivateSketch:
-    """Release a sketch with differential privacy: its z and its number of rows, with noise.
+    """Release a sketch with differential privacy: z, cells and the count, with noise.
 
     The noise is discrete Gaussian, drawn once for all numbers by OpenDP, and calibrated to the
     exhaustively computed sensitivity of the kernels. Means, covariances, numbers of invalid
@@ -136,7 +164,7 @@ def release(
     if account is not None:
         account.add(ledger.charges)
     noisy, factor = look.draw(vector), count_factor(spec)
-    totals = NoisyMeasure.from_vector(noisy, spec, factor, look.charge.scale)
+    totals = NoisyMeasure.from_vector(noisy, spec, factor, look.charge.scale, cell_factor(spec))
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     if not force:
         _check_rows(released, look.charge, account)

@@ -23,6 +23,7 @@ from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST
 from sketchshift.sketch import AnySketch
+from sketchshift.sketch.cells import ClippedPart, NoisyCells
 from sketchshift.sketch.file import MAGIC as RAW_MAGIC
 from sketchshift.sketch.file import (
     PRIVATE_MAGIC,
@@ -60,12 +61,15 @@ class NoisyMeasure:
         From the parts that are released alone.
     scale : float
         Standard deviation of the noise in each of these integers.
+    cell_factor : int
+        What the integers of cells were multiplied by, where there are some.
     """
 
     parts: dict[str, IntArray]
     scaled_count: int
     count_factor: int
     scale: float
+    cell_factor: int = 1
 
     @property
     def waves(self) -> IntArray:
@@ -79,7 +83,12 @@ class NoisyMeasure:
 
     @classmethod
     def from_vector(
-        cls, vector: IntArray, spec: SketchSpec, count_factor: int, scale: float
+        cls,
+        vector: IntArray,
+        spec: SketchSpec,
+        count_factor: int,
+        scale: float,
+        cell_factor: int = 1,
     ) -> NoisyMeasure:
         """What :attr:`vector` gave."""
         parts, first = {}, 0
@@ -87,7 +96,7 @@ class NoisyMeasure:
             end = first + math.prod(part.shape)
             parts[part.name] = vector[first:end].reshape(part.shape)
             first = end
-        return cls(parts, int(vector[first]), count_factor, scale)
+        return cls(parts, int(vector[first]), count_factor, scale, cell_factor)
 
     def __add__(self, other: NoisyMeasure) -> NoisyMeasure:
         return self._combine(other, 1)
@@ -102,11 +111,11 @@ class NoisyMeasure:
             name: np.clip(own + sign * other.parts[name], 1 - LARGEST, LARGEST - 1)
             for name, own in self.parts.items()
         }
-        return NoisyMeasure(
-            parts,
-            max(1 - LARGEST, min(count, LARGEST - 1)),
-            self.count_factor,
-            math.hypot(self.scale, other.scale),
+        return replace(
+            self,
+            parts=parts,
+            scaled_count=max(1 - LARGEST, min(count, LARGEST - 1)),
+            scale=math.hypot(self.scale, other.scale),
         )
 
     def prefix(self, spec: SketchSpec) -> NoisyMeasure:
@@ -170,6 +179,16 @@ class PrivateSketch(AnySketch):
     def noise_std(self) -> float:
         """Standard deviation of the noise in the real, and imaginary, parts of sqrt(m) z."""
         return self._totals.scale / (max(self.total_weight, 1.0) * 2.0**BITS)
+
+    @property
+    def cells(self) -> NoisyCells | None:
+        """What the release tells of the rows nearest to each center of the plan; None without."""
+        if self.spec.cells is None:
+            return None
+        totals = self._totals
+        return ClippedPart(self.spec).noisy(
+            totals.parts["clipped"], totals.cell_factor, totals.scale
+        )
 
     @property
     def statement(self) -> str:
@@ -247,7 +266,8 @@ class PrivateSketch(AnySketch):
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:
             msg = (
-                f"a private sketch has no {name!r}: z and the number of rows alone are released. "
+                f"a private sketch has no {name!r}: z, cells and the number of rows alone are "
+                "released. "
                 "Decode it for the clusters, or ask the keeper of the raw sketch."
             )
             raise AttributeError(msg)
@@ -305,8 +325,11 @@ register_kind(PRIVATE_MAGIC, "a private sketch", load)
 
 # The file of a private sketch: its own magic, a header that no row has touched, noisy integers.
 
-VERSION = 1
+VERSION = 2
+"""Private sketches without cells are written as version 1, which they always were."""
+
 _KINDS = {"count_factor": int, "fingerprint": str, "ledger": dict, "scale": float, "spec": dict}
+_KINDS_BY_VERSION = {1: _KINDS, 2: _KINDS | {"cell_factor": int}}
 
 
 def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Ledger) -> bytes:
@@ -318,7 +341,10 @@ def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Led
         "scale": totals.scale,
         "spec": json.loads(spec.to_json()),
     }
-    return pack(PRIVATE_MAGIC, VERSION, header, totals.vector.astype("<i8").tobytes())
+    version = 1
+    if spec.cells is not None:
+        version, header["cell_factor"] = VERSION, totals.cell_factor
+    return pack(PRIVATE_MAGIC, version, header, totals.vector.astype("<i8").tobytes())
 
 
 def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
@@ -326,8 +352,9 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     if bytes(data[: len(RAW_MAGIC)]) == RAW_MAGIC:
         raise SketchFormatError("this is a raw sketch, with no noise. Read it with ss.load.")
     text, payload = unpack(data, PRIVATE_MAGIC, VERSION)
-    header = read_header(text, _KINDS)
+    header = read_header(text, _KINDS_BY_VERSION[data[len(PRIVATE_MAGIC)]])
     fingerprint, factor, scale = (header[n] for n in ("fingerprint", "count_factor", "scale"))
+    cell_factor = header.get("cell_factor", 1)
     check_fingerprint(fingerprint)
     spec = read_spec(header["spec"])
     try:
@@ -340,12 +367,13 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
         raise SketchFormatError(msg)
     if spec.origin is None or spec.tilt is not None:
         raise SketchFormatError("the spec is none of a release: that has an origin, and no tilt.")
-    if not 0 < factor < LARGEST or not SCALES[0] <= scale <= SCALES[1]:
-        raise SketchFormatError("count_factor and scale must be positive numbers in range.")
+    are_factors = 0 < factor < LARGEST and 0 < cell_factor < LARGEST
+    if not are_factors or not SCALES[0] <= scale <= SCALES[1]:
+        raise SketchFormatError("factors and scale must be positive numbers in range.")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
     if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
         raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
-    totals = NoisyMeasure.from_vector(numbers, spec, factor, scale)
+    totals = NoisyMeasure.from_vector(numbers, spec, factor, scale, cell_factor)
     if encode(spec, fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")
     return spec, fingerprint, totals, ledger

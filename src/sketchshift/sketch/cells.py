@@ -13,12 +13,14 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import (
+    BITS,
     CELL_BITS,
     CELL_ROWS,
     CELL_WEIGHT_BITS,
@@ -41,7 +43,16 @@ from sketchshift.sketch.measure import (
     wide_to_bytes,
 )
 
-__all__ = ["CellPart", "CellSums", "FarKey", "FarPart", "FarSums", "PartialPart"]
+__all__ = [
+    "CellPart",
+    "CellSums",
+    "ClippedPart",
+    "FarKey",
+    "FarPart",
+    "FarSums",
+    "NoisyCells",
+    "PartialPart",
+]
 
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 
@@ -131,7 +142,10 @@ class CellPart(Part):
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the kernel's table of centers."""
-        accumulate = kernel.cells(self._cells.groups)
+        groups = self._cells.groups
+        if self._spec.origin is not None:  # rows of releases are all in cells
+            groups = replace(groups, limit=math.inf)
+        accumulate = kernel.cells(groups)
         return lambda: _CellAdder(accumulate, self.shape)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
@@ -457,4 +471,134 @@ class _PartialAdder:
         """Nothing is ever pending."""
 
 
-CELL_PARTS += [CellPart, FarPart, PartialPart]
+# Cells of private releases: a row adds a bounded amount to its cell, whatever the row.
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCells:
+    """What a release tells of the rows of each cell, in normalised coordinates.
+
+    Offsets are from the center of the cell, moved to the length of its radius if they are longer.
+
+    Attributes
+    ----------
+    weights : array of shape (J,)
+        Number of rows.
+    sums : array of shape (J, d)
+        Of the offsets.
+    squares : array of shape (J,)
+        Of the squared lengths of the offsets.
+    centers, radii : arrays of shapes (J, d) and (J,)
+        Of the cells; public.
+    weight_std, sum_std, square_std : arrays of shape (J,)
+        Standard deviations of the noise: of each number above.
+    """
+
+    weights: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+    centers: FloatArray
+    radii: FloatArray
+    weight_std: FloatArray
+    sum_std: FloatArray
+    square_std: FloatArray
+
+
+class ClippedPart(Part):
+    """Count, offsets and squared length of these, of the rows of each cell: int64, (J, 2 + d).
+
+    With r the radius of the cell of a row and e = (x' - c) / r, divided by its length if that is
+    above 1, a row adds 2**22, the integers nearest to 2**22 e_k, and that nearest to 2**21 |e|^2.
+    The radius is the distance to the nearest other center, or at most the diameter of the ball that
+    all rows are in.
+    """
+
+    name = "clipped"
+    zones = frozenset({Zone.NEAR})
+
+    def __init__(self, spec: SketchSpec) -> None:
+        assert spec.cells is not None
+        assert spec.origin is not None
+        self._cells, self._diameter = spec.cells, 2.0 * spec.origin.radius
+        self.shape = (spec.cells.n_cells, 2 + spec.n_features)
+        # each coordinate is rounded, which adds half the root of d to a length of 2**22
+        longest = 2**BITS + math.isqrt(spec.n_features) // 2 + 2
+        self.row_square = 4**BITS + longest**2 + 4 ** (BITS - 1)
+
+    @cached_property
+    def radii(self) -> FloatArray:
+        """Of the cells: O(J^2 d), summed from the first column."""
+        centers = self._cells.table.astype(np.float64)
+        squares = np.zeros((len(centers), len(centers)))
+        for column in centers.T:
+            squares += np.square(column[:, None] - column)
+        elsewhere = np.where(squares > 0.0, squares, np.inf)
+        nearest: FloatArray = np.sqrt(elsewhere.min(axis=1))
+        return np.minimum(nearest, self._diameter)
+
+    def noisy(self, integers: IntArray, factor: int, scale: float) -> NoisyCells:
+        """What integers say that were multiplied by a factor before noise of this scale came."""
+        one, r = factor * 2.0**BITS, self.radii
+        numbers, std = integers / one, np.full(len(r), scale / one)
+        return NoisyCells(
+            numbers[:, 0],
+            numbers[:, 1:-1] * r[:, None],
+            2.0 * numbers[:, -1] * r**2,
+            self._cells.table.astype(np.float64),
+            r,
+            std,
+            std * r,
+            2.0 * std * r**2,
+        )
+
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """Adders that share the kernel's table of centers."""
+        accumulate = kernel.cells(self._cells.groups)
+        return lambda: _ClippedAdder(accumulate, self)
+
+    def clip(self, values: FloatArray, labels: IntArray) -> FloatArray:
+        """What rows (n, d) add to their cells (n,), as whole numbers: (n, 2 + d).
+
+        Each row alone, by operations that are rounded alike everywhere.
+        """
+        radii = self.radii[labels]
+        offsets = (values - self._cells.table[labels].astype(np.float64)) / radii[:, None]
+        squares = np.zeros(len(values))
+        for column in offsets.T:
+            squares += column * column
+        offsets /= np.sqrt(np.maximum(squares, 1.0))[:, None]
+        whole, half = np.full((len(values), 1), 2.0**BITS), np.minimum(squares, 1.0) / 2.0
+        numbers = np.hstack([offsets, half[:, None]])
+        return np.hstack([whole, np.rint(numbers * 2.0**BITS)])
+
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """Counts are those of the cells, and bound all else."""
+        n, one = integers[:, 0], 2 ** (CELL_WEIGHT_BITS - BITS)
+        if not (n.astype(object) * one == measure.parts["cells"][:, 0]).all():
+            return False
+        offsets, squares = integers[:, 1:-1], integers[:, -1]
+        rounding = (n >> BITS)[:, None]
+        is_within = (np.abs(offsets) <= n[:, None] + rounding).all()
+        return bool(is_within and (squares >= 0).all() and (2 * squares <= n).all())
+
+
+class _ClippedAdder:
+    def __init__(self, accumulate: CellAccumulator, part: ClippedPart) -> None:
+        self._accumulate, self._part = accumulate, part
+
+    def add(self, rows: WeightedRows, integers: Integers) -> None:
+        """Add rows at once: sums of so few of them are exact in float64."""
+        labels, _ = self._accumulate.nearest(rows.values.astype(np.float32))
+        J = len(integers)
+        for k, column in enumerate(self._part.clip(rows.values, labels).T):
+            integers[:, k] += np.bincount(labels, column, minlength=J).astype(np.int64)
+
+    def flush(self, integers: Integers) -> None:
+        """Nothing is ever pending."""
+
+
+def _clipped(spec: SketchSpec) -> Part | None:
+    return None if spec.origin is None else ClippedPart(spec)
+
+
+CELL_PARTS += [CellPart, FarPart, PartialPart, _clipped]

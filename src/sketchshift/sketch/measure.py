@@ -472,14 +472,14 @@ def _waves(spec: SketchSpec) -> Part | None:
 PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart, _tilted_moments]
 """What makes each part that a spec asks for, or None, in the order of the file."""
 
-CELL_PARTS: list[Callable[[SketchSpec], Part]] = []
+CELL_PARTS: list[Callable[[SketchSpec], Part | None]] = []
 """What makes those that follow where a spec has cells: ``sketch.cells`` adds them."""
 
 
 def parts_of(spec: SketchSpec) -> list[Part]:
     """The parts of a measure: what is summed with a spec. Draws and allocates nothing."""
-    parts = [part for make in PARTS if (part := make(spec)) is not None]
-    return parts if spec.cells is None else [*parts, *(make(spec) for make in CELL_PARTS)]
+    makers = PARTS if spec.cells is None else [*PARTS, *CELL_PARTS]
+    return [part for make in makers if (part := make(spec)) is not None]
 
 
 @dataclass(eq=False)

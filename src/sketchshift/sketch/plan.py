@@ -37,7 +37,7 @@ def plan(
     sample_weight: Any = None,
     standardize: bool = False,
     on_invalid: str = "raise",
-    cells: bool = True,
+    cells: bool | int = True,
 ) -> SketchSpec:
     """A spec that suits the data: nothing to tune.
 
@@ -65,11 +65,12 @@ def plan(
         those of the data, as in k-means.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity, or have it as their weight.
-    cells : bool, default=True
+    cells : bool or int, default=True
         Give most of the 2 m numbers to cells: counts, sums and squares of the rows nearest to each
         of some centers. Clusters are then as good as those of k-means on tails as well, no row is
         too far, and :func:`sketchshift.certify` proves what they cost. False gives all to waves,
-        as the paper has it, from max(2000, 20 k) rows. Of fewer than 20 rows there are no cells.
+        as the paper has it, from max(2000, 20 k) rows. Of fewer than 20 rows there are no cells. A
+        number is how many cells there are at most, instead of as many as the sample is worth.
 
     Returns
     -------

@@ -16,6 +16,7 @@ from sketchshift.data.open import find_engine, open_source
 from sketchshift.data.source import Source, make_request
 from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.features.cells import MAX_CELLS
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.features.spec import MAX_SKETCH_SIZE
 
@@ -191,10 +192,13 @@ class Planning:
     sketch_size: int | None = None
     seed: int = 0
     standardize: bool = False
-    cells: bool = True
+    cells: bool | int = True
 
     def __post_init__(self) -> None:
-        check_flag("plan", "cells", self.cells)
+        if type(self.cells) is int:
+            check_integer("plan", "cells", self.cells, 1, MAX_CELLS)
+        else:
+            check_flag("plan", "cells", self.cells)
         check_integer("plan", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         check_integer("plan", "seed", self.seed, 0, 2**64 - 1)
         check_flag("plan", "standardize", self.standardize)

@@ -377,10 +377,10 @@ def _check_reach(spec: SketchSpec) -> None:
             "one with ss.privacy.plan, plan_declared or plan_public."
         )
         raise SpecError(msg)
-    if not spec.origin.radius < REACHED * spec.reach:
+    if not spec.origin.radius < REACHED * spec.cell_reach:
         msg = (
             f"rows are clipped to a ball of radius {spec.origin.radius:.4g}, and the spec reaches "
-            f"{spec.reach:.4g}, in normalised units. Declare a smaller radius."
+            f"{spec.cell_reach:.4g}, in normalised units. Declare a smaller radius."
         )
         raise SpecError(msg)
 
