@@ -15,6 +15,7 @@ from sketchshift.features.cells import plan_cells
 
 NUMBER = 4  # bytes of a number that is kept: float32
 BATCH = 1024
+FEW = 50  # clusters: k-means of 200,000 rows takes minutes for more
 MOST_SEEN = 200_000  # rows that a plan looks at
 MOST_CELLS = 10_000  # of means: more take minutes to place
 ROWS_PER_CELL = 4  # of those that were seen, at least
@@ -59,7 +60,8 @@ def faiss_kmeans(problem: Problem) -> Found:
 
 def pilot(problem: Problem) -> Found:
     """k-means of the rows that the plan sees, and no pass at all."""
-    centroids = kmeans(_seen(problem), problem.k, problem.seed)
+    starts = 5 if problem.k <= FEW else 1
+    centroids = kmeans(_seen(problem), problem.k, problem.seed, starts=starts)
     return Found(centroids, NUMBER * centroids.size)
 
 

@@ -40,8 +40,8 @@ Methods. BICO, StreamKM++ and cells of means keep as many bytes as our sketch ha
 for each number.
 
 - Ours: `ss.decode(ss.sketch(X, ss.plan(X, k, cells=True)), k)`; waves alone: `cells=False`.
-- Pilot only: k-means of the rows that the plan sees. Pilot + one exact pass: its centroids, moved
-  to the means of all rows nearest to them.
+- Pilot only: k-means of the rows that the plan sees, the best of five starts, of one for k = 100
+  and more. Pilot + one exact pass: its centroids, moved to the means of all rows nearest to them.
 - Cells of means: count and mean of the rows around each of many centers, placed as our cells are;
   k-means of these.
 - BICO: package `bico`, the code of its authors; k-means of what it keeps.
