@@ -29,6 +29,7 @@ def write_picture(runs: pd.DataFrame, path: Path) -> None:
         errors = excess[name].reindex(conditions).to_numpy()
         filled = "0.0" if name == OURS else "white"
         look = {"marker": marker, "linestyle": "", "color": filled, "markeredgecolor": "0.0"}
+        look["zorder"] = 3 if name == OURS else 2
         axes.plot(errors, np.arange(len(conditions)), label=method.label, markersize=8, **look)
     axes.set_xscale("log")
     axes.set_xlim(left=LEAST / 1.5)
