@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -27,7 +28,9 @@ def done(
         return
     with _pool(n_workers) as pool:
         futures = {pool.submit(_do_before, deadline, *task): task[0] for task in tasks}
-        yield from _results(futures)
+        for future in as_completed(futures):
+            if (facts := future.result()) is not None:
+                yield futures[future], facts
 
 
 def _pool(n_workers: int) -> ProcessPoolExecutor:
@@ -42,7 +45,7 @@ def _pool(n_workers: int) -> ProcessPoolExecutor:
 
 def _take_one(processors: Queue[int]) -> None:
     """Stay on one processor, so that no library starts more threads than one."""
-    if hasattr(os, "sched_setaffinity"):
+    with suppress(AttributeError, OSError):  # not every system can
         mine = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {mine[processors.get() % len(mine)]})
 
@@ -50,12 +53,3 @@ def _take_one(processors: Queue[int]) -> None:
 def _do_before(deadline: float, run: Run, n_bytes: int) -> dict[str, Any] | None:
     """The clock is that of the machine: all processes have the same."""
     return do(run, n_bytes) if time.monotonic() < deadline else None
-
-
-def _results(
-    futures: dict[Future[dict[str, Any] | None], Run],
-) -> Iterator[tuple[Run, dict[str, Any]]]:
-    for future in as_completed(futures):
-        facts = future.result()
-        if facts is not None:
-            yield futures[future], facts
