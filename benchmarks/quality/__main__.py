@@ -3,126 +3,103 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable
-from datetime import date
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import sketchshift as ss
-from quality.clock import Clock, in_words
-from quality.datasets import RECIPES, Dataset, here, load
-from quality.found import centroid_index
-from quality.picture import write_picture
-from quality.runs import METHODS, MULTIPLES, QUICK, SEEDS, SLOW, Run, planned, sketch_size
+from quality.conditions import CONDITIONS
+from quality.datasets import RECIPES, here
+from quality.runs import BYTES, METHODS, REFERENCE, Run, planned
 from quality.store import Store
-from quality.tables import write_tables
+from quality.workers import done
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 def main(words: list[str] | None = None) -> None:
     chosen = _parser().parse_args(words)
-    left_out = SLOW if chosen.quick else QUICK
-    methods = chosen.only or [name for name in METHODS if name not in left_out]
-    store = Store(chosen.results / "quality")
+    store, methods = Store(chosen.results / "quality"), _usable(chosen.only)
+    used = {name for condition in chosen.conditions for name in CONDITIONS[condition].n_clusters}
+    datasets = here(name for name in chosen.datasets if name in used)
+    runs = planned(chosen.conditions, datasets, methods, chosen.seeds)
     if chosen.again:
-        store.forget(methods, chosen.datasets)
-    runs = planned(here(chosen.datasets), methods, chosen.multiples, chosen.seeds)
-    left = [run for run in runs if run not in store]
-    if chosen.estimate:
-        _estimate(left, Clock(store.rows))
-        return
-    _run_all(left, store)
-    if store.rows:
-        write_tables(store.rows, chosen.results / "quality.md")
-        write_picture(store.rows, chosen.results / "quality.png")
+        store.forget([run for run in runs if run.method in chosen.only])
+    _run_all([run for run in runs if run not in store], store, chosen)
+    if not chosen.runs_only and store.rows:
+        _write(store.rows, chosen.results)
 
 
-def _run_all(left: list[Run], store: Store) -> None:
-    """Dataset by dataset, so that each is read once."""
-    clock, n_done = Clock(store.rows), 0
-    for name, of_dataset in groupby(left, key=lambda run: run.dataset):
-        data = load(name)
-        reference = store.reference(data)
-        for run in of_dataset:
-            facts = judged(data, run, reference)
+def _usable(names: list[str]) -> list[str]:
+    """Those methods whose packages are here; the references are never left out."""
+    for name in names:
+        if not METHODS[name].is_here:
+            package = METHODS[name].package
+            print(f"{name} is left out: there is no package {package}.", file=sys.stderr)
+    return [name for name in METHODS if name in {*names, REFERENCE} and METHODS[name].is_here]
+
+
+def _run_all(left: list[Run], store: Store, chosen: argparse.Namespace) -> None:
+    """First our sketches and what does not depend on them; then what keeps as many bytes."""
+    deadline, n_done = time.monotonic() + 60.0 * chosen.minutes, 0
+    for waits in (False, True):
+        of_now = [run for run in left if (METHODS[run.method].keeps == BYTES) is waits]
+        sizes = [store.n_bytes(run) if waits else 0 for run in of_now]
+        tasks = [(run, n) for run, n in zip(of_now, sizes, strict=True) if n is not None]
+        for run, facts in done(tasks, chosen.workers, deadline):
             store.add(run, facts)
-            clock.add(run.method, run.dataset, run.multiple, facts["total_seconds"])
             n_done += 1
-            _say(run, facts, f"{n_done}/{len(left)}", clock.expected(left[n_done:]))
+            _say(run, facts, f"{n_done}/{len(left)}")
 
 
-def judged(data: Dataset, run: Run, reference: float) -> dict[str, Any]:
-    """Do one run; the facts that are kept of it."""
-    start = time.perf_counter()
-    found = METHODS[run.method](data, run)
-    error, truth = ss.mse(data.X, found.centroids), data.true_centroids
-    return {
-        "n": data.n,
-        "d": data.d,
-        "k": data.k,
-        "m": sketch_size(data, run),
-        "mse": error,
-        "rse": error / reference,
-        "centroid_index": None if truth is None else centroid_index(found.centroids, truth),
-        "seconds": round(found.seconds, 4),
-        "bytes": found.n_bytes,
-        "total_seconds": round(time.perf_counter() - start, 3),
-        "date": str(date.today()),
-    }
+def _say(run: Run, facts: dict[str, Any], count: str) -> None:
+    outcome = f"{facts['mse']:.6g}, {facts['seconds']:.2f} s" if "mse" in facts else "failed"
+    words = f"{run.condition} {run.dataset} {run.method} seed {run.seed}"
+    print(f"[{count}] {words}: {outcome}", file=sys.stderr, flush=True)
 
 
-def _say(run: Run, facts: dict[str, Any], done: str, seconds_left: float) -> None:
-    size = "" if run.multiple is None else f" {run.multiple}kd"
-    width = "" if run.bandwidth is None else f" bandwidth {run.bandwidth}"
-    words = f"{run.dataset} {run.method}{size}{width} seed {run.seed}"
-    time_left = in_words(seconds_left)
-    line = f"[{done}] {words}: RSE {facts['rse']:.3f}, {facts['seconds']:.2f} s; {time_left} left"
-    print(line, file=sys.stderr, flush=True)
+def _write(rows: list[dict[str, Any]], folder: Path) -> None:
+    from quality.picture import write_picture  # pandas and matplotlib: the runs need neither
+    from quality.tables import compared, write_tables
 
-
-def _estimate(left: list[Run], clock: Clock) -> None:
-    """Number of runs and time left of each method, from the runs that are in the file."""
-    print(f"{'all':<28}{len(left):6} runs{in_words(clock.expected(left)):>10}")
-    for name in METHODS:
-        mine = [run for run in left if run.method == name]
-        if mine:
-            print(f"{name:<28}{len(mine):6} runs{in_words(clock.expected(mine)):>10}")
+    runs = compared(rows)
+    write_tables(runs, folder / "quality.md")
+    write_picture(runs, folder / "quality.png")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quality", description=__doc__)
     add = parser.add_argument
-    add("--only", type=_listed(METHODS), metavar="METHODS", help=", ".join(METHODS))
-    add("--datasets", type=_listed(RECIPES), default=list(RECIPES), help=", ".join(RECIPES))
-    add("--multiples", type=_listed(MULTIPLES, int), default=MULTIPLES, help="sizes, in k d")
-    add("--seeds", type=_seeds, default=SEEDS, metavar="N", help="number of seeds")
-    add("--quick", action="store_true", help="Algorithm 2 with 100 starts instead of 1000")
+    conditions, sets, methods = list(CONDITIONS), list(RECIPES), list(METHODS)
+    add("--conditions", type=_listed(conditions), default=conditions, help=", ".join(conditions))
+    add("--datasets", type=_listed(sets), default=sets, metavar="SETS", help=", ".join(sets))
+    add("--only", type=_listed(methods), default=methods, metavar="METHODS", help=_help(methods))
+    add("--seeds", type=int, default=5, metavar="N", help="number of seeds, at most")
+    add("--workers", type=int, default=1, metavar="N", help="processes, of one thread each")
+    add("--minutes", type=float, default=math.inf, help="begin no run later; 0 writes the tables")
     add("--again", action="store_true", help="forget the finished runs of what is chosen")
-    add("--estimate", action="store_true", help="say how long it would take, and run nothing")
+    add("--runs-only", action="store_true", help="write no tables, which need pandas")
     add("--results", type=Path, default=RESULTS, metavar="FOLDER", help="where results are kept")
     return parser
 
 
-def _listed(choices: Iterable[Any], kind: Callable[[str], Any] = str) -> Callable[[str], list[Any]]:
+def _help(methods: list[str]) -> str:
+    return f"{', '.join(methods)}; {REFERENCE} always, for errors are relative to it"
+
+
+def _listed(choices: Iterable[str]) -> Callable[[str], list[str]]:
     """A parser of names with commas in between."""
 
-    def parse(text: str) -> list[Any]:
-        values = [kind(word) for word in text.split(",")]
-        unknown = [value for value in values if value not in choices]
+    def parse(text: str) -> list[str]:
+        unknown = [word for word in text.split(",") if word not in choices]
         if unknown:
-            known = ", ".join(map(str, choices))
+            known = ", ".join(choices)
             raise argparse.ArgumentTypeError(f"there is no {unknown[0]}. There are {known}.")
-        return values
+        return text.split(",")
 
     return parse
-
-
-def _seeds(text: str) -> tuple[int, ...]:
-    return tuple(range(int(text)))
 
 
 if __name__ == "__main__":

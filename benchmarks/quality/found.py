@@ -1,10 +1,9 @@
-"""What a method gives back, and how it is judged."""
+"""What a method is given, what it gives back, and how that is judged."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,32 @@ from scipy.spatial.distance import cdist
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Centroids, the seconds they took, and the bytes they were found in.
+class Problem:
+    """Rows X to be put into k clusters, from a summary of so many bytes.
 
-    Seconds are those of the last step alone: decoding, or k-means of the rows that were kept.
+    ``seen`` are the rows that a plan may look at before the pass.
     """
 
-    centroids: np.ndarray
-    seconds: float
+    X: np.ndarray
+    seen: np.ndarray
+    k: int
+    sketch_size: int
     n_bytes: int
+    seed: int
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.X.shape[1]
 
 
-def timed(compute: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function gives, and its seconds."""
-    start = time.perf_counter()
-    result = compute()
-    return result, time.perf_counter() - start
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Centroids, the bytes they were found in, and what else is kept of a run."""
+
+    centroids: np.ndarray
+    n_bytes: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def centroid_index(centroids: np.ndarray, truth: np.ndarray) -> int:

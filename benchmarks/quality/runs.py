@@ -1,112 +1,146 @@
-"""The methods, and which single runs there are: method, dataset, size, seed, bandwidth."""
+"""The methods, which single runs there are, and how one of them is done."""
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from datetime import date
+from importlib.util import find_spec
+from typing import Any
 
+from harness import machine
+
+import sketchshift as ss
 from quality import baselines, sketched
-from quality.datasets import RECIPES, WITHOUT_LABELS, Dataset
-from quality.found import Found
+from quality.conditions import CONDITIONS
+from quality.datasets import load
+from quality.found import Found, Problem, centroid_index
 
-MULTIPLES = (2, 4, 10, 20)
-"""Sketch sizes, in k d."""
-SEEDS = (0, 1, 2, 3, 4)
-HINDSIGHT_MULTIPLE, HINDSIGHT_SEEDS, HINDSIGHT_CLUSTERS = 10, 2, 20
-"""The decoders that need a bandwidth are run at one size, for few seeds and clusters; digits,
-with minutes a run, are left out."""
+OURS, REFERENCE = "ours", "lloyd"
+SKETCH, BYTES = "a sketch", "as many bytes"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Run:
-    """One decoding: what is done on which data."""
+    """One clustering: what is done on which data."""
 
+    condition: str
     dataset: str
     method: str
-    multiple: int | None
     seed: int
-    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)
 class Method:
     """A way to find centroids.
 
-    Exactly one of the functions is given: of a sketch size m and a seed, of bytes and a seed,
-    of a seed alone, or a decoder that needs a bandwidth.
+    One without a plan does not care what a plan would see. What it ``keeps`` of the data is a
+    sketch, as many bytes as our sketch has, or as much as it likes.
     """
 
     label: str
-    of_size: Callable[[Dataset, int, int], Found] | None = None
-    of_bytes: Callable[[Dataset, int, int], Found] | None = None
-    of_seed: Callable[[Dataset, int], Found] | None = None
-    decoder: sketched.Decode | None = None
-    needs_labels: bool = False
+    find: Callable[[Problem], Found]
+    has_plan: bool = False
+    keeps: str | None = None
+    package: str | None = None
+    most_clusters: int = 1000
+    most_seeds: int = 5
+    left_out: tuple[str, ...] = ()
 
-    def __call__(self, data: Dataset, run: Run) -> Found:
-        """Do it."""
-        if self.of_seed is not None:
-            return self.of_seed(data, run.seed)
-        m = sketch_size(data, run)
-        if self.of_size is not None:
-            return self.of_size(data, m, run.seed)
-        if self.of_bytes is not None:
-            return self.of_bytes(data, sketched.planned_sketch(data, m, run.seed).nbytes, run.seed)
-        return sketched.at_bandwidth(data, m, run.seed, run.bandwidth, self.decoder)
-
-
-def _shifted(n_initializations: int, refine: bool) -> Method:
-    words = f"Algorithm 2, L = {n_initializations}" + (", refined" if refine else "")
-    return Method(words, decoder=sketched.sketch_and_shift(n_initializations, refine))
+    @property
+    def is_here(self) -> bool:
+        """Whether its package is installed."""
+        return self.package is None or find_spec(self.package) is not None
 
 
 METHODS = {
-    "turnkey": Method("turnkey", of_size=sketched.turnkey),
-    "coreset": Method("lightweight coreset", of_bytes=baselines.coreset),
-    "uniform": Method("uniform sample", of_bytes=baselines.uniform),
-    "algorithm2": _shifted(1000, refine=False),
-    "algorithm2-refined": _shifted(1000, refine=True),
-    "algorithm2-quick": _shifted(100, refine=False),
-    "algorithm2-refined-quick": _shifted(100, refine=True),
-    "cl-ompr": Method("CL-OMPR", decoder=sketched.cl_ompr),
-    "mini-batch": Method("mini-batch, one pass, file order", of_seed=baselines.mini_batch),
-    "mini-batch-sorted": Method(
-        "mini-batch, one pass, label order", of_seed=baselines.mini_batch_sorted, needs_labels=True
+    OURS: Method("ours: waves and cells", sketched.ours, has_plan=True, keeps=SKETCH),
+    "waves": Method(
+        "ours: waves alone",
+        sketched.waves,
+        has_plan=True,
+        keeps=SKETCH,
+        most_clusters=100,
+        left_out=("mnist784",),
     ),
-    "lloyd": Method("Lloyd, one run", of_seed=baselines.lloyd),
+    "pilot": Method("pilot only", baselines.pilot, has_plan=True),
+    "pilot-pass": Method("pilot + one exact pass", baselines.pilot_and_pass, has_plan=True),
+    "means": Method("cells of means", baselines.cells_of_means, has_plan=True, keeps=BYTES),
+    "bico": Method("BICO", baselines.bico, keeps=BYTES, package="bico"),
+    "streamkm": Method("StreamKM++", baselines.streamkm, keeps=BYTES),
+    "mini-batch": Method("MiniBatchKMeans, one pass", baselines.mini_batch),
+    "river": Method(
+        "river KMeans, one pass",
+        baselines.river_kmeans,
+        package="river",
+        most_clusters=20,
+        most_seeds=2,
+        left_out=("mnist784",),
+    ),
+    "faiss": Method("faiss, many passes", baselines.faiss_kmeans, package="faiss"),
+    REFERENCE: Method("k-means, many passes", baselines.lloyd, most_seeds=10),
 }
-QUICK = tuple(name for name in METHODS if name.endswith("-quick"))
-SLOW = tuple(name.removesuffix("-quick") for name in QUICK)
 
 
-def sketch_size(data: Dataset, run: Run) -> int | None:
-    """The m of a run; None where there is no sketch and nothing of its size."""
-    return None if run.multiple is None else run.multiple * data.k * data.d
+def home(method: str, condition: str) -> str:
+    """The condition under which a method's runs are kept: one that is all the same to it."""
+    asked, does = CONDITIONS[condition], METHODS[method]
+    if asked.like is None:
+        return condition
+    like = CONDITIONS[asked.like]
+    differs = does.has_plan and asked.look is not like.look
+    differs |= does.keeps is not None and asked.per_cluster != like.per_cluster
+    return condition if differs else asked.like
 
 
 def planned(
-    datasets: Sequence[str], methods: Sequence[str], multiples: Sequence[int], seeds: Sequence[int]
-) -> Iterator[Run]:
-    """All runs, dataset by dataset; those that share a sketch follow each other."""
-    for dataset in datasets:
-        for multiple, seed, name in product(multiples, seeds, methods):
-            if METHODS[name].of_size is not None or METHODS[name].of_bytes is not None:
-                yield Run(dataset, name, multiple, seed)
-        for name in methods:
-            yield from _of_any_size(dataset, name, multiples, seeds)
+    conditions: Sequence[str], datasets: Sequence[str], methods: Sequence[str], n_seeds: int
+) -> list[Run]:
+    """All runs, each once, those of one dataset together; the longest first, others fill up."""
+    return list(dict.fromkeys(_planned(conditions, datasets, methods, n_seeds)))
 
 
-def _of_any_size(
-    dataset: str, name: str, multiples: Sequence[int], seeds: Sequence[int]
+def _planned(
+    conditions: Sequence[str], datasets: Sequence[str], methods: Sequence[str], n_seeds: int
 ) -> Iterator[Run]:
-    method = METHODS[name]
-    if method.of_seed is not None and not (method.needs_labels and dataset in WITHOUT_LABELS):
-        for seed in seeds:
-            yield Run(dataset, name, None, seed)
-    recipe = RECIPES[dataset]
-    is_cheap = recipe.k <= HINDSIGHT_CLUSTERS and recipe.group != "further"
-    if method.decoder is not None and is_cheap and HINDSIGHT_MULTIPLE in multiples:
-        shares = (sketched.SMALL_SHARES if recipe.group == "sipu" else ()) + sketched.SHARES
-        for seed, share in product(seeds[:HINDSIGHT_SEEDS], shares):
-            yield Run(dataset, name, HINDSIGHT_MULTIPLE, seed, share)
+    for condition in sorted(conditions, key=list(CONDITIONS).index, reverse=True):
+        for dataset, k in CONDITIONS[condition].n_clusters.items():
+            if dataset not in datasets:
+                continue
+            for name in methods:
+                method = METHODS[name]
+                if k <= method.most_clusters and dataset not in method.left_out:
+                    for seed in range(_n_seeds(name, condition, n_seeds)):
+                        yield Run(home(name, condition), dataset, name, seed)
+
+
+def _n_seeds(method: str, condition: str, n_seeds: int) -> int:
+    """The references are always complete: errors are relative to the best of them."""
+    if method == REFERENCE:
+        return CONDITIONS[condition].n_references
+    return min(n_seeds, CONDITIONS[condition].n_seeds, METHODS[method].most_seeds)
+
+
+def do(run: Run, n_bytes: int) -> dict[str, Any]:
+    """Do one run; the facts that are kept of it. Where a method fails, that is its message."""
+    condition, data = CONDITIONS[run.condition], load(run.dataset)
+    n, d = data.X.shape
+    size, k = condition.sketch_size(run.dataset, d), condition.n_clusters[run.dataset]
+    problem = Problem(data.X, condition.look(data, run.seed), k, size, n_bytes, run.seed)
+    facts: dict[str, Any] = {"n": n, "d": d, "k": k, "date": str(date.today())}
+    facts["machine"] = machine()
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of scales and far rows: nobody reads them here
+            found = METHODS[run.method].find(problem)
+    except Exception as error:  # one method on one set: the others go on
+        return {**facts, "failed": f"{type(error).__name__}: {error}"}
+    facts["seconds"] = round(time.perf_counter() - start, 4)
+    truth = data.true_centroids
+    if truth is not None:
+        facts["missed"] = centroid_index(found.centroids, truth)
+    mse = float(ss.mse(data.X, found.centroids))
+    return {**facts, "mse": mse, "bytes": found.n_bytes, **found.facts}

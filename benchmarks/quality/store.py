@@ -8,55 +8,49 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import sketchshift as ss
-from quality.baselines import kmeans
-from quality.datasets import Dataset
-from quality.runs import Run
+from quality.runs import OURS, Run
 
-REFERENCE_SEEDS = range(5)
 KEY = tuple(field.name for field in dataclasses.fields(Run))
 
 
 class Store:
-    """Finished runs and the references' errors, in a folder."""
+    """Finished runs in a folder, the references among them."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._runs, self._references = folder / "runs.jsonl", folder / "references.json"
-        self.rows: list[dict[str, Any]] = _read_lines(self._runs)
-        self._done = {Run(**{name: row[name] for name in KEY}) for row in self.rows}
+        self._path = folder / "runs.jsonl"
+        self._facts = {_run_of(row): row for row in _read_lines(self._path)}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All that is known, sorted: the order in which runs end does not matter."""
+        return [self._facts[run] for run in sorted(self._facts)]
 
     def __contains__(self, run: Run) -> bool:
-        return run in self._done
+        return run in self._facts
+
+    def n_bytes(self, run: Run) -> int | None:
+        """What our sketch had in the same place; None if that is not known yet."""
+        row = self._facts.get(dataclasses.replace(run, method=OURS), {})
+        return row.get("bytes")
 
     def add(self, run: Run, facts: dict[str, Any]) -> None:
         """Append a finished run, at once."""
         row = {**dataclasses.asdict(run), **facts}
-        with self._runs.open("a") as file:
+        with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        self.rows.append(row)
-        self._done.add(run)
+        self._facts[run] = row
 
-    def forget(self, methods: Collection[str], datasets: Collection[str]) -> None:
+    def forget(self, runs: Collection[Run]) -> None:
         """Take out what has to be run again."""
-        self.rows = [
-            row
-            for row in self.rows
-            if row["method"] not in methods or row["dataset"] not in datasets
-        ]
-        self._done = {Run(**{name: row[name] for name in KEY}) for row in self.rows}
-        part = self._runs.with_suffix(".part")
+        self._facts = {run: row for run, row in self._facts.items() if run not in set(runs)}
+        part = self._path.with_suffix(".part")
         part.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
-        part.replace(self._runs)
+        part.replace(self._path)
 
-    def reference(self, data: Dataset) -> float:
-        """Mean squared error of the best of five single runs of Lloyd's; computed once."""
-        known = json.loads(self._references.read_text()) if self._references.exists() else {}
-        if data.name not in known:
-            runs = (kmeans(data.X, data.k, seed, starts=1) for seed in REFERENCE_SEEDS)
-            known[data.name] = min(ss.mse(data.X, centroids) for centroids in runs)
-            self._references.write_text(json.dumps(known, indent=2) + "\n")
-        return float(known[data.name])
+
+def _run_of(row: dict[str, Any]) -> Run:
+    return Run(**{name: row[name] for name in KEY})
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

