@@ -40,6 +40,22 @@ SPECS = {
     "v1_double": ss.SketchSpec(
         n_features=3, sketch_size=8, bandwidth=0.5, law="folded_gaussian", precision="float64"
     ),
+    "v2_cells": ss.SketchSpec(
+        n_features=3,
+        sketch_size=8,
+        bandwidth=0.5,
+        columns=("a", "b", "c"),
+        cells=replace(
+            Cells.of([[-0.5, 0.0, 0.25], [0.25, 0.5, 0.0], [0.5, -0.5, 0.25]], (0, 1), 2, 2.0**-10),
+            within=2.0**-8,
+            n_rows=60,
+            lower=(-1.5, -1.25, -1.0),
+            upper=(1.5, 1.25, 1.0),
+        ),
+    ),
+    "v2_alone": ss.SketchSpec(
+        n_features=2, sketch_size=0, bandwidth=1.0, cells=Cells.of([[-0.5, 0.0], [0.25, 0.5]])
+    ),
 }
 
 
@@ -49,11 +65,16 @@ def data(d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.mod(i * i * 0.37, 3.0) - 1.5, 0.25 + np.mod(np.arange(20) * 0.75, 2.0)
 
 
-def golden_sketch(name: str) -> ss.Sketch:
+def golden_sketch(name: str, kernel: str = "auto") -> ss.Sketch:
     """The sketch that the file of that name must hold."""
     spec = SPECS[name]
     X, weights = data(spec.n_features)
-    return ss.sketch(X, spec, sample_weight=weights if spec.tilt else None)
+    if name == "v2_cells":  # rows in cells, in shells, and beyond the reach of cells and of waves
+        X = X * np.array([0.01, 0.3, 1.0, 2.0, 1e9])[np.arange(20) % 5, None]
+    return ss.sketch(X, spec, sample_weight=None if name in UNWEIGHTED else weights, kernel=kernel)
+
+
+UNWEIGHTED = ("v1_plain", "v1_structured", "v1_double", "v2_alone")
 
 
 def golden_release() -> ss.privacy.PrivateSketch:

@@ -31,12 +31,19 @@ def test_the_same_rows_still_give_the_bytes_of_the_golden_file(name):
 
 @pytest.mark.parametrize("name", list(make.SPECS))
 def test_the_reference_kernel_gives_the_bytes_of_the_golden_file(name):
-    spec = make.SPECS[name]
-    X, weights = make.data(spec.n_features)
+    sketch = make.golden_sketch(name, kernel="reference")
 
-    s = ss.sketch(X, spec, sample_weight=weights if spec.tilt else None, kernel="reference")
+    assert sketch.to_bytes() == (HERE / f"{name}.sketch").read_bytes()
 
-    assert s.to_bytes() == (HERE / f"{name}.sketch").read_bytes()
+
+def test_a_golden_file_has_rows_in_cells_in_shells_and_beyond():
+    s = ss.load(HERE / "v2_cells.sketch")
+
+    assert (s.cells.weights[:3] > 0).any()
+    assert len(s.cells.weights) > 3
+    assert len(s.outer.weights) > 0
+    assert len(s.far.weights) > 0
+    assert 0 < s.n_partial < 20
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])

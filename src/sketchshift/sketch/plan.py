@@ -82,8 +82,8 @@ def plan(
     >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> spec = ss.plan(X, n_clusters=5)
-    >>> spec.sketch_size
-    100
+    >>> spec.cells
+    <20 cells of 2 columns from 1,000 rows>
     >>> ss.plan(X[::-1], n_clusters=5) == spec
     True
     """
