@@ -119,7 +119,7 @@ def test_the_rule_of_the_choice_is_said(folder, run):
     text = run("cluster three.csv -k auto --max-clusters 8").stdout
 
     rule = "(the smallest k within 2.5 % of the best score)"
-    assert f"Chose k = 3 of 1 to 8 clusters, by the residual {rule}. Scores  1: " in text
+    assert f"Chose k = 3 of 1 to 8 clusters, by the misfit {rule}. Scores  1: " in text
     assert "at the edge" not in text
 
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from sketchshift._kmeans import weighted_kmeans
-from sketchshift._text import column_in_words
+from sketchshift._text import column_in_words, counted
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
@@ -36,12 +36,14 @@ __all__ = [
     "HIGH",
     "MAX_CLUSTERS",
     "RANGE",
+    "cells_in_words",
     "cluster_radius",
     "clusters_served",
     "plan_rows",
     "planned_clusters",
     "rounded",
     "rounded_center",
+    "share_of_cells",
     "sketch_size_for",
 ]
 
@@ -193,6 +195,23 @@ def plan_rows(
 def half_of_numbers(cells: Cells) -> int:
     """What cells take of a sketch, in frequencies of two numbers each, rounded up."""
     return -(-cells.n_cells * (1 + 2 * cells.n_features) // 2)
+
+
+def share_of_cells(spec: SketchSpec) -> float:
+    """What cells take of the numbers of a sketch, waves the rest; 0 without cells."""
+    cells = spec.cells
+    taken = 0 if cells is None else cells.n_cells * (1 + 2 * cells.n_features)
+    return taken / (taken + 2 * spec.sketch_size)
+
+
+def cells_in_words(spec: SketchSpec) -> str | None:
+    """What a plan saw, and how it shares the numbers of a sketch; None without cells."""
+    cells = spec.cells
+    if cells is None:
+        return None
+    share = f"{100 * share_of_cells(spec):.0f} % of the numbers"
+    parts = f"{counted(cells.n_cells, 'cell')} ({share}), {counted(spec.sketch_size, 'wave')}"
+    return f"planned on {counted(cells.n_rows, 'row')}: {parts}"
 
 
 def sketch_size_for(n_clusters: int, n_features: int) -> int:
