@@ -150,8 +150,8 @@ def _places(where: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         return []
     rows = [("in cells", f"{where['in_cells']:,.10g}")]
     if where["outer"] or where["far"]:
-        far = f"{where['outer']:,.10g} out of cells, {where['far']:,.10g} out of waves too"
-        rows += [("far out", f"{far}; up to {number(where['farthest'])} spreads away")]
+        far = f"{where['outer'] + where['far']:,.10g}, of which waves miss {where['far']:,.10g}"
+        rows += [("beyond all cells", f"{far}; up to {number(where['farthest'])} spreads away")]
     if where["partial"]:
         rows += [("partial weights", f"{where['partial']:,}")]
     return rows

@@ -167,8 +167,8 @@ class Trust:
             return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
         sentence = (
             f"The mean squared distance is estimated as {about}, and proved only to be at most "
-            f"{bound:.4g}: these rows are unlike those that the plan has seen. Plan anew on a "
-            "sample across all of them."
+            f"{bound:.4g}. If the rows are unlike those that the plan has seen, or clusters more "
+            "than it was made for, plan anew."
         )
         return cls(score, False, sentence)
 

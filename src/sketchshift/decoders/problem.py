@@ -54,12 +54,13 @@ def check_decodable(sketch: AnySketch, n_clusters: int, seed: int, caller: str) 
 
 
 def warn_of_more(sketch: AnySketch, n_clusters: int) -> None:
-    """Warn of more clusters than a sketch was planned for."""
+    """Warn of more clusters than a sketch of this size serves, if that was left to the plan."""
     planned = planned_clusters(sketch.spec)
     if planned is not None and n_clusters > planned:
         msg = (
-            f"this sketch was planned for {counted(planned, 'cluster')}, and {n_clusters:,} may be "
-            f"inaccurate. Sketch the data again with n_clusters={n_clusters} (-k {n_clusters})."
+            f"this sketch is of the size for {counted(planned, 'cluster')}, and {n_clusters:,} may "
+            f"be inaccurate. Sketch the data again with n_clusters={n_clusters} (-k {n_clusters}) "
+            "and the usual size."
         )
         warn(msg, PlanWarning)
 

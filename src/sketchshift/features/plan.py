@@ -247,7 +247,7 @@ def planned_clusters(spec: SketchSpec) -> int | None:
     tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
     is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
     k, m = clusters_served(spec), _size_of(spec)
-    is_usual = m in (sketch_size_for(k, spec.n_features), FEWEST_FREQUENCIES)
+    is_usual = m == sketch_size_for(k, spec.n_features)  # the fewest of all, 50, may be meant
     return k if is_turnkey and is_usual and k > 0 else None
 
 
