@@ -53,7 +53,7 @@ def test_the_residual_norm_is_what_the_clusters_leave_of_the_waves(name, kind, k
     decoding = ss.decode(sketch, k, decoder=name)
 
     assert decoding.residual_norm == pytest.approx(recompute(sketch, decoding), abs=1e-6)
-    assert 0.0 < decoding.residual_norm < 1.5  # a point for wide rows may be worse than nothing
+    assert decoding.residual_norm > 0.0  # above 1 where a point is all that rows far apart get
 
 
 def test_of_gaussians_too():

@@ -34,10 +34,10 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
 
     Examples
     --------
-      sketchshift certify day1.sketch --centroids centroids.csv
-      sketchshift certify 'day*.sketch' --centroids centroids.csv --json
+      sketchshift certify points.sketch --centroids centroids.csv
+      sketchshift certify 'points*.sketch' --centroids centroids.csv --json
 
-    Then: `sketchshift cluster day1.sketch -k 10 -o centroids.csv`, to see whether others do better.
+    Then: `sketchshift cluster points.sketch -k 3`, to see whether others do better.
     """
     sketch = load_sum(sketch_files(sketches), where)
     C = _read(centroids, sketch)

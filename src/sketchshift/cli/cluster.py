@@ -101,7 +101,8 @@ def cluster(
         domain = domain_of(sketch, flags["lower"], flags["upper"])
         is_auto = n_clusters == "auto"
         last = "Choosing the number of clusters" if is_auto else "Settling the centroids"
-        with show_progress("fits", "Fitting the sketch", then=last, show=progress) as advance:
+        first = last if sketch.spec.cells else "Fitting the sketch"  # cells need hardly any fits
+        with show_progress("fits", first, then=last, show=progress) as advance:
             warm_up(flags["decoder"])
             start = time.perf_counter()
             decoding = decode(sketch, domain, flags["seed"], advance)

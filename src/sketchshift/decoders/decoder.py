@@ -167,8 +167,8 @@ class Trust:
             return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
         sentence = (
             f"The mean squared distance is estimated as {about}, and proved only to be at most "
-            f"{bound:.4g}. If the rows are unlike those that the plan has seen, or clusters more "
-            "than it was made for, plan anew."
+            f"{bound:.4g}. A plan for as many clusters, on more rows across all of the data, would "
+            "tell more."
         )
         return cls(score, False, sentence)
 
