@@ -22,7 +22,7 @@ from sketchshift.decoders.turnkey import TurnkeyFit
 from sketchshift.kernels import select_kernel
 
 SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)
-CRITERIA = ("score", "residual x 1.5", "held-out x 2", "spectral gap", "inertia")
+CRITERIA = ("score", "misfit x 1.5", "held-out x 2", "spectral gap", "inertia")
 SIPU = {"s1": 15, "s2": 15, "s3": 15, "s4": 15, "a1": 20, "a2": 35, "a3": 50, "unbalance": 8}
 SIPU |= {"d31": 31, "birch1": 100}
 RANDOM = 100  # mixtures
@@ -156,8 +156,8 @@ def choices(X: np.ndarray, k_max: int, seed: int) -> list[int]:
     fit = Turnkey().fit(ss.sketch(X, ss.plan(X, k_max, seed=seed)), k_max, seed=seed)
     curve = fit.decode_auto(k_max).curve
     held, gap = held_out(fit, k_max), spectral_gap(fit, k_max)
-    residual = within(curve.residual**2, 1.5)
-    return [curve.chosen, residual, within(held, 2.0), gap, elbow(curve.inertia)]
+    misfit = within(curve.misfit**2, 1.5)
+    return [curve.chosen, misfit, within(held, 2.0), gap, elbow(curve.inertia)]
 
 
 def seconds(X: np.ndarray, k_max: int) -> tuple[float, float]:

@@ -33,8 +33,8 @@ curve = decoding.curve
 print(f"chosen: k = {curve.chosen}. The smallest k within 2.5 % of the best score:")
 for k in (1, 4, 8, 11, 12, 13, 16, 20, 24):
     mark = "  <- chosen" if k == curve.chosen else ""
-    score, residual = curve.score[k - 1], curve.residual[k - 1]
-    print(f"  k = {k:<3} score {score:.4f}   residual {residual:.4f}{mark}")
+    score, misfit = curve.score[k - 1], curve.misfit[k - 1]
+    print(f"  k = {k:<3} score {score:.4f}   misfit {misfit:.4f}{mark}")
 
 print("\nany other k from the same bytes; RSE against the best of five runs of k-means")
 numbers = [4, 8, 12, 16, 24]

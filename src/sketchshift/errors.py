@@ -187,7 +187,7 @@ class MissingDependencyError(SketchshiftError, ImportError):
 
 
 class PlanWarning(UserWarning):
-    """The rows a plan was made from may not be like the rest of the data."""
+    """The data, or the number of clusters, may not be what the plan was made for."""
 
 
 class PrivacyWarning(UserWarning):

@@ -55,9 +55,12 @@ def plain_terminal(monkeypatch):
 def folder(tmp_path, monkeypatch):
     """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices.
 
+    And points.sketch, which has cells.
+
     And people.csv with people.sketch, whose spec may be published; skin.npz for the datasets.
     """
     pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
+    ss.sketch(tmp_path / "points.csv", n_clusters=3).save(tmp_path / "points.sketch")
     for day in (1, 2):
         pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
     (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")

@@ -81,7 +81,7 @@ def test_inspecting_proposes_as_many_clusters_as_the_sketch_can_serve(k, folder,
     step = last_line(run("inspect s.sketch"))
 
     assert step == f"Next: sketchshift cluster s.sketch -k {max(k, 2)}"  # m is at least 50
-    assert run(step.removeprefix("Next: ")).stderr == ""
+    assert "inaccurate" not in run(step.removeprefix("Next: ")).stderr
 
 
 def test_inspecting_proposes_no_more_clusters_than_rows(folder, run):
@@ -93,14 +93,25 @@ def test_inspecting_proposes_no_more_clusters_than_rows(folder, run):
 
 @pytest.mark.parametrize("line", ["cluster s.sketch", "report s.sketch -o r.html"])
 def test_more_clusters_than_planned_for_are_noted(line, folder, run):
-    run("sketch points.csv -k 8 -o s.sketch")
+    run("sketch points.csv -k 8 -o s.sketch --no-cells")
 
     assert run(f"{line} -k 8").stderr == ""
     assert run(f"{line} -k auto").stderr == ""
     assert run(f"{line} -k 10").stderr == (
-        "Note: this sketch was planned for 8 clusters (m / (10 d)); 10 may be inaccurate. "
-        "Sketch the data again with -k 10.\n"
+        "Note: this sketch is of the size for 8 clusters, and 10 may be inaccurate. Sketch the "
+        "data again with n_clusters=10 (-k 10) and the usual size.\n"
     )
+
+
+@pytest.mark.parametrize("ask", [ss.decode, lambda s, k: ss.decode_range(s, [3, k])])
+def test_python_warns_of_more_clusters_in_the_same_words(ask, folder, run):
+    run("sketch points.csv -k 8 -o s.sketch --no-cells")
+
+    with pytest.warns(ss.PlanWarning) as told:
+        ask(ss.load("s.sketch"), 10)
+
+    assert run("cluster s.sketch -k 10").stderr == f"Note: {told[0].message}\n"
+    assert len(told) == 1
 
 
 def test_a_spec_by_hand_is_not_said_to_be_planned(folder, run):
@@ -119,7 +130,7 @@ def test_the_rule_of_the_choice_is_said(folder, run):
     text = run("cluster three.csv -k auto --max-clusters 8").stdout
 
     rule = "(the smallest k within 2.5 % of the best score)"
-    assert f"Chose k = 3 of 1 to 8 clusters, by the residual {rule}. Scores  1: " in text
+    assert f"Chose k = 3 of 1 to 8 clusters, by the misfit {rule}. Scores  1: " in text
     assert "at the edge" not in text
 
 

@@ -26,6 +26,7 @@ COMMANDS = [
     "report",
     "explore",
     "assign",
+    "certify",
     "compare",
     "watch",
     "data",

@@ -177,9 +177,10 @@ def read_terminal(words: list[str], folder: Path) -> str:
     ("command", "phases"),
     [
         (
-            "cluster points.csv -k auto",
+            "cluster points.csv -k auto --no-cells",
             ["Planning on a sample", "Reading rows", "Fitting the sketch", "Choosing the number"],
         ),
+        ("cluster points.csv -k auto", ["Reading rows", "Choosing the number"]),
         ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),
         ("sketch points.csv -k 2 -o a.sketch", ["Planning on a sample", "Reading rows"]),
         ("plan points.csv -k 2 -o a.json", ["Planning on a sample"]),

@@ -20,7 +20,65 @@ def test_a_plan_is_that_of_python(folder, run):
     spec = ss.plan("points.csv", 3)
     assert plan_in(folder / "p.json") == spec
     assert facts["fingerprint"] == spec.fingerprint
+    assert facts["sketch_size"] == spec.sketch_size < 60  # of 10 k d; cells take the rest
+    assert facts["cells"]["rows_seen"] == spec.cells.n_rows == 60
+    assert facts["cells"]["n_cells"] == spec.cells.n_cells
+    assert facts["cells"]["share_of_numbers"] == pytest.approx(1 - spec.sketch_size / 60, abs=0.02)
+
+
+def test_a_plan_without_cells_is_that_of_python(folder, run):
+    facts = run.facts("plan points.csv -k 3 -o p.json --no-cells")
+
+    assert plan_in(folder / "p.json") == ss.plan("points.csv", 3, cells=False)
+    assert facts["cells"] is None
     assert facts["sketch_size"] == 60  # 10 k d: the default of --sketch-size is not meant
+
+
+def test_a_plan_says_what_it_saw_and_how_it_shares_the_numbers(folder, run):
+    text = run("plan events.parquet -k 3 -o p.json --columns x,y").stdout
+    spec = plan_in(folder / "p.json")
+
+    J, m = spec.cells.n_cells, spec.sketch_size
+    share = round(100 * 5 * J / (5 * J + 2 * m))
+    words = f"planned on 200 rows: {J} cells ({share} % of the numbers), {m} waves"
+    assert f"It was {words}." in text
+    assert words in run("inspect p.json").stdout
+    assert "planned on" not in run("plan points.csv -k 3 -o q.json --no-cells").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("plan points.csv -s 0.3 -o p.json --no-cells", "need -k"),
+        ("sketch points.csv -s 0.3 -o p.sketch --cells", "need -k"),
+        ("sketch points.csv --plan plan.json -o p.sketch --cells", "--cells cannot change"),
+        ("cluster week.sketch -k 2 --no-cells", "--cells says how data is read"),
+    ],
+)
+def test_cells_are_chosen_when_a_plan_is_made(line, said, folder, run):
+    assert said in run(line, status=2).stderr
+
+
+def test_inspecting_tells_of_rows_far_out_and_of_partial_weights(folder, run):
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    rows = np.vstack([X, [[300.0, 0.0], [0.0, -1e12]]])
+    weights = np.append(np.full(501, 1.0), 0.5)
+    sketch = ss.sketch(rows, ss.plan(X, 3), sample_weight=weights)
+    sketch.save("far.sketch")
+
+    text, facts = run("inspect far.sketch").stdout, run.facts("inspect far.sketch")
+
+    spreads = 1e12 / sketch.spec.scale
+    assert facts["where"] == {
+        "in_cells": 500.0,
+        "outer": 1.0,
+        "far": 0.5,
+        "farthest": pytest.approx(spreads, rel=1e-3),
+        "partial": 1,
+    }
+    assert "1.5, of which waves miss 0.5; up to " in text
+    assert "partial weights" in text
+    assert run.facts("inspect week.sketch")["where"] is None
 
 
 def test_flags_of_a_turnkey_plan_reach_it(folder, run):

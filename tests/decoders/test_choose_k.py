@@ -30,7 +30,7 @@ def test_the_number_of_gaussians_is_found(k, d):
     decoding = ss.decode(ss.sketch(X, n_clusters=2 * k), n_clusters="auto")
 
     assert decoding.curve.chosen == k
-    assert decoding.curve.criterion == "residual"
+    assert decoding.curve.criterion == "misfit"
     assert decoding.centroids.shape == (k, d)
     assert decoding.outcome is ss.Outcome.COMPLETE
 
@@ -80,7 +80,7 @@ def test_the_curve_has_every_number_up_to_the_largest():
     curve = ss.decode(ss.sketch(X, n_clusters=9), n_clusters="auto").curve
 
     np.testing.assert_array_equal(curve.n_clusters, np.arange(1, 10))
-    for values in (curve.residual, curve.score, curve.inertia):
+    for values in (curve.misfit, curve.score, curve.inertia):
         assert values.shape == (9,)
         assert np.isfinite(values).all()
         assert (values > 0).all()

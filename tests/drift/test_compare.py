@@ -134,6 +134,7 @@ def test_a_few_rows_are_no_reason_to_fail(blobs, counts, spec):
     assert np.isfinite(found.threshold)
 
 
+@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
 def test_rows_that_are_all_equal_differ_only_if_the_rows_do(blobs):
     same, other = (ss.sketch(np.full((200, 2), value), blobs.spec) for value in (1.0, 2.0))
 

@@ -40,6 +40,7 @@ def test_few_rows_get_more_frequencies_of_the_same_plan(blobs):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
 @pytest.mark.parametrize("k", [3, 5])
+@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
 def test_small_tables_are_clustered_as_well_as_by_k_means(load, k):
     """Against the best of 20 starts of k-means, which one start misses by up to 10 %."""
     X = scale(load().data)
@@ -82,12 +83,14 @@ def assert_that_order_does_not_matter(X: np.ndarray, y: np.ndarray) -> None:
     assert by_label.tobytes() == at_random.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
 def test_few_rows_in_another_order_give_the_same_bytes():
     """A plan looks at all of them."""
     X, y = load_digits(return_X_y=True)
     assert_that_order_does_not_matter(X[:, 18:23], y)
 
 
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
 def test_many_rows_in_another_order_give_the_same_bytes(spectral_mnist):
     """A plan looks at some of them."""
     assert_that_order_does_not_matter(*spectral_mnist)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sketchshift as ss
 
 SMALL = {"sketch_size": 50, "n_threads": 1}
 """The smallest sketch that a plan makes: the contract is not about quality."""
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")  # of so few rows
 
 
 @parametrize_with_checks(

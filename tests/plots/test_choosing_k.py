@@ -20,13 +20,13 @@ def axes():
     return Figure(layout="constrained").subplots()
 
 
-def test_residual_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_path):
+def test_misfit_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_path):
     found, ax = decoding(), axes()
 
     assert k_curve(found, ax) is ax
 
     curve, lines = found.curve, {line.get_label(): line for line in ax.lines}
-    for label, values in (("residual norm", curve.residual), ("score", curve.score)):
+    for label, values in (("misfit", curve.misfit), ("score", curve.score)):
         np.testing.assert_array_equal(lines[label].get_xdata(), curve.n_clusters)
         np.testing.assert_array_equal(lines[label].get_ydata(), values)
     mark = lines["chosen: 3, first within 2.5 % of the best"]
@@ -37,7 +37,7 @@ def test_residual_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_p
     ax.figure.savefig(tmp_path / "curve.png")
 
 
-def test_a_residual_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
+def test_a_misfit_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
     equal = ss.sketch(np.full((9, 2), 3.0), ss.SketchSpec(2, 50, 1.0))
 
     ax = k_curve(ss.decode(equal, n_clusters="auto"), axes())

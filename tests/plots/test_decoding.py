@@ -213,7 +213,7 @@ def test_the_trace_of_the_turnkey_decoder_shows_fits_and_their_atoms(tmp_path):
     ax = plot_trace(decoding, axes())
 
     assert ax.get_xlabel() == "fit"
-    norms = [fit.residual_norm for fit in decoding.trace]
+    norms = [fit.misfit for fit in decoding.trace]
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), norms)
     right = ax.figure.axes[1]
     atoms = [fit.n_atoms for fit in decoding.trace]

@@ -42,7 +42,7 @@ def scene(
 def curve(k: int) -> ss.KCurve:
     numbers = np.arange(1, max(2 * k, 5))
     values = 0.3 / numbers + 0.002 * np.abs(numbers - k)
-    return ss.KCurve(numbers, values, 1.3 * values, values, k, "residual")
+    return ss.KCurve(numbers, values, 1.3 * values, values, k, "misfit")
 
 
 def of_axes(plot, *arguments, **options) -> Figure:

@@ -80,7 +80,7 @@ def test_a_descent_stops_at_the_noise_floor(above, monkeypatch):
     monkeypatch.setattr(ss.privacy.PrivateSketch, "noise_std", claimed)
     decoder = Turnkey(stochastic=Stochastic(above=above))
 
-    misfits = [step.residual_norm**2 for step in ss.decode(released, 5, decoder=decoder).trace]
+    misfits = [step.misfit**2 for step in ss.decode(released, 5, decoder=decoder).trace]
 
     assert all(0.1 < misfit / (2.0 * claimed**2) <= 1.0 for misfit in misfits)
 

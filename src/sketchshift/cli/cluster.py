@@ -29,14 +29,16 @@ from sketchshift.cli.output import (
     cluster_records,
     cluster_table,
     curve_record,
+    decoding_record,
     describe_choice,
     describe_rows_left_out,
+    describe_trust,
     join_with_commas,
-    note,
     show_progress,
     sketch_record,
+    warn_of_outcome,
 )
-from sketchshift.decoders import Decoding, Outcome
+from sketchshift.decoders import Decoding
 from sketchshift.sketch import AnySketch
 
 __all__ = ["cluster"]
@@ -99,7 +101,8 @@ def cluster(
         domain = domain_of(sketch, flags["lower"], flags["upper"])
         is_auto = n_clusters == "auto"
         last = "Choosing the number of clusters" if is_auto else "Settling the centroids"
-        with show_progress("fits", "Fitting the sketch", then=last, show=progress) as advance:
+        first = last if sketch.spec.cells else "Fitting the sketch"  # cells need hardly any fits
+        with show_progress("fits", first, then=last, show=progress) as advance:
             warm_up(flags["decoder"])
             start = time.perf_counter()
             decoding = decode(sketch, domain, flags["seed"], advance)
@@ -114,17 +117,14 @@ def cluster(
         "n_clusters": n_clusters,
         "decoder": {name: flags[name] for name in DECODER_FLAGS},
         "seconds": seconds,
-        "residual_norm": decoding.residual_norm,
-        "outcome": decoding.outcome.name,
-        "sentence": str(decoding.outcome),
+        **decoding_record(decoding),
         "curve": curve_record(decoding.curve),
         "clusters": cluster_records(decoding),
     }
     choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
     lines = [*_describe(sketch, decoding, seconds, choice), *file_lines]
     out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, sources))
-    if decoding.outcome is not Outcome.COMPLETE:
-        note(f"Warning: {_count(decoding)} of {n_clusters}. {decoding.outcome}")
+    warn_of_outcome(decoding, n_clusters)
 
 
 def _describe(
@@ -141,7 +141,7 @@ def _describe(
         *choice,
         f"Residual norm {decoding.residual_norm:.3g} of the sketch's: the part of it that the "
         "clusters do not explain.",
-        str(decoding.outcome),
+        *describe_trust(decoding),
     ]
 
 

@@ -18,6 +18,8 @@ from sketchshift.cli.output import (
     Picture,
     align,
     count_hidden,
+    decoding_record,
+    describe_trust,
     percent,
     show_progress,
 )
@@ -78,12 +80,14 @@ def compare(
         "rows": [a.count, b.count],
         **distance_record(found),
         "clusters": [_cluster_record(i, cluster) for i, cluster in enumerate(found.clusters)],
+        "decoding": None if found.decoding is None else decoding_record(found.decoding),
     }
     lines = [
         *_describe(found, rows_in_words(a), rows_in_words(b)),
         "",
         *_table(found, column_names(a.spec)),
         "",
+        *describe_trust(found.decoding),
         *picture.write(lambda: _figure(found)),
     ]
     again = ["compare", first, second, "--plot", "drift.png"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from sketchshift._text import counted, rows_in_words
+from sketchshift._text import rows_in_words
 from sketchshift.cli.options import (
     Options,
     checkpoint_option,
@@ -21,9 +21,9 @@ from sketchshift.cli.options import (
     where_option,
 )
 from sketchshift.cli.output import check_output, note, quote, show_progress
+from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.features.plan import planned_clusters
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, name_file
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_DATA",
     "Inputs",
-    "check_clusters",
+    "check_rows",
     "data_files",
     "has_magic",
     "input_options",
@@ -289,6 +289,7 @@ OF_DATA = (
     "columns",
     "weights",
     "standardize",
+    "cells",
     "sketch_size",
     "on_invalid",
     "checkpoint",
@@ -303,10 +304,15 @@ input_options = Options(
     weights_option,
     click.option("--standardize", is_flag=True, help="A scale for each column, if units differ."),
     click.option(
+        "--cells/--no-cells",
+        default=None,
+        help="Count rows by cells as well. Default: if the decoder reads cells.",
+    ),
+    click.option(
         "-m",
         "--sketch-size",
         type=click.IntRange(min=1),
-        help="Number m of frequencies. Default: 10·k·d.",
+        help="Number m of frequencies, of which cells take their share. Default: 10·k·d.",
     ),
     on_invalid_option,
     checkpoint_option,
@@ -352,7 +358,7 @@ class Inputs:
     ) -> AnySketch:
         """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
-            return check_clusters(load_sum(self.files, self._params["where"]), n_clusters)
+            return check_rows(load_sum(self.files, self._params["where"]), n_clusters)
         from sketchshift.sketch import sketch
 
         params = self._params
@@ -366,38 +372,28 @@ class Inputs:
                 sketch_size=params["sketch_size"],
                 seed=params["seed"],
                 standardize=params["standardize"],
+                cells=uses_cells(params["decoder"]) if params["cells"] is None else params["cells"],
                 columns=params["columns"],
                 sample_weight=params["weights"],
                 on_invalid=params["on_invalid"],
                 progress=advance,
                 checkpoint=checkpoint,
             )
-        _check_rows(result, n_clusters)
+        check_rows(result, n_clusters)
         if self.saved is not None:
             result.save(self.saved)
         return result
 
 
-def check_clusters(sketch: S, n_clusters: int | Literal["auto"]) -> S:
-    """The sketch; more clusters than it was planned for are noted, more than rows an error."""
-    planned = planned_clusters(sketch.spec)
-    if planned is not None and n_clusters != "auto" and n_clusters > planned:
-        note(
-            f"Note: this sketch was planned for {counted(planned, 'cluster')} (m / (10 d)); "
-            f"{n_clusters:,} may be inaccurate. Sketch the data again with -k {n_clusters}."
-        )
-    _check_rows(sketch, n_clusters)
-    return sketch
-
-
-def _check_rows(sketch: AnySketch, n_clusters: int | Literal["auto"]) -> None:
-    """Refuse a sketch of fewer rows than clusters."""
+def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
+    """The sketch; one of fewer rows than clusters is an error."""
     if n_clusters != "auto" and sketch.count < n_clusters:
         msg = (
             f"there are {rows_in_words(sketch)}, too few for {n_clusters} clusters. Ask for fewer "
             "with -k, or give more data."
         )
         raise DataError(msg)
+    return sketch
 
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:

@@ -116,6 +116,7 @@ def _table(record: Mapping[str, Any]) -> list[str]:
             ("rows", f"{record['rows']:,}"),
             ("left out", f"{record['left_out']:,}"),
             ("total weight", f"{record['total_weight']:,.10g}"),
+            *_places(record["where"]),
         ]
     if record["kind"] == "private sketch":
         rows += _promise(record)
@@ -127,6 +128,7 @@ def _table(record: Mapping[str, Any]) -> list[str]:
     ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
     rows += [
         ("columns", _shorten(record["columns"], f"{record['n_features']:,} without names")),
+        ("cells", "none" if record["cells"] is None else record["cells"]["sentence"]),
         ("sketch size m", f"{record['sketch_size']:,}"),
         ("law", record["law"] + (", structured" if record["structured"] else "")),
         ("bandwidth", " to ".join(map(number, ends))),
@@ -140,6 +142,19 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         ("fingerprint", record["fingerprint"]),
     ]
     return align(rows)
+
+
+def _places(where: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Where the rows are, of a sketch with cells."""
+    if where is None:
+        return []
+    rows = [("in cells", f"{where['in_cells']:,.10g}")]
+    if where["outer"] or where["far"]:
+        far = f"{where['outer'] + where['far']:,.10g}, of which waves miss {where['far']:,.10g}"
+        rows += [("beyond all cells", f"{far}; up to {number(where['farthest'])} spreads away")]
+    if where["partial"]:
+        rows += [("partial weights", f"{where['partial']:,}")]
+    return rows
 
 
 def _promise(record: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -46,6 +46,7 @@ COMMANDS = {
     "explore": "Look at FILE, a sketch or a table of sketches, on a page that decodes as you move "
     "k.",
     "assign": "Write the number of the nearest centroid for every row of DATA.",
+    "certify": "Prove what centroids cost at most on the rows of SKETCH, without the rows.",
     "compare": "Tell whether, and where, the data of two sketches differ.",
     "watch": "Follow sketches over time: distances, alarms, shares of the clusters.",
     "data": "Fetch public datasets: all of them, or those named.",

@@ -306,10 +306,16 @@ turnkey_options = Options(
         "--n-clusters",
         type=LARGEST_K,
         help="Plan from the data, for k clusters or fewer; no other flag is needed. m is 10·k·d "
-        "unless given.",
+        "unless given, and cells take their share of it.",
     ),
     click.option(
         "--standardize", is_flag=True, help="With -k: a scale for each column, if units differ."
+    ),
+    click.option(
+        "--cells/--no-cells",
+        default=True,
+        show_default=True,
+        help="With -k: count rows by cells as well, or only sum waves, as the paper does.",
     ),
 )
 
@@ -377,6 +383,8 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
         _refuse_beside("-k", [flag for flag in spec_flags_typed(ctx) if flag not in _WITH_K])
     elif params["standardize"]:
         raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
+    elif list_typed(ctx, ["cells"]):
+        raise click.UsageError("--cells and --no-cells need -k: cells come from the data.")
     elif params["bandwidth"] is None:
         raise click.UsageError(neither)
 
@@ -390,6 +398,7 @@ def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
         "sketch_size": params["sketch_size"] if is_given else None,
         "seed": params["seed"],
         "standardize": params["standardize"],
+        "cells": params["cells"],
     }
 
 
@@ -397,7 +406,7 @@ def _refuse_beside(first: str, others: Sequence[str]) -> None:
     if others:
         msg = (
             f"give {first} or {', '.join(others)}, not both: {first} takes them from the data. "
-            "Beside it go --sketch-size, --seed, --columns, --weights and --standardize."
+            "Beside it go --sketch-size, --seed, --columns, --weights, --standardize and --cells."
         )
         raise click.UsageError(msg)
 

@@ -10,13 +10,14 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from datetime import time as time_of_day
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 import sketchshift
 from sketchshift._text import (
@@ -31,7 +32,8 @@ from sketchshift._text import (
 )
 from sketchshift._writing import draft_of, write_atomically
 from sketchshift.errors import DataError
-from sketchshift.features import Origin, SketchSpec
+from sketchshift.features import Cells, Origin, SketchSpec
+from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
@@ -52,9 +54,11 @@ __all__ = [
     "count_data_columns",
     "count_hidden",
     "curve_record",
+    "decoding_record",
     "describe_choice",
     "describe_file",
     "describe_rows_left_out",
+    "describe_trust",
     "encode_clusters",
     "join_with_commas",
     "keys_in_words",
@@ -66,6 +70,7 @@ __all__ = [
     "show_progress",
     "sketch_record",
     "spec_record",
+    "warn_of_outcome",
 ]
 
 
@@ -165,7 +170,18 @@ def spec_record(spec: SketchSpec) -> dict[str, Any]:
         "center": spec.center,
         "scale": spec.scale,
         "tilt": tilt,
+        "cells": None if spec.cells is None else _cells_record(spec, spec.cells),
         "origin": None if spec.origin is None else _origin_record(spec.origin),
+    }
+
+
+def _cells_record(spec: SketchSpec, cells: Cells) -> dict[str, Any]:
+    """How many cells a plan has, their share of a sketch's numbers, and the rows it saw."""
+    return {
+        "n_cells": cells.n_cells,
+        "share_of_numbers": share_of_cells(spec),
+        "rows_seen": cells.n_rows,
+        "sentence": cells_in_words(spec),
     }
 
 
@@ -179,10 +195,29 @@ def sketch_record(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
     record: dict[str, Any] = {"rows": sketch.count, "total_weight": sketch.total_weight}
     if isinstance(sketch, Sketch):
         record["left_out"] = sketch.n_invalid
+        record["where"] = _places_record(sketch)
     if isinstance(sketch, sketchshift.privacy.PrivateSketch):
         record |= _privacy_record(sketch)
     record |= {"bytes": n_bytes, "fingerprint": sketch.fingerprint}
     return record | spec_record(sketch.spec)
+
+
+def _places_record(sketch: Sketch) -> dict[str, Any] | None:
+    """Where the rows are, by weight: in cells, beyond them, beyond waves too; None without cells.
+
+    How far they are is told in spreads of the rows that the plan saw.
+    """
+    if sketch.cells is None:
+        return None
+    outer, far = sketch.outer, sketch.far
+    farthest = np.abs(np.concatenate([outer.means, far.means])).max(initial=0.0)
+    return {
+        "in_cells": float(sketch.cells.weights.sum()),
+        "outer": float(outer.weights.sum()),
+        "far": float(far.weights.sum()),
+        "farthest": float(farthest),
+        "partial": sketch.n_partial,
+    }
 
 
 def _privacy_record(sketch: PrivateSketch) -> dict[str, Any]:
@@ -585,6 +620,34 @@ def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) ->
     return bytes(sink.getvalue().to_pybytes())
 
 
+# How far clusters can be trusted.
+
+
+def decoding_record(decoding: Decoding) -> dict[str, Any]:
+    """How a decoding went, what it leaves, and what is known of its cost."""
+    trust = None if decoding.trust is None else asdict(decoding.trust)
+    return {
+        "outcome": decoding.outcome.name,
+        "sentence": decoding.sentence,
+        "residual_norm": decoding.residual_norm,
+        "cost": decoding.cost,
+        "cost_bound": decoding.cost_bound,
+        "trust": trust,
+    }
+
+
+def describe_trust(decoding: Decoding | None) -> list[str]:
+    """The sentence beside clusters that are good; what is wrong with others is told on stderr."""
+    return [decoding.sentence] if decoding is not None and decoding.is_good else []
+
+
+def warn_of_outcome(decoding: Decoding, n_clusters: int | str) -> None:
+    """Say on stderr that clusters are fewer than asked for, and why."""
+    if decoding.outcome.name != "COMPLETE":
+        found = counted(len(decoding.weights), "cluster")
+        note(f"Warning: {found} of {n_clusters}. {decoding.outcome}")
+
+
 # How ``-k auto`` chose the number of clusters: for people, and for programs.
 
 
@@ -592,7 +655,7 @@ def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     """The whole curve; None where k was given."""
     if curve is None:
         return None
-    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "residual", "score")}
+    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "misfit", "score")}
     return arrays | {"chosen": curve.chosen, "criterion": curve.criterion}
 
 
@@ -617,7 +680,7 @@ def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) ->
         return []
     from sketchshift.decoders.choose_k import TOLERANCE, most_clusters
 
-    most, is_scored = len(curve.n_clusters), curve.criterion == "residual"
+    most, is_scored = len(curve.n_clusters), curve.criterion == "misfit"
     near = range(max(1, curve.chosen - 3), min(most, curve.chosen + 3) + 1)
     scores = ", ".join(f"{k}: {curve.score[k - 1]:.3g}" for k in near)
     rule = f" (the smallest k within {100 * (TOLERANCE - 1):.2g} % of the best score)"

@@ -24,6 +24,7 @@ from sketchshift.cli.options import (
 )
 from sketchshift.cli.output import Output, check_output, show_progress, spec_record
 from sketchshift.features import SketchSpec
+from sketchshift.features.plan import cells_in_words
 from sketchshift.sketch import plan as make_plan
 
 __all__ = ["describe_plan", "plan", "write_plan"]
@@ -54,8 +55,8 @@ def plan(
 ) -> None:
     """Write the plan that every sketch to be merged must share.
 
-    DATA is a file ({formats}), a folder or a quoted glob. With -k, a
-    few thousand rows from all along it set everything; with --bandwidth, only its column names
+    DATA is a file ({formats}), a folder or a quoted glob. With -k, up
+    to 200,000 rows from all along it set everything; with --bandwidth, only its column names
     are read. Sketches taken with one plan add up exactly, on whatever machine and day they
     were taken.
 
@@ -86,7 +87,7 @@ def plan(
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     out.report(
         record | spec_record(spec),
-        [describe_plan(output, spec)],
+        describe_plan(output, spec),
         then=["sketch", data or "DATA", "--plan", output, "-o", "day1.sketch"],
     )
 
@@ -124,11 +125,13 @@ def write_plan(spec: SketchSpec, target: Path) -> None:
     write_atomically(target, spec.to_json().encode() + b"\n")
 
 
-def describe_plan(output: str, spec: SketchSpec) -> str:
-    """The sentence that says which plan was written where."""
+def describe_plan(output: str, spec: SketchSpec) -> list[str]:
+    """The sentences that say which plan was written where, and what it has."""
     ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
-    return (
+    line = (
         f"Wrote {output}: {counted(spec.n_features, 'column')}, m = {spec.sketch_size:,}, "
         f"bandwidth {' to '.join(map(number, ends))}, seed {spec.seed}, fingerprint "
         f"{spec.fingerprint[:8]}."
     )
+    cells = cells_in_words(spec)
+    return [line] if cells is None else [line, f"It was {cells}."]

@@ -82,7 +82,7 @@ def private_plan(
     }
     out.report(
         record | spec_record(spec),
-        [describe_plan(output, spec), *describe_spending(account, path)],
+        [*describe_plan(output, spec), *describe_spending(account, path)],
         then=["sketch", data or "DATA", "--plan", output, "-o", "people.sketch"],
     )
 

@@ -10,7 +10,7 @@ import click
 from sketchshift._text import counted, rows_in_words
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import check_clusters, load_file, sketch_files
+from sketchshift.cli.inputs import check_rows, load_file, sketch_files
 from sketchshift.cli.options import (
     CLUSTERS,
     configure_decoder,
@@ -24,9 +24,12 @@ from sketchshift.cli.output import (
     check_output,
     check_suffix,
     cluster_records,
+    decoding_record,
+    describe_trust,
     promise_lines,
     show_progress,
     sketch_record,
+    warn_of_outcome,
 )
 
 __all__ = ["report"]
@@ -59,8 +62,8 @@ def report(
     """Write a report on FILE, a sketch or a table of sketches: one HTML file.
 
     It opens in any browser, without network: clusters as a table to sort and as lines across
-    the columns, where the rows lie for any two columns, residuals for other numbers of
-    clusters, shares over the slices of a table, and the commands that give it again. It
+    the columns, where the rows lie for any two columns, how well other numbers of
+    clusters would do, shares over the slices of a table, and the commands that give it again. It
     holds the numbers of the sketch, but no rows; for a private sketch, its promise too.
 
     Examples
@@ -75,7 +78,7 @@ def report(
     check_suffix("-o", output, (".html",))
     target = check_output(output, sketch_files([file]))
     sketch_file = load_file(file, where)
-    check_clusters(sketch_file.whole, n_clusters)
+    check_rows(sketch_file.whole, n_clusters)
     with show_progress(
         "fits", "Fitting the sketch", then="Computing the page", show=progress
     ) as advance:
@@ -95,20 +98,21 @@ def report(
         "output": output,
         "output_bytes": len(data),
         "n_clusters": n_clusters,
-        "outcome": decoding.outcome.name,
+        **decoding_record(decoding),
         "clusters": cluster_records(decoding),
     }
     lines = [
         f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
         f"{rows_in_words(sketch_file.whole)} in {len(data):,} bytes. Open it in a browser.",
         *promise_lines(sketch_file.whole),
-        str(decoding.outcome),
+        *describe_trust(decoding),
     ]
     out.report(
         record | sketch_record(sketch_file.whole, sketch_file.n_bytes),
         lines,
         then=["explore", file],
     )
+    warn_of_outcome(decoding, n_clusters)
 
 
 def _commands(

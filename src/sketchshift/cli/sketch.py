@@ -16,6 +16,7 @@ from sketchshift.cli.options import (
     build_spec,
     checkpoint_option,
     columns_option,
+    list_typed,
     on_invalid_option,
     progress_option,
     refuse_mixture,
@@ -100,11 +101,12 @@ def sketch(
 
     DATA is one or more files ({formats}), folders or quoted globs,
     read block by block: memory does not grow with the number of rows. The sketch is the sum
-    over all rows of m random Fourier features, in exact integers: the same data gives the
-    same bytes, however it is cut into files. What is summed, a --plan says, to be shared by
-    sketches that will be merged; -k plans on the way. With --by, a table of sketches is
-    written, one for each day, customer or other key: any slice of it can be clustered later.
-    With --checkpoint, a pass that was cut off goes on when the same command is given again.
+    over all rows of m random Fourier features, and what cells count and sum, in exact integers:
+    the same data gives the same bytes, however it is cut into files. What is summed, a --plan
+    says, to be shared by sketches that will be merged; -k plans on the way. With --by, a table
+    of sketches is written, one for each day, customer or other key: any slice of it can be
+    clustered later. With --checkpoint, a pass that was cut off goes on when the same command
+    is given again.
 
     Examples
     --------
@@ -174,7 +176,7 @@ def _check_flags(ctx: click.Context) -> None:
         return
     given = spec_flags_typed(ctx)
     given += ["-k"] * (params["n_clusters"] is not None)
-    given += ["--standardize"] * params["standardize"]
+    given += ["--standardize"] * params["standardize"] + list_typed(ctx, ["cells"])
     if given:
         msg = (
             f"give --plan or the flags of a spec, not both: {', '.join(given)} cannot change "

@@ -18,6 +18,8 @@ from sketchshift.cli.output import (
     Picture,
     align,
     count_hidden,
+    decoding_record,
+    describe_trust,
     keys_in_words,
     percent,
     promise_lines,
@@ -96,12 +98,14 @@ def watch(
             _slice_record(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
         ],
         "centroids": [] if found.decoding is None else found.decoding.centroids.tolist(),
+        "decoding": None if found.decoding is None else decoding_record(found.decoding),
     }
     lines = [
         *_describe(found),
         "",
         *_table(found, keys),
         "",
+        *describe_trust(found.decoding),
         *picture.write(lambda: _figure(found)),
     ]
     column = ["--by", found.by] if isinstance(slices, SketchTable) else []

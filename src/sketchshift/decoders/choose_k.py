@@ -91,7 +91,7 @@ class ChoiceOfK:
     ) -> KCurve:
         r"""Compare the sketches of 1, 2, ... Gaussians with that of the data.
 
-        With r_k the residual of k Gaussians and nu^2 the variance of a sketch of so many random
+        With r_k the misfit of k Gaussians and nu^2 the variance of a sketch of so many random
         rows (with ten times that of the noise of a private release), the choice is the least k
         whose score is within 2.5 % of the least.
 
@@ -117,18 +117,18 @@ class ChoiceOfK:
         curve : KCurve
             O(k^2 d^2) for each of 5000 frequencies, and O(n k^2 d) for n points.
         """
-        misfit = _Misfit(problem, self)
+        rule = _Misfit(problem, self)
         found = [
-            misfit.of_cells(points, assign(points.places, centers), len(centers))
+            rule.of_cells(points, assign(points.places, centers), len(centers))
             for centers in self.nested_centers(points, max_clusters, seed, kmeans)
         ]
-        residual, within = np.array(found[::-1]).T
+        misfit, within = np.array(found[::-1]).T
         numbers = np.arange(1, max_clusters + 1)
-        noise = 0.0 if exact else misfit.noise(points)
-        score = numbers**self.growth * np.sqrt(residual**2 + noise)
+        noise = 0.0 if exact else rule.noise(points)
+        score = numbers**self.growth * np.sqrt(misfit**2 + noise)
         chosen = int(np.argmax(score <= self.tolerance * score.min())) + 1
-        criterion = "distinct points" if exact else "residual"
-        return KCurve(numbers, residual, score, within / (within[0] or 1.0), chosen, criterion)
+        criterion = "distinct points" if exact else "misfit"
+        return KCurve(numbers, misfit, score, within / (within[0] or 1.0), chosen, criterion)
 
     def nested_centers(
         self, points: Points, k: int, seed: int, kmeans: KMeans
@@ -179,9 +179,9 @@ class _Misfit:
         return float(self.weights @ (variances + self.floor))
 
     def of_cells(self, points: Points, labels: IntArray, k: int) -> tuple[float, float]:
-        """Residual of k cells as Gaussians, and the inertia within them.
+        """Misfit of k cells as Gaussians, and the inertia within them.
 
-        The geometric mean of two residuals: of Gaussians with the covariances of the cells,
+        The geometric mean of two: of Gaussians with the covariances of the cells,
         which fit all shapes, in many columns two clusters at once too; and of round ones, which
         tell those apart. A single one has its shape in both.
         """

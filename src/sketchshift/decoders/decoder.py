@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+UNPROVED = "These clusters were found by waves alone: nothing is proved of what they cost."
 TRUSTED = 1.15
 """Times the estimated cost up to which a proved one is good news."""
 
@@ -66,7 +67,8 @@ class Step:
     correlation : float
         The correlation function of the residual there.
     residual_norm : float
-        After the weights were fitted again.
+        Norm of what the atoms so far leave of the sketch, after their weights were fitted again,
+        relative to the sketch's own.
     """
 
     index: int
@@ -86,14 +88,15 @@ class Round:
         Number of this fit, from 1, and of all fits.
     n_atoms : int
         Gaussians fitted.
-    residual_norm : float
-        Root of the weighted misfit that was reached, relative to the sketch's own norm.
+    misfit : float
+        What the descent brought down: the root of the weighted squares that these Gaussians, more
+        than there are clusters, leave of the sketch, relative to the sketch's own.
     """
 
     index: int
     total: int
     n_atoms: int
-    residual_norm: float
+    misfit: float
 
 
 Progress = Callable[[Step | Round], None]
@@ -107,21 +110,22 @@ class KCurve:
     ----------
     n_clusters : int array of shape (k_max,)
         The numbers 1, 2, ..., k_max.
-    residual : array of shape (k_max,)
-        Norm of what k Gaussians, one for each cluster, leave of the sketch, as a share of it.
+    misfit : array of shape (k_max,)
+        What k Gaussians, one for each cluster, leave of the weighted sketch, as a share of it: the
+        geometric mean for Gaussians of the clusters' shapes and for round ones.
     score : array of shape (k_max,)
-        The residual with the noise of so few rows in it, times the fourth root of k.
+        The misfit with the noise of so few rows in it, times the fourth root of k.
     inertia : array of shape (k_max,)
         Share of the variance that is left within clusters: the elbow curve of k-means.
     chosen : int
         The least k whose score is within 2.5 % of the least.
     criterion : str
-        What decided: "residual", or "distinct points" when rows have so few values that each
+        What decided: "misfit", or "distinct points" when rows have so few values that each
         is a cluster.
     """
 
     n_clusters: IntArray
-    residual: FloatArray
+    misfit: FloatArray
     score: FloatArray
     inertia: FloatArray
     chosen: int
@@ -163,8 +167,8 @@ class Trust:
             return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
         sentence = (
             f"The mean squared distance is estimated as {about}, and proved only to be at most "
-            f"{bound:.4g}: these rows are unlike those that the plan has seen. Plan anew on a "
-            "sample across all of them."
+            f"{bound:.4g}. A plan for as many clusters, on more rows across all of the data, would "
+            "tell more."
         )
         return cls(score, False, sentence)
 
@@ -186,7 +190,9 @@ class Decoding:
     covariances : array of shape (k, d, d) or None
         In the units of the data; zero where a component is a Dirac; None when all are.
     residual_norm : float
-        Norm of the sketch minus that of the mixture, relative to the sketch's own.
+        Norm of what these clusters, as a mixture of Gaussians with their weights and covariances,
+        or of points where there are none, leave of the sketch's waves, relative to the norm of
+        these. 0 is a sketch explained to the last wave; 1, or more, one not explained at all.
     outcome : Outcome
         How it ended; ``str(outcome)`` is a sentence.
     trace : tuple of Step or of Round
@@ -213,6 +219,19 @@ class Decoding:
     cost: float | None = None
     cost_bound: float | None = None
     trust: Trust | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all clusters were found, and nothing speaks against them."""
+        is_trusted = self.trust is None or self.trust.is_good
+        return self.outcome is Outcome.COMPLETE and is_trusted
+
+    @property
+    def sentence(self) -> str:
+        """For people: how it ended, if not well; else how far the clusters can be trusted."""
+        if self.outcome is not Outcome.COMPLETE:
+            return str(self.outcome)
+        return UNPROVED if self.trust is None else str(self.trust)
 
     def __repr__(self) -> str:
         k, d = self.centroids.shape

@@ -8,27 +8,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
 import numpy as np
 
+from sketchshift._text import counted
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
-from sketchshift.decoders.mixture import Mixture, as_shares
+from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
 from sketchshift.decoders.objective import Box
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import Cells
-from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums, NoisyCells
 
-__all__ = ["Problem", "check_decodable", "moments_of", "spread_of"]
+__all__ = [
+    "Problem",
+    "check_decodable",
+    "moments_of",
+    "spread_of",
+    "warn_of_mistrust",
+    "warn_of_more",
+]
 
 _EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
+_NUMBERS = 2_000_000  # of clusters, columns and frequencies that the residual of a decoding is of
 
 
 def check_decodable(sketch: AnySketch, n_clusters: int, seed: int, caller: str) -> None:
@@ -43,6 +52,24 @@ def check_decodable(sketch: AnySketch, n_clusters: int, seed: int, caller: str) 
             "in all. Add rows of positive weight first."
         )
         raise DataError(msg)
+
+
+def warn_of_more(sketch: AnySketch, n_clusters: int) -> None:
+    """Warn of more clusters than a sketch of this size serves, if that was left to the plan."""
+    planned = planned_clusters(sketch.spec)
+    if planned is not None and n_clusters > planned:
+        msg = (
+            f"this sketch is of the size for {counted(planned, 'cluster')}, and {n_clusters:,} may "
+            f"be inaccurate. Sketch the data again with n_clusters={n_clusters} (-k {n_clusters}) "
+            "and the usual size."
+        )
+        warn(msg, PlanWarning)
+
+
+def warn_of_mistrust(decoding: Decoding) -> None:
+    """Warn of clusters that cannot be trusted, in the words of :class:`Trust`."""
+    if decoding.trust is not None and not decoding.trust.is_good:
+        warn(str(decoding.trust), PlanWarning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +204,36 @@ class Problem:
         """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
         return self.relative(self.z - mixture.sketch(self.turns))
 
+    def residual_of_rows(self, rows: Mixture) -> float:
+        r"""The residual norm of a decoding: what clusters of the rows leave of the sketch.
+
+        .. math:: \|z - \mathcal A_t(\textstyle\sum_i \alpha_i \pi_i)\| \,/\, \|z\|
+
+        Parameters
+        ----------
+        rows : Mixture
+            Shares that add up to 1, means, and covariances or None, in normalised coordinates. They
+            are weighted by the tilt of the spec, if it has one, as the rows were.
+
+        Returns
+        -------
+        residual_norm : float
+            1 for no clusters, 0 for a sketch without waves. Where there are more than two million
+            numbers k d m, at the first frequencies. O(k m d), or O(k m d^2) with covariances.
+        """
+        k, (d, m) = rows.n_components, self.turns.shape
+        if k == 0 or m == 0:
+            return float(k == 0)
+        some = slice(max(1, _NUMBERS // (k * d)))
+        zeta = self.z[some] * math.sqrt(m)
+        omega = 2.0 * math.pi * self.turns[:, some].astype(np.float64)
+        covariances = np.zeros((k, d)) if rows.covariances is None else rows.covariances
+        total, mass = np.zeros(len(zeta), dtype=np.complex128), 0.0
+        for share, c, S in zip(rows.weights, rows.means, covariances, strict=True):
+            psi, tilt = tilted_wave(c, S, omega, np.exp(1j * (c @ omega)), self.sketch.spec.tilt)
+            total, mass = total + share * psi, mass + share * tilt
+        return float(np.linalg.norm(zeta - total / mass) / (np.linalg.norm(zeta) or 1.0))
+
     def untilt(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Shares of the rows themselves: the sketch saw rows times their tilt."""
         tilt = self.sketch.spec.tilt
@@ -187,16 +244,16 @@ class Problem:
     ) -> Decoding:
         """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
         spec = self.sketch.spec
-        weights = self.untilt(mixture.means, mixture.weights)
-        order = np.argsort(-weights, kind="stable")
+        rows = replace(mixture, weights=self.untilt(mixture.means, mixture.weights))
+        order = np.argsort(-rows.weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
             covariances = covariances[order] * np.outer(spec.scale_vector, spec.scale_vector)
         return Decoding(
-            self.in_units(mixture.means[order]),
-            weights[order],
+            self.in_units(rows.means[order]),
+            rows.weights[order],
             covariances,
-            self.residual_norm(mixture),
+            self.residual_of_rows(rows),
             outcome,
             cast("tuple[Step, ...] | tuple[Round, ...]", tuple(trace)),
         )

@@ -43,7 +43,12 @@ from sketchshift.decoders.gaussians import (
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import nonnegative_weights
 from sketchshift.decoders.points import KMeans, Partition, draw_points, fewest_points
-from sketchshift.decoders.problem import Problem, check_decodable
+from sketchshift.decoders.problem import (
+    Problem,
+    check_decodable,
+    warn_of_mistrust,
+    warn_of_more,
+)
 from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
@@ -286,12 +291,12 @@ class TurnkeyFit(ABC):
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
-        covariances = cells.covariances(points) * np.outer(scale, scale)
+        covariances = cells.covariances(points)
         decoding = Decoding(
             self.problem.in_units(cells.centers[order]),
             weights[order],
-            covariances[order],
-            self._residual_norm(cells, weights),
+            covariances[order] * np.outer(scale, scale),
+            self.problem.residual_of_rows(Mixture(weights, cells.centers, covariances)),
             Outcome.COMPLETE,
             self.trace,
         )
@@ -302,9 +307,6 @@ class TurnkeyFit(ABC):
 
     def _partition(self, k: int) -> Partition:
         return self.decoder.kmeans.cut(self.points, k, self.seed)
-
-    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
-        return min(step.residual_norm for step in self.trace)
 
     def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
         points, kmeans = self.points, self.decoder.kmeans
@@ -397,15 +399,6 @@ class _OfCells(TurnkeyFit):
     """What fits of sketches with cells have in common."""
 
     fit: CellFit
-
-    def _residual_norm(self, cells: Partition, weights: FloatArray) -> float:
-        problem, (k, d) = self.problem, cells.centers.shape
-        m = min(len(problem.z), max(1, RESIDUAL_NUMBERS // (k * d)))  # of many, the first ones do
-        if m == 0:
-            return 0.0
-        mixture = Mixture(weights, cells.centers, cells.covariances(self.points))
-        part = replace(problem, turns=problem.turns[:, :m], z=problem.z[:m])
-        return part.relative(part.z - mixture.sketch(part.turns) * math.sqrt(m / len(problem.z)))
 
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
         sketch, fit = self.problem.sketch, self.fit
@@ -511,8 +504,7 @@ class EqualRows(DistinctRows):
     def decode(self, k: int) -> Decoding:
         """See :class:`TurnkeyFit`."""
         outcome = Outcome.COMPLETE if k == 1 else Outcome.EMPTY_RESIDUAL
-        centroid = self.problem.in_units(self.points.places)
-        return Decoding(centroid, np.ones(1), None, 0.0, outcome, ())
+        return self.problem.decoding(self.rows, outcome, ())
 
     def decode_auto(self, max_clusters: int) -> Decoding:
         """See :class:`TurnkeyFit`."""
@@ -528,7 +520,6 @@ class EqualRows(DistinctRows):
 
 SHOWN = 3  # columns in a message
 NEGLIGIBLE = 1e-9  # share of the variance that is rounding
-RESIDUAL_NUMBERS = 2_000_000  # numbers of clusters, columns and frequencies that a residual is of
 
 
 @dataclass(frozen=True)
@@ -723,7 +714,9 @@ def decode(
 ) -> Decoding:
     """Centroids from a sketch alone, with nothing to tune.
 
-    Works on any sketch, and best on one taken with a :func:`~sketchshift.plan`.
+    Works on any sketch, and best on one taken with a :func:`~sketchshift.plan`. A
+    :class:`~sketchshift.PlanWarning` tells of clusters that cannot be trusted, and of more than the
+    plan was made for.
 
     Parameters
     ----------
@@ -746,9 +739,8 @@ def decode(
     Returns
     -------
     decoding : Decoding
-        Centroids, shares and covariances of the clusters. The residual is that of the fit, not
-        of the centroids. O(k m d) an iteration, about a thousand of them; where that takes
-        long (3 k m over 3 million), 3000 iterations of O(k d).
+        Centroids, shares and covariances of the clusters. O(k m d) an iteration, about a thousand
+        of them; where that takes long (3 k m over 3 million), 3000 iterations of O(k d).
 
     Examples
     --------
@@ -788,7 +780,9 @@ def _decode_auto(
         raise parameter_error("decode", "n_clusters", must, "auto")
     k = decoder.most_clusters(sketch.spec, max_clusters)
     fit = decoder.fit(sketch, k, seed=seed, progress=progress)
-    return _checked_decoding(fit.decode_auto(k), decoder)
+    found = _checked_decoding(fit.decode_auto(k), decoder)
+    warn_of_mistrust(found)
+    return found
 
 
 @one_blas_thread
@@ -827,8 +821,12 @@ def decode_range(
     for k in numbers:
         check_decodable(sketch, k, seed, "decode")
     decoder = decoder_named(decoder, "decode_range")
+    warn_of_more(sketch, max(numbers))
     fit = decoder.fit(sketch, max(numbers), seed=seed, progress=progress)
-    return tuple(_checked_decoding(fit.decode(k), decoder) for k in numbers)
+    found = tuple(_checked_decoding(fit.decode(k), decoder) for k in numbers)
+    for worst in [decoding for decoding in found if not decoding.is_good][:1]:
+        warn_of_mistrust(worst)
+    return found
 
 
 def _checked_decoding(found: Any, decoder: Any) -> Decoding:

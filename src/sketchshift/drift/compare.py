@@ -17,7 +17,7 @@ from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_number, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import Problem
+from sketchshift.decoders.problem import Problem, warn_of_mistrust, warn_of_more
 from sketchshift.decoders.shares import follow_clusters
 from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
 from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
@@ -79,7 +79,11 @@ class Population:
         noise = SamplingNoise.of(problem, fit.points)
         if n_clusters is None:
             return cls(fit, noise, None)
-        return cls(fit, noise, fit.decode_auto(k) if n_clusters == "auto" else fit.decode(k))
+        if not isinstance(n_clusters, str):
+            warn_of_more(whole, n_clusters)
+        decoding = fit.decode_auto(k) if n_clusters == "auto" else fit.decode(k)
+        warn_of_mistrust(decoding)
+        return cls(fit, noise, decoding)
 
 
 def _largest_k(decoder: Turnkey, n_clusters: Clusters, spec: SketchSpec) -> int:

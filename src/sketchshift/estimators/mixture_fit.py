@@ -16,7 +16,7 @@ import numpy as np
 
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
-from sketchshift.decoders import Decoding, decode
+from sketchshift.decoders import Decoding, Turnkey
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.points import draw_places
@@ -374,7 +374,8 @@ def fit_mixture(
         found, misfit = fit.descend(max_iterations)
         if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):
             return coordinates.in_units(found)
-    fine = decode(sketch, n_cells(k, sketch), seed=seed)
+    n_fine = n_cells(k, sketch)
+    fine = Turnkey().fit(sketch, n_fine, seed=seed).decode(n_fine)
     n_points = max(POINTS, POINTS_PER_COMPONENT * k)
     points = draw_places([coordinates.clusters(fine)], n_points, seed)
     start = coordinates.mixture(decoding)

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from sketchshift._kmeans import weighted_kmeans
-from sketchshift._text import column_in_words
+from sketchshift._text import column_in_words, counted
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
@@ -36,12 +36,14 @@ __all__ = [
     "HIGH",
     "MAX_CLUSTERS",
     "RANGE",
+    "cells_in_words",
     "cluster_radius",
     "clusters_served",
     "plan_rows",
     "planned_clusters",
     "rounded",
     "rounded_center",
+    "share_of_cells",
     "sketch_size_for",
 ]
 
@@ -201,6 +203,23 @@ def half_of_numbers(cells: Cells) -> int:
     return -(-cells.n_cells * (1 + 2 * cells.n_features) // 2)
 
 
+def share_of_cells(spec: SketchSpec) -> float:
+    """What cells take of the numbers of a sketch, waves the rest; 0 without cells."""
+    cells = spec.cells
+    taken = 0 if cells is None else cells.n_cells * (1 + 2 * cells.n_features)
+    return taken / (taken + 2 * spec.sketch_size)
+
+
+def cells_in_words(spec: SketchSpec) -> str | None:
+    """What a plan saw, and how it shares the numbers of a sketch; None without cells."""
+    cells = spec.cells
+    if cells is None:
+        return None
+    share = f"{100 * share_of_cells(spec):.0f} % of the numbers"
+    parts = f"{counted(cells.n_cells, 'cell')} ({share}), {counted(spec.sketch_size, 'wave')}"
+    return f"planned on {counted(cells.n_rows, 'row')}: {parts}"
+
+
 def sketch_size_for(n_clusters: int, n_features: int) -> int:
     """The sketch size m = 10 k d that serves k clusters of d columns."""
     return FREQUENCIES * n_clusters * n_features
@@ -236,7 +255,7 @@ def planned_clusters(spec: SketchSpec) -> int | None:
     tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
     is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
     k, m = clusters_served(spec), _size_of(spec)
-    is_usual = m in (sketch_size_for(k, spec.n_features), FEWEST_FREQUENCIES)
+    is_usual = m == sketch_size_for(k, spec.n_features)  # the fewest of all, 50, may be meant
     return k if is_turnkey and is_usual and k > 0 else None
 
 

@@ -35,11 +35,11 @@ RULE = f"first within {100 * (TOLERANCE - 1):.2g} % of the best"
 """How the legend says which k is chosen."""
 
 DEEPEST = 1e-6
-"""Residuals below this share of the largest are drawn there: a logarithmic axis has no zero."""
+"""Values below this share of the largest are drawn there: a logarithmic axis has no zero."""
 
 
 def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
-    """Draw score and residual against the number of clusters, with the chosen one marked.
+    """Draw score and misfit against the number of clusters, with the chosen one marked.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : matplotlib Axes
-        With a logarithmic axis of residuals.
+        With a logarithmic axis of both.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     from matplotlib.ticker import MaxNLocator
 
-    k, score, residual = curve.n_clusters, _floor(curve.score), _floor(curve.residual)
+    k, score, misfit = curve.n_clusters, _floor(curve.score), _floor(curve.misfit)
     size = 4 if len(k) <= 40 else 2
     ax.plot(
-        k, residual, "s--", color="#c05a1a", markersize=size, markerfacecolor="white",
-        linewidth=1, label="residual norm",
+        k, misfit, "s--", color="#c05a1a", markersize=size, markerfacecolor="white",
+        linewidth=1, label="misfit",
     )  # fmt: skip
     ax.plot(k, score, "o-", color="black", markersize=size, label="score")
     at = curve.chosen - 1
@@ -83,11 +83,11 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
         k[at], score[at], "o", color="black", markersize=13, markerfacecolor="none",
         markeredgewidth=2, label=f"chosen: {curve.chosen}, {RULE}",
     )  # fmt: skip
-    logarithmic(ax, [*score, *residual])
+    logarithmic(ax, [*score, *misfit])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(
         xlabel="number of clusters",
-        ylabel="residual norm / norm of the sketch",
+        ylabel="share of the sketch",
         title=f"{counted(curve.chosen, 'cluster')}, of 1 to {len(k)} tried",
     )
     legend_above(ax, ax.get_legend_handles_labels()[0])
@@ -138,7 +138,8 @@ def plot_weights(decoding: Decoding, ax: Axes | None = None) -> Axes:
 def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     """Draw the residual norm after each atom, and the correlation at which it was found.
 
-    Of the turnkey decoder: that of each fit, and the number of its atoms.
+    Of the turnkey decoder: the misfit of each fit, and the number of its atoms. A dotted line
+    is the residual norm of the clusters in the end.
 
     Parameters
     ----------
@@ -150,19 +151,21 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : matplotlib Axes
-        The residual norm on a logarithmic axis; the other has the axis at the right.
+        Residual norm or misfit on a logarithmic axis; the other has the axis at the right.
     """
     ax = new_axes(ax)
     from matplotlib.ticker import MaxNLocator
 
     numbers = [step.index for step in decoding.trace]
-    norms = np.maximum([step.residual_norm for step in decoding.trace], np.finfo(float).tiny)
+    are_fits = any(isinstance(step, Round) for step in decoding.trace)
+    left = "misfit" if are_fits else "residual norm"
+    found = [s.residual_norm if isinstance(s, Step) else s.misfit for s in decoding.trace]
+    norms = np.maximum(found, np.finfo(float).tiny)
     final = max(decoding.residual_norm, float(np.finfo(float).tiny))
     right = ax.twinx()
-    lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label="residual norm")
-    lines += [ax.axhline(final, linestyle=":", color="black", label=f"final: {final:.3g}")]
+    lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label=left)
+    lines += [ax.axhline(final, linestyle=":", color="black", label=f"clusters: {final:.3g}")]
     values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
-    are_fits = any(isinstance(step, Round) for step in decoding.trace)
     lines += right.plot(
         numbers, values, "s--", color="#c05a1a", markersize=4, markerfacecolor="white",
         label="atoms (right)" if are_fits else "correlation (right)",
@@ -170,7 +173,7 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     logarithmic(ax, [final, *norms])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     unit, what = ("fit", "atoms") if are_fits else ("atom", "correlation with the residual")
-    ax.set(xlabel=unit, ylabel="residual norm / norm of the sketch", title="Trace")
+    ax.set(xlabel=unit, ylabel=f"{left} / norm of the sketch", title="Trace")
     right.set_ylabel(what, color="#c05a1a")
     right.set_ylim(bottom=min([0.0, *values]))
     right.yaxis.set_major_locator(MaxNLocator(6, integer=are_fits))

@@ -34,6 +34,7 @@ from sketchshift.decoders.problem import spread_of
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
 from sketchshift.errors import DataError
+from sketchshift.features.plan import cells_in_words
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
@@ -254,15 +255,16 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
         "centroids": decoding.centroids.tolist(),
         "shares": decoding.weights.tolist(),
         "residual": decoding.residual_norm,
-        "outcome": str(decoding.outcome),
+        "sentence": decoding.sentence,
+        "is_good": decoding.is_good,
     }
 
 
 def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
-    """Residual and score of each number of clusters, and which one was chosen."""
+    """Misfit and score of each number of clusters, and which one was chosen."""
     if curve is None:
         return None
-    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "residual", "score")}
+    arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "misfit", "score")}
     return arrays | {"chosen": curve.chosen}
 
 
@@ -300,6 +302,7 @@ def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
     spec, tilt = sketch.spec, sketch.spec.tilt
     ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     return [
+        ("cells", cells_in_words(spec) or "none"),
         ("frequencies m", f"{spec.sketch_size:,}"),
         ("law", spec.law + (", structured" if spec.structured else "")),
         ("bandwidth", " to ".join(f"{end:.4g}" for end in ends)),

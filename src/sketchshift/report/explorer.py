@@ -209,7 +209,7 @@ class Fits:
         return max(1, MOST_BYTES // size) if size else 1
 
     def curve(self, choice: int, check: Check) -> KCurve | None:
-        """Residuals for each number of clusters; None where there is nothing to choose."""
+        """The misfit for each number of clusters; None where there is nothing to choose."""
         found: KCurve | None = self._curves.get(choice, lambda: self._curve(choice, check))
         return found
 
@@ -228,7 +228,7 @@ class Fits:
     def _curve(self, choice: int, check: Check) -> tuple[KCurve | None, int]:
         fit: Any = self._fit(choice, check)
         curve = fit.decode_auto(self.max_clusters).curve if hasattr(fit, "decode_auto") else None
-        is_trivial = curve is not None and len(curve.score) == 1 and not curve.residual.any()
+        is_trivial = curve is not None and len(curve.score) == 1 and not curve.misfit.any()
         return (None if is_trivial else curve), 0
 
     def _fit(self, choice: int, check: Check) -> Fit:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -19,6 +20,7 @@ from sketchshift._text import visible
 from sketchshift.decoders import Decoder, Decoding, KCurve, decode
 from sketchshift.decoders.decoder import Progress
 from sketchshift.decoders.turnkey import decoder_named
+from sketchshift.errors import PlanWarning
 from sketchshift.report.document import (
     Selection,
     SketchFile,
@@ -28,6 +30,7 @@ from sketchshift.report.document import (
     curve_record,
     to_json,
 )
+from sketchshift.sketch import AnySketch
 
 __all__ = ["policy", "render", "render_report", "report_on"]
 
@@ -139,9 +142,15 @@ def report_on(
     curve = decoding.curve
     if curve is None and hasattr(decoder, "most_clusters"):
         most = max(len(decoding.weights), decoder.most_clusters(file.whole.spec, None))
-        again = decode(file.whole, "auto", max_clusters=most, seed=seed, decoder=decoder)
-        curve = again.curve
+        curve = _curve(file.whole, most, seed, decoder)
     return render_report(file, file.choices[0], decoding, curve, commands), decoding
+
+
+def _curve(sketch: AnySketch, most: int, seed: int, decoder: Decoder) -> KCurve | None:
+    """The curve up to ``most`` clusters; what a sketch is warned of has been told already."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)
+        return decode(sketch, "auto", max_clusters=most, seed=seed, decoder=decoder).curve
 
 
 def render_report(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class ClOmpr(GreedyDecoder):
         runs = [
             self._run(problem, k, seed, restart, progress) for restart in range(self.n_restarts)
         ]
-        return min(runs, key=lambda decoding: decoding.residual_norm)
+        return min(runs, key=lambda run: cast("Step", run.trace[-1]).residual_norm)
 
     def _run(
         self, problem: Problem, k: int, seed: int, restart: int, progress: Progress | None

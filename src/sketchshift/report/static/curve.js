@@ -1,16 +1,16 @@
-// Residual and score of each number of clusters, on a logarithmic axis.
+// Misfit and score of each number of clusters, on a logarithmic axis.
 
 const DEEPEST = 1e-6; // a logarithmic axis has no zero
 
 function drawCurve(state) {
   byId("curve-section").hidden = !state.curve && !state.live;
   if (!state.curve) return;
-  const { n_clusters: numbers, residual, score, chosen } = state.curve;
+  const { n_clusters: numbers, misfit, score, chosen } = state.curve;
   const place = byId("curve"), width = place.clientWidth, left = 58, top = 12, bottom = 220;
-  const most = Math.max(...residual, ...score) || 1;
+  const most = Math.max(...misfit, ...score) || 1;
   const lift = (values) => values.map((value) => Math.max(value, DEEPEST * most));
-  const [shownResidual, shownScore] = [lift(residual), lift(score)];
-  const low = Math.min(...shownResidual, ...shownScore) / 1.1, high = most * 1.1;
+  const [shownMisfit, shownScore] = [lift(misfit), lift(score)];
+  const low = Math.min(...shownMisfit, ...shownScore) / 1.1, high = most * 1.1;
   const x = linear(numbers[0] - 0.3, numbers.at(-1) + 0.3, left, width - 12);
   const y = (value) => linear(Math.log(low), Math.log(high), bottom, top)(Math.log(value));
   const found = state.view.shares.length;
@@ -23,13 +23,13 @@ function drawCurve(state) {
       .map((k) => label(x(k), bottom + 18, k, { class: "quiet", "text-anchor": "middle" })),
     label((left + width) / 2, bottom + 38, "number of clusters", { "text-anchor": "middle" }),
     shape("line", { class: "leader", x1: x(found), x2: x(found), y1: top, y2: bottom, "stroke-dasharray": "3 3" }),
-    ...curveLine(numbers, shownResidual, x, y, 1, "6 3"),
+    ...curveLine(numbers, shownMisfit, x, y, 1, "6 3"),
     ...curveLine(numbers, shownScore, x, y, 2, null),
     shape("circle", { class: "line-2", fill: "none", "stroke-width": 2, cx: x(chosen), cy: y(shownScore[chosen - 1]), r: 9 }),
-    ...legend(left + 8, bottom + 60, [["residual norm", 1, "6 3"], ["score", 2, null]], width),
+    ...legend(left + 8, bottom + 60, [["misfit", 1, "6 3"], ["score", 2, null]], width),
   ];
-  picture(place, bottom + (width < 420 ? 86 : 66), `Residual against the number of clusters; ${chosen} is suggested`, ...shapes);
-  byId("curve-note").textContent = `The residual is what k Gaussians leave of the sketch, as a share of it. The score, which also counts clusters, suggests ${counted(chosen, "cluster")} (ring): the smallest number within 2.5 % of the best score. The dotted line is at ${found}.`;
+  picture(place, bottom + (width < 420 ? 86 : 66), `Misfit against the number of clusters; ${chosen} is suggested`, ...shapes);
+  byId("curve-note").textContent = `The misfit is what k Gaussians leave of the sketch, as a share of it. The score, which also counts clusters, suggests ${counted(chosen, "cluster")} (ring): the smallest number within 2.5 % of the best score. The dotted line is at ${found}.`;
 }
 
 function decades(low, high) {

@@ -19,7 +19,9 @@ function draw() {
 function drawClusters(work = FINE) {
   if (!state.view || byId("parallel").clientWidth < LEAST_WIDTH) return false;
   const { view } = state, k = view.shares.length;
-  byId("found").textContent = `${counted(k, "cluster")} in ${view.rows_std ? "about " : ""}${counted(view.rows, "row")} (${view.label}). ${view.outcome} Residual norm ${short(view.residual)} of the sketch’s.`;
+  byId("found").textContent = `${counted(k, "cluster")} in ${view.rows_std ? "about " : ""}${counted(view.rows, "row")} (${view.label}). They leave a residual of ${short(view.residual)} of the sketch’s norm.`;
+  byId("trust").textContent = view.sentence;
+  byId("trust").className = view.is_good ? "" : "alarm";
   drawTable(state);
   drawParallel(state);
   drawMap(state, work);
