@@ -122,16 +122,17 @@ def _summary(runs: pd.DataFrame) -> str:
     table = []
     for method in _present(METHODS, runs.method):
         mine = runs[runs.method == method]
-        cells = [_mean_and_worst(mine[mine.condition == name], runs) for name in conditions]
+        cells = [_mean_and_worst(mine[mine.condition == name]) for name in conditions]
         table.append([METHODS[method].label, *cells])
     return _markdown(["", *(CONDITIONS[name].label for name in conditions)], table)
 
 
-def _mean_and_worst(mine: pd.DataFrame, runs: pd.DataFrame) -> str:
-    means = mine.groupby("dataset").rse.mean().dropna()
+def _mean_and_worst(runs: pd.DataFrame) -> str:
+    """Of one method under one condition."""
+    means = runs.groupby("dataset").rse.mean().dropna()
     if means.empty:
         return "-"
-    n_sets = runs[runs.condition == mine.condition.iloc[0]].dataset.nunique()
+    n_sets = len(CONDITIONS[runs.condition.iloc[0]].n_clusters)
     note = "" if len(means) == n_sets else f" ({len(means)} of {n_sets})"
     return f"{means.mean():.3f} / {means.max():.3f}{note}"
 
