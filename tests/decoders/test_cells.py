@@ -90,7 +90,7 @@ def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     far = np.full((1, 4), size * float(spec.scale))
     without = ss.decode(ss.sketch(X, spec), 6)
 
-    with pytest.warns(ss.PlanWarning, match="rows of weight 1 lie .* belong to no cluster"):
+    with pytest.warns(ss.PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
         found = ss.decode(ss.sketch(np.vstack([X, far]), spec), 6)
 
     np.testing.assert_allclose(found.centroids, without.centroids, atol=1e-6)
@@ -165,14 +165,26 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     assert ss.decode(ss.sketch(X, n_clusters=8, cells=False), 8).trust is None
 
 
-def test_rows_that_belong_to_no_cluster_do_not_change_the_trust():
+def test_clusters_are_not_trusted_where_far_rows_belong_to_none():
     X = blobs()
     spec = ss.plan(X, 6, cells=True)
     with pytest.warns(ss.PlanWarning, match="belong to no cluster"):
         found = ss.decode(ss.sketch(np.vstack([X, np.full((1, 4), 1e9)]), spec), 6)
 
-    assert found.trust.is_good
+    assert not found.trust.is_good
+    assert "for all rows but a few. Rows of weight 1 lie" in str(found.trust)
+    assert found.trust.score < 1e-9
     assert found.cost_bound > 1e10 > found.cost
+
+
+def test_clusters_are_trusted_where_far_rows_are_too_few_to_matter():
+    X = blobs()
+    spec = ss.plan(X, 6)
+    weights = np.append(np.full(len(X), 1e6), 1.0)
+    far = np.full((1, 4), 200.0 * float(spec.scale))
+    found = ss.decode(ss.sketch(np.vstack([X, far]), spec, sample_weight=weights), 6)
+
+    assert found.trust.is_good
 
 
 def test_a_forgotten_slice_leaves_no_trace():

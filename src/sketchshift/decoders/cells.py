@@ -28,7 +28,6 @@ from sketchshift.decoders.points import (
     squared_distances,
 )
 from sketchshift.decoders.problem import Problem
-from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.sketch import Sketch
@@ -115,10 +114,10 @@ class CellPoints:
         assert isinstance(sketch, Sketch)
         assert problem.cells is not None
         cells, sums = problem.cells
-        outer, far = sketch.outer, self._find_far(sketch)
+        outer, (far, left_out) = sketch.outer, self._find_far(sketch)
         nothing = np.zeros(len(sums.weights), dtype=bool)
         if not sums.weights.any():
-            return CellFit(self, sketch, sums, nothing, [], None, far, seed)
+            return CellFit(self, sketch, sums, nothing, [], None, far, left_out, seed)
         if len(outer.weights):
             is_near = np.arange(len(sums.weights) + len(outer.weights)) < len(sums.weights)
             problem = _Rest.behind(problem, sums + outer, is_near)
@@ -127,25 +126,23 @@ class CellPoints:
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         root = _root_of_correlation(problem, sums)
-        return CellFit(self, sketch, sums, is_loose, fits, root, far, seed)
+        return CellFit(self, sketch, sums, is_loose, fits, root, far, left_out, seed)
 
-    def _find_far(self, sketch: Sketch) -> CellSums:
-        """Rows far from all that the plan saw, if they are more than a few; a warning if not."""
+    def _find_far(self, sketch: Sketch) -> tuple[CellSums, str]:
+        """Rows far from all that the plan saw, if they are more than a few; of others a word."""
         far = sketch.outer + sketch.far
         is_tame = np.asarray((np.abs(far.means) < HUGE).all(axis=1))
-        n, n_tame = float(far.weights.sum()), float(far.weights[is_tame].sum())
-        if n_tame < self.far_share * sketch.total_weight:
+        if float(far.weights[is_tame].sum()) < self.far_share * sketch.total_weight:
             is_tame[:] = False
-        if n > far.weights[is_tame].sum():
-            lengths = np.abs(far.means[~is_tame]).max(axis=1)
-            left_out = far.weights[~is_tame].sum()
-            msg = (
-                f"rows of weight {left_out:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} "
-                "times the spread of the plan's sample away, where it has seen none. They are "
-                "counted, and belong to no cluster."
-            )
-            warn(msg, PlanWarning)
-        return far[is_tame]
+        if is_tame.all():
+            return far, ""
+        lengths, weight = np.abs(far.means[~is_tame]).max(axis=1), far.weights[~is_tame].sum()
+        left_out = (
+            f"Rows of weight {weight:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} times "
+            "the spread of the plan's sample away, where it has seen none; they are counted, and "
+            "belong to no cluster."
+        )
+        return far[is_tame], left_out
 
     def _find_loose(self, cells: Cells, sums: CellSums, m: int) -> BoolArray:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
@@ -212,6 +209,8 @@ class CellFit:
         Of the correlation within cells.
     far : CellSums
         Rows beyond the reach of cells, by column, sign and size.
+    left_out : str
+        A sentence on those of them that belong to no cluster; empty if there are none.
     seed : int
         Of the points.
     """
@@ -223,6 +222,7 @@ class CellFit:
     fits: list[GaussianFit]
     root: FloatArray | None
     far: CellSums
+    left_out: str
     seed: int
 
     def draw(self, n: int) -> Points:

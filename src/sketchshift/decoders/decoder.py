@@ -144,9 +144,9 @@ class Trust:
     Attributes
     ----------
     score : float
-        The estimated cost over the proved one, from 0 to 1.
+        The estimated cost over the one proved of all rows, from 0 to 1.
     is_good : bool
-        Whether the proved cost is at most 1.15 times the estimate. On the sets of ``docs/cells.md``
+        Whether the latter is at most 1.15 times the estimate. On the sets of ``docs/cells.md``
         98 of 100 such clusters cost less than 1.05 times those of the best k-means, none 1.2 times.
     sentence : str
         For people; also ``str(trust)``.
@@ -157,20 +157,26 @@ class Trust:
     sentence: str
 
     @classmethod
-    def of(cls, cost: float, bound: float, *, is_partial: bool = False) -> Trust:
-        """Judge an estimated ``cost`` by a proved ``bound``; ``is_partial``: not of all rows."""
-        score, about = cost / bound if bound > 0.0 else 1.0, f"{cost:.4g}"
-        if is_partial:
-            about += ", without the rows that belong to no cluster"
+    def of(cls, cost: float, bound: float, left_out: str = "", of_all: float = 0.0) -> Trust:
+        """Judge an estimated ``cost`` by a proved ``bound``, both of rows that belong to clusters.
+
+        Where some belong to none, ``left_out`` tells of them, and ``of_all`` is what is proved of
+        all rows.
+        """
+        proved = max(bound, of_all)
+        score, about = cost / proved if proved > 0.0 else 1.0, f"{cost:.4g}"
         if score * TRUSTED >= 1.0:
-            proved = f"and it is proved to be at most {bound:.4g}"
-            return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
-        sentence = (
-            f"The mean squared distance is estimated as {about}, and proved only to be at most "
-            f"{bound:.4g}. A plan for as many clusters, on more rows across all of the data, would "
-            "tell more."
+            words = f"about {about}, and it is proved to be at most {proved:.4g}."
+            return cls(score, True, f"The mean squared distance is {words}")
+        words = f"estimated as {about}, and proved only to be at most {bound:.4g}"
+        advice = (
+            "A plan for as many clusters, on more rows across all of the data, would tell more."
         )
-        return cls(score, False, sentence)
+        if cost * TRUSTED >= bound:
+            words = f"about {about}, and proved to be at most {bound:.4g}, for all rows but a few"
+            advice = "If they are sound, plan anew on a sample that has such rows."
+        sentences = (f"The mean squared distance is {words}.", left_out, advice)
+        return cls(score, False, " ".join(filter(None, sentences)))
 
     def __str__(self) -> str:
         return self.sentence

@@ -406,12 +406,12 @@ class _OfCells(TurnkeyFit):
         decoding = replace(decoding, centroids=fit.keep_possible(decoding.centroids))
         inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
         cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
-        is_partial = len(fit.far.weights) < len(sketch.outer.weights) + len(sketch.far.weights)
         scale = sketch.spec.scale_vector
         spread = float(fit.variances @ scale**2) or float(scale @ scale)  # the latter of equal rows
         slack = NEGLIGIBLE * spread
-        trust = Trust.of(min(cost, inside) + slack, inside + slack, is_partial=is_partial)
         bound = certify(sketch, decoding.centroids).cost_bound
+        estimate = min(cost, inside) + slack
+        trust = Trust.of(estimate, inside + slack, fit.left_out, bound if fit.left_out else 0.0)
         return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
 
     @one_blas_thread
