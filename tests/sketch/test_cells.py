@@ -235,11 +235,9 @@ def test_cells_of_other_columns_are_refused_by_a_spec():
         ss.SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
 
 
-def test_cells_come_without_a_tilt_and_without_an_origin():
+def test_cells_come_without_a_tilt():
     with pytest.raises(ss.SpecError, match="cells or a tilt, not both"):
         ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, tilt=ss.Tilt(1.0, 4.0))
-    with pytest.raises(ss.SpecError, match="cells or an origin, for private releases, not both"):
-        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, origin=ss.Origin("declared", 2.0))
 
 
 @pytest.mark.parametrize("key", [(2, 0, 1064, 1), (0, 0, 5, 1), (2, 2, 5, 1), (2, 0, 5, 3)])

@@ -39,7 +39,7 @@ COMMANDS = {
     "sketch": "Read DATA once and write its sketch.",
     "merge": "Add sketches of parts of a dataset.",
     "subtract": "Take the rows of the sketches PART out of the sketch WHOLE.",
-    "release": "Release SKETCH with differential privacy: z, cells and the number of rows, with noise.",
+    "release": "Release SKETCH with differential privacy: z, cells and number of rows, with noise.",
     "inspect": "Show what is inside FILE: a sketch, a table of sketches, or the plan of one.",
     "cluster": "Find k clusters: of data, read once, or of sketches, without the data.",
     "report": "Write a report on FILE, a sketch or a table of sketches: one HTML file.",

@@ -37,7 +37,7 @@ def release(
     force: bool,
     out: Output,
 ) -> None:
-    """Release SKETCH with differential privacy: z, cells and the number of rows, with noise.
+    """Release SKETCH with differential privacy: z, cells and number of rows, with noise.
 
     Whoever holds the result learns nearly nothing of any one person; it decodes for any k, at
     no further cost. SKETCH is raw, taken with a plan that may be published: one written by
