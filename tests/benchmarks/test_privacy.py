@@ -58,14 +58,14 @@ def test_the_baseline_is_shown_at_its_best_setting():
 
     means = summary(pd.DataFrame(lines())).set_index(["method", "epsilon"])["mean"]
 
-    assert means["DP-Lloyd", 1.0] == 4.0
+    assert means["DP-Lloyd", 1.0] == 5.0
     assert means["sketch, public plan", 2.0] == 1.0
 
 
 def test_the_report_is_written(tmp_path):
     write_report(lines(), tmp_path)
 
-    assert "| DP-Lloyd | 4.000 / 4.00 | 2.000 / 2.00 |" in (tmp_path / "privacy.md").read_text()
+    assert "| DP-Lloyd | 5.000 / 5.00 | 2.500 / 2.50 |" in (tmp_path / "privacy.md").read_text()
     assert (tmp_path / "privacy.png").stat().st_size > 10_000
 
 

@@ -32,7 +32,8 @@ import sketchshift as ss
 from sketchshift import errors
 from sketchshift.cli.inspect import _statistics
 from sketchshift.cli.output import keys_in_words, sketch_record, spec_record
-from sketchshift.features import Origin
+from sketchshift.features import Cells, Origin
+from sketchshift.privacy.sketch import released_parts
 from sketchshift.report import SketchFile, report_on
 from sketchshift.sketch.measure import parts_of
 from sketchshift.sketch.stored import summarise_file
@@ -86,7 +87,9 @@ def private_sketches() -> list[Any]:
             warnings.simplefilter("ignore")
             found.append(ss.privacy.release(ss.sketch(X[:, :d], spec), 9.0, 1e-6, force=True))
     both = ss.privacy.release(ss.sketch(X + 1, spec), 9.0, 1e-6, force=True)
-    return [*found, found[-1] + both]
+    celled = dataclasses.replace(spec, cells=Cells.of(X[:4]))
+    cells = ss.privacy.release(ss.sketch(X, celled), 9.0, 1e-6, force=True)
+    return [*found, found[-1] + both, cells]
 
 
 @cache
@@ -172,7 +175,8 @@ def canonical(header: Any) -> bytes:
 def mended(magic: bytes, header: Any, payload: bytes) -> bytes:
     """A file around any content, with the digest that it should have."""
     text = canonical(header)
-    body = struct.pack("<8sHHI", magic, 1, 0, len(text)) + text + payload
+    version = 2 if b'"cells":' in text else 1
+    body = struct.pack("<8sHHI", magic, version, 0, len(text)) + text + payload
     return body + hashlib.blake2b(body, digest_size=32).digest()
 
 
@@ -235,7 +239,8 @@ def mutated_sketch(data: bytes, rng: np.random.Generator) -> bytes:
     spec = with_its_fingerprint(header) if isinstance(header, dict) and rng.random() < 0.8 else None
     m = len(payload) // 16 if spec is None else spec.sketch_size
     if spec is not None:
-        n_bytes = sum(part.n_bytes for part in parts_of(spec)) if is_raw else 16 * m + 8
+        parts = parts_of(spec) if is_raw else released_parts(spec)
+        n_bytes = sum(part.n_bytes for part in parts) + (0 if is_raw else 8)
         payload = of_length(payload, n_bytes)
     if what > 3:
         payload = with_other_integers(payload, 2 * m if is_raw else len(payload) // 8, rng)

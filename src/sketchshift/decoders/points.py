@@ -149,15 +149,14 @@ class Partition:
         return sums.astype(np.float64)
 
     def covariances(self, points: Points) -> FloatArray:
-        """Covariances within the cells, shape (k, d, d)."""
-        rests = points.places - self.centers[self.labels]
-        found = []
-        for i in range(len(self.centers)):
-            inside = self.labels == i
-            weights = points.weights[inside]
-            products = (rests[inside].T * weights) @ rests[inside]
-            found.append(products / (weights.sum() or 1.0))
-        return np.array(found)
+        """Covariances within the cells, shape (k, d, d): O(n d^2)."""
+        order = np.argsort(self.labels, kind="stable")
+        ends = np.cumsum(np.bincount(self.labels, minlength=len(self.centers)))[:-1]
+        rests = np.split((points.places - self.centers[self.labels])[order], ends)
+        weights = np.split(points.weights[order], ends)
+        return np.array(
+            [(x.T * w) @ x / (w.sum() or 1.0) for x, w in zip(rests, weights, strict=True)]
+        )
 
 
 @dataclass(frozen=True)
@@ -289,14 +288,18 @@ def exchange_gains(weights: FloatArray, distances: FloatArray, to_new: FloatArra
     Returns
     -------
     gains : array of shape (k, candidates)
-        Exact as long as nothing else moves. O(n k candidates).
+        Exact as long as nothing else moves. O(n (k + candidates)).
     """
-    nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+    k, owners = distances.shape[1], distances.argmin(axis=1)
+    own = (np.arange(len(distances)), owners)
+    nearest = distances[own]
+    distances[own] = np.inf  # for a moment: a copy of all would take longer than all else
+    second = distances.min(axis=1)
+    distances[own] = nearest
     closest = np.minimum(nearest[:, None], to_new)
-    gains = weights @ (nearest[:, None] - closest)
     losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
-    members = (distances.argmin(axis=1) == np.arange(distances.shape[1])[:, None]).astype(float)
-    return np.asarray(gains - members @ losses)
+    lost = [np.bincount(owners, column, minlength=k) for column in losses.T]
+    return np.asarray(weights @ (nearest[:, None] - closest) - np.column_stack(lost))
 
 
 def lloyd_from(
@@ -321,9 +324,10 @@ def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
 
 def squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
     """Of all points to all centers, shape (n, k)."""
-    cross = points @ centers.T
-    squares = (points**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1)
-    return np.asarray(np.maximum(squares - 2.0 * cross, 0.0))
+    distances = points @ (-2.0 * centers.T)
+    distances += (points**2).sum(axis=1)[:, None]
+    distances += (centers**2).sum(axis=1)
+    return np.asarray(np.maximum(distances, 0.0, out=distances))
 
 
 # Whether a sketch is that of fewer distinct points than centroids were asked for.

@@ -74,7 +74,8 @@ def _row_square(spec: SketchSpec) -> int:
 
 
 def _factors(spec: SketchSpec) -> dict[str, int]:
-    return {"waves": 1, "clipped": cell_factor(spec)}
+    """What the integers of each released part are multiplied by."""
+    return {part.name: 1 for part in released_parts(spec)} | {"clipped": cell_factor(spec)}
 
 
 def release_vector(sketch: Sketch) -> IntArray:
