@@ -141,6 +141,9 @@ class KCurve:
 class Trust:
     """How far clusters can be trusted: what is proved of their cost, against the estimate.
 
+    Distances are those that the clusters were found by: of the data, or of columns divided by their
+    scales where each has its own.
+
     Attributes
     ----------
     score : float
@@ -157,16 +160,22 @@ class Trust:
     sentence: str
 
     @classmethod
-    def of(cls, cost: float, bound: float, *, is_partial: bool = False) -> Trust:
-        """Judge an estimated ``cost`` by a proved ``bound``; ``is_partial``: not of all rows."""
+    def of(
+        cls, cost: float, bound: float, *, is_partial: bool = False, is_scaled: bool = False
+    ) -> Trust:
+        """Judge an estimated ``cost`` by a proved ``bound``.
+
+        ``is_partial``: not of all rows; ``is_scaled``: with a scale for each column.
+        """
+        what = "The mean squared distance" + " of scaled columns" * is_scaled
         score, about = cost / bound if bound > 0.0 else 1.0, f"{cost:.4g}"
         if is_partial:
             about += ", without the rows that belong to no cluster"
         if score * TRUSTED >= 1.0:
             proved = f"and it is proved to be at most {bound:.4g}"
-            return cls(score, True, f"The mean squared distance is about {about}, {proved}.")
+            return cls(score, True, f"{what} is about {about}, {proved}.")
         sentence = (
-            f"The mean squared distance is estimated as {about}, and proved only to be at most "
+            f"{what} is estimated as {about}, and proved only to be at most "
             f"{bound:.4g}. A plan for as many clusters, on more rows across all of the data, would "
             "tell more."
         )

@@ -401,17 +401,24 @@ class _OfCells(TurnkeyFit):
     fit: CellFit
 
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
-        sketch, fit = self.problem.sketch, self.fit
+        sketch, centroids = self.problem.sketch, decoding.centroids
         assert isinstance(sketch, Sketch)
-        inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
-        cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
+        bound = certify(sketch, centroids).cost_bound
+        cost = self.fit.cost(self.points, cells, sketch.spec.scale_vector)
+        trust = self._judge(sketch, centroids, cells)
+        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
+
+    def _judge(self, sketch: Sketch, centroids: FloatArray, cells: Partition) -> Trust:
+        """How far the clusters can be trusted, by the distances that they were found by."""
+        spec, fit = sketch.spec, self.fit
+        is_scaled = isinstance(spec.scale, tuple)
+        scale = np.ones(spec.n_features) if is_scaled else spec.scale_vector
+        bound = bound_cost(sketch, centroids, [fit.sums, fit.far], scale).cost_bound
+        cost = min(fit.cost(self.points, cells, scale), bound)
         is_partial = len(fit.far.weights) < len(sketch.outer.weights) + len(sketch.far.weights)
-        scale = sketch.spec.scale_vector
         spread = float(fit.variances @ scale**2) or float(scale @ scale)  # the latter of equal rows
         slack = NEGLIGIBLE * spread
-        trust = Trust.of(min(cost, inside) + slack, inside + slack, is_partial=is_partial)
-        bound = certify(sketch, decoding.centroids).cost_bound
-        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
+        return Trust.of(cost + slack, bound + slack, is_partial=is_partial, is_scaled=is_scaled)
 
     @one_blas_thread
     def refit(self, sketch: AnySketch) -> Points:
