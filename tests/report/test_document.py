@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
@@ -163,3 +164,41 @@ def test_every_choice_is_selected_by_its_own_condition():
     assert len(choices) == 6
     for choice in choices:
         assert table.where(choice.where).merge() == table.sketches[choice.members[0]]
+
+
+def far_sketch(n_seen: int) -> ss.Sketch:
+    """Three groups, of which a plan on the first rows sees some, and one row far out."""
+    centers = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 600, axis=0)
+    X = np.random.default_rng(0).normal(size=(1800, 2)) + centers
+    return ss.sketch(np.vstack([X, [[1e9, 0.0]]]), ss.plan(X[:n_seen], 3))
+
+
+@pytest.mark.filterwarnings("ignore:rows of weight 1 lie:sketchshift.PlanWarning")
+def test_a_report_says_in_one_sentence_how_far_clusters_can_be_trusted():
+    text, decoding = report_on(SketchFile.of("far.sketch", 10, far_sketch(1800)), 3)
+
+    shown = embedded(text)
+    assert shown["view"]["sentence"] == str(decoding.trust)
+    assert shown["view"]["is_good"]
+    assert ["rows beyond all cells", "1"] in shown["summary"]
+    assert dict(shown["plan"])["cells"].startswith("planned on 1,800 rows: ")
+
+
+@pytest.mark.filterwarnings("ignore:rows of weight 1 lie:sketchshift.PlanWarning")
+def test_a_report_on_clusters_that_cannot_be_trusted_warns_once():
+    with pytest.warns(ss.PlanWarning, match="proved only to be at most") as told:
+        text, decoding = report_on(SketchFile.of("far.sketch", 10, far_sketch(600)), 3)
+
+    assert [str(w.message) for w in told].count(str(decoding.trust)) == 1
+    assert not embedded(text)["view"]["is_good"]
+
+
+def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():
+    sketch = far_sketch(1800).prefix(0)
+    with pytest.warns(ss.PlanWarning, match="rows of weight 1 lie"):
+        text, decoding = report_on(SketchFile.of("cells.sketch", 10, sketch), 3)
+
+    shown = embedded(text)
+    assert shown["curve"] is None
+    assert shown["view"]["centroids"] == decoding.centroids.tolist()
+    assert shown["frequencies"]["m"] == 0
