@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-UNPROVED = "These clusters were found by waves alone: nothing is proved of what they cost."
+UNPROVED = "Nothing is proved of what these clusters cost."
 TRUSTED = 1.15
 """Times the estimated cost up to which a proved one is good news."""
 
