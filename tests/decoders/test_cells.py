@@ -466,3 +466,20 @@ def test_centroids_that_are_moved_are_nearer_to_every_row_within_the_range():
     assert (moved <= X.max(axis=0)).all()
     before, after = (np.square(X[:, None] - c).sum(axis=2) for c in (outside, moved))
     assert (after <= before + 1e-12).all()
+
+
+def test_standardised_clusters_are_judged_by_standardised_distances():
+    """The second column says all, in numbers so small that distances of the data miss it."""
+    rng = np.random.default_rng(0)
+    groups = 9.0 * rng.integers(4, size=4_000)
+    X = np.column_stack([1e4 * rng.normal(size=4_000), 1e-3 * (groups + rng.normal(size=4_000))])
+    spec = ss.plan(X, 4, standardize=True)
+    stale = ss.plan(X[groups == 0.0] * [1.0, 0.1], 4, standardize=True)
+
+    good = ss.decode(ss.sketch(X, spec), 4)
+    with pytest.warns(ss.PlanWarning, match="squared distance of scaled columns is estimated"):
+        poor = ss.decode(ss.sketch(X, stale), 4)
+
+    true = ss.mse(X / spec.scale_vector, good.centroids / spec.scale_vector)
+    assert f"scaled columns is about {true:.2g}"[:-1] in str(good.trust)
+    assert not poor.trust.is_good

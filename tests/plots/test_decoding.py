@@ -247,6 +247,28 @@ def test_the_figure_has_a_panel_for_all_there_is(d, is_auto):
     assert titles == {"3 centroids on 400 rows", "Weights", "Trace"} | columns | curve
 
 
+def test_a_decoding_without_a_trace_has_no_panel_for_it():
+    """Cells need no fits where rows are like those of the plan."""
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    s = ss.sketch(rows, n_clusters=2)
+    decoding = ss.decode(s, 2)
+
+    titles = {ax.get_title() for ax in decoding_figure(s, decoding).axes}
+
+    assert decoding.trace == ()
+    assert "Weights" in titles
+    assert "Trace" not in titles
+
+
+def test_a_sketch_of_cells_alone_says_that_its_density_cannot_be_drawn():
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    s = ss.sketch(rows, n_clusters=2).prefix(0)
+
+    for columns in (None, [0, 1]):
+        with pytest.raises(ss.DataError, match="where rows lie is drawn from waves"):
+            plot_centroids(s, ss.decode(s, 2), axes(), columns=columns)
+
+
 def test_plots_make_their_own_axes():
     from matplotlib import pyplot
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
@@ -163,3 +164,46 @@ def test_every_choice_is_selected_by_its_own_condition():
     assert len(choices) == 6
     for choice in choices:
         assert table.where(choice.where).merge() == table.sketches[choice.members[0]]
+
+
+def three_groups(n_seen: int, *more: list[float]) -> SketchFile:
+    """Rows in three groups, of which a plan on the first rows sees some; and more rows."""
+    centers = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 600, axis=0)
+    X = np.random.default_rng(0).normal(size=(1800, 2)) + centers
+    sketch = ss.sketch(np.vstack([X, *more]), ss.plan(X[:n_seen], 3))
+    return SketchFile.of("three.sketch", 10, sketch)
+
+
+def test_a_report_says_in_one_sentence_how_far_clusters_can_be_trusted():
+    text, decoding = report_on(three_groups(1800), 3)
+
+    shown = embedded(text)
+    assert shown["view"]["sentence"] == str(decoding.trust)
+    assert shown["view"]["is_good"]
+    assert dict(shown["plan"])["cells"].startswith("planned on 1,800 rows: ")
+
+
+def test_a_report_on_clusters_that_cannot_be_trusted_warns_once():
+    with pytest.warns(ss.PlanWarning) as told:
+        text, decoding = report_on(three_groups(600), 3)
+
+    assert [str(warning.message) for warning in told] == [str(decoding.trust)]
+    assert not embedded(text)["view"]["is_good"]
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+def test_a_report_counts_rows_beyond_all_cells():
+    text, _ = report_on(three_groups(1800, [1e9, 0.0]), 3)
+
+    assert ["rows beyond all cells", "1"] in embedded(text)["summary"]
+
+
+def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():
+    sketch = three_groups(1800).whole.prefix(0)
+
+    text, decoding = report_on(SketchFile.of("cells.sketch", 10, sketch), 3)
+
+    shown = embedded(text)
+    assert shown["curve"] is None
+    assert shown["view"]["centroids"] == decoding.centroids.tolist()
+    assert shown["frequencies"]["m"] == 0

@@ -123,12 +123,21 @@ def _checked(centroids: Any, d: int) -> FloatArray:
     return points
 
 
-def bound_cost(sketch: Sketch, points: FloatArray, cells: Sequence[CellSums]) -> Certificate:
-    """The same for the rows of some cells of a sketch: all, or those that belong to clusters."""
+def bound_cost(
+    sketch: Sketch,
+    points: FloatArray,
+    cells: Sequence[CellSums],
+    scale: FloatArray | None = None,
+) -> Certificate:
+    """The same for the rows of some cells of a sketch: all, or those that belong to clusters.
+
+    Distances are those of the data, or of normalised coordinates times another ``scale`` (d,).
+    """
     spec = sketch.spec
     places = (points - spec.center_vector) * spec.per_unit
+    scale = spec.scale_vector if scale is None else scale
     with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154 the bound is infinite
-        parts = [_Sent.of(sums, places, spec.scale_vector) for sums in cells]
+        parts = [_Sent.of(sums, places, scale) for sums in cells]
     weights, costs, owners = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("weights", "costs", "owners")

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-UNPROVED = "These clusters were found by waves alone: nothing is proved of what they cost."
+UNPROVED = "Nothing is proved of what these clusters cost."
 TRUSTED = 1.15
 """Times the estimated cost up to which a proved one is good news."""
 
@@ -141,6 +141,9 @@ class KCurve:
 class Trust:
     """How far clusters can be trusted: what is proved of their cost, against the estimate.
 
+    Distances are those that the clusters were found by: of the data, or of columns divided by their
+    scales where each has its own.
+
     Attributes
     ----------
     score : float
@@ -157,17 +160,28 @@ class Trust:
     sentence: str
 
     @classmethod
-    def of(cls, cost: float, bound: float, left_out: str = "", of_all: float = 0.0) -> Trust:
+    def of(
+        cls,
+        cost: float,
+        bound: float,
+        of_all: float,
+        *,
+        left_out: str = "",
+        is_scaled: bool = False,
+    ) -> Trust:
         """Judge an estimated ``cost`` by a proved ``bound``, both of rows that belong to clusters.
 
-        Where some belong to none, ``left_out`` tells of them, and ``of_all`` is what is proved of
-        all rows.
+        ``of_all`` is what is proved of all rows; ``left_out`` tells of those that belong to none;
+        ``is_scaled``: with a scale for each column.
         """
-        proved = max(bound, of_all)
-        score, about = cost / proved if proved > 0.0 else 1.0, f"{cost:.4g}"
+        what = "The mean squared distance" + " of scaled columns" * is_scaled
+        score, about = cost / of_all if of_all > 0.0 else 1.0, f"{cost:.4g}"
         if score * TRUSTED >= 1.0:
-            words = f"about {about}, and it is proved to be at most {proved:.4g}."
-            return cls(score, True, f"The mean squared distance is {words}")
+            return cls(
+                score,
+                True,
+                f"{what} is about {about}, and it is proved to be at most {of_all:.4g}.",
+            )
         words = f"estimated as {about}, and proved only to be at most {bound:.4g}"
         advice = (
             "A plan for as many clusters, on more rows across all of the data, would tell more."
@@ -175,7 +189,7 @@ class Trust:
         if cost * TRUSTED >= bound:
             words = f"about {about}, and proved to be at most {bound:.4g}, for all rows but a few"
             advice = "If they are sound, plan anew on a sample that has such rows."
-        sentences = (f"The mean squared distance is {words}.", left_out, advice)
+        sentences = (f"{what} is {words}.", left_out, advice)
         return cls(score, False, " ".join(filter(None, sentences)))
 
     def __str__(self) -> str:

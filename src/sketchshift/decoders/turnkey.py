@@ -401,18 +401,30 @@ class _OfCells(TurnkeyFit):
     fit: CellFit
 
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
-        sketch, fit = self.problem.sketch, self.fit
+        sketch, centroids = self.problem.sketch, decoding.centroids
         assert isinstance(sketch, Sketch)
-        decoding = replace(decoding, centroids=fit.keep_possible(decoding.centroids))
-        inside = bound_cost(sketch, decoding.centroids, [fit.sums, fit.far]).cost_bound
-        cost = fit.cost(self.points, cells, sketch.spec.scale_vector)
-        scale = sketch.spec.scale_vector
+        centroids = self.fit.keep_possible(centroids)
+        bound = certify(sketch, centroids).cost_bound
+        cost = self.fit.cost(self.points, cells, sketch.spec.scale_vector)
+        trust = self._judge(sketch, centroids, cells)
+        return replace(
+            decoding, centroids=centroids, cost=min(cost, bound), cost_bound=bound, trust=trust
+        )
+
+    def _judge(self, sketch: Sketch, centroids: FloatArray, cells: Partition) -> Trust:
+        """How far the clusters can be trusted, by the distances that they were found by."""
+        spec, fit = sketch.spec, self.fit
+        is_scaled = isinstance(spec.scale, tuple)
+        scale = np.ones(spec.n_features) if is_scaled else spec.scale_vector
+        inside, of_all = (
+            bound_cost(sketch, centroids, rows, scale).cost_bound
+            for rows in ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
+        )
+        cost = min(fit.cost(self.points, cells, scale), inside)
         spread = float(fit.variances @ scale**2) or float(scale @ scale)  # the latter of equal rows
         slack = NEGLIGIBLE * spread
-        bound = certify(sketch, decoding.centroids).cost_bound
-        estimate = min(cost, inside) + slack
-        trust = Trust.of(estimate, inside + slack, fit.left_out, bound if fit.left_out else 0.0)
-        return replace(decoding, cost=min(cost, bound), cost_bound=bound, trust=trust)
+        costs = (cost + slack, inside + slack, of_all + slack)
+        return Trust.of(*costs, left_out=fit.left_out, is_scaled=is_scaled)
 
     @one_blas_thread
     def refit(self, sketch: AnySketch) -> Points:

@@ -34,7 +34,8 @@ def decoding_figure(
     """Panels of a decoding: its centroids, their weights, and how they were found.
 
     The centroids on the correlation function; of more than two columns, as parallel
-    coordinates too; the weights; where k was chosen by the decoder, its curve; the trace.
+    coordinates too; the weights; where k was chosen by the decoder, its curve; the trace,
+    if there is one.
 
     Parameters
     ----------
@@ -77,11 +78,12 @@ def _rows(
     """One line of panels where that is enough, else two."""
     centroids = _Panel(lambda ax: plot_centroids(sketch, decoding, ax, columns=columns), 1.4)
     parallel = _Panel(lambda ax: plot_parallel(sketch, decoding, ax), 1.4)
-    weights, trace = _Panel(partial(plot_weights, decoding)), _Panel(partial(plot_trace, decoding))
+    weights = _Panel(partial(plot_weights, decoding))
+    trace = [_Panel(partial(plot_trace, decoding))] if decoding.trace else []
     curve = [] if decoding.curve is None else [_Panel(partial(k_curve, decoding))]
     if sketch.spec.n_features > 2:
-        return [[centroids, parallel], [weights, *curve, trace]]
-    return [[centroids, weights], [*curve, trace]] if curve else [[centroids, weights, trace]]
+        return [[centroids, parallel], [weights, *curve, *trace]]
+    return [[centroids, weights], [*curve, *trace]] if curve else [[centroids, weights, *trace]]
 
 
 # Data beside its sketch: the picture of the demo.

@@ -25,7 +25,7 @@ from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import moments_of, spread_of
-from sketchshift.errors import MissingDependencyError
+from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.plots.looks import in_units, positions_of, wrap_name
 from sketchshift.sketch import AnySketch
 
@@ -216,6 +216,9 @@ def plane_image(
     O(L resolution^2 m) multiplications in float32, and L images of memory.
     """
     spec = sketch.spec
+    if not spec.sketch_size:
+        msg = "where rows lie is drawn from waves, and this sketch has cells alone. Plan anew."
+        raise DataError(msg)
     points = plane.origin[None] if through is None or not len(through) else through
     points = points + (plane.middle - plane.coordinates(points)) @ plane.directions
     points = (points - spec.center_vector) * spec.per_unit

@@ -295,6 +295,9 @@ def _summary(file: SketchFile) -> list[tuple[str, str]]:
         rows.append(("total weight", f"{whole.total_weight:,.10g}"))
     if whole.n_invalid:
         rows.append(("rows left out", f"{whole.n_invalid:,}"))
+    far = float(whole.outer.weights.sum() + whole.far.weights.sum())
+    if far:
+        rows.append(("rows beyond all cells", f"{far:,.10g}"))
     return rows
 
 

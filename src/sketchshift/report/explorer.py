@@ -227,7 +227,10 @@ class Fits:
     @one_blas_thread
     def _curve(self, choice: int, check: Check) -> tuple[KCurve | None, int]:
         fit: Any = self._fit(choice, check)
-        curve = fit.decode_auto(self.max_clusters).curve if hasattr(fit, "decode_auto") else None
+        curve: KCurve | None = None
+        if hasattr(fit, "decode_auto"):
+            with suppress(DataError):  # without waves there is none
+                curve = fit.decode_auto(self.max_clusters).curve
         is_trivial = curve is not None and len(curve.score) == 1 and not curve.misfit.any()
         return (None if is_trivial else curve), 0
 

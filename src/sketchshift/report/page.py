@@ -12,6 +12,7 @@ import hashlib
 import html
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from sketchshift._text import visible
 from sketchshift.decoders import Decoder, Decoding, KCurve, decode
 from sketchshift.decoders.decoder import Progress
 from sketchshift.decoders.turnkey import decoder_named
-from sketchshift.errors import PlanWarning
+from sketchshift.errors import DataError, PlanWarning
 from sketchshift.report.document import (
     Selection,
     SketchFile,
@@ -147,10 +148,14 @@ def report_on(
 
 
 def _curve(sketch: AnySketch, most: int, seed: int, decoder: Decoder) -> KCurve | None:
-    """The curve up to ``most`` clusters; what a sketch is warned of has been told already."""
-    with warnings.catch_warnings():
+    """The curve up to ``most`` clusters, if there are waves to tell it.
+
+    What is to be warned of has been told already.
+    """
+    with warnings.catch_warnings(), suppress(DataError):
         warnings.simplefilter("ignore", PlanWarning)
         return decode(sketch, "auto", max_clusters=most, seed=seed, decoder=decoder).curve
+    return None
 
 
 def render_report(

@@ -9,6 +9,8 @@ const FINE = 1e8, COARSE = 1.5e7, PIXELS = [24, 128]; // products that a picture
 const TURN = 2 * Math.PI;
 
 function drawMap(state, work = FINE) {
+  byId("map-section").hidden = !state.frequencies.m; // cells alone tell no density
+  if (!state.frequencies.m) return;
   if (state.columns.length === 1) drawProfile(state);
   else drawPlane(state, Number(byId("across").value), Number(byId("upwards").value), work);
 }
