@@ -50,6 +50,7 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
         "rows": sketch.count,
         "n_clusters": k,
         "cost_bound": found.cost_bound,
+        "confidence": found.confidence,
         "clusters": [
             {"cluster": i, "share": share, "bound": bound}
             for i, (share, bound) in enumerate(
@@ -57,9 +58,10 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
             )
         ],
     }
+    sure = "" if found.confidence == 1.0 else f", with a confidence of {found.confidence:g}"
     line = (
         f"The mean squared distance of {rows_in_words(sketch)} to {counted(k, 'centroid')} is "
-        f"proved to be at most {number(found.cost_bound)}."
+        f"proved to be at most {number(found.cost_bound)}{sure}."
     )
     out.report(record, [line], then=["cluster", *sketches, "-k", str(k)])
 

@@ -398,7 +398,7 @@ class Exchange:
         With all points: fewer than at most where clusters are many.
     """
 
-    fewest_points: int = 700
+    fewest_points: int = 1_400
     points_per_cluster: int = 8
     starts: int = 10
     settling: int = 8

@@ -100,7 +100,8 @@ class SamplingNoise:
     def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
         """Variances, of one row, of the shares that are found in a sketch, shape (k,)."""
         if isinstance(clusters, ClusterCells):
-            return np.asarray(clusters.weights * (1.0 - clusters.weights))  # rows are counted
+            shares = np.minimum(clusters.weights, 1.0)
+            return np.asarray(shares * (1.0 - shares))  # rows are counted
         correlations = np.zeros((len(self.rows.points), len(clusters.weights)))
         for part, features, _ in self.rows.noise():
             correlations += (features @ clusters.sketches[:, part].conj().T).real
