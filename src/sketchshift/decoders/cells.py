@@ -49,6 +49,9 @@ class CellPoints:
         Points in all: at least, for each cluster up to ``few_clusters``, and for each one more.
     few_clusters : int
         See there.
+    unlike : float
+        Rows are unlike those of the plan if they have more than this many times their mean inertia
+        within cells; otherwise no cell is loose.
     loose : float
         A cell is loose where its rows have this many times the mean inertia of the plan's cells.
     fewest_rows : float
@@ -73,6 +76,7 @@ class CellPoints:
     points_per_cluster: int = 200
     more_per_cluster: int = 80
     few_clusters: int = 100
+    unlike: float = 1.1
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 8
@@ -148,6 +152,8 @@ class CellPoints:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
         shares = as_shares(sums.weights)
         inertia = shares * sums.variances.sum(axis=1)
+        if inertia.sum() <= self.unlike * cells.within:
+            return np.zeros(len(shares), dtype=bool)
         is_loose = inertia > self.loose * cells.within / cells.n_cells
         return np.asarray(is_loose & (shares >= self.fewest_rows) & (m > 0))
 
