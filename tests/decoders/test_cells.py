@@ -374,6 +374,7 @@ def test_what_needs_waves_says_so(use):
         use(sketch)
 
 
+@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
 def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
     X = blobs(3000)
     spec = ss.plan(X, 6, cells=True)
@@ -483,3 +484,63 @@ def test_standardised_clusters_are_judged_by_standardised_distances():
     true = ss.mse(X / spec.scale_vector, good.centroids / spec.scale_vector)
     assert f"scaled columns is about {true:.2g}"[:-1] in str(good.trust)
     assert not poor.trust.is_good
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.ScaleHint")
+@pytest.mark.parametrize("sentinel", [9_999_999_999.0, 2.0**31 - 1.0])
+def test_clusters_are_not_trusted_where_sentinels_leave_nothing_but_rounding(sentinel):
+    """The plan has seen them, and its steps are as wide as the clusters are."""
+    rng = np.random.default_rng(1)
+    X = (rng.normal(size=(4, 3)) * 10)[rng.integers(4, size=20_000)] + rng.normal(size=(20_000, 3))
+    X[:20, 1] = sentinel
+    with pytest.warns(ss.PlanWarning, match="proved only to be at most"):
+        found = ss.decode(ss.sketch(X, n_clusters=5), 5)
+
+    assert not found.is_good
+    assert found.cost_bound >= ss.mse(X, found.centroids)
+
+
+def test_clusters_are_not_trusted_where_a_light_shell_holds_most_of_their_cost():
+    """Twelve of 100,000 rows in three places that the plan has not seen."""
+    rng = np.random.default_rng(0)
+    mid = rng.normal(size=(8, 2)) * 10
+    rows = mid[rng.integers(8, size=120_000)] + 0.1 * rng.normal(size=(120_000, 2))
+    spec, X = ss.plan(rows[:20_000], n_clusters=11), rows[20_000:]
+    for i, y in enumerate((-60.0, 0.0, 60.0)):
+        X[4 * i : 4 * i + 4] = [250.0, y]
+    with pytest.warns(ss.PlanWarning, match="proved only to be at most"):
+        found = ss.decode(ss.sketch(X, spec), 11)
+
+    assert not found.is_good
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+def test_rows_over_thirty_decades_are_decoded():
+    rng = np.random.default_rng(69)
+    spec = ss.plan(rng.normal(size=(60, 5)), n_clusters=3)
+    X = rng.normal(size=(40, 5)) * 10.0 ** (30 * rng.random((40, 1)))
+
+    assert np.isfinite(
+        ss.decode(ss.sketch(X, spec, sample_weight=rng.random(40)), 3).centroids
+    ).all()
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+def test_one_row_at_a_trillion_spreads_leaves_the_clusters_of_a_small_table_alone():
+    X = np.vstack([RNG.normal(size=(250, 2)), RNG.normal(size=(250, 2)) + 20.0])
+    spec = ss.plan(X, 2)
+
+    found = ss.decode(ss.sketch(np.vstack([X, [[1e12, 1e12]]]), spec), 2)
+
+    assert not found.is_good
+    np.testing.assert_allclose(found.centroids, ss.decode(ss.sketch(X, spec), 2).centroids)
+
+
+def test_of_many_columns_shells_are_told_apart_by_their_power_alone():
+    X = RNG.normal(size=(3000, 40))
+    spec = ss.plan(X, 3)
+    sketch = ss.sketch(np.vstack([X, 30.0 * RNG.normal(size=(500, 40))]), spec)
+    J = spec.cells.n_cells
+
+    assert sketch.cells.weights[J:].sum() == 500.0
+    assert len(sketch.cells.weights) - J <= 4 * J

@@ -36,7 +36,8 @@ from sketchshift.sketch.cells import CellSums
 __all__ = ["CellFit", "CellPoints", "Exchange"]
 
 Report = Callable[[GaussianFit], None]
-HUGE = 1e100  # coordinates beyond it have squares that no float can hold
+SQUARABLE = 1e100  # coordinates beyond it have squares that no float can hold
+HUGE = 1e8  # beyond, no float tells the distances of other rows beside a far one
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class CellPoints:
         assert isinstance(sketch, Sketch)
         assert problem.cells is not None
         cells, sums = problem.cells
-        outer, (far, left_out) = sketch.outer, self._find_far(sketch)
+        outer, (far, left_out) = sketch.outer, self._find_far(sketch, sums)
         nothing = np.zeros(len(sums.weights), dtype=bool)
         if not sums.weights.any():
             return CellFit(self, sketch, sums, nothing, [], None, far, left_out, seed)
@@ -132,15 +133,18 @@ class CellPoints:
         root = _root_of_correlation(problem, sums)
         return CellFit(self, sketch, sums, is_loose, fits, root, far, left_out, seed)
 
-    def _find_far(self, sketch: Sketch) -> tuple[CellSums, str]:
+    def _find_far(self, sketch: Sketch, sums: CellSums) -> tuple[CellSums, str]:
         """Rows far from all that the plan saw, if they are more than a few; of others a word."""
         far = sketch.outer + sketch.far
-        is_tame = np.asarray((np.abs(far.means) < HUGE).all(axis=1))
+        sizes = np.abs(far.means).max(axis=1, initial=0.0)
+        is_tame = sizes < HUGE
+        if not sums.weights.any() and not is_tame.any():  # all rows are far: beside none of others
+            is_tame = sizes < SQUARABLE
         if float(far.weights[is_tame].sum()) < self.far_share * sketch.total_weight:
             is_tame[:] = False
         if is_tame.all():
             return far, ""
-        lengths, weight = np.abs(far.means[~is_tame]).max(axis=1), far.weights[~is_tame].sum()
+        lengths, weight = sizes[~is_tame], far.weights[~is_tame].sum()
         left_out = (
             f"Rows of weight {weight:,.6g} lie {lengths.min():.3g} to {lengths.max():.3g} times "
             "the spread of the plan's sample away, where it has seen none; they are counted, and "
@@ -189,7 +193,9 @@ def _root_of_correlation(problem: Problem, sums: CellSums) -> FloatArray | None:
     rests, shares = sums.means - mean, as_shares(sums.weights)
     within = covariance - (rests.T * shares) @ rests
     deviations = np.sqrt(np.maximum(shares @ sums.variances, 1e-300))
-    correlation = within / np.outer(deviations, deviations)
+    correlation = np.clip(within / np.outer(deviations, deviations), -1.0, 1.0)
+    if np.isnan(correlation).any():
+        return None
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
@@ -275,16 +281,22 @@ class CellFit:
         upper[means.max(axis=0) > upper + off] = np.inf
         return np.asarray(np.clip(centroids, lower, upper))
 
-    def cost(self, points: Points, partition: Partition, scale: FloatArray) -> float:
-        """Mean squared distance of the rows to the centers, in the units of the data: O(n d).
+    def costs(self, points: Points, partition: Partition, scale: FloatArray) -> tuple[float, float]:
+        """Mean squared distance of the rows to the centers, times the squared scales: O(n d).
 
-        Points have all the variance of the rows but that of light cells, which is added here.
+        First that of the points, which have all the variance of the rows but that of light cells;
+        then the latter: what it would be if clusters cut them, nobody knows.
         """
         sums = self.components
         shares, squares = as_shares(sums.weights), np.square(sums.means) + sums.variances
         missing = np.maximum(shares @ squares - points.weights @ np.square(points.places), 0.0)
         rests = points.places - partition.centers[partition.labels]
-        return float((points.weights @ np.square(rests) + missing) @ scale**2)
+        return float(points.weights @ np.square(rests) @ scale**2), float(missing @ scale**2)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rows of each cell are equal, up to the rounding of integers."""
+        return not self.components.variances.any()
 
     def _draw_fitted(self, n: int) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Points of the fits moved to what the loose cells say, and which cells they are for."""

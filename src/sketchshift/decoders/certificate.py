@@ -98,9 +98,9 @@ def certify(
         return _NoisyBound(sketch, sketch.cells, 1.0 - sure, independent).certificate(points)
     if not isinstance(sketch, Sketch) or sketch.cells is None:
         msg = (
-            "only sketches with cells prove anything, and this one has none. Plan anew with "
-            "ss.plan(..., cells=True) on more rows, or with ss.privacy.plan_public, and sketch the "
-            "data with that plan."
+            "only sketches with cells prove anything, and this one has none. Plan anew without "
+            "cells=False (--no-cells), on 20 rows or more, and sketch the data with that plan; of "
+            "private plans, those from a public sample have cells."
         )
         raise DataError(msg)
     points = _checked(centroids, sketch.spec.n_features)

@@ -405,7 +405,7 @@ class _OfCells(TurnkeyFit):
         assert isinstance(sketch, Sketch)
         centroids = self.fit.keep_possible(centroids)
         bound = certify(sketch, centroids).cost_bound
-        cost = self.fit.cost(self.points, cells, sketch.spec.scale_vector)
+        cost = sum(self.fit.costs(self.points, cells, sketch.spec.scale_vector))
         trust = self._judge(sketch, centroids, cells)
         return replace(
             decoding, centroids=centroids, cost=min(cost, bound), cost_bound=bound, trust=trust
@@ -420,11 +420,17 @@ class _OfCells(TurnkeyFit):
             bound_cost(sketch, centroids, rows, scale).cost_bound
             for rows in ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
         )
-        cost = min(fit.cost(self.points, cells, scale), inside)
-        spread = float(fit.variances @ scale**2) or float(scale @ scale)  # the latter of equal rows
-        slack = NEGLIGIBLE * spread
-        costs = (cost + slack, inside + slack, of_all + slack)
-        return Trust.of(*costs, left_out=fit.left_out, is_scaled=is_scaled)
+        cost, of_light = fit.costs(self.points, cells, scale)
+        is_exact = fit.is_exact and cost <= FLOAT_ROUNDING * float(fit.variances @ scale**2)
+        return Trust.of(
+            inside if is_exact else min(cost, inside),
+            inside,
+            of_all,
+            of_light=of_light,
+            left_out=fit.left_out,
+            is_scaled=is_scaled,
+            is_exact=is_exact,
+        )
 
     @one_blas_thread
     def refit(self, sketch: AnySketch) -> Points:
@@ -531,7 +537,7 @@ class EqualRows(DistinctRows):
 # where the far rows are, if it is one place.
 
 SHOWN = 3  # columns in a message
-NEGLIGIBLE = 1e-9  # share of the variance that is rounding
+FLOAT_ROUNDING = 1e-18  # share of the variance that sums of squares are off by, at most
 
 
 @dataclass(frozen=True)

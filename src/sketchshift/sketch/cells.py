@@ -227,6 +227,7 @@ _FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
 _HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
 _FAR_ROWS = 2**21  # whose sums fit int64
 _KEY = struct.Struct("<BiBiI")  # as FarKey
+_FEW_COLUMNS = 30  # up to here, shells are told apart by column and sign
 NOWHERE = -1
 """Instead of a center, of rows beyond the reach of cells."""
 
@@ -373,10 +374,15 @@ def _alone(sums: FarSums) -> Integers:
 
 
 def _shell_keys(offsets: FloatArray, centers: IntArray) -> IntArray:
-    """Keys of rows without their zone, shape (n, 4): see :data:`FarKey`."""
+    """Keys of rows without their zone, shape (n, 4): see :data:`FarKey`.
+
+    Of many columns the power alone counts: there would be too many shells.
+    """
     columns = np.abs(offsets).argmax(axis=1)
     largest = offsets[np.arange(len(offsets)), columns]
     powers = np.frexp(largest)[1].astype(np.int64)
+    if offsets.shape[1] > _FEW_COLUMNS:
+        return np.column_stack([centers, np.zeros_like(centers), powers, np.zeros_like(centers)])
     return np.column_stack([centers, largest < 0.0, powers, columns])
 
 
