@@ -149,7 +149,7 @@ class Trust:
     score : float
         The estimated cost over the one proved of all rows, from 0 to 1.
     is_good : bool
-        Whether the latter is at most 1.15 times the estimate. All of 211 such clusters of the sets
+        Whether the latter is at most 1.15 times the estimate. All of 220 such clusters of the sets
         of ``docs/quality.md`` cost less than 1.05 times those of the best k-means.
     sentence : str
         For people; also ``str(trust)``.
