@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.data import synthetic
+from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.features import Cells, Origin
 from sketchshift.kernels import BITS
 from sketchshift.privacy import PrivateSketch
-from sketchshift.privacy.cells import move_to_cells
 from sketchshift.privacy.release import (
     cell_factor,
     count_factor,

@@ -10,10 +10,10 @@ import numpy as np
 from sketchshift._kmeans import weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
+from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
-from sketchshift.privacy.cells import move_to_cells
 
 __all__ = [
     "KMeans",

@@ -392,7 +392,7 @@ class _FarAdder:
     def __init__(self, kernel: Kernel, origins: FloatArray) -> None:
         self._kernel, self._origins = kernel, origins
         self._slots: dict[FarKey, int] = {}
-        self._pending = np.zeros((0, 1 + 4 * origins.shape[1]), dtype=np.int64)
+        self._pending = np.zeros((16, 1 + 4 * origins.shape[1]), dtype=np.int64)
         self._n_pending = 0
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
@@ -416,8 +416,6 @@ class _FarAdder:
         slot = self._slots.setdefault(key, len(self._slots))
         if slot == len(self._pending):
             self._pending = np.vstack([self._pending, np.zeros_like(self._pending)])
-            if slot == 0:
-                self._pending = np.zeros((16, self._pending.shape[1]), dtype=np.int64)
         return slot
 
     def flush(self, integers: Integers, digit: int = 0) -> None:
