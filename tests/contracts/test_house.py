@@ -163,4 +163,4 @@ def test_a_call_walks_through_few_files(table):
     }
     for name, (limit, call) in walks.items():
         walked = files_walked(call)
-        assert len(walked) <= limit, (name, sorted(walked))
+        assert len(walked) <= limit, f"{name}: {sorted(walked)}"

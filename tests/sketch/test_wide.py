@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sketchshift as ss
 from sketchshift.errors import DataError, InvalidRowsError, SketchFormatError, SpecError
 from sketchshift.features import Axes
-from sketchshift.sketch.measure import directions_of
+from sketchshift.features.spec import directions_of
 
 D, K = 48, 5
 

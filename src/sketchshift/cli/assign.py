@@ -26,8 +26,8 @@ from sketchshift.cli.output import (
     show_progress,
 )
 from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.features.spec import directions_of
 from sketchshift.metrics import assign as nearest
-from sketchshift.sketch.measure import directions_of
 
 if TYPE_CHECKING:
     from sketchshift.data import Source

@@ -19,7 +19,7 @@ import numpy as np
 
 from sketchshift._text import column_names
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.cells import CellFit, CellPoints, Exchange, WideFit
 from sketchshift.decoders.certificate import bound_cost, certify
@@ -42,7 +42,13 @@ from sketchshift.decoders.gaussians import (
 )
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.points import KMeans, Partition, draw_points, fewest_points
+from sketchshift.decoders.points import (
+    KMeans,
+    Partition,
+    draw_points,
+    fewest_points,
+    squared_distances,
+)
 from sketchshift.decoders.problem import (
     Problem,
     check_decodable,
@@ -294,9 +300,10 @@ class TurnkeyFit(ABC):
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
-        seen = Points(self.problem.along_axes(points.places), points.weights)
+        inside, labels = self._inside(cells)
+        seen = Points(self.problem.along_axes(inside.places), inside.weights)
         middles = self.problem.along_axes(cells.centers)
-        covariances = replace(cells, centers=middles).covariances(seen)
+        covariances = replace(cells, centers=middles, labels=labels).covariances(seen)
         has_columns = self.problem.sketch.spec.axes is None
         decoding = Decoding(
             self.problem.in_units(cells.centers[order]),
@@ -307,6 +314,10 @@ class TurnkeyFit(ABC):
             self.trace,
         )
         return self._with_costs(decoding, cells)
+
+    def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
+        """Points that have the spread of the rows, and the cells (n,) that they are in."""
+        return self.points, cells.labels
 
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
         return decoding
@@ -501,6 +512,10 @@ class WideRows(CellRows):
         groups = self.fit.group_means
         start = groups if len(groups) == k else None
         return self.decoder.exchange.cut(self.few, self.points, k, self.seed, start)
+
+    def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
+        points = self.fit.spread(self.decoder.cell_points.n_points(1))
+        return points, squared_distances(points.places, cells.centers).argmin(axis=1)
 
     @one_blas_thread
     def decode_auto(self, max_clusters: int) -> Decoding:

@@ -16,7 +16,8 @@ from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import plan_rows
-from sketchshift.sketch.measure import check_weights, directions_of, not_finite
+from sketchshift.features.spec import directions_of
+from sketchshift.sketch.measure import check_weights, not_finite
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
 __all__ = ["bandwidth", "draw_sample", "plan", "plan_sample", "plan_source"]
