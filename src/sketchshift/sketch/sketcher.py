@@ -522,7 +522,8 @@ def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str,
     """What must be the same when a pass goes on, beside the spec, as JSON has it."""
     columns = None if source.columns is None else list(source.columns)
     shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
-    return {"columns": columns, **shared, **more}
+    vector = {} if source.vector is None else {"vector": source.vector}
+    return {"columns": columns, **vector, **shared, **more}
 
 
 def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:
