@@ -30,7 +30,7 @@ from sketchshift.data.source import (
     report_damage,
     spans,
 )
-from sketchshift.data.vectors import find_width, item_type, unpack, width_of
+from sketchshift.data.vectors import as_indices, find_width, item_type, unpack, width_of
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -219,22 +219,29 @@ def pick_blocks(
     Yields
     ------
     block : Block
-        One row.
+        One row; or all of a batch, where none has a fault that a message would have to place.
     """
     first = 0
     for batch in batches:
         until = np.searchsorted(positions, first + batch.num_rows)
         here, positions = positions[:until] - first, positions[until:]
-        picked = batch.take(pa.array(here))
+        picked = batch.take(as_indices(here))
         at = (first_row + first + here).tolist()
         values = values_of(picked, choice, source, at)
         weights = None if choice.weights is None else _weights_of(picked, choice)
+        if at and _is_sound(values) and (weights is None or (weights >= 0.0).all()):
+            yield Block(values, weights, source, at[0])
+            at = []
         for i, row in enumerate(at):
             w = None if weights is None else weights[i : i + 1]
             yield Block(values[i : i + 1], w, source, row)
         first += batch.num_rows
         if not len(positions):
             return
+
+
+def _is_sound(values: RealArray) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def stack(columns: Sequence[Any]) -> RealArray:

@@ -21,7 +21,7 @@ from sketchshift._text import counted
 from sketchshift._typing import BoolArray, IntArray, RealArray
 from sketchshift.errors import DataError, InvalidRowsError
 
-__all__ = ["find_width", "item_type", "unpack", "width_of"]
+__all__ = ["as_indices", "find_width", "item_type", "unpack", "width_of"]
 
 SHOWN = 5  # rows named in a message
 
@@ -113,11 +113,16 @@ def _gather(
 ) -> RealArray:
     """The good lists, wherever each begins, in rows of their own; NaN in all others."""
     at = (starts[:, None] + np.arange(d)).ravel()
-    found = to_numpy(values.take(pa.array(at)))
+    found = to_numpy(values.take(as_indices(at)))
     kind = found.dtype if is_good.all() else np.result_type(found, np.float16)
     rows = np.full((len(is_good), d), np.nan if kind.kind == "f" else 0, dtype=kind)
     rows[is_good] = found.reshape(-1, d)
     return rows
+
+
+def as_indices(positions: IntArray) -> Any:
+    """Positions as an Arrow array; ``pa.array`` would import pandas, where that is installed."""
+    return pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
 
 
 def _extents(column: Any) -> tuple[Any, IntArray, IntArray]:
@@ -129,9 +134,9 @@ def _extents(column: Any) -> tuple[Any, IntArray, IntArray]:
         lengths = np.full(n, kind.list_size)
         starts = (column.offset + np.arange(n)) * kind.list_size
     elif pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        starts, lengths = (part.to_numpy() for part in (column.offsets, column.sizes))
+        starts, lengths = (np.from_dlpack(part) for part in (column.offsets, column.sizes))
     else:
-        ends = column.offsets.to_numpy().astype(np.int64)
+        ends = np.from_dlpack(column.offsets).astype(np.int64)
         starts, lengths = ends[:-1], np.diff(ends)
     lengths = lengths.astype(np.int64)
     if column.null_count:
