@@ -262,6 +262,9 @@ def fields_of(schema: Any) -> list[Field]:
 
 
 def _width_of(kind: Any) -> int | None:
+    """Numbers in each row of a column of vectors; None for any other column."""
+    if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
+        return None
     item = item_type(kind)
     return None if item is None or not holds_numbers(item) else width_of(kind)
 

@@ -145,7 +145,7 @@ def _lists(frame: nw.DataFrame[Any], j: int, dtype: Any, span: slice) -> Any:
         array = _join_arrays(cells, span, cause)
     if pa.types.is_null(array.type):  # all are missing, which says nothing of what they are
         array = array.cast(pa.list_(pa.float64()))
-    return pa.table({column.columns[0]: array})
+    return pa.table({str(column.columns[0]): array})
 
 
 def _join_arrays(cells: Any, span: slice, cause: Exception) -> Any:

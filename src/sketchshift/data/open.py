@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchshift._text import counted, listed
+from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
-from sketchshift.data.memory import as_array, open_array, open_sparse, open_tensor
+from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
     Access,
@@ -42,6 +43,7 @@ __all__ = [
     "expand",
     "find_engine",
     "first_suffixes",
+    "gather_vectors",
     "is_collection",
     "is_data_file",
     "is_table",
@@ -478,6 +480,32 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     if hasattr(data, "__dlpack__") and not isinstance(data, type):
         return open_array(as_array(np.from_dlpack(data)), request)
     return None
+
+
+def gather_vectors(data: Any) -> RealArray | None:
+    """Rows in memory that NumPy alone would not find, as one array.
+
+    Parameters
+    ----------
+    data : anything
+        A table whose only column holds vectors, a tensor of PyTorch, or an array of numbers that
+        NumPy does not know itself, such as bfloat16.
+
+    Returns
+    -------
+    rows : array of shape (N, d) or None
+        None for any other data.
+    """
+    if isinstance(data, np.ndarray):
+        values = native(data) if data.dtype.kind == "V" else data
+        return None if values.dtype == data.dtype else values
+    is_tensor = type(data).__module__.partition(".")[0] == "torch"
+    if not is_tensor and tuple(getattr(data, "shape", ()))[1:] != (1,):
+        return None
+    opened = open_in_memory(data, Request())
+    if opened is None or not (is_tensor or opened.vector is not None):
+        return None
+    return np.concatenate([np.empty((0, opened.n_features), bool), *(b.values for b in opened)])
 
 
 def is_table(item: Any) -> bool:
