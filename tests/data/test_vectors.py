@@ -338,6 +338,19 @@ def test_datasets_are_read(gather, tmp_path):
     np.testing.assert_array_equal(gather(ds.dataset(tmp_path), columns=["v"]), X)
 
 
+class OtherDataset(ds.InMemoryDataset):
+    """A dataset of another library, such as Lance's: it derives from Arrow's."""
+
+
+def test_datasets_of_other_libraries_are_read(gather, tmp_path):
+    dataset = OtherDataset(beside(fixed(X)))
+
+    np.testing.assert_array_equal(gather(dataset, columns=["v"]), X)
+    (tmp_path / "x.lance").mkdir()
+    with pytest.raises(DataError, match=r"Pass lance\.dataset\(\.\.\.\) of it"):
+        open_source(tmp_path / "x.lance")
+
+
 def test_rows_are_drawn_from_all_along_a_large_file(tmp_path, monkeypatch):
     """The plan of vectors is that of the same numbers in columns of their own."""
     monkeypatch.setattr("sketchshift.data.sample.FEW_ROWS_FACTOR", 0)

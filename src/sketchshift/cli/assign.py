@@ -65,7 +65,6 @@ def assign(
     --------
       sketchshift assign points.csv --centroids centroids.csv -o labels.parquet
       sketchshift assign 'part-*.parquet' --centroids centroids.csv -o labels.csv
-      sketchshift assign texts.parquet --columns embedding --centroids c.csv -o labels.csv
 
     Labels are in the order of the rows: join them by position.
 

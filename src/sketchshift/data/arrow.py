@@ -321,7 +321,7 @@ def open_arrow(data: Any, request: Request) -> Source:
     Parameters
     ----------
     data : Table, RecordBatch, RecordBatchReader, Dataset, or Arrow C stream or array
-        Streams are taken one batch at a time and can be read once.
+        Also datasets of other libraries that derive from Arrow's, as Lance's do. Streams are taken one batch at a time and can be read once.
     request : Request
         Weights as an array are accepted for tables and record batches only.
 
@@ -423,7 +423,7 @@ def _name_stream(where: str, batches: Iterable[Any], choice: Choice, rows: int) 
 
 
 def _is_dataset(data: Any) -> bool:
-    if type(data).__module__ != "pyarrow._dataset":
+    if not any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__):
         return False
     import pyarrow.dataset as ds
 

@@ -335,7 +335,8 @@ def _files_in(folder: Path) -> list[Path]:
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
     if not files:
-        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}."
+        hint = " Pass lance.dataset(...) of it." if folder.suffix.lower() == ".lance" else ""
+        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
         raise DataError(msg)
     return files
 
@@ -469,7 +470,8 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         from sketchshift.data.frames import open_frame
 
         return open_frame(data, request)
-    if library == "pyarrow" or _speaks_arrow(data):
+    is_arrow = any(kind.__module__.startswith("pyarrow.") for kind in type(data).__mro__)
+    if is_arrow or _speaks_arrow(data):
         from sketchshift.data.arrow import open_arrow
 
         return open_arrow(data, request)
