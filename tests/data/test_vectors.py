@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -551,3 +552,32 @@ def test_the_same_numbers_give_the_same_bytes(tmp_path_factory, n, d, dtype, sta
 
     for way in ways:
         assert ss.sketch(way, n_clusters=2).to_bytes() == expected.to_bytes()
+
+
+# The page.
+
+PAGE = Path(__file__).parents[2] / "docs" / "sources.md"
+
+
+def test_the_lines_of_the_page_give_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    array = (rng.normal(size=(200, D)) + 20 * np.arange(200)[:, None] % 200).astype(np.float16)
+    table = pa.table({"day": ["a", "b"] * 100, "embedding": fixed(array)})
+    np.save("vectors.npy", array)
+    save_file({"embedding": array}, "vectors.safetensors")
+    pq.write_table(table, "texts.parquet")
+    with pa.ipc.new_file("texts.arrow", table.schema) as file:
+        file.write_table(table)
+    section = PAGE.read_text("utf-8").partition("## Vectors and embeddings")[2]
+    lines = section.partition("```python\n")[2].partition("```")[0].splitlines()
+    names = {"ss": ss, "vectors": array, "table": table, "frame": pl.from_arrow(table)}
+
+    results = [eval(line, names) for line in lines]
+
+    expected = ss.sketch(array, n_clusters=10)
+    assert len(results) == 9
+    assert [result.to_bytes() for result in results[:7]] == [expected.to_bytes()] * 7
+    assert results[7].merge().to_bytes() == expected.to_bytes()
+    fitted = ss.CompressiveKMeans(n_clusters=10).fit(array)
+    np.testing.assert_array_equal(results[8].labels_, fitted.labels_)

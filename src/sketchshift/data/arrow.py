@@ -321,7 +321,8 @@ def open_arrow(data: Any, request: Request) -> Source:
     Parameters
     ----------
     data : Table, RecordBatch, RecordBatchReader, Dataset, or Arrow C stream or array
-        Also datasets of other libraries that derive from Arrow's, as Lance's do. Streams are taken one batch at a time and can be read once.
+        Also datasets of other libraries that derive from Arrow's, as Lance's do. Streams are
+        taken one batch at a time and can be read once.
     request : Request
         Weights as an array are accepted for tables and record batches only.
 
