@@ -321,6 +321,7 @@ def open_arrow(data: Any, request: Request) -> Source:
     Parameters
     ----------
     data : Table, RecordBatch, RecordBatchReader, Dataset, or Arrow C stream or array
+        An array of lists is a table of this column.
         Also datasets of other libraries that derive from Arrow's, as Lance's do. Streams are
         taken one batch at a time and can be read once.
     request : Request
@@ -331,6 +332,8 @@ def open_arrow(data: Any, request: Request) -> Source:
     source : Source
         Each block is a new array of shape (n, d).
     """
+    if isinstance(data, pa.Array | pa.ChunkedArray) and _width_of(data.type) is not None:
+        data = pa.table({"vectors": data})
     if isinstance(data, pa.Table | pa.RecordBatch):
         return _open_table(data, request)
     if _is_dataset(data):

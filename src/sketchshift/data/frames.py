@@ -99,14 +99,19 @@ def _eager(data: Any) -> nw.DataFrame[Any]:
             '.collect(engine="streaming") on it first, or pass its batches one by one.'
         )
         raise DataError(msg)
+    frame: nw.DataFrame[Any]
     if nw.dependencies.is_into_series(data):
+        frame = nw.from_native(data, series_only=True).rename("vectors").to_frame()
+        (dtype,) = frame.schema.values()
+        if _field(frame, 0, "vectors", dtype).width is not None:
+            return frame
         msg = (
             f"cannot read {type(data).__name__} as rows and columns: it is one column. "
             "Make it a table first, with .to_frame()."
         )
         raise DataError(msg)
     try:
-        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
+        frame = nw.from_native(data, eager_only=True)
         _ = frame.columns
     except (TypeError, ValueError) as cause:  # narwhals' own errors derive from ValueError
         msg = f"cannot read the table: {cause}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import RealArray
-from sketchshift._validation import unmasked
+from sketchshift._validation import is_short_float, unmasked, widen
 from sketchshift.data.sample import across_slices
 from sketchshift.data.source import Access, Request, Source, Take, cut_blocks
 from sketchshift.errors import DataError
@@ -177,7 +177,7 @@ def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
 
 def check_dtype(dtype: np.dtype[Any], what: str) -> None:
     """Refuse every dtype that does not hold real numbers."""
-    if dtype.kind not in "biuf" and not _is_short_float(dtype):
+    if dtype.kind not in "biuf" and not is_short_float(dtype):
         advice = ADVICE.get(dtype.kind, "Replace text by numbers first.")
         if dtype.kind == "V" and dtype.names is None:
             advice = "Its bytes say no type: np.save forgets bfloat16. Save X.astype(np.float32)."
@@ -190,14 +190,8 @@ def native(values: RealArray) -> RealArray:
 
     Kinds of floats that NumPy does not know itself, such as bfloat16, become float32.
     """
-    if _is_short_float(values.dtype):
-        return values.astype(np.float32)
+    values = widen(values)
     return values.astype(values.dtype.newbyteorder("="), copy=False)
-
-
-def _is_short_float(dtype: np.dtype[Any]) -> bool:
-    """Whether another library's numbers are all float32, too: those of ml_dtypes, as JAX has."""
-    return dtype.kind == "V" and bool(np.can_cast(dtype, np.float32, "safe"))
 
 
 def _rows_of(array: RealArray) -> Take:

@@ -359,7 +359,7 @@ def check_keys(keys: Any) -> tuple[str, ...] | Labels:
 #
 # Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
 
-BLOCK_BYTES = 2**21
+BLOCK_BYTES, LARGEST_BLOCK_BYTES = 2**21, 2**25
 FEWEST_ROWS, MOST_ROWS = 256, 65536
 
 
@@ -384,10 +384,11 @@ class Request:
         return self.keys if isinstance(self.keys, tuple) else ()
 
     def rows_for(self, n_features: int) -> int:
-        """Rows per block: as asked, or about 2 MiB of float64."""
+        """Rows per block: as asked up to 32 MiB of float64, or about 2 MiB."""
+        width = 8 * max(n_features, 1)
         if self.block_rows is not None:
-            return self.block_rows
-        return min(max(BLOCK_BYTES // (8 * max(n_features, 1)), FEWEST_ROWS), MOST_ROWS)
+            return min(self.block_rows, max(LARGEST_BLOCK_BYTES // width, FEWEST_ROWS))
+        return min(max(BLOCK_BYTES // width, FEWEST_ROWS), MOST_ROWS)
 
     def refuse_names(self, what: str) -> None:
         """Names were asked of data that has none."""
