@@ -207,7 +207,7 @@ def _nearest_to(block: FloatArray, centroids: FloatArray) -> tuple[IntArray, Flo
 
 
 def _as_rows(X: Any) -> RealArray:
-    rows = widen(np.asarray(unmasked(X)))
+    rows: RealArray = widen(np.asarray(unmasked(X)))
     if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "fiub":
         msg = (
             "data must be an array of real numbers of shape (N, d), neither 0. Got shape "
