@@ -26,7 +26,7 @@ from sketchshift.cli.output import (
     join_with_commas,
     show_progress,
 )
-from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 from sketchshift.metrics import assign as nearest
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ def _open(files: Sequence[Path], names: list[str], columns: tuple[str, ...] | No
     source = open_source(files, columns=columns, skip_invalid=True)
     if columns is None and set(names) <= set(source.columns or ()):
         source = open_source(files, columns=names, skip_invalid=True)
+    if source.n_features not in (0, len(names)):  # 0: no row has shown its length
+        facts = f"has {counted(source.n_features, 'column')}, and the centroids have {len(names)}"
+        raise DataError(
+            f"{files[0]} {facts}. Choose those of the centroids with ", ChooseColumns(), "."
+        )
     return source
 
 

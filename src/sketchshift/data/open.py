@@ -165,7 +165,8 @@ def _open_file(path: Path, request: Request) -> Source:
                 yield replace(block, source=str(path), first_row=first_row)
                 first_row += len(block.values)
 
-    return Source(opened.columns, opened.n_features, opened.n_rows, read, Access.DISK)
+    d, vector = opened.n_features, opened.vector
+    return Source(opened.columns, d, opened.n_rows, read, Access.DISK, vector=vector)
 
 
 def _call_opener(path: Path, request: Request) -> Any:
