@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import ml_dtypes
@@ -272,6 +273,36 @@ def test_lists_that_reach_beyond_their_numbers_are_damaged(start):
 
     with pytest.raises(DataError, match="lists of column 'v' are damaged"):
         list(open_source(pa.record_batch({"v": column})))
+
+
+NUMBERS = st.one_of(st.none(), st.integers(-100, 100))
+LISTS = st.one_of(
+    st.none(), st.lists(NUMBERS, max_size=4), st.lists(NUMBERS, min_size=2, max_size=2)
+)
+ITEMS = [pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.int64(), pa.decimal128(5, 2)]
+
+
+@settings(deadline=None)
+@given(
+    cells=st.lists(LISTS, max_size=30),
+    first=st.integers(0, 5),
+    kind=st.sampled_from([pa.list_, pa.large_list, pa.list_view, pa.large_list_view]),
+    item=st.sampled_from(ITEMS),
+    rows=st.integers(1, 7),
+)
+def test_any_lists_are_what_a_loop_over_them_finds(cells, first, kind, item, rows):
+    """Rows of the commonest length; whatever is not such a row is NaN throughout."""
+    column = pa.array([[7]] * first + cells, kind(item))[first:]
+    source = open_source(pa.record_batch({"v": column}), block_rows=rows, skip_invalid=True)
+    d = source.n_features
+
+    values = [block.values for block in source]
+
+    lengths = Counter(len(cell) for cell in cells if cell)
+    assert lengths[d] == max(lengths.values(), default=0)
+    expected = [cell if cell is not None and len(cell) == d else [None] * d for cell in cells]
+    expected = np.array(expected, dtype=float).reshape(len(cells), d)
+    np.testing.assert_array_equal(np.concatenate([np.empty((0, d)), *values]), expected)
 
 
 # No vectors at all.

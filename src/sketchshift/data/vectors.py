@@ -116,7 +116,7 @@ def _gather(
     found = to_numpy(values.take(as_indices(at)))
     kind = found.dtype if is_good.all() else np.result_type(found, np.float16)
     rows = np.full((len(is_good), d), np.nan if kind.kind == "f" else 0, dtype=kind)
-    rows[is_good] = found.reshape(-1, d)
+    rows[is_good] = found.reshape(len(starts), d)
     return rows
 
 
