@@ -365,7 +365,8 @@ def _open_table(table: Any, request: Request) -> Source:
         parts = [table] if is_one else table.select(choice.names).to_batches(max_chunksize=rows)
         yield from parts
 
-    choice = give_width(choice, batches(ROWS_SHOWN), request)
+    with report_damage("the table", pa.ArrowException):
+        choice = give_width(choice, batches(ROWS_SHOWN), request)
     d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read() -> Iterator[Block]:

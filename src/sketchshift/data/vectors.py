@@ -95,17 +95,24 @@ def unpack(
     values : array of shape (n, d)
         A view of the column's own memory where all lists are there and follow each other.
     """
-    values, lengths, starts = _extents(column)
+    try:
+        values, lengths, starts = _extents(column)
+    except pa.ArrowException as cause:
+        raise _damaged(where, name) from cause
     is_good = lengths == d
     if not skip_invalid and not is_good.all():
         raise _not_vectors(lengths, d, name, where, rows)
     good = starts[is_good]
     if len(good) and (good.min() < 0 or good.max() > len(values) - d):
-        raise DataError(f"cannot read {where}: the lists of column {name!r} are damaged.")
+        raise _damaged(where, name)
     if is_good.all() and (np.diff(starts) == d).all():
         first = int(starts[0]) if len(starts) else 0
         return to_numpy(values.slice(first, len(starts) * d)).reshape(len(starts), d)
     return _gather(values, good, is_good, d, to_numpy)
+
+
+def _damaged(where: str, name: str) -> DataError:
+    return DataError(f"cannot read {where}: the lists of column {name!r} are damaged.")
 
 
 def _gather(
@@ -129,6 +136,7 @@ def _extents(column: Any) -> tuple[Any, IntArray, IntArray]:
     """The numbers behind all lists, the length of each, and where it begins; -1 for a null."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
+    column.validate()  # that its buffers are as long as they should be: no other check is made
     n, kind = len(column), column.type
     if pa.types.is_fixed_size_list(kind):
         lengths = np.full(n, kind.list_size)
