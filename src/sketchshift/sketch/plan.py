@@ -57,7 +57,7 @@ def plan(
     seed : int, default=0
         Of the frequencies and of the choice of rows.
     columns : sequence of str or None
-        Columns to read, by name; None takes all but the weights.
+        Columns to read, by name, or one of vectors; None takes all but the weights.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them.
     standardize : bool, default=False
