@@ -423,9 +423,9 @@ def sketch(
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
         NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
         tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
-        .csv.gz, .arrow, .npy, .safetensors, and what :func:`sketchshift.register_format` adds), folders and
-        globs of them, or an iterator of such blocks. Also a collection of Dask, Spark or Ray,
-        which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
+        .csv.gz, .arrow, .npy, .safetensors, and what :func:`sketchshift.register_format` adds),
+        folders and globs of them, or an iterator of such blocks. Also a collection of Dask, Spark
+        or Ray, which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
         ``progress`` and ``checkpoint``.
     spec : SketchSpec or None
         What is summed. If it names columns, sources with names are read by them.
