@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -254,11 +255,20 @@ def test_a_faulty_vector_of_a_fixed_size_is_missing():
 def test_a_row_drawn_from_a_large_file_is_named_where_it_lies(tmp_path, monkeypatch):
     monkeypatch.setattr("sketchshift.data.sample.FEW_ROWS_FACTOR", 0)
     monkeypatch.setattr("sketchshift.data.sample.FEW_BYTES", 0)
-    cells = [[1.0, 2.0]] * 5000 + [None] + [[1.0, 3.0]] * 4999
-    pq.write_table(pa.table({"v": pa.array(cells)}), tmp_path / "x.parquet", row_group_size=1500)
+    monkeypatch.setattr(reading, "ROWS_FOR_CELLS", 7000)
+    cells, weights = [[1.0, 2.0]] * 9000, np.ones(9000)
+    faults = {"no vector in": (None, 1.0), "nan in column 1": ([1.0, None], 1.0)}
+    faults |= {"weights must be": ([1.0, 2.0], -1.0)}
+    for fault, (cell, weight) in faults.items():
+        for row in range(5000, 5009):  # of which most are drawn
+            cells[row], weights[row] = cell, weight
+        table = pa.table({"v": pa.array(cells), "w": weights})
+        pq.write_table(table, tmp_path / "x.parquet", row_group_size=1500)
 
-    with pytest.raises(InvalidRowsError, match="no vector in row 5000 of"):
-        ss.plan(tmp_path / "x.parquet", 1)
+        with pytest.raises(InvalidRowsError, match=fault) as error:
+            ss.plan(tmp_path / "x.parquet", 1, columns=["v"], sample_weight="w")
+        (row,) = re.findall(r"row (\d+) of", str(error.value))
+        assert 5000 <= int(row) < 5009
 
 
 def test_vectors_of_another_length_than_the_spec_are_refused(kind):

@@ -219,29 +219,21 @@ def pick_blocks(
     Yields
     ------
     block : Block
-        One row; or all of a batch, where none has a fault that a message would have to place.
+        Those of one batch, with their positions.
     """
     first = 0
     for batch in batches:
         until = np.searchsorted(positions, first + batch.num_rows)
         here, positions = positions[:until] - first, positions[until:]
         picked = batch.take(as_indices(here))
-        at = (first_row + first + here).tolist()
-        values = values_of(picked, choice, source, at)
-        weights = None if choice.weights is None else _weights_of(picked, choice)
-        if at and _is_sound(values) and (weights is None or (weights >= 0.0).all()):
-            yield Block(values, weights, source, at[0])
-            at = []
-        for i, row in enumerate(at):
-            w = None if weights is None else weights[i : i + 1]
-            yield Block(values[i : i + 1], w, source, row)
+        if len(here):
+            rows = first_row + first + here
+            values = values_of(picked, choice, source, rows)
+            weights = None if choice.weights is None else _weights_of(picked, choice)
+            yield Block(values, weights, source, int(rows[0]), rows=rows)
         first += batch.num_rows
         if not len(positions):
             return
-
-
-def _is_sound(values: RealArray) -> bool:
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def stack(columns: Sequence[Any]) -> RealArray:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data.source import Access, Across, Block, Source, Take, read_once, spans
+from sketchshift.errors import DataError
 
 __all__ = [
     "HashArray",
@@ -177,7 +178,17 @@ def draw_by_content(source: Source, n_rows: int, *, seed: int, keep: Keep) -> Sa
 def usable_rows(source: Source, keep: Keep) -> Iterator[tuple[RealArray, FloatArray | None]]:
     """Values and weights of the rows that may be drawn, block by block."""
     for block in source:
-        yield _usable(block, keep(block))
+        yield _usable(block, _keep_rows(block, keep))
+
+
+def _keep_rows(block: Block, keep: Keep) -> IntArray | None:
+    """Which rows of a block may be drawn; what is wrong with one is said of its own position."""
+    try:
+        return keep(block)
+    except DataError:
+        for i, row in enumerate([] if block.rows is None else block.rows.tolist()):
+            keep(replace(_row(block, i), first_row=row, rows=None))
+        raise
 
 
 def _usable(block: Block, rows: IntArray | None) -> tuple[RealArray, FloatArray | None]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchshift._text import NAMES_SHOWN, listed
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import unmasked
 from sketchshift.errors import ChooseColumns, DataError
 
@@ -67,7 +67,7 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive rows, with what a message needs to say where they came from.
+    """Some rows, consecutive unless drawn, with what a message needs to say where they came from.
 
     Parameters
     ----------
@@ -85,6 +85,8 @@ class Block:
         when the end is not known.
     keys : Arrow table or record batch of n rows, optional
         The columns that say which slice a row belongs to, where they were asked for.
+    rows : array of shape (n,), optional
+        Positions of the rows within ``source``, where they do not follow each other.
     """
 
     values: RealArray
@@ -93,6 +95,7 @@ class Block:
     first_row: int = 0
     done: float | None = None
     keys: Any = None
+    rows: IntArray | None = None
 
 
 @dataclass(frozen=True)
