@@ -24,10 +24,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._text import NAMES_SHOWN, listed
-from sketchshift._typing import FloatArray, IntArray, RealArray
+from sketchshift._text import NAMES_SHOWN, column_in_words, listed
+from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import unmasked
-from sketchshift.errors import ChooseColumns, DataError
+from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 
 __all__ = [
     "Access",
@@ -47,6 +47,7 @@ __all__ = [
     "join_blocks",
     "make_request",
     "mark_as_written",
+    "not_finite",
     "read_once",
     "report_damage",
     "spans",
@@ -96,6 +97,40 @@ class Block:
     done: float | None = None
     keys: Any = None
     rows: IntArray | None = None
+
+
+SHOWN = 5  # rows that a message names
+
+
+def not_finite(
+    block: Block, is_finite: BoolArray, columns: tuple[str, ...] | None
+) -> InvalidRowsError:
+    """The exception that names the rows of a block that are not finite."""
+    bad = np.flatnonzero(~is_finite)
+    numbers = bad + block.first_row if block.rows is None else block.rows[bad]
+    named = ", ".join(map(str, numbers[:SHOWN].tolist()))
+    more = (
+        f" and {len(bad) - SHOWN} more of the {len(is_finite)} rows around it"
+        if len(bad) > SHOWN
+        else ""
+    )
+    msg = (
+        f"rows with missing or infinite values cannot be sketched: row {numbers[0]} of "
+        f"{block.source} has {_fault(block, bad[0], columns)} (such rows: {named}{more}; the first "
+        'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
+        "(--on-invalid skip)."
+    )
+    return InvalidRowsError(msg)
+
+
+def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
+    is_bad = ~np.isfinite(block.values[row])
+    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
+        return f"weight {block.weights[row]}"
+    if not is_bad.any():
+        return "no direction, since its length is 0 or no number can hold the square of it"
+    k = int(np.argmax(is_bad))
+    return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
 
 @dataclass(frozen=True)

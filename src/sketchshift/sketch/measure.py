@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._text import column_in_words
-from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data import Block
+from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
@@ -40,7 +41,6 @@ __all__ = [
     "check_weights",
     "clip_rows",
     "make_accumulator",
-    "not_finite",
     "parts_of",
     "wide_from_bytes",
     "wide_to_bytes",
@@ -640,9 +640,7 @@ def check_capacity(weight: int, bits: int = CAPACITY_BITS) -> None:
         raise DataError(msg)
 
 
-# Rows that cannot be sketched: the sentence that names them, or their number.
-
-_SHOWN = 5
+# Rows that cannot be sketched.
 
 
 def _find_zones(
@@ -690,36 +688,6 @@ def _too_far(
         "plan on a sample that has such rows, or choose center and scale nearer to the data."
     )
     return InvalidRowsError(msg)
-
-
-def not_finite(
-    block: Block, is_finite: BoolArray, columns: tuple[str, ...] | None
-) -> InvalidRowsError:
-    """The exception that names the rows of a block that are not finite."""
-    bad, offset = np.flatnonzero(~is_finite), block.first_row
-    named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
-    more = (
-        f" and {len(bad) - _SHOWN} more of the {len(is_finite)} rows around it"
-        if len(bad) > _SHOWN
-        else ""
-    )
-    msg = (
-        f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
-        f"{block.source} has {_fault(block, bad[0], columns)} (such rows: {named}{more}; the first "
-        'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
-        "(--on-invalid skip)."
-    )
-    return InvalidRowsError(msg)
-
-
-def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
-    is_bad = ~np.isfinite(block.values[row])
-    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
-        return f"weight {block.weights[row]}"
-    if not is_bad.any():
-        return "no direction, since its length is 0 or no number can hold the square of it"
-    k = int(np.argmax(is_bad))
-    return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
 
 # From rows to integers: normalise, check, weigh, add to each part.

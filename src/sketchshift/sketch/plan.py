@@ -12,12 +12,13 @@ from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
+from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import plan_rows
 from sketchshift.features.spec import directions_of
-from sketchshift.sketch.measure import check_weights, not_finite
+from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
 __all__ = ["bandwidth", "draw_sample", "plan", "plan_sample", "plan_source"]
