@@ -42,13 +42,7 @@ from sketchshift.decoders.gaussians import (
 )
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.paper.refine import nonnegative_weights
-from sketchshift.decoders.points import (
-    KMeans,
-    Partition,
-    draw_points,
-    fewest_points,
-    squared_distances,
-)
+from sketchshift.decoders.points import KMeans, Partition, draw_points, fewest_points
 from sketchshift.decoders.problem import (
     Problem,
     check_decodable,
@@ -59,6 +53,7 @@ from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
+from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
@@ -325,8 +320,10 @@ class TurnkeyFit(ABC):
     def _partition(self, k: int) -> Partition:
         return self.decoder.kmeans.cut(self.points, k, self.seed)
 
-    def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
-        points, kmeans = self.points, self.decoder.kmeans
+    def _decode_auto(
+        self, max_clusters: int, *, exact: bool, points: Points | None = None
+    ) -> Decoding:
+        points, kmeans = self.points if points is None else points, self.decoder.kmeans
         k = min(max_clusters, len(points.places))
         choice = self.decoder.choice
         curve = choice.choose(self.problem, points, k, self.seed, kmeans, exact=exact)
@@ -496,12 +493,7 @@ class CellRows(_OfCells):
 class WideRows(CellRows):
     """The same of many columns: each group of cells is a cluster of the plan, a start for k-means.
 
-    Attributes
-    ----------
-    decoder, problem, seed, points, trace, few
-        See :class:`CellRows`.
-    fit : WideFit
-        What points are drawn from.
+    See :class:`CellRows`; ``fit`` is a :class:`WideFit`.
     """
 
     fit: WideFit
@@ -515,18 +507,15 @@ class WideRows(CellRows):
 
     def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
         points = self.fit.spread(self.decoder.cell_points.n_points(1))
-        return points, squared_distances(points.places, cells.centers).argmin(axis=1)
+        return points, assign(points.places, cells.centers)
 
     @one_blas_thread
     def decode_auto(self, max_clusters: int) -> Decoding:
         """See :class:`TurnkeyFit`; k is chosen by what waves see along the axes."""
         self.problem.require_waves()
-        decoder, points = self.decoder, self.fit.spread(self.decoder.cell_points.n_points(1))
+        points = self.fit.spread(self.decoder.cell_points.n_points(1))
         seen = Points(self.problem.along_axes(points.places), points.weights)
-        k = min(max_clusters, len(points.places))
-        kmeans = decoder.kmeans
-        curve = decoder.choice.choose(self.problem, seen, k, self.seed, kmeans, exact=False)
-        return replace(self.decode(curve.chosen), curve=curve)
+        return self._decode_auto(max_clusters, exact=False, points=seen)
 
 
 @dataclass(frozen=True, eq=False)

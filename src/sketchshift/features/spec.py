@@ -522,9 +522,16 @@ class SketchSpec:
     def normalise(
         self, X: RealArray, kernel: Kernel, rows: FloatArray, squared_norms: FloatArray
     ) -> None:
-        """Center and scale rows (n, d), for "cosine" of length 1 first; and their squared norms.
+        """Center and scale rows, for "cosine" of length 1 first, and square their norms.
 
-        ``rows`` (n, d) and ``squared_norms`` (n,) are filled, where the kernel computes.
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows as they are.
+        kernel : Kernel
+            Where it is computed.
+        rows, squared_norms : arrays of shapes (n, d) and (n,)
+            To be filled.
         """
         values = to_directions(X, kernel) if self.metric == "cosine" else X
         kernel.normalise(values, self.center_vector, self.per_unit, rows, squared_norms)
