@@ -395,8 +395,9 @@ class SinceWhen:
                 f"{counted(self.windows[-1].n_slices, 'slice')} differs from what came before, "
                 f"p = {self.p_value:.2g}."
             )
+        named = "" if self.by == TIME else f"{self.by} "
         return (
-            f"Drift since {self.by} {best.since}: the last {counted(best.n_slices, 'slice')} "
+            f"Drift since {named}{best.since}: the last {counted(best.n_slices, 'slice')} "
             f"({within}) against {before} before, distance {best.test.distance:.3g}, threshold "
             f"{best.test.threshold:.3g}, p = {self.p_value:.2g}."
         )
