@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -65,7 +66,7 @@ def run_monitor(folder: Path, *words: str) -> None:
         "--threads",
         "1",
     ]
-    with contextlib.redirect_stdout(open(os.devnull, "w")), contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main(["monitor", *words, *fixed], standalone_mode=False)
 
 

@@ -78,6 +78,23 @@ def test_the_strongest_evidence_has_the_smallest_p_value():
     assert found.p_value == min(1.0, len(p_values) * min(p_values))
 
 
+def test_the_strongest_alone_is_the_one_of_all():
+    sketches, _ = slices_of(20, changed=5, shift=0.15)
+    totals = [sketches[0] - sketches[0]]
+    for sketch in sketches:
+        totals.append(totals[-1] + sketch)
+    noise = learn_noise(totals[-1])
+
+    given = (totals.__getitem__, (0, 20))
+    every = compare_windows(*given, noise=noise, false_alarm=0.01)
+    (alone,) = compare_windows(*given, noise=noise, false_alarm=0.01, only_strongest=True)
+
+    assert alone == max(every, key=lambda window: window.evidence)
+    all_found, found = ss.SinceWhen("time", every, 0.01), ss.SinceWhen("time", (alone,), 0.01)
+    assert (found.since, found.p_value) == (all_found.since, all_found.p_value)
+    assert found.sentence == all_found.sentence
+
+
 def test_alarms_without_drift_are_about_as_rare_as_promised():
     """600 series of 9 slices at the joint rate 0.1: at most nominal, and not far below.
 
@@ -133,7 +150,7 @@ def test_without_drift_nothing_is_since_anything():
 
     assert not found.drifted
     assert found.since is None
-    assert found.sentence.startswith("No drift: none of 3 windows up to the last 4 slices differs ")
+    assert found.sentence.startswith("No drift: of 3 windows up to the last 4 slices none differs ")
 
 
 def test_slices_without_rows_are_no_windows():

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sketchshift._text import counted
+from sketchshift._threads import one_blas_thread
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command, sentence
 from sketchshift.cli.inputs import load_raw, read_spec
@@ -406,6 +407,7 @@ class _Session:
             self._out.report(found.to_alarm(), [f"Alarm: {found.sentence}"])
             sys.stdout.flush()
 
+    @one_blas_thread
     def read_files(self, poll: float | None) -> None:
         """Read files as they come, until asked to stop; only one look without ``poll``."""
         while True:
@@ -466,6 +468,7 @@ class _Session:
             self.n_failed += 1
             note(f"Warning: {path} changed while it was read, and is left for the next run.")
 
+    @one_blas_thread
     def read_stream(self, pipe: _Pipe, stream: str | None) -> None:
         """Take rows of standard input, until it ends or we are asked to stop."""
         n_in = self.kept.n_stream_rows

@@ -366,6 +366,7 @@ class Monitor:
                 false_alarm=self.false_alarm,
                 reference=self._reference,
                 keys=self._begun,
+                only_strongest=True,
             )
             self._has_warned = True
         found = SinceWhen("time", windows, self.false_alarm)

@@ -380,7 +380,12 @@ class SinceWhen:
         """The probability, without drift, of evidence as strong in any window: at most this."""
         if not self.windows:
             return 1.0
-        return min(1.0, len(self.windows) * min(w.test.p_value for w in self.windows))
+        return min(1.0, self._n_tests * min(w.test.p_value for w in self.windows))
+
+    @property
+    def _n_tests(self) -> int:
+        """What the rate of false alarms was divided by."""
+        return round(self.false_alarm / self.windows[0].test.false_alarm)
 
     @property
     def sentence(self) -> str:
@@ -391,8 +396,8 @@ class SinceWhen:
         before, within = (counted(n, "row") for n in best.counts)
         if not self.drifted:
             return (
-                f"No drift: none of {counted(len(self.windows), 'window')} up to the last "
-                f"{counted(self.windows[-1].n_slices, 'slice')} differs from what came before, "
+                f"No drift: of {counted(self._n_tests, 'window')} up to the last "
+                f"{counted(2 ** (self._n_tests - 1), 'slice')} none differs from what came before, "
                 f"p = {self.p_value:.2g}."
             )
         named = "" if self.by == TIME else f"{self.by} "
@@ -496,6 +501,7 @@ def compare_windows(
     false_alarm: float,
     reference: Sketch | None = None,
     keys: Sequence[Any] | None = None,
+    only_strongest: bool = False,
 ) -> tuple[Window, ...]:
     """The last 1, 2, 4, ... slices of a span beside the rest of it, or beside a reference.
 
@@ -513,6 +519,9 @@ def compare_windows(
         What to compare with.
     keys : sequence or None
         Times of all slices; None takes their numbers.
+    only_strongest : bool
+        Leave out all but the one with the strongest evidence. Its threshold is the same, and if
+        it is not beyond it, no other is: their evidence has one law. The law is the costly part.
 
     Returns
     -------
@@ -522,20 +531,27 @@ def compare_windows(
     first, last = span
     length = last - first if reference is not None else last - first - 1
     widths = [2**i for i in range(max(0, length).bit_length())]
-    windows: list[Window] = []
-    if noise is None:
-        return ()
-    for width in widths:
-        boundary = last - width
-        within = total(last) - total(boundary)
-        before = total(boundary) - total(first) if reference is None else reference
-        if not (_has_rows(within) and _has_rows(before)):
-            continue
+    sides = []
+    for width in widths if noise is not None else ():
+        within = total(last) - total(last - width)
+        before = total(last - width) - total(first) if reference is None else reference
+        if _has_rows(within) and _has_rows(before):
+            sides.append((width, before, within))
+    if only_strongest and sides:
+        sides = [max(sides, key=lambda each: _evidence(each[1], each[2]))]
+    windows = []
+    for width, before, within in sides:
+        assert noise is not None
         test = _test(before, within, noise, false_alarm / len(widths))
         assert test is not None
-        since = boundary if keys is None else keys[boundary]
+        since = last - width if keys is None else keys[last - width]
         windows.append(Window(width, since, (before.count, within.count), test))
     return tuple(windows)
+
+
+def _evidence(before: Sketch, within: Sketch) -> float:
+    scale = 1.0 / before.count + 1.0 / within.count
+    return float(np.linalg.norm(before.z - within.z)) ** 2 / scale
 
 
 def learn_noise(population: Sketch, seed: int = 0) -> SamplingNoise:
