@@ -195,18 +195,17 @@ def monitor(
         if spec is None:
             ctx.exit(0)
         options: dict[str, Any] = {"on_invalid": on_invalid, "n_threads": threads}
-        kept_open = Monitor(
-            folder, spec, slicing, false_alarm=false_alarm, reference=kept, **options
-        )
-        reading = Reading(spec, columns, on_invalid=on_invalid)
-        session = _Session(kept_open, reading, look, out)
-        with session.served(metrics_port, metrics_address):
-            session.catch_up()
-            if pipe is None:
-                session.read_files(None if once else poll)
-            else:
-                session.read_stream(pipe, stream)
-            session.finish(state)
+        options |= {"false_alarm": false_alarm, "reference": kept}
+        with Monitor(folder, spec, slicing, **options) as opened:
+            reading = Reading(spec, columns, on_invalid=on_invalid)
+            session = _Session(opened, reading, look, out)
+            with session.served(metrics_port, metrics_address):
+                session.catch_up()
+                if pipe is None:
+                    session.read_files(None if once else poll)
+                else:
+                    session.read_stream(pipe, stream)
+                session.finish(state)
     ctx.exit(1 if once and session.n_failed else 0)
 
 
@@ -359,8 +358,8 @@ class _Look:
         return sorted(known, key=lambda each: (each[1].mtime_ns, each[0]))
 
     def is_settled(self, mark: FileMark) -> bool:
-        """Whether it has not been changed for a while."""
-        return time.time() - mark.time >= self.settle
+        """Whether it has not been changed for a while; clocks of other machines may be ahead."""
+        return abs(time.time() - mark.time) >= self.settle
 
     def wait_for_first(self, poll: float | None) -> list[Path]:
         """The files that are there, once there are any; only one look without ``poll``."""
@@ -500,7 +499,6 @@ class _Session:
         kept = self.kept
         self.catch_up()
         kept.write_table()
-        kept.close()
         total = kept.total
         record = {
             "command": "monitor",

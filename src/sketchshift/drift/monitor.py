@@ -239,8 +239,18 @@ class Monitor:
         self._has_warned = False
         self._read_total = lru_cache(TOTALS_HELD)(self._decode_total)
         self._journal = _SealedLines(folder / JOURNAL)
-        self.total = self._replay()
-        self._last_told = _last_alarm_in(folder / ALARMS)
+        try:
+            self.total = self._replay()
+            self._last_told = _last_alarm_in(folder / ALARMS)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of the folder."""
