@@ -462,3 +462,40 @@ def read_metrics(address: str) -> dict[str, float]:
         text = answer.read().decode()
     pairs = re.findall(r"^sketchshift_monitor_(\w+) (\S+)$", text, flags=re.MULTILINE)
     return {name: float(value) for name, value in pairs}
+
+
+# The page.
+
+PAGE = ROOT / "docs" / "monitoring.md"
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def test_every_line_of_the_page_runs_in_its_order(place):
+    """Installing apart; a monitor that would go on ends when it has read what is there."""
+    blocks, names = BLOCK.findall(PAGE.read_text(encoding="utf-8")), {}
+    program = f"{sys.executable} -m sketchshift"
+    (place / "plan.json").unlink()
+    n_run = 0
+    for language, text in blocks:
+        if language == "python":
+            exec(text, names)
+            continue
+        for line in text.splitlines():
+            if line.startswith("pip "):
+                continue
+            goes_on = " monitor incoming" in line and "--once" not in line
+            line = line.replace(":9105", ":0").replace("--metrics-port 9105", "--metrics-port 0")
+            line = line.replace("sketchshift ", f"{program} ") + " --once" * goes_on
+            done = subprocess.run(
+                ["bash", "-eo", "pipefail", "-c", line], capture_output=True, text=True
+            )
+            assert done.returncode == 0, (line, done.stderr)
+            n_run += 1
+
+    assert n_run == 12
+    assert [alarm["since_slice"] for alarm in alarms(place / "watched")] == [5]
+    assert [alarm["slice"] for alarm in alarms(place / "fixed")] == [5, 6, 7]
+    assert names["found"].since == 4  # the window of four slices is nearest to three
+    streamed = ss.SketchTable.from_parquet("stream/slices.parquet").merge()
+    both = ss.sketch(["incoming/day1.csv", "incoming/day2.csv"], ss.load("plan.json"))
+    assert streamed == both
