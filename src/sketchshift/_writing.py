@@ -134,7 +134,8 @@ def _sync_directory(directory: Path) -> None:
 
 def open_journal(path: Path) -> IO[bytes]:
     """A file to read and to append to, made if it is not there; no other process may have it."""
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b")
     try:
         if fcntl is not None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

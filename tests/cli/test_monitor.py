@@ -22,6 +22,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.cli.monitor import METRICS
+from sketchshift.data import Block, open_source
 from sketchshift.drift.monitor import Monitor, Slicing
 
 ROOT = Path(__file__).parents[2]
@@ -356,6 +357,43 @@ def test_a_stream_is_planned_on_its_first_rows_and_loses_none(place):
     assert done.returncode == 0, done.stderr
     spec = ss.load("st/plan.json")
     assert ss.SketchTable.from_parquet("st/slices.parquet").merge() == ss.sketch(table, spec)
+
+
+def test_an_empty_stream_is_no_error(place):
+    pipe_in(as_csv(rows(0, 400)), "--slice-rows", "300")
+
+    (facts,), said = pipe_in(b"", "--slice-rows", "300")
+    line = [*COMMAND, "-", "--state", "new", "-k", "2", "--slice-rows", "300"]
+    new = subprocess.run(line, input=b"", capture_output=True, timeout=PATIENCE)
+
+    assert (facts["stream_rows"], said) == (400, "")
+    assert new.returncode == 0
+    assert new.stderr.startswith(b"There is no row yet to plan on.")
+
+
+def test_a_stream_of_seconds_is_cut_at_their_ends(place, monkeypatch):
+    """By a clock of our own: blocks of 20 rows come at these seconds, and periods have ten."""
+    times, now = [3.0, 8.0, 12.0, 35.0, 39.0], [1.0]
+    monkeypatch.setattr("sketchshift.drift.monitor.time.time", lambda: now[0])
+    X = rows(0, 100).to_pandas().to_numpy()
+
+    def blocks():
+        for number, when in enumerate(times):
+            now[0] = when
+            yield Block(X[20 * number : 20 * (number + 1)])
+
+    (place / "st").mkdir()
+    with Monitor(place / "st", SPEC, Slicing(seconds=10.0), n_threads=1) as kept:
+        for _ in kept.take_stream(open_source(X), blocks()):
+            list(kept.evaluate())
+        table = kept.table()
+        n_complete = kept.n_slices
+        kept.close_if_over(41.0)
+        assert (n_complete, kept.n_slices) == (2, 3)
+
+    assert table.counts.tolist() == [40, 20, 40]
+    assert table.sketches[1] == ss.sketch(X[40:60], SPEC)
+    assert table.merge() == ss.sketch(X, SPEC)
 
 
 def test_standard_input_that_is_not_numbers_is_one_sentence(place):

@@ -14,7 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -319,13 +320,14 @@ def _make_plan(
     """Plan on the first rows of a stream, or on the first files; None if none came."""
     arguments = turnkey_arguments(ctx)
     on_invalid = ctx.params["on_invalid"]
+    files = [] if pipe is not None else look.wait_for_first(None if once else poll)
+    if not files and (pipe is None or pipe.is_empty):
+        what = "file" if pipe is None else "row"
+        note(f"There is no {what} yet to plan on. Give a --plan, or wait for {what}s.")
+        return None
     if pipe is not None:
         spec = pipe.plan(Planning(**arguments), on_invalid)
     else:
-        files = look.wait_for_first(None if once else poll)
-        if not files:
-            note("There is no file yet to plan on. Give a --plan, or wait for files.")
-            return None
         columns = ctx.params["columns"]
         spec = plan_on(files, columns=columns, on_invalid=on_invalid, **arguments)
     _keep_plan(folder, spec)
@@ -343,19 +345,18 @@ class _Look:
     state: Path
     stop: _Stop
     settle: float
-    waiting: float | None = field(default=None, init=False)
 
     def files(self) -> list[tuple[Path, FileMark]]:
         """All files that are there, and how they are now; none of our own."""
         from sketchshift.drift.monitor import FileMark
 
+        paths = [path for given in self.inputs for path in _expand(given)]
+        folders = {folder: folder.resolve() for folder in {path.parent for path in paths}}
         own, found = self.state.resolve(), {}
-        for path in (path for given in self.inputs for path in _expand(given)):
-            full = path.resolve()
-            if own not in full.parents:
-                found[full] = _if_there(lambda path=full: FileMark.of(path))  # type: ignore[misc]
-        known = [(path, mark) for path, mark in found.items() if mark is not None]
-        return sorted(known, key=lambda each: (each[1].mtime_ns, each[0]))
+        for full in (folders[path.parent] / path.name for path in paths):
+            if own not in full.parents and (mark := _if_there(partial(FileMark.of, full))):
+                found[full] = mark
+        return sorted(found.items(), key=lambda each: (each[1].mtime_ns, each[0]))
 
     def is_settled(self, mark: FileMark) -> bool:
         """Whether it has not been changed for a while; clocks of other machines may be ahead."""
@@ -457,11 +458,11 @@ class _Session:
             return
         except (DataError, OSError) as error:
             self.n_failed += 1
-            if _if_there(lambda: FileMark.of(path)) == mark:
+            if _if_there(partial(FileMark.of, path)) == mark:
                 self.kept.enter_failure(str(path), mark, sentence(error))
             note(f"Warning: {path} is left out: {sentence(error)}")
             return
-        if _if_there(lambda: FileMark.of(path)) == mark:
+        if _if_there(partial(FileMark.of, path)) == mark:
             self.kept.enter_file(str(path), mark, draft)
         elif is_last:
             self.n_failed += 1
@@ -471,6 +472,8 @@ class _Session:
     def read_stream(self, pipe: _Pipe, stream: str | None) -> None:
         """Take rows of standard input, until it ends or we are asked to stop."""
         n_in = self.kept.n_stream_rows
+        if pipe.is_empty:
+            return
         if n_in and stream is None:
             msg = (
                 f"{counted(n_in, 'row')} of standard input are in already. Say --stream replayed "
@@ -548,8 +551,6 @@ def _until_stopped(source: Source, stop: _Stop) -> Iterator[Block]:
 
 def _skip_rows(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
     """The blocks behind the first rows."""
-    from dataclasses import replace
-
     for block in blocks:
         n = min(n_rows, len(block.values))
         n_rows -= n
@@ -589,6 +590,11 @@ class _Pipe:
         self._raw, self._columns, self._reading = raw, columns, reading
         self._buffered = io.BufferedReader(raw, CHUNK_BYTES)
         self._source: Source | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it ends before its first byte, or was to be stopped before that came."""
+        return self._source is None and not self._buffered.peek(1)
 
     def plan(self, planning: Planning, on_invalid: str) -> SketchSpec:
         """Plan on the first rows; they are still delivered."""
