@@ -4,7 +4,7 @@ The plan has d = 10 columns and m = 256 frequencies and no cells: for drift alon
 with float32; the stream is Arrow's, through a pipe. All of a run counts: the start of the command,
 the plan that is read, slices, windows, the journal on the disk, the table at the end.
 
-    python benchmarks/bench_monitor.py [--rows 1000000] [--files 8] [--repeats 3]
+    python benchmarks/bench_monitor.py [--repeats 3]
 """
 
 from __future__ import annotations
@@ -108,12 +108,17 @@ def compare(rows: int, files: int, repeats: int) -> dict[str, float]:
     return rates | ratios
 
 
+SIZES = ((1_000_000, 8), (50_000, 64))  # rows of a file, and of a slice; files
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="in each file, and slice")
-    parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     print(machine())
-    title = f"monitor: d = {D}, m = {M}, {given.files} files of {given.rows:,} rows"
-    report("monitor", {title: compare(given.rows, given.files, given.repeats)})
+    results = {
+        f"monitor: d = {D}, m = {M}, {files} files of {rows:,} rows": compare(
+            rows, files, given.repeats
+        )
+        for rows, files in SIZES
+    }
+    report("monitor", results)

@@ -8,10 +8,11 @@ that it remembers lies in one folder:
     alarms.jsonl     one line an alarm
     slices.parquet   the slices as a table, made of the journal for other commands
 
-A line of the journal holds what was read and the sums that it led to, so that both are there or
-neither. It ends in a digest of itself and of all lines before it. A crash can leave half of a line
-at the end: that line never counted, and is cut off. The sums are those of all rows so far, so that
-any slices are the difference of two lines, and a window needs no more than these.
+What was read and the sums that it led to are written in one step: a line for each complete slice,
+and behind them the line that says where the rows came from, without which they do not count. A line
+ends in a digest of itself and of all lines before it. What a crash leaves at the end, half a line
+or slices alone, is cut off. The sums are those of all rows so far, so that any slices are the
+difference of two lines, and a window needs no more than these.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ __all__ = ["Evaluation", "FileMark", "Monitor", "Slicing"]
 
 ALARMS, JOURNAL, TABLE = "alarms.jsonl", "journal.jsonl", "slices.parquet"
 VERSION = 1
+SLICE = "slice"  # lines that count only with the line behind them that is none
 SEAL = b', "digest": "'  # what the digest of a line stands behind
 TOTALS_HELD = 64  # sketches kept in memory, of all that the journal has
 
@@ -178,12 +181,16 @@ class Draft:
             self.closed.append((self.open, self.total))
             self.open = None
 
+    def slice_lines(self) -> list[dict[str, Any]]:
+        """A line for each complete slice, with the sums of all rows up to its end."""
+        return [
+            {"kind": SLICE, **asdict(span), "total": _text(total)} for span, total in self.closed
+        ]
+
     def to_json(self) -> dict[str, Any]:
-        """What the journal holds of it; the sums are those of all rows so far."""
-        closed = [{**asdict(span), "total": _text(total)} for span, total in self.closed]
+        """The slice under way, and the sums of all rows; None where the last slice has them."""
         is_new = self.open is not None or not self.closed
         return {
-            "closed": closed,
             "open": None if self.open is None else asdict(self.open),
             "total": _text(self.total) if is_new else None,
         }
@@ -231,7 +238,7 @@ class Monitor:
         self.last: Evaluation | None = None
         self.last_alarm: Evaluation | None = None
         self._spans: list[_Slice] = []
-        self._places: list[tuple[int, int]] = []  # of the total of each: line, number in it
+        self._places: list[int] = []  # where their lines begin
         self._begun: list[str] = []
         self._open: _Slice | None = None
         self._first = self._n_evaluated = 0
@@ -296,7 +303,7 @@ class Monitor:
     def enter_file(self, path: str, mark: FileMark, draft: Draft) -> None:
         """Remember a file together with its sums."""
         facts = {"path": path, **asdict(mark), "rows": draft.n_rows}
-        self._append("file", facts | draft.to_json())
+        self._append("file", facts, draft)
 
     def take_stream(self, source: Source, blocks: Iterable[Block]) -> Iterator[None]:
         """Take rows as they come; yields whenever a slice is complete, and at the end."""
@@ -309,7 +316,7 @@ class Monitor:
             if self.slicing.seconds is not None and not rows.are_over:
                 draft.close()
             if draft.n_rows or draft.closed:
-                self._append("stream", {"rows": draft.n_rows} | draft.to_json())
+                self._append("stream", {"rows": draft.n_rows}, draft)
             yield
 
     def close_if_over(self, now: float) -> None:
@@ -317,7 +324,7 @@ class Monitor:
         if self._open is not None and self._is_over(self._open, now):
             draft = self._draft()
             draft.close()
-            self._append("over", draft.to_json())
+            self._append("over", {}, draft)
 
     def enter_failure(self, path: str, mark: FileMark, reason: str) -> None:
         """Remember a file that could not be read, in this state of it."""
@@ -445,14 +452,15 @@ class Monitor:
         return self._read_total(n_slices) if n_slices else self._empty
 
     def _decode_total(self, n_slices: int) -> Sketch:
-        line, number = self._places[n_slices - 1]
-        return _sketch(self._journal.read(line)["closed"][number]["total"])
+        return _sketch(self._journal.read(self._places[n_slices - 1])["total"])
 
-    def _append(self, kind: str, facts: dict[str, Any]) -> None:
-        record = {"kind": kind, **facts}
-        self._apply(self._journal.append(record), record)
-        if "closed" in record:
-            self.total = self._total_in(record)
+    def _append(self, kind: str, facts: dict[str, Any], draft: Draft | None = None) -> None:
+        """Remember something, with the sums that it led to: all of it or nothing."""
+        lines = [] if draft is None else draft.slice_lines()
+        lines.append({"kind": kind, **facts, **({} if draft is None else draft.to_json())})
+        places = self._journal.append(*lines)
+        self._apply(list(zip(places, lines, strict=True)))
+        self.total = self.total if draft is None else draft.total
 
     def _replay(self) -> Sketch:
         """Go through the journal, or begin one; the sums of all rows so far."""
@@ -463,28 +471,30 @@ class Monitor:
             "slicing": asdict(self.slicing),
             "reference": None if self._reference is None else _digest(self._reference.to_bytes()),
         }
-        newest = None
-        for number, (place, record) in enumerate(self._journal.replay()):
-            if number == 0:
+        total = known = ""
+        lines: list[tuple[int, dict[str, Any]]] = []
+        for place, record in self._journal.replay():
+            total = record.get("total") or total
+            if place == 0:
                 _check_settings(self.folder, record, settings)
                 continue
-            self._apply(place, record)
-            newest = record if "closed" in record else newest
+            lines.append((place, record))
+            if record["kind"] != SLICE:
+                self._apply(lines)
+                known, lines = total, []
         if not self._journal.length:
             self._journal.append(settings)
-        return self._empty if newest is None else self._total_in(newest)
+        return _sketch(known) if self._spans or self._open is not None else self._empty
 
-    def _total_in(self, record: dict[str, Any]) -> Sketch:
-        return _sketch(record["total"] or record["closed"][-1]["total"])
-
-    def _apply(self, place: int, record: dict[str, Any]) -> None:
-        """Bring what is known up to date with a line of the journal."""
+    def _apply(self, lines: list[tuple[int, dict[str, Any]]]) -> None:
+        """Bring what is known up to date with lines of the journal that belong together."""
+        *slices, (_, record) = lines
         kind = record["kind"]
-        if "closed" in record:
-            for number, span in enumerate(record["closed"]):
-                self._spans.append(_Slice(span["begun"], span["ended"], span["rows"]))
-                self._places.append((place, number))
-                self._begun.append(_iso(span["begun"]))
+        for place, line in slices:
+            self._spans.append(_Slice(line["begun"], line["ended"], line["rows"]))
+            self._places.append(place)
+            self._begun.append(_iso(line["begun"]))
+        if "open" in record:
             self._open = None if record["open"] is None else _Slice(**record["open"])
         if kind in ("file", "changed", "failed"):
             mark = FileMark(record["size"], record["mtime_ns"])
@@ -563,38 +573,46 @@ class _SealedLines:
         self._file.close()
 
     def replay(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """All lines, and where they begin; what a crash left of a line at the end is cut off."""
+        """All lines, and where they begin; what a crash left at the end is cut off.
+
+        That is half a line, or slices without the line that says where their rows came from.
+        """
         self._file.seek(0)
+        place, digest = 0, ""
         while line := self._file.readline():
-            if not line.endswith(b"\n"):
-                break  # half a line: its writer was killed
-            body, digest = _unseal(line, self._digest)
-            if digest is None:
+            body, sealed = _unseal(line, digest)
+            if sealed is None:
                 if self._file.readline():
-                    raise self._damage()
-                break  # the disk lost what was written last
-            yield self.length, json.loads(body)
-            self._digest, self.length = digest, self.length + len(line)
+                    raise self._damage(place)
+                break
+            record = json.loads(body)
+            yield place, record
+            place, digest = place + len(line), sealed
+            if record["kind"] != SLICE:
+                self.length, self._digest = place, digest
         self._file.seek(self.length)
         self._file.truncate()
 
-    def append(self, record: dict[str, Any]) -> int:
-        """Where the new line begins; it is on the disk."""
-        body = json.dumps(finite(record), allow_nan=False).encode()
-        self._digest = _digest(self._digest.encode(), body)
-        line = body[:-1] + SEAL + self._digest.encode() + b'"}\n'
-        place = append_durably(self._file, line)
-        self.length = place + len(line)
-        return place
+    def append(self, *records: dict[str, Any]) -> list[int]:
+        """Where the new lines begin; they are on the disk."""
+        lines = []
+        for record in records:
+            body = json.dumps(finite(record), allow_nan=False).encode()
+            self._digest = _digest(self._digest.encode(), body)
+            lines.append(body[:-1] + SEAL + self._digest.encode() + b'"}\n')
+        place = append_durably(self._file, b"".join(lines))
+        ends = list(accumulate(map(len, lines), initial=place))
+        self.length = ends[-1]
+        return ends[:-1]
 
     def read(self, place: int) -> Any:
         """The line that begins there."""
         self._file.seek(place)
         return json.loads(self._file.readline())
 
-    def _damage(self) -> SketchFormatError:
+    def _damage(self, place: int) -> SketchFormatError:
         msg = (
-            f"{self._path}: the line at byte {self.length:,} is not as it was written. Restore "
+            f"{self._path}: the line at byte {place:,} is not as it was written. Restore "
             "the file from a copy, or name another folder to begin anew."
         )
         return SketchFormatError(msg)
