@@ -296,7 +296,7 @@ class TurnkeyFit(ABC):
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
         inside, labels = self._inside(cells)
-        seen = Points(self.problem.along_axes(inside.places), inside.weights)
+        seen = replace(inside, places=self.problem.along_axes(inside.places))
         middles = self.problem.along_axes(cells.centers)
         covariances = replace(cells, centers=middles, labels=labels).covariances(seen)
         has_columns = self.problem.sketch.spec.axes is None
@@ -491,10 +491,7 @@ class CellRows(_OfCells):
 
 @dataclass(frozen=True, eq=False)
 class WideRows(CellRows):
-    """The same of many columns: each group of cells is a cluster of the plan, a start for k-means.
-
-    See :class:`CellRows`; ``fit`` is a :class:`WideFit`.
-    """
+    """The same of many columns: each group of cells is a cluster of the plan, and a start."""
 
     fit: WideFit
 
@@ -514,7 +511,7 @@ class WideRows(CellRows):
         """See :class:`TurnkeyFit`; k is chosen by what waves see along the axes."""
         self.problem.require_waves()
         points = self.fit.spread(self.decoder.cell_points.n_points(1))
-        seen = Points(self.problem.along_axes(points.places), points.weights)
+        seen = replace(points, places=self.problem.along_axes(points.places))
         return self._decode_auto(max_clusters, exact=False, points=seen)
 
 
