@@ -30,8 +30,17 @@ from sketchshift.errors import (
     SpecError,
     find_renamed,
 )
-from sketchshift.features import Cells, Origin, SketchSpec, Tilt, register_law
-from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
+from sketchshift.features import Cells, Origin, SketchSpec, Spectrum, Tilt, register_law
+from sketchshift.sketch import (
+    Sketch,
+    Sketcher,
+    SketchTable,
+    bandwidth,
+    load,
+    plan,
+    plan_drift,
+    sketch,
+)
 
 if TYPE_CHECKING:
     from sketchshift import privacy
@@ -59,6 +68,7 @@ if TYPE_CHECKING:
         Watch,
         WatchedSlice,
         compare,
+        score_rows,
         watch,
     )
     from sketchshift.engines import Engine
@@ -100,6 +110,7 @@ __all__ = [
     "Sketcher",
     "SketchshiftError",
     "SpecError",
+    "Spectrum",
     "Step",
     "Tilt",
     "Trust",
@@ -116,12 +127,14 @@ __all__ = [
     "match_centroids",
     "mse",
     "plan",
+    "plan_drift",
     "privacy",
     "register_decoder",
     "register_engine",
     "register_format",
     "register_law",
     "rse",
+    "score_rows",
     "shares",
     "sketch",
     "sketch_by",
@@ -153,6 +166,7 @@ _ON_FIRST_USE = {
         "Watch",
         "WatchedSlice",
         "compare",
+        "score_rows",
         "watch",
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),

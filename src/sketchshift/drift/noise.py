@@ -3,8 +3,9 @@ r"""What sampling alone does to a sketch: the law of the distance between two, w
 With few assumptions, z of n independent rows is nearly Gaussian around its limit, with the
 covariance of :math:`h(x) = \frac{t(x)}{E t} (\phi(x) - z)` divided by n, t being the tilt or 1.
 The squared distance of two sketches is then a weighted sum of chi-squares. The weights are the
-eigenvalues of that covariance, taken over points that the turnkey decoder draws; its trace is
-corrected by what the sketch knows exactly. Private sketches add the noise of their release.
+eigenvalues of that covariance. A plan for drift has measured their shape (:class:`PlannedNoise`);
+for other specs they are taken over points that stand for the rows (:class:`SamplingNoise`). The
+trace is what the sketch knows exactly. Private sketches add the noise of their release.
 
 Symbols
 -------
@@ -17,6 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -24,13 +26,99 @@ from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches
+from sketchshift.features import Spectrum
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["AddedNoise", "SamplingNoise", "quantile", "tail"]
+__all__ = ["AddedNoise", "Noise", "NullLaw", "PlannedNoise", "SamplingNoise", "quantile", "tail"]
 
 POINTS = 1_000
 FREQUENCIES = 2_048  # whose features are in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class NullLaw:
+    r"""The law of the squared distance of two sketches without drift.
+
+    That of :math:`s + \sum_i w_i \chi^2_{f_i}`.
+
+    Attributes
+    ----------
+    weights, freedoms : array of shape (r,)
+        The :math:`w_i` and :math:`f_i`.
+    shift : float
+        The s.
+    """
+
+    weights: FloatArray
+    freedoms: FloatArray
+    shift: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Of the squared distance."""
+        return self.shift + float((self.weights * self.freedoms).sum())
+
+    def tail(self, squared: float) -> float:
+        """The probability of a squared distance beyond this."""
+        return tail(squared - self.shift, self.weights, self.freedoms)
+
+    def quantile(self, p: float) -> float:
+        """What the squared distance exceeds with probability p."""
+        return max(0.0, self.shift + quantile(p, self.weights, self.freedoms))
+
+
+class Noise(Protocol):
+    """Who knows how sketches of one population differ."""
+
+    def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
+        """The law of the squared distance of two sketches of so many independent rows."""
+
+
+@dataclass(frozen=True)
+class PlannedNoise:
+    r"""The noise whose shape the plan has measured, and whose size is that of the sketches.
+
+    With :math:`\tau = \frac{n}{n - 1} (1 - |z|^2)`, which the trace of the covariance is the mean of,
+    of a, of b and of both, and :math:`\lambda_i` the shares of the spectrum,
+
+    .. math::
+
+        \|z_a - z_b\|^2 \approx \frac{\tau_a}{n_a} + \frac{\tau_b}{n_b}
+        + c\, \tau \sum_i \lambda_i (\chi^2_1 - 1), \quad
+        c^2 = \frac{1}{n_a (n_a - 1)} + \frac{1}{n_b (n_b - 1)} + \frac{2}{n_a n_b} .
+
+    The first two terms make the mean exact for any counts (they leave the unbiased estimate of the
+    squared MMD); mean and variance of the third are exact for all of them, too.
+
+    Attributes
+    ----------
+    spectrum : Spectrum
+        That of the spec.
+    """
+
+    spectrum: Spectrum
+
+    def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
+        """See :class:`Noise`: O(m)."""
+        n_a, n_b = counts
+        n, z_a, z_b = n_a + n_b, a.z, b.z
+        trace = _trace((n_a * z_a + n_b * z_b) / n, n)
+        mean = sum(
+            (_trace(z, count) if count >= 2.0 else trace) / count
+            for z, count in ((z_a, n_a), (z_b, n_b))
+        )
+        pairs = sum(1.0 / (count * max(count - 1.0, 1.0)) for count in counts)
+        size = trace * math.sqrt(pairs + 2.0 / (n_a * n_b))
+        rest, freedom = self.spectrum.rest, self.spectrum.freedom
+        shares = np.array([*self.spectrum.leading, rest / freedom])
+        freedoms = np.array([1.0] * len(self.spectrum.leading) + [freedom])
+        return NullLaw(size * shares, freedoms, mean - size * float(shares @ freedoms))
+
+
+def _trace(z: ComplexArray, n: float) -> float:
+    """That of the covariance of features, from the z of n rows: unbiased."""
+    return max(0.0, 1.0 - float(np.vdot(z, z).real)) * n / max(n - 1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +152,11 @@ class SamplingNoise:
     def eigenvalues(self) -> FloatArray:
         """Of the covariance of the noise of one row, shape (n,): O(n^3)."""
         return np.asarray(self.correction * np.maximum(np.linalg.eigvalsh(self.gram), 0.0))
+
+    def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
+        """See :class:`Noise`."""
+        weights = self.law(1.0 / counts[0] + 1.0 / counts[1], AddedNoise.of(a, b))
+        return NullLaw(weights, np.ones(len(weights)))
 
     def law(self, scale: float, added: AddedNoise) -> FloatArray:
         r"""Weights of the chi-squares that the squared distance of two samples is a sum of.
@@ -205,10 +298,10 @@ NEAR_ZERO, FAR = 1e-200, 1e8  # in the largest weight: the tail is 1 or 0 to the
 LEAST = 1e-12  # share of the largest weight below which one is rounding
 
 
-def tail(x: float, weights: FloatArray) -> float:
-    r"""The probability :math:`P(\sum_i \lambda_i \chi^2_1 > x)`.
+def tail(x: float, weights: FloatArray, freedoms: FloatArray | None = None) -> float:
+    r"""The probability :math:`P(\sum_i \lambda_i \chi^2_{f_i} > x)`.
 
-    With :math:`K(s) = -\frac12 \sum_i \log(1 - 2 s \lambda_i)` and :math:`K'(s) = x`, the normal
+    With :math:`K(s) = -\frac12 \sum_i f_i \log(1 - 2 s \lambda_i)` and :math:`K'(s) = x`, the normal
     tail at :math:`w + \log(v / w) / w`, where :math:`w = \pm\sqrt{2 (s x - K(s))}` and
     :math:`v = s \sqrt{K''(s)}`.
 
@@ -218,6 +311,8 @@ def tail(x: float, weights: FloatArray) -> float:
         Where.
     weights : array of shape (r,)
         The :math:`\lambda_i`, not negative.
+    freedoms : array of shape (r,) or None
+        The :math:`f_i`, positive; None takes 1.
 
     Returns
     -------
@@ -226,33 +321,20 @@ def tail(x: float, weights: FloatArray) -> float:
         root search.
     """
     from scipy.optimize import brentq
-    from scipy.special import ndtr
 
-    largest = float(weights.max(initial=0.0))
-    if x <= NEAR_ZERO * largest:
+    law = _Saddlepoints.of(weights, freedoms)
+    if x <= NEAR_ZERO * law.largest:
         return 1.0
-    if x >= FAR * largest:
+    if x >= FAR * law.largest:
         return 0.0
-    weights = weights[weights > LEAST * largest] / largest
-    x /= largest
-
-    def slope(u: float) -> float:
-        return float((weights / (1.0 - weights + u * weights)).sum())
-
+    x /= law.largest
     # u = 1 - 2 s, in logarithms, keeps its digits where s comes near its end, 1/2.
-    ends = math.log(0.5 / x), math.log(1.0 + 2.0 * len(weights) / x)  # well outside on both sides
-    u = math.exp(brentq(lambda v: slope(math.exp(v)) - x, *ends, xtol=1e-14))
-    s, rests = (1.0 - u) / 2.0, 1.0 - weights + u * weights
-    w = math.copysign(math.sqrt(max(0.0, 2.0 * s * x + float(np.log(rests).sum()))), s)
-    if abs(w) < NEAR_MEAN:
-        skewness = 8.0 * float((weights**3).sum()) / (2.0 * float((weights**2).sum())) ** 1.5
-        return float(ndtr(-w - skewness / 6.0))
-    v = s * math.sqrt(2.0 * float(((weights / rests) ** 2).sum()))
-    return float(ndtr(-w - math.log(v / w) / w))
+    ends = law.ends(x)
+    return law.tail(math.exp(brentq(lambda v: law.slope(math.exp(v)) - x, *ends, xtol=1e-14)), x)
 
 
-def quantile(p: float, weights: FloatArray) -> float:
-    r"""The x that :math:`\sum_i \lambda_i \chi^2_1` exceeds with probability p.
+def quantile(p: float, weights: FloatArray, freedoms: FloatArray | None = None) -> float:
+    r"""The x that :math:`\sum_i \lambda_i \chi^2_{f_i}` exceeds with probability p.
 
     Parameters
     ----------
@@ -260,20 +342,66 @@ def quantile(p: float, weights: FloatArray) -> float:
         Between 0 and 1, both excluded.
     weights : array of shape (r,)
         The :math:`\lambda_i`, not negative.
+    freedoms : array of shape (r,) or None
+        The :math:`f_i`, positive; None takes 1.
 
     Returns
     -------
     x : float
-        Where :func:`tail` is p; 0 when all weights are.
+        Where :func:`tail` is p; 0 when all weights are. One root search, over the saddlepoint.
     """
     from scipy.optimize import brentq
 
-    mean = float(weights.sum())
-    if mean <= 0.0:
+    if not float(weights.max(initial=0.0)) > 0.0:
         return 0.0
-    low = high = mean
-    while tail(high, weights) > p:
+    law = _Saddlepoints.of(weights, freedoms)
+
+    def excess(v: float) -> float:
+        u = math.exp(v)
+        return law.tail(u, law.slope(u)) - p
+
+    low, high = -1.0, 1.0  # the tail falls with x, and x with u
+    while excess(low) > 0.0:
+        low *= 2.0
+    while excess(high) < 0.0:
         high *= 2.0
-    while tail(low, weights) < p:
-        low /= 2.0
-    return float(brentq(lambda x: tail(x, weights) - p, low, 2.0 * high, rtol=1e-9))
+    return law.largest * law.slope(math.exp(brentq(excess, low, high, xtol=1e-14)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Saddlepoints:
+    """A sum of weighted chi-squares in units of its largest weight, by u = 1 - 2 s."""
+
+    largest: float
+    weights: FloatArray
+    freedoms: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, freedoms: FloatArray | None) -> _Saddlepoints:
+        freedoms = np.ones(len(weights)) if freedoms is None else freedoms
+        largest = float(weights.max(initial=0.0))
+        kept = weights > LEAST * largest
+        return cls(largest, weights[kept] / (largest or 1.0), freedoms[kept])
+
+    def ends(self, x: float) -> tuple[float, float]:
+        """Logarithms of u well outside on both sides of where the slope is x."""
+        least = min(1.0, float(self.freedoms[np.argmax(self.weights)]))
+        return math.log(0.5 * least / x), math.log(1.0 + 2.0 * float(self.freedoms.sum()) / x)
+
+    def slope(self, u: float) -> float:
+        """K', of which the saddlepoint is where it is x."""
+        return float((self.freedoms * (self.weights / (1.0 - self.weights + u * self.weights))).sum())
+
+    def tail(self, u: float, x: float) -> float:
+        """The probability beyond x, whose saddlepoint is u."""
+        from scipy.special import ndtr
+
+        weights, freedoms = self.weights, self.freedoms
+        s, rests = (1.0 - u) / 2.0, 1.0 - weights + u * weights
+        logarithms = float((freedoms * np.log(rests)).sum())
+        w = math.copysign(math.sqrt(max(0.0, 2.0 * s * x + logarithms)), s)
+        if abs(w) < NEAR_MEAN:
+            squares, cubes = (float((freedoms * weights**power).sum()) for power in (2, 3))
+            return float(ndtr(-w - 8.0 * cubes / (2.0 * squares) ** 1.5 / 6.0))
+        v = s * math.sqrt(2.0 * float((freedoms * (weights / rests) ** 2).sum()))
+        return float(ndtr(-w - math.log(v / w) / w))

@@ -23,13 +23,14 @@ import numpy as np
 
 from sketchshift._kmeans import weighted_kmeans
 from sketchshift._text import column_in_words, counted
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
 from sketchshift.features.cells import ROWS_PER_CELL, Cells, n_cells_for, plan_cells
 from sketchshift.features.frequencies import MIN_FEATURES
-from sketchshift.features.spec import SketchSpec, Tilt
-from sketchshift.kernels import MOMENT_BITS
+from sketchshift.features.spec import SketchSpec, Spectrum, Tilt
+from sketchshift.kernels import MOMENT_BITS, select_kernel
 
 __all__ = [
     "FAR_SHARE",
@@ -39,6 +40,7 @@ __all__ = [
     "cells_in_words",
     "cluster_radius",
     "clusters_served",
+    "plan_drift_rows",
     "plan_rows",
     "planned_clusters",
     "rounded",
@@ -371,3 +373,123 @@ def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
     """The center on a grid of 1e-6 of the scale."""
     digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
     return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])
+
+
+# A plan for drift alone: waves of one bandwidth, and what sampling does to them.
+#
+# Symbols
+# -------
+# lambda    eigenvalues of the covariance of the 2 m real features of a row
+
+DRIFT_BANDWIDTH = 0.6  # in the median distance of two rows: docs/drift.md has the measurements
+DRIFT_ROWS = 4096
+"""Rows that a plan for drift looks at."""
+
+FEWEST_FOR_DRIFT = 100  # rows, to know how sketches of them vary
+LEADING = 32  # eigenvalues that are kept one by one
+SPECTRUM_DIGITS = 4
+FAR_CENTER = 16.0  # median distances from 0 from which on phases of float32 need a center
+
+
+def plan_drift_rows(
+    rows: FloatArray,
+    *,
+    sketch_size: int,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    standardize: bool = False,
+) -> SketchSpec:
+    r"""The spec that finds drift in data that looks like these rows, and does nothing else.
+
+    One bandwidth, 0.6 times the median distance of two rows; no tilt, no cells. The center is left
+    out unless the rows lie far from 0: distances do not need it, and it takes d numbers.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The sample, in no order: finite numbers, n >= 100.
+    sketch_size : int
+        Number m of frequencies.
+    seed : int, default=0
+        Of the frequencies.
+    columns : sequence of str, optional
+        Names of the columns.
+    standardize : bool, default=False
+        Give every column a scale of its own, instead of one for all.
+
+    Returns
+    -------
+    spec : SketchSpec
+        With a spectrum. O(n m (d + m) + m^3).
+    """
+    n, d = rows.shape
+    if n < FEWEST_FOR_DRIFT:
+        msg = (
+            f"a plan for drift must know how much samples of the data differ, and {counted(n, 'row')} "
+            f"cannot tell. Give {FEWEST_FOR_DRIFT} at least, better {DRIFT_ROWS:,}."
+        )
+        raise DataError(msg)
+    center, deviations = _moments(rows, np.full(n, 1.0 / n), columns)
+    check_flag("plan_drift", "standardize", standardize)
+    per_column = np.where(deviations > 0.0, deviations, 1.0) if standardize else np.ones(d)
+    distance = _median_distance((rows - center) / per_column)
+    if not distance > 0.0:
+        msg = (
+            f"most of the {n} rows of the sample are equal, so nothing is known about distances. "
+            "Plan on a sample across the data."
+        )
+        raise DataError(msg)
+    scale = np.array([rounded(width) for width in per_column * distance])
+    is_far = math.sqrt(np.square(center / scale).sum()) > FAR_CENTER
+    spec = SketchSpec(
+        n_features=d,
+        sketch_size=sketch_size,
+        bandwidth=DRIFT_BANDWIDTH,
+        seed=seed,
+        columns=None if columns is None else tuple(columns),
+        center=tuple(rounded_center(center, scale).tolist()) if is_far else None,
+        scale=tuple(scale.tolist()) if standardize else float(scale[0]),
+        structured=d >= MIN_FEATURES,
+    )
+    normalised = (rows - spec.center_vector) * spec.per_unit
+    within = np.square(normalised).sum(axis=1) < spec.reach**2
+    features = select_kernel().features(normalised[within], spec.frequencies.turns)
+    return replace(spec, spectrum=_spectrum(np.hstack([features.real, features.imag])))
+
+
+def _median_distance(rows: FloatArray) -> float:
+    """Median of the distances of disjoint pairs of rows; pairs that are equal do not count."""
+    half = len(rows) // 2
+    squares = np.square(rows[:half] - rows[half : 2 * half]).sum(axis=1)
+    squares = squares[squares > 0.0]
+    return float(np.sqrt(np.median(squares))) if len(squares) else 0.0
+
+
+@one_blas_thread
+def _spectrum(features: FloatArray) -> Spectrum:
+    r"""Of the features of n rows, shape (n, 2 m): O(n m^2 + m^3).
+
+    A sample makes large eigenvalues larger and small ones smaller. What most of them leave in the
+    law of a distance is the sum of their squares, of which the sample has an unbiased estimate: with
+    S the sample's covariance and :math:`Q = \sum_i |h_i|^4 / (n - 1)`,
+
+    .. math:: \frac{n - 1}{n (n-2) (n-3)} \left((n-1)(n-2)\, \mathrm{tr} S^2
+              + (\mathrm{tr} S)^2 - n Q\right)
+    """
+    n = len(features)
+    h = features - features.mean(axis=0)
+    wide = h if n >= h.shape[1] else h.T  # the smaller of two matrices with the same eigenvalues
+    found = np.linalg.eigvalsh(wide.T @ wide / (n - 1))[::-1]
+    total, fourth = float(found.sum()), float((np.square(h).sum(axis=1) ** 2).sum()) / (n - 1)
+    squares = (n - 1) * (n - 2) * float(np.square(found).sum()) + total**2 - n * fourth
+    squares *= (n - 1) / (n * (n - 2) * (n - 3))
+    shares = found[:LEADING] / total
+    leading = [float(f"{share:.{SPECTRUM_DIGITS}g}") for share in shares[shares > LEAST**2]]
+    rest = 1.0 - sum(leading)
+    most = max(1.0, float(h.shape[1] - len(leading)))
+    if rest <= LEAST:
+        return Spectrum(tuple(leading), 1.0)
+    rest_squares = squares / total**2 - sum(share**2 for share in leading)
+    freedom = rest**2 / max(rest_squares, rest**2 / most)  # of equal ones, as many as there are
+    freedom = max(freedom, rest / leading[-1], 1.0)  # none is larger than the leading ones
+    return Spectrum(tuple(leading), float(f"{freedom:.{SPECTRUM_DIGITS}g}"))
