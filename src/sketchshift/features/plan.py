@@ -398,6 +398,7 @@ def plan_drift_rows(
     seed: int = 0,
     columns: Sequence[str] | None = None,
     standardize: bool = False,
+    metric: str = "euclidean",
 ) -> SketchSpec:
     r"""The spec that finds drift in data that looks like these rows, and does nothing else.
 
@@ -416,6 +417,8 @@ def plan_drift_rows(
         Names of the columns.
     standardize : bool, default=False
         Give every column a scale of its own, instead of one for all.
+    metric : {"euclidean", "cosine"}
+        That of the spec; for "cosine", the rows have length 1 already.
 
     Returns
     -------
@@ -450,6 +453,8 @@ def plan_drift_rows(
         center=tuple(rounded_center(center, scale).tolist()) if is_far else None,
         scale=tuple(scale.tolist()) if standardize else float(scale[0]),
         structured=d >= MIN_FEATURES,
+        metric=metric,
+        moments="none",
     )
     normalised = (rows - spec.center_vector) * spec.per_unit
     within = np.square(normalised).sum(axis=1) < spec.reach**2

@@ -41,6 +41,7 @@ __all__ = [
     "MAX_NUMBERS",
     "MAX_PRIVATE_CELLS",
     "MAX_SKETCH_SIZE",
+    "METRICS",
     "SCALES",
     "Charge",
     "Origin",
@@ -303,6 +304,7 @@ MAX_FEATURES = 2**20
 MAX_SKETCH_SIZE = 2**24
 MAX_NUMBERS = 2**31  # d m for frequencies drawn one by one
 MAX_PRIVATE_CELLS = 2**12
+METRICS = ("euclidean", "cosine")
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
 _SCHEMA = 1
 
@@ -352,6 +354,12 @@ class SketchSpec:
     cells : Cells or None
         Centers by which rows are counted and summed as well. Rows out of reach are then counted
         apart instead of refused. None is the paper's sketch.
+    metric : {"euclidean", "cosine"}
+        "cosine" divides every row by its length first: distances are then those of directions,
+        and :math:`|x - y|^2 = 2 - 2 \\cos(x, y)`. A row of length 0 has none, and is invalid.
+    moments : {"full", "none"}
+        Whether mean and covariance of the rows are kept (beyond 64 columns, variances alone), or
+        their weight alone.
     spectrum : Spectrum or None
         What :func:`sketchshift.plan_drift` found of the noise of sampling, for comparisons that
         need neither rows nor a decoder. It changes no integer of a sketch.
@@ -378,6 +386,8 @@ class SketchSpec:
     precision: str = "float32"
     origin: Origin | None = None
     cells: Cells | None = None
+    metric: str = "euclidean"
+    moments: str = "full"
     spectrum: Spectrum | None = None
 
     def __post_init__(self) -> None:
@@ -395,6 +405,8 @@ class SketchSpec:
             "scale": check_scale(self.scale, d),
             "far_share": check_number(CALLER, "far_share", self.far_share, low=0.0, high=1.0),
             "precision": check_choice(CALLER, "precision", self.precision, ("float32", "float64")),
+            "metric": check_choice(CALLER, "metric", self.metric, METRICS),
+            "moments": check_choice(CALLER, "moments", self.moments, ("full", "none")),
         }
         if self.columns is not None:
             checked["columns"] = check_names(CALLER, "columns", self.columns, d)
@@ -430,6 +442,15 @@ class SketchSpec:
             raise SpecError("a spec has cells or a tilt, not both. Leave one of them out.")
         if self.cells is not None and self.origin is not None:
             self._check_private_cells(self.cells.n_cells)
+        if self.origin is not None and (self.metric, self.moments) != ("euclidean", "full"):
+            msg = (
+                "a spec for private releases has the Euclidean metric, and moments that no release "
+                'holds: leave out metric="cosine" and moments="none". Divide rows by their length '
+                "before they are sketched."
+            )
+            raise SpecError(msg)
+        if self.tilt is not None and self.moments == "none":
+            raise SpecError('a tilt needs the moments: leave out tilt, or moments="none".')
         if self.far_share and not isinstance(self.bandwidth, tuple):
             msg = (
                 f"far_share={self.far_share} needs a range of bandwidths, and bandwidth="
@@ -495,9 +516,14 @@ class SketchSpec:
         return min(self.reach, of_cells)
 
     @property
+    def has_moments(self) -> bool:
+        """Whether mean and variances of the rows are kept."""
+        return self.moments == "full"
+
+    @property
     def has_full_covariance(self) -> bool:
         """Whether all products of two columns are kept, or the squares alone."""
-        return self.n_features <= FULL_COVARIANCE_FEATURES
+        return self.has_moments and self.n_features <= FULL_COVARIANCE_FEATURES
 
     @cached_property
     def center_vector(self) -> FloatArray:
@@ -542,6 +568,8 @@ class SketchSpec:
             "far_share",
             "precision",
             "origin",
+            "metric",
+            "moments",
             "spectrum",
         )
         defaults = {field.name: field.default for field in dataclasses.fields(self)}

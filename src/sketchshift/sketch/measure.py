@@ -42,6 +42,7 @@ __all__ = [
     "make_accumulator",
     "not_finite",
     "parts_of",
+    "to_directions",
     "wide_from_bytes",
     "wide_to_bytes",
 ]
@@ -305,14 +306,16 @@ class Moments:
 
     @staticmethod
     def size(spec: SketchSpec) -> int:
-        """Number of integers: 2 weights, 3 d sums and rests, the products."""
+        """Number of integers: 2 weights and, if moments are kept, 3 d sums and rests, products."""
         d = spec.n_features
+        if not spec.has_moments:
+            return 2
         return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
 
     @classmethod
     def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
         """The names for integers as they stand in the array of the part."""
-        d = spec.n_features
+        d = spec.n_features if spec.has_moments else 0
         return cls(
             integers[_WEIGHT],
             integers[_FINE_WEIGHT],
@@ -334,6 +337,8 @@ class Moments:
         unit = 2 ** (WEIGHT_BITS - BITS + exponent)
         if F < 0 or abs(W * unit - F) > u * unit:
             return False
+        if not len(S):
+            return True
         rests = max(abs(R).max(), abs(Q).max())
         sums = abs(S * 2**LIMB_BITS + R).max()
         in_reach = (
@@ -408,7 +413,8 @@ class _MomentAdder:
         self._spec, self._kernel, self._is_tilted = spec, kernel, is_tilted
         self._factor = 2.0**-exponent
         # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
-        limbs = np.zeros((3, Moments.size(spec) - 2 - spec.n_features), dtype=np.int64)
+        n_sums = Moments.size(spec) - 2 - spec.n_features if spec.has_moments else 0
+        limbs = np.zeros((3, n_sums), dtype=np.int64)
         self._pending, self._n_pending = (limbs, limbs.copy()), [0, 0]
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
@@ -422,6 +428,8 @@ class _MomentAdder:
             fine = _fine_weight(shares)
         integers[_WEIGHT] += weight << digit
         integers[_FINE_WEIGHT] += fine << digit
+        if not spec.has_moments:
+            return
         limbs: IntArray = self._kernel.moments(
             rows.values, shares, spec.moment_unit, full=spec.has_full_covariance
         )
@@ -639,6 +647,8 @@ def _find_zones(
     ``skip``.
     """
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
+    if spec.metric == "cosine":
+        is_finite &= np.isfinite(squared_norms)
     if block.weights is not None:
         is_finite &= np.isfinite(block.weights)
     is_within = is_finite & (squared_norms < spec.reach * spec.reach)
@@ -690,8 +700,10 @@ def not_finite(
 
 def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
     is_bad = ~np.isfinite(block.values[row])
-    if block.weights is not None and not is_bad.any():
+    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
         return f"weight {block.weights[row]}"
+    if not is_bad.any():
+        return "no direction, since its length is 0 or no number can hold the square of it"
     k = int(np.argmax(is_bad))
     return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
@@ -702,6 +714,7 @@ def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
 # twice and once more those of weight 0.5. So whole weights are the same as repeated rows, bit for
 # bit, and no product of a weight ever leaves the registers' range.
 
+_SHORTEST = 2.0**-900  # squared length; of less, digits are lost
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
 
 
@@ -791,7 +804,8 @@ class RowAdder:
     ) -> None:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
-        self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+        values = to_directions(X, self._kernel) if spec.metric == "cosine" else X
+        self._kernel.normalise(values, spec.center_vector, spec.per_unit, rows, squared_norms)
         is_near = squared_norms < spec.cell_reach * spec.cell_reach  # False for NaN, too
         if spec.origin is not None or weights is not None or not is_near.all():
             rows, squared_norms, is_near = map(self._kernel.on_host, (rows, squared_norms, is_near))
@@ -855,6 +869,19 @@ class RowAdder:
             left = self._adders[name].add(weighted, parts[name])
             if left is not None:
                 self._adders["far"].add(left, parts["far"])
+
+
+def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:
+    """Rows divided by their lengths, the same to the bit with every kernel; NaN for length 0.
+
+    Squares are summed from the first column, in float64; a root and a division follow. O(n d).
+    """
+    values, squares = kernel.empty(X.shape), kernel.empty((len(X),))
+    d = X.shape[1]
+    kernel.normalise(X, np.zeros(d), np.ones(d), values, squares)
+    squares[~((squares > _SHORTEST) & (squares < math.inf))] = math.nan
+    values /= np.sqrt(squares)[:, None]
+    return values
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

@@ -17,7 +17,8 @@ from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
-from sketchshift.sketch.measure import check_weights, not_finite
+from sketchshift.kernels import select_kernel
+from sketchshift.sketch.measure import check_weights, not_finite, to_directions
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
 __all__ = ["bandwidth", "draw_sample", "plan", "plan_drift", "plan_sample", "plan_source"]
@@ -103,6 +104,11 @@ class DriftPlanning(Planning):
 
     n_clusters: int = 1
     cells: bool | int = False
+    metric: str = "euclidean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("plan_drift", "metric", self.metric, ("euclidean", "cosine"))
 
     def n_rows(self, n_features: int) -> int:
         """Number of rows that the plan looks at."""
@@ -110,12 +116,17 @@ class DriftPlanning(Planning):
 
     def plan_values(self, values: Any, columns: tuple[str, ...] | None) -> SketchSpec:
         """Plan on rows that are drawn already."""
+        rows = np.asarray(values, dtype=np.float64)
+        if self.metric == "cosine":
+            rows = to_directions(rows, select_kernel())
+            rows = rows[np.isfinite(rows).all(axis=1)]  # without those of length 0
         return plan_drift_rows(
-            np.asarray(values, dtype=np.float64),
+            rows,
             sketch_size=self.sketch_size or DRIFT_SIZE,
             seed=self.seed,
             columns=columns,
             standardize=self.standardize,
+            metric=self.metric,
         )
 
 
@@ -129,6 +140,7 @@ def plan_drift(
     seed: int = 0,
     columns: Sequence[str] | None = None,
     standardize: bool = False,
+    metric: str = "euclidean",
     on_invalid: str = "raise",
 ) -> SketchSpec:
     r"""A spec for drift alone: small slices, compared in milliseconds, in any dimension.
@@ -151,6 +163,8 @@ def plan_drift(
         Columns to read, by name; None takes all.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
+    metric : {"euclidean", "cosine"}
+        "cosine" compares directions: rows are divided by their lengths.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity.
 
@@ -168,7 +182,9 @@ def plan_drift(
     >>> ss.compare(before, after).drifted
     True
     """
-    planning = DriftPlanning(sketch_size=sketch_size, seed=seed, standardize=standardize)
+    planning = DriftPlanning(
+        sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
+    )
     reading = Reading(columns=columns, on_invalid=on_invalid)
     engine = engine_of(sample)
     if engine is not None:
