@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
+from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare, score_rows
 from sketchshift.drift.watch import Watch, WatchedSlice, watch
 from sketchshift.errors import find_renamed
 
@@ -13,6 +13,7 @@ __all__ = [
     "Watch",
     "WatchedSlice",
     "compare",
+    "score_rows",
     "watch",
 ]
 

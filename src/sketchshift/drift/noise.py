@@ -27,10 +27,21 @@ from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches
 from sketchshift.features import Spectrum
+from sketchshift.features.plan import measure_spectrum
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch import AnySketch, Sketch
 
-__all__ = ["AddedNoise", "Noise", "NullLaw", "PlannedNoise", "SamplingNoise", "quantile", "tail"]
+__all__ = [
+    "FREQUENCIES",
+    "AddedNoise",
+    "Noise",
+    "NullLaw",
+    "PlannedNoise",
+    "SamplingNoise",
+    "quantile",
+    "spectrum_of_cells",
+    "tail",
+]
 
 POINTS = 1_000
 FREQUENCIES = 2_048  # whose features are in memory at once
@@ -121,6 +132,33 @@ def _trace(z: ComplexArray, n: float) -> float:
     return max(0.0, 1.0 - float(np.vdot(z, z).real)) * n / max(n - 1.0, 1.0)
 
 
+def spectrum_of_cells(sketch: Sketch, seed: int) -> Spectrum:
+    """The shape of the noise of rows that cells have counted, where the plan does not tell it.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        With cells.
+    seed : int
+        Of the points that are drawn from Gaussians, one a cell.
+
+    Returns
+    -------
+    spectrum : Spectrum
+        Of at most 2048 frequencies and as many points: bounded time, whatever d, m and J.
+    """
+    cells = sketch.cells
+    assert cells is not None
+    rng = np.random.default_rng(seed)
+    shares = np.maximum(cells.weights, 0.0)
+    which = rng.choice(len(shares), FREQUENCIES, p=shares / shares.sum())
+    noise = rng.standard_normal((FREQUENCIES, cells.means.shape[1]))
+    points = cells.means[which] + np.sqrt(cells.variances[which]) * noise
+    first = sketch.spec.prefix(min(FREQUENCIES, sketch.spec.sketch_size))
+    features = select_kernel().features(points, first.frequencies.turns)
+    return measure_spectrum(np.hstack([features.real, features.imag]))
+
+
 @dataclass(frozen=True, eq=False)
 class SamplingNoise:
     """The noise that one row of a population has in a sketch.
@@ -190,11 +228,8 @@ class SamplingNoise:
         weights[: len(found)] += np.maximum(found, 0.0)
         return weights
 
-    def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
-        """Variances, of one row, of the shares that are found in a sketch, shape (k,)."""
-        if isinstance(clusters, ClusterCells):
-            shares = np.minimum(clusters.weights, 1.0)
-            return np.asarray(shares * (1.0 - shares))  # rows are counted
+    def share_variances(self, clusters: ClusterSketches) -> FloatArray:
+        """Variances, of one row, of the shares that are fitted to a sketch, shape (k,)."""
         correlations = np.zeros((len(self.rows.points), len(clusters.weights)))
         for part, features, _ in self.rows.noise():
             correlations += (features @ clusters.sketches[:, part].conj().T).real
@@ -390,7 +425,9 @@ class _Saddlepoints:
 
     def slope(self, u: float) -> float:
         """K', of which the saddlepoint is where it is x."""
-        return float((self.freedoms * (self.weights / (1.0 - self.weights + u * self.weights))).sum())
+        return float(
+            (self.freedoms * (self.weights / (1.0 - self.weights + u * self.weights))).sum()
+        )
 
     def tail(self, u: float, x: float) -> float:
         """The probability beyond x, whose saddlepoint is u."""

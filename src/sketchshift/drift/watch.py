@@ -24,7 +24,7 @@ from sketchshift.drift.compare import (
     distance_between,
     n_rows,
 )
-from sketchshift.drift.noise import AddedNoise, SamplingNoise
+from sketchshift.drift.noise import AddedNoise, Noise
 from sketchshift.errors import DataError, SpecError
 from sketchshift.sketch import AnySketch, SketchTable
 
@@ -242,7 +242,7 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
 
 
 def _tests(
-    sketches: Sequence[AnySketch], noise: SamplingNoise, level: float
+    sketches: Sequence[AnySketch], noise: Noise, level: float
 ) -> list[tuple[Distance | None, Distance | None]]:
     """Distances of each slice from the last one with rows, and from the sum of all before."""
     tests: list[tuple[Distance | None, Distance | None]] = []
@@ -262,7 +262,7 @@ def _has_rows(sketch: AnySketch) -> bool:
     return sketch.total_weight > sketch.count_std
 
 
-def _test(a: AnySketch | None, b: AnySketch, noise: SamplingNoise, level: float) -> Distance | None:
+def _test(a: AnySketch | None, b: AnySketch, noise: Noise, level: float) -> Distance | None:
     if a is None:
         return None
     return distance_between(a, b, (n_rows(a), n_rows(b)), noise, level)
@@ -276,7 +276,7 @@ class _Followed:
         self.variances = np.zeros(0)
         if self.decoding is not None:
             self.clusters = follow_clusters(self.decoding, whole.spec, whole)
-            self.variances = population.noise.share_variances(self.clusters)
+            self.variances = population.share_variances(self.clusters)
 
     def __call__(self, sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
         if self.decoding is None or not _has_rows(sketch):

@@ -40,6 +40,7 @@ __all__ = [
     "cells_in_words",
     "cluster_radius",
     "clusters_served",
+    "measure_spectrum",
     "plan_drift_rows",
     "plan_rows",
     "planned_clusters",
@@ -459,7 +460,7 @@ def plan_drift_rows(
     normalised = (rows - spec.center_vector) * spec.per_unit
     within = np.square(normalised).sum(axis=1) < spec.reach**2
     features = select_kernel().features(normalised[within], spec.frequencies.turns)
-    return replace(spec, spectrum=_spectrum(np.hstack([features.real, features.imag])))
+    return replace(spec, spectrum=measure_spectrum(np.hstack([features.real, features.imag])))
 
 
 def _median_distance(rows: FloatArray) -> float:
@@ -471,7 +472,7 @@ def _median_distance(rows: FloatArray) -> float:
 
 
 @one_blas_thread
-def _spectrum(features: FloatArray) -> Spectrum:
+def measure_spectrum(features: FloatArray) -> Spectrum:
     r"""Of the features of n rows, shape (n, 2 m): O(n m^2 + m^3).
 
     A sample makes large eigenvalues larger and small ones smaller. What most of them leave in the

@@ -272,9 +272,7 @@ class Spectrum:
         must = "positive shares in falling order, at most 1 in all"
         if not _is_list(self.leading) or len(self.leading) > MAX_SKETCH_SIZE:
             raise parameter_error("Spectrum", "leading", must, self.leading)
-        shares = [
-            check_number("Spectrum", "leading", n, low=1e-20, high=1.0) for n in self.leading
-        ]
+        shares = [check_number("Spectrum", "leading", n, low=1e-20, high=1.0) for n in self.leading]
         if shares != sorted(shares, reverse=True) or sum(shares) > 1.0 + 1e-6:
             raise parameter_error("Spectrum", "leading", must, self.leading)
         object.__setattr__(self, "leading", tuple(shares))
