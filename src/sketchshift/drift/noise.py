@@ -90,8 +90,8 @@ class Noise(Protocol):
 class PlannedNoise:
     r"""The noise whose shape the plan has measured, and whose size is that of the sketches.
 
-    With :math:`\tau = \frac{n}{n - 1} (1 - |z|^2)`, which the trace of the covariance is the mean of,
-    of a, of b and of both, and :math:`\lambda_i` the shares of the spectrum,
+    With :math:`\tau = \frac{n}{n - 1} (1 - |z|^2)`, whose mean is the trace of the covariance, of
+    a, of b and of both, and :math:`\lambda_i` the shares of the spectrum,
 
     .. math::
 
@@ -336,8 +336,8 @@ LEAST = 1e-12  # share of the largest weight below which one is rounding
 def tail(x: float, weights: FloatArray, freedoms: FloatArray | None = None) -> float:
     r"""The probability :math:`P(\sum_i \lambda_i \chi^2_{f_i} > x)`.
 
-    With :math:`K(s) = -\frac12 \sum_i f_i \log(1 - 2 s \lambda_i)` and :math:`K'(s) = x`, the normal
-    tail at :math:`w + \log(v / w) / w`, where :math:`w = \pm\sqrt{2 (s x - K(s))}` and
+    With :math:`K(s) = -\frac12 \sum_i f_i \log(1 - 2 s \lambda_i)` and :math:`K'(s) = x`, the
+    normal tail at :math:`w + \log(v / w) / w`, where :math:`w = \pm\sqrt{2 (s x - K(s))}` and
     :math:`v = s \sqrt{K''(s)}`.
 
     Parameters
@@ -425,9 +425,8 @@ class _Saddlepoints:
 
     def slope(self, u: float) -> float:
         """K', of which the saddlepoint is where it is x."""
-        return float(
-            (self.freedoms * (self.weights / (1.0 - self.weights + u * self.weights))).sum()
-        )
+        rests = 1.0 - self.weights + u * self.weights
+        return float((self.freedoms * (self.weights / rests)).sum())
 
     def tail(self, u: float, x: float) -> float:
         """The probability beyond x, whose saddlepoint is u."""

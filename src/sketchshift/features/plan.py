@@ -388,6 +388,8 @@ DRIFT_ROWS = 4096
 
 FEWEST_FOR_DRIFT = 100  # rows, to know how sketches of them vary
 LEADING = 32  # eigenvalues that are kept one by one
+ABOVE_NOISE = 8.0  # share, over 1 / n, from which on an eigenvalue of a sample is not noise
+SQUARES_OFF = 1.05  # by which the squares of shares may be too large in all
 SPECTRUM_DIGITS = 4
 FAR_CENTER = 16.0  # median distances from 0 from which on phases of float32 need a center
 
@@ -429,8 +431,9 @@ def plan_drift_rows(
     n, d = rows.shape
     if n < FEWEST_FOR_DRIFT:
         msg = (
-            f"a plan for drift must know how much samples of the data differ, and {counted(n, 'row')} "
-            f"cannot tell. Give {FEWEST_FOR_DRIFT} at least, better {DRIFT_ROWS:,}."
+            "a plan for drift must know how much samples of the data differ, and "
+            f"{counted(n, 'row')} cannot tell. Give {FEWEST_FOR_DRIFT} at least, better "
+            f"{DRIFT_ROWS:,}."
         )
         raise DataError(msg)
     center, deviations = _moments(rows, np.full(n, 1.0 / n), columns)
@@ -476,7 +479,7 @@ def measure_spectrum(features: FloatArray) -> Spectrum:
     r"""Of the features of n rows, shape (n, 2 m): O(n m^2 + m^3).
 
     A sample makes large eigenvalues larger and small ones smaller. What most of them leave in the
-    law of a distance is the sum of their squares, of which the sample has an unbiased estimate: with
+    law of a distance is the sum of their squares, of which there is an unbiased estimate: with
     S the sample's covariance and :math:`Q = \sum_i |h_i|^4 / (n - 1)`,
 
     .. math:: \frac{n - 1}{n (n-2) (n-3)} \left((n-1)(n-2)\, \mathrm{tr} S^2
@@ -490,12 +493,20 @@ def measure_spectrum(features: FloatArray) -> Spectrum:
     squares = (n - 1) * (n - 2) * float(np.square(found).sum()) + total**2 - n * fourth
     squares *= (n - 1) / (n * (n - 2) * (n - 3))
     shares = found[:LEADING] / total
-    leading = [float(f"{share:.{SPECTRUM_DIGITS}g}") for share in shares[shares > LEAST**2]]
-    rest = 1.0 - sum(leading)
-    most = max(1.0, float(h.shape[1] - len(leading)))
-    if rest <= LEAST:
-        return Spectrum(tuple(leading), 1.0)
-    rest_squares = squares / total**2 - sum(share**2 for share in leading)
-    freedom = rest**2 / max(rest_squares, rest**2 / most)  # of equal ones, as many as there are
-    freedom = max(freedom, rest / leading[-1], 1.0)  # none is larger than the leading ones
-    return Spectrum(tuple(leading), float(f"{freedom:.{SPECTRUM_DIGITS}g}"))
+    shares = shares[shares > ABOVE_NOISE / n]
+    shares -= (1.0 - shares.sum()) / n  # what the noise of the others adds to a large one
+    return _with_rest(shares.tolist(), squares / total**2, h.shape[1])
+
+
+def _with_rest(leading: list[float], squares: float, n_all: int) -> Spectrum:
+    """Leading shares and a rest of as many equal ones, whose squares add up to what they must."""
+    leading = [float(f"{share:.{SPECTRUM_DIGITS}g}") for share in leading]
+    while True:
+        of_leading = sum(share**2 for share in leading)
+        rest, n_rest = 1.0 - sum(leading), float(max(1, n_all - len(leading)))
+        if rest <= LEAST:
+            return Spectrum(tuple(leading), 1.0)
+        freedom = min(max(rest**2 / max(squares - of_leading, 1e-12), 1.0), n_rest)
+        if not leading or of_leading + rest**2 / freedom <= SQUARES_OFF * squares:
+            return Spectrum(tuple(leading), float(f"{freedom:.{SPECTRUM_DIGITS}g}"))
+        leading.pop()  # too large by chance

@@ -147,14 +147,14 @@ def plan_drift(
 
     A slice holds its waves and its weight, 16 m bytes whatever the number of columns; no clusters
     are decoded from it. The kernel is Gaussian, of 0.6 times the median distance of two rows. How
-    much sketches of such rows vary is found once, here, from up to 4,096 rows, and kept in the spec:
-    :func:`compare` then needs neither rows nor a decoder.
+    much sketches of such rows vary is found once, here, from up to 4,096 rows, and kept in the
+    spec: :func:`compare` then needs neither rows nor a decoder.
 
     Parameters
     ----------
     sample : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
-        The data itself, or a sample across it, of 100 rows at least. See :func:`sketchshift.sketch`.
-        Also a collection of Dask, Spark or Ray.
+        The data itself, or a sample across it, of 100 rows at least, as for
+        :func:`sketchshift.sketch`. Also a collection of Dask, Spark or Ray.
     sketch_size : int, default=960
         Number m of frequencies.
     seed : int, default=0
