@@ -388,8 +388,6 @@ DRIFT_ROWS = 4096
 
 FEWEST_FOR_DRIFT = 100  # rows, to know how sketches of them vary
 LEADING = 32  # eigenvalues that are kept one by one
-ABOVE_NOISE = 8.0  # share, over 1 / n, from which on an eigenvalue of a sample is not noise
-SQUARES_OFF = 1.05  # by which the squares of shares may be too large in all
 SPECTRUM_DIGITS = 4
 FAR_CENTER = 16.0  # median distances from 0 from which on phases of float32 need a center
 
@@ -492,21 +490,33 @@ def measure_spectrum(features: FloatArray) -> Spectrum:
     total, fourth = float(found.sum()), float((np.square(h).sum(axis=1) ** 2).sum()) / (n - 1)
     squares = (n - 1) * (n - 2) * float(np.square(found).sum()) + total**2 - n * fourth
     squares *= (n - 1) / (n * (n - 2) * (n - 3))
-    shares = found[:LEADING] / total
-    shares = shares[shares > ABOVE_NOISE / n]
-    shares -= (1.0 - shares.sum()) / n  # what the noise of the others adds to a large one
-    return _with_rest(shares.tolist(), squares / total**2, h.shape[1])
+    return _find_leading(found / total, squares / total**2, n, h.shape[1])
 
 
-def _with_rest(leading: list[float], squares: float, n_all: int) -> Spectrum:
-    """Leading shares and a rest of as many equal ones, whose squares add up to what they must."""
-    leading = [float(f"{share:.{SPECTRUM_DIGITS}g}") for share in leading]
-    while True:
-        of_leading = sum(share**2 for share in leading)
-        rest, n_rest = 1.0 - sum(leading), float(max(1, n_all - len(leading)))
-        if rest <= LEAST:
-            return Spectrum(tuple(leading), 1.0)
-        freedom = min(max(rest**2 / max(squares - of_leading, 1e-12), 1.0), n_rest)
-        if not leading or of_leading + rest**2 / freedom <= SQUARES_OFF * squares:
-            return Spectrum(tuple(leading), float(f"{freedom:.{SPECTRUM_DIGITS}g}"))
-        leading.pop()  # too large by chance
+def _find_leading(shares: FloatArray, squares: float, n: int, n_all: int) -> Spectrum:
+    """The shares of a sample that are larger than noise makes them, and what the others have.
+
+    n rows whose covariance has f equal eigenvalues show some up to (1 + sqrt(f / n))^2 times as
+    large (Marchenko & Pastur 1967); to one that is larger they add their sum over n.
+    """
+    spectrum = Spectrum((), _freedom(1.0, squares, n_all))
+    for _ in range(LEADING):
+        freedom, k = spectrum.freedom, len(spectrum.leading)
+        edge = spectrum.rest / freedom * (1.0 + math.sqrt(freedom / n)) ** 2
+        kept = shares[:LEADING][shares[:LEADING] > max(edge, LEAST**2)]
+        kept = kept - max(0.0, 1.0 - kept.sum()) / n
+        leading = tuple(float(f"{share:.{SPECTRUM_DIGITS}g}") for share in kept)
+        rest, rest_squares = 1.0 - sum(leading), squares - sum(share**2 for share in leading)
+        if len(leading) <= k or (rest > LEAST and rest_squares <= 0.0):
+            break
+        n_rest = max(1, n_all - len(leading))
+        spectrum = Spectrum(leading, _freedom(rest, rest_squares, n_rest))
+    return spectrum
+
+
+def _freedom(total: float, squares: float, most: int) -> float:
+    """How many equal numbers have this sum and sum of squares: from 1 to the most there are."""
+    if total <= LEAST:
+        return 1.0
+    found = min(max(total**2 / max(squares, 1e-12), 1.0), float(most))
+    return float(f"{found:.{SPECTRUM_DIGITS}g}")
