@@ -29,7 +29,7 @@ except ImportError:
     xp = np
 
 HAS_GPU = xp is not np
-ROWS, REPETITIONS = (200_000, 20_000) if HAS_GPU else (20_000, 2_000)
+ROWS, REPETITIONS = (500_000, 20_000) if HAS_GPU else (20_000, 2_000)
 FEW = 500 if HAS_GPU else 100  # repetitions of tests with permutations
 COLUMNS = (384, 768, 1536)
 COUNTS = ((100, 100), (500, 500), (100, 10_000), (100_000, 100_000))

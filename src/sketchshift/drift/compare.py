@@ -30,6 +30,7 @@ from sketchshift.drift.noise import (
     SamplingNoise,
     spectrum_of_cells,
     tail,
+    trace_of,
 )
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec, Spectrum
@@ -537,6 +538,26 @@ def _warn_of_far_rows(*sketches: AnySketch) -> None:
         warn(msg, PlanWarning)
 
 
+OTHER, ENOUGH_ROWS = 0.1, 500
+"""Relative change of the variance of features that is no chance from so many rows on."""
+
+
+def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
+    """Tell that a plan has measured the noise of other data than these two samples are of."""
+    spectrum = a.spec.spectrum
+    if spectrum is None or not spectrum.trace or min(a.count, b.count) < ENOUGH_ROWS:
+        return
+    traces = [trace_of(side.z, side.count) for side in (a, b)]
+    ratios = [trace / spectrum.trace for trace in traces]
+    if min(ratios) > 1.0 + OTHER or max(ratios) < 1.0 - OTHER:
+        msg = (
+            f"both sketches vary otherwise than the rows of the plan: by {traces[0]:.3g} and "
+            f"{traces[1]:.3g}, and not {spectrum.trace:.3g}. The rate of false alarms may be far "
+            "from the one asked for. Plan anew on recent rows."
+        )
+        warn(msg, PlanWarning)
+
+
 def distance_between(
     a: AnySketch,
     b: AnySketch,
@@ -565,6 +586,7 @@ def distance_between(
     scale = 1.0 / counts[0] + 1.0 / counts[1]
     law = noise.null(a, b, counts)
     _warn_of_far_rows(a, b)
+    _warn_of_other_data(a, b)
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
     is_plain = a.spec.tilt is None and all(

@@ -41,6 +41,7 @@ __all__ = [
     "quantile",
     "spectrum_of_cells",
     "tail",
+    "trace_of",
 ]
 
 POINTS = 1_000
@@ -114,9 +115,9 @@ class PlannedNoise:
         """See :class:`Noise`: O(m)."""
         n_a, n_b = counts
         n, z_a, z_b = n_a + n_b, a.z, b.z
-        trace = _trace((n_a * z_a + n_b * z_b) / n, n)
+        trace = trace_of((n_a * z_a + n_b * z_b) / n, n)
         mean = sum(
-            (_trace(z, count) if count >= 2.0 else trace) / count
+            (trace_of(z, count) if count >= 2.0 else trace) / count
             for z, count in ((z_a, n_a), (z_b, n_b))
         )
         pairs = sum(1.0 / (count * max(count - 1.0, 1.0)) for count in counts)
@@ -127,7 +128,7 @@ class PlannedNoise:
         return NullLaw(size * shares, freedoms, mean - size * float(shares @ freedoms))
 
 
-def _trace(z: ComplexArray, n: float) -> float:
+def trace_of(z: ComplexArray, n: float) -> float:
     """That of the covariance of features, from the z of n rows: unbiased."""
     return max(0.0, 1.0 - float(np.vdot(z, z).real)) * n / max(n - 1.0, 1.0)
 

@@ -382,7 +382,7 @@ def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
 # -------
 # lambda    eigenvalues of the covariance of the 2 m real features of a row
 
-DRIFT_BANDWIDTH = 0.6  # in the median distance of two rows: docs/drift.md has the measurements
+DRIFT_BANDWIDTH = 0.7  # in the median distance of two rows: docs/drift.md has the measurements
 DRIFT_ROWS = 4096
 """Rows that a plan for drift looks at."""
 
@@ -403,7 +403,7 @@ def plan_drift_rows(
 ) -> SketchSpec:
     r"""The spec that finds drift in data that looks like these rows, and does nothing else.
 
-    One bandwidth, 0.6 times the median distance of two rows; no tilt, no cells. The center is left
+    One bandwidth, 0.7 times the median distance of two rows; no tilt, no cells. The center is left
     out unless the rows lie far from 0: distances do not need it, and it takes d numbers.
 
     Parameters
@@ -486,11 +486,12 @@ def measure_spectrum(features: FloatArray) -> Spectrum:
     n = len(features)
     h = features - features.mean(axis=0)
     wide = h if n >= h.shape[1] else h.T  # the smaller of two matrices with the same eigenvalues
-    found = np.linalg.eigvalsh(wide.T @ wide / (n - 1))[::-1]
-    total, fourth = float(found.sum()), float((np.square(h).sum(axis=1) ** 2).sum()) / (n - 1)
-    squares = (n - 1) * (n - 2) * float(np.square(found).sum()) + total**2 - n * fourth
+    values = np.linalg.eigvalsh(wide.T @ wide / (n - 1))[::-1]
+    total, fourth = float(values.sum()), float((np.square(h).sum(axis=1) ** 2).sum()) / (n - 1)
+    squares = (n - 1) * (n - 2) * float(np.square(values).sum()) + total**2 - n * fourth
     squares *= (n - 1) / (n * (n - 2) * (n - 3))
-    return _find_leading(found / total, squares / total**2, n, h.shape[1])
+    found = _find_leading(values / total, squares / total**2, n, h.shape[1])
+    return replace(found, trace=min(1.0, rounded(total)))
 
 
 def _find_leading(shares: FloatArray, squares: float, n: int, n_all: int) -> Spectrum:

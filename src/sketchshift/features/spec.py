@@ -263,10 +263,14 @@ class Spectrum:
     freedom : float
         :math:`(\sum \lambda)^2 / \sum \lambda^2` of all others: as many equal ones have their sum
         and their sum of squares.
+    trace : float, default=0
+        The sum of all eigenvalues, from 0 to 1, of the rows that were measured: a sketch with
+        another one is of other data. 0 if it is not known.
     """
 
     leading: tuple[float, ...]
     freedom: float
+    trace: float = 0.0
 
     def __post_init__(self) -> None:
         must = "positive shares in falling order, at most 1 in all"
@@ -278,6 +282,8 @@ class Spectrum:
         object.__setattr__(self, "leading", tuple(shares))
         freedom = check_number("Spectrum", "freedom", self.freedom, low=1.0, high=1e9)
         object.__setattr__(self, "freedom", freedom)
+        trace = check_number("Spectrum", "trace", self.trace, low=0.0, high=1.0)
+        object.__setattr__(self, "trace", trace)
 
     @property
     def rest(self) -> float:

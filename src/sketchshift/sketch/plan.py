@@ -146,7 +146,7 @@ def plan_drift(
     r"""A spec for drift alone: small slices, compared in milliseconds, in any dimension.
 
     A slice holds its waves and its weight, 16 m bytes whatever the number of columns; no clusters
-    are decoded from it. The kernel is Gaussian, of 0.6 times the median distance of two rows. How
+    are decoded from it. The kernel is Gaussian, of 0.7 times the median distance of two rows. How
     much sketches of such rows vary is found once, here, from up to 4,096 rows, and kept in the
     spec: :func:`compare` then needs neither rows nor a decoder.
 
