@@ -44,6 +44,7 @@ __all__ = [
     "trace_of",
 ]
 
+CORRECTIONS = 2  # of a quantile, by the ratio of two tails that is nearly constant
 POINTS = 1_000
 FREQUENCIES = 2_048  # whose features are in memory at once
 
@@ -60,11 +61,15 @@ class NullLaw:
         The :math:`w_i` and :math:`f_i`.
     shift : float
         The s.
+    is_measured : bool
+        Whether the weights are worth more than the saddlepoint approximation, which is off by up
+        to 11 % of p: then the characteristic function is inverted, down to p = 1e-6.
     """
 
     weights: FloatArray
     freedoms: FloatArray
     shift: float = 0.0
+    is_measured: bool = False
 
     @property
     def mean(self) -> float:
@@ -73,11 +78,27 @@ class NullLaw:
 
     def tail(self, squared: float) -> float:
         """The probability of a squared distance beyond this."""
-        return tail(squared - self.shift, self.weights, self.freedoms)
+        return self._tail(squared - self.shift)
 
     def quantile(self, p: float) -> float:
         """What the squared distance exceeds with probability p."""
-        return max(0.0, self.shift + quantile(p, self.weights, self.freedoms))
+        level = p
+        x = quantile(p, self.weights, self.freedoms)
+        for _ in range(CORRECTIONS if x > 0.0 else 0):
+            level = min(max(level * p / self._tail(x), 1e-300), 0.9)
+            x = quantile(level, self.weights, self.freedoms)
+        return max(0.0, self.shift + x)
+
+    def _tail(self, x: float) -> float:
+        found = tail(x, self.weights, self.freedoms)
+        if self._inversion is None or not LEAST_INVERTED < found < 1.0:
+            return found
+        inverted = self._inversion.tail(x)
+        return inverted if inverted > LEAST_INVERTED else found
+
+    @cached_property
+    def _inversion(self) -> _Inversion | None:
+        return _Inversion.of(self.weights, self.freedoms) if self.is_measured else None
 
 
 class Noise(Protocol):
@@ -125,7 +146,8 @@ class PlannedNoise:
         rest, freedom = self.spectrum.rest, self.spectrum.freedom
         shares = np.array([*self.spectrum.leading, rest / freedom])
         freedoms = np.array([1.0] * len(self.spectrum.leading) + [freedom])
-        return NullLaw(size * shares, freedoms, mean - size * float(shares @ freedoms))
+        shift = mean - size * float(shares @ freedoms)
+        return NullLaw(size * shares, freedoms, shift, is_measured=True)
 
 
 def trace_of(z: ComplexArray, n: float) -> float:
@@ -442,3 +464,54 @@ class _Saddlepoints:
             return float(ndtr(-w - 8.0 * cubes / (2.0 * squares) ** 1.5 / 6.0))
         v = s * math.sqrt(2.0 * float((freedoms * (weights / rests) ** 2).sum()))
         return float(ndtr(-w - math.log(v / w) / w))
+
+
+LEAST_INVERTED = 1e-6  # p below which the digits of an integral are lost
+DECAY = 20.0  # the integral is cut where its integrand is e^-20
+MOST_NUMBERS = 2**17  # of the grid: with few weights the integrand falls too slowly
+
+
+@dataclass(frozen=True, eq=False)
+class _Inversion:
+    r"""Tails of a sum of weighted chi-squares by its characteristic function (Imhof 1961).
+
+    .. math::
+
+        P(Q > x) = \frac12 + \frac1\pi \int_0^\infty \frac{\sin \theta(u)}{u \rho(u)} du, \quad
+        \theta = \tfrac12 \sum_i f_i \arctan(\lambda_i u) - \tfrac12 x u, \quad
+        \rho = \prod_i (1 + \lambda_i^2 u^2)^{f_i / 4}
+
+    as the sum over the midpoints of a grid (Davies 1973), whose step leaves out what is beyond
+    twice the reach.
+    """
+
+    reach: float
+    grid: FloatArray
+    angles: FloatArray
+    factors: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, freedoms: FloatArray) -> _Inversion | None:
+        """None where the sum would be too long."""
+        largest = float(weights.max(initial=0.0))
+        if not largest > 0.0:
+            return None
+        deviation = math.sqrt(2.0 * float(freedoms @ weights**2))
+        reach = float(freedoms @ weights) + 12.0 * deviation + 40.0 * largest
+        step, end = math.pi / reach, 1.0 / deviation
+        while float(freedoms @ np.log1p((weights * end) ** 2)) < 4.0 * DECAY:
+            end *= 1.25
+            if end / step * len(weights) > MOST_NUMBERS:
+                return None
+        grid = step * (np.arange(math.ceil(end / step)) + 0.5)
+        scaled = grid[:, None] * weights
+        angles = np.asarray(0.5 * np.arctan(scaled) @ freedoms)
+        sizes = np.exp(0.25 * np.log1p(scaled**2) @ freedoms)
+        factors: FloatArray = step / (math.pi * grid * sizes)
+        return cls(reach, grid, angles, factors)
+
+    def tail(self, x: float) -> float:
+        """The probability beyond x, to about 1e-9: O(grid); 0 beyond reach."""
+        if x >= self.reach:
+            return 0.0
+        return float(0.5 + np.sin(self.angles - 0.5 * x * self.grid) @ self.factors)
