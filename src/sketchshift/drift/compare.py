@@ -47,10 +47,12 @@ __all__ = [
     "Comparison",
     "Distance",
     "Population",
+    "ScoredRow",
     "check_false_alarm",
     "cluster_changes",
     "compare",
     "distance_between",
+    "find_top_rows",
     "n_rows",
     "score_blocks",
     "score_rows",
@@ -697,6 +699,56 @@ def score_blocks(
             )
             raise DataError(msg)
         yield block, _witness(_normalise(block.values, spec), change, turns, spec.reach)
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """A row that is typical of a change.
+
+    Attributes
+    ----------
+    row : int
+        Its number in the data; the first is 0.
+    score : float
+        See :func:`score_rows`.
+    values : tuple of float
+        What it holds.
+    """
+
+    row: int
+    score: float
+    values: tuple[float, ...]
+
+
+def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> list[ScoredRow]:
+    """The n rows of the highest scores, highest first: O(n d) memory, however many rows there are.
+
+    Parameters
+    ----------
+    before, after : Sketch or PrivateSketch
+        As in :func:`score_rows`.
+    rows : data
+        As in :func:`score_rows`.
+    n : int
+        How many.
+
+    Returns
+    -------
+    found : list of ScoredRow
+        Fewer where there are fewer rows with a score. Of equal scores, the first rows.
+    """
+    found: list[ScoredRow] = []
+    first = 0
+    for block, scores in score_blocks(before, after, rows):
+        best = np.argsort(-scores, kind="stable")[:n]  # NaN last
+        found += [
+            ScoredRow(first + int(i), float(scores[i]), tuple(map(float, block.values[i])))
+            for i in best
+            if not math.isnan(scores[i])
+        ]
+        found = sorted(found, key=lambda row: (-row.score, row.row))[:n]
+        first += len(scores)
+    return found
 
 
 def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:

@@ -503,7 +503,7 @@ class _Inversion:
             end *= 1.25
             if end / step * len(weights) > MOST_NUMBERS:
                 return None
-        grid = step * (np.arange(math.ceil(end / step)) + 0.5)
+        grid: FloatArray = np.asarray(step * (np.arange(math.ceil(end / step)) + 0.5), np.float64)
         scaled = grid[:, None] * weights
         angles = np.asarray(0.5 * np.arctan(scaled) @ freedoms)
         sizes = np.exp(0.25 * np.log1p(scaled**2) @ freedoms)
