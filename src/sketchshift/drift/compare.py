@@ -38,7 +38,7 @@ from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.measure import to_directions
+from sketchshift.sketch.measure import directions_of
 from sketchshift.sketch.reading import Reading
 
 __all__ = [
@@ -488,7 +488,7 @@ def compare(
     comparison : Comparison
         O(m) with a plan of :func:`plan_drift`: a millisecond. Otherwise one decoding of ``a + b``,
         O(1000^2 m) for the threshold, and a refit of either sketch for the moves. Where d m is
-        more than a million, the threshold comes from 2048 frequencies and as many points, and
+        more than a million, the threshold comes from 2048 frequencies and 1000 points, and
         clusters are decoded when ``clusters`` is first asked for.
 
     Notes
@@ -698,7 +698,7 @@ def score_blocks(
                 f"{spec.n_features}. Select the columns."
             )
             raise DataError(msg)
-        yield block, _witness(_normalise(block.values, spec), change, turns, spec.reach)
+        yield block, _witness(_normalise(block.values, spec), change, turns, spec)
 
 
 @dataclass(frozen=True)
@@ -753,27 +753,28 @@ def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> lis
 
 def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:
     """Rows as they are sketched."""
-    X = np.ascontiguousarray(values, dtype=np.float64)
-    if spec.metric == "cosine":
-        X = to_directions(X, select_kernel("cpu"))
+    X = directions_of(values) if spec.metric == "cosine" else np.asarray(values, dtype=np.float64)
     return np.asarray((X - spec.center_vector) * spec.per_unit)
 
 
 def _witness(
-    rows: FloatArray, change: ComplexArray, turns: Float32Array, reach: float
+    rows: FloatArray, change: ComplexArray, turns: Float32Array, spec: SketchSpec
 ) -> FloatArray:
     """Scores of normalised rows, shape (n,); some rows and frequencies at a time."""
     m = len(change)
     with np.errstate(over="ignore", invalid="ignore"):
-        is_near = np.square(rows).sum(axis=1) < reach * reach  # False for NaN, too
+        is_near = np.square(rows).sum(axis=1) < spec.reach**2  # False for NaN, too
     scores = np.full(len(rows), np.nan)
     near = np.flatnonzero(is_near)
     width = min(m, FREQUENCIES)
     for some in np.array_split(near, max(1, -(-len(near) * width // SCORED))):
         total = np.zeros(len(some))
+        points = rows[some]
+        if spec.axes is not None:
+            points = select_kernel("cpu").project(points, spec.axes.table)
         for first in range(0, m, width):
             part = slice(first, first + width)
-            features = select_kernel().features(rows[some], np.ascontiguousarray(turns[:, part]))
+            features = select_kernel().features(points, np.ascontiguousarray(turns[:, part]))
             size = math.sqrt(features.shape[1] / m)
             total += size * (features.real @ change.real[part] + features.imag @ change.imag[part])
         scores[some] = total

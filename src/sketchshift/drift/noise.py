@@ -168,14 +168,16 @@ def spectrum_of_cells(sketch: Sketch, seed: int) -> Spectrum:
     Returns
     -------
     spectrum : Spectrum
-        Of at most 2048 frequencies and as many points: bounded time, whatever d, m and J.
+        Of 1000 points and at most 2048 frequencies: bounded time, whatever d, m and J.
     """
-    cells = sketch.cells
+    cells, axes = sketch.cells, sketch.spec.axes
     assert cells is not None
+    if axes is not None:
+        cells = cells.project(axes)
     rng = np.random.default_rng(seed)
     shares = np.maximum(cells.weights, 0.0)
-    which = rng.choice(len(shares), FREQUENCIES, p=shares / shares.sum())
-    noise = rng.standard_normal((FREQUENCIES, cells.means.shape[1]))
+    which = rng.choice(len(shares), POINTS, p=shares / shares.sum())
+    noise = rng.standard_normal((POINTS, cells.means.shape[1]))
     points = cells.means[which] + np.sqrt(cells.variances[which]) * noise
     first = sketch.spec.prefix(min(FREQUENCIES, sketch.spec.sketch_size))
     features = select_kernel().features(points, first.frequencies.turns)
@@ -307,7 +309,8 @@ class _Rows:
         points, shares = found.places[::step], found.weights[::step]
         tilt = problem.sketch.spec.tilt
         tilts = np.ones(len(points)) if tilt is None else tilt((points**2).sum(axis=1))
-        return cls(points, shares / shares.sum(), tilts, problem.turns)
+        coordinates = problem.along_axes(points)
+        return cls(coordinates, shares / shares.sum(), tilts, problem.turns)
 
     def noise(self) -> Iterator[tuple[slice, ComplexArray, ComplexArray]]:
         """Some of the frequencies at a time, with h(x) times the roots of the shares, and z."""

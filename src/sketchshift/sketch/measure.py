@@ -18,7 +18,14 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.kernels import (
+    BITS,
+    CELL_WEIGHT_BITS,
+    LIMB_BITS,
+    MOMENT_ROWS,
+    Kernel,
+    select_kernel,
+)
 from sketchshift.kernels.contract import G2
 
 __all__ = [
@@ -39,6 +46,7 @@ __all__ = [
     "check_capacity",
     "check_weights",
     "clip_rows",
+    "directions_of",
     "make_accumulator",
     "not_finite",
     "parts_of",
@@ -69,6 +77,9 @@ Integers = NDArray[Any]
 CAPACITY_BITS = 40
 """A sketch holds a total weight below 2**CAPACITY_BITS: the int64 totals cannot overflow."""
 
+WIDE_CAPACITY_BITS = 32
+"""The same of a sketch with cells and axes."""
+
 WEIGHT_BITS = 52
 """The finer total weight counts 2**-WEIGHT_BITS."""
 
@@ -93,6 +104,8 @@ class WeightedRows:
     ----------
     values : array of shape (n, d)
         x', where the kernel computes.
+    coordinates : array of shape (n, p)
+        The same along the axes of the spec; x' itself where it has none.
     shares : array of shape (n,) or None
         Weights up to 1; None where all are 1.
     tilted_shares : array of shape (n,) or None
@@ -106,6 +119,7 @@ class WeightedRows:
     """
 
     values: FloatArray
+    coordinates: FloatArray
     shares: FloatArray | None
     tilted_shares: FloatArray | None
     digit: int
@@ -117,7 +131,8 @@ class WeightedRows:
         shares, tilted = (
             None if each is None else each[rows] for each in (self.shares, self.tilted_shares)
         )
-        return WeightedRows(self.values[rows], shares, tilted, self.digit, Zone.OUTER, cells)
+        places = self.values[rows], self.coordinates[rows]
+        return WeightedRows(*places, shares, tilted, self.digit, Zone.OUTER, cells)
 
 
 class PartAdder(Protocol):
@@ -247,16 +262,17 @@ class _WaveAdder:
         self._accumulate, self._factor = accumulate, 2.0**-spec.tilt_exponent
         self._narrow = None
         if spec.precision == "float32":
-            self._narrow = np.empty((_chunk_rows(spec, kernel), spec.n_features), dtype=np.float32)
+            shape = _chunk_rows(spec, kernel), spec.n_coordinates
+            self._narrow = np.empty(shape, dtype=np.float32)
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
         """Add the waves of the rows at once."""
-        values: RealArray = rows.values
+        values: RealArray = rows.coordinates
         weights = np.ones_like(values[:, 0], dtype=np.float32)
         if rows.tilted_shares is not None:
             weights = (rows.tilted_shares * self._factor).astype(np.float32)
         if self._narrow is not None:
-            values = self._narrowed(rows.values, self._narrow)
+            values = self._narrowed(rows.coordinates, self._narrow)
         if rows.digit == 0:
             self._accumulate(values, weights, integers)
             return
@@ -579,8 +595,15 @@ class Measure:
         result._check_capacity()
         return result
 
+    @property
+    def capacity_bits(self) -> int:
+        """The total weight is below 2 to this power."""
+        cells = self.parts.get("cells")
+        return CAPACITY_BITS if cells is None or cells.dtype == object else WIDE_CAPACITY_BITS
+
     def _check_capacity(self) -> None:
-        check_capacity(max(self.total_units, *self.weights, self.count << BITS))
+        weight = max(self.total_units, *self.weights, self.count << BITS)
+        check_capacity(weight, self.capacity_bits)
 
     def to_bytes(self, spec: SketchSpec) -> bytes:
         """The integers of all parts; the two counts stand in the header of a file."""
@@ -616,11 +639,11 @@ class Measure:
         return all(part.is_sound(self.parts[part.name], self, u) for part in parts_of(spec))
 
 
-def check_capacity(weight: int) -> None:
+def check_capacity(weight: int, bits: int = CAPACITY_BITS) -> None:
     """Refuse a total weight, in units of 2**-BITS, that the int64 totals could not hold."""
-    if weight >= 2 ** (CAPACITY_BITS + BITS):
+    if weight >= 2 ** (bits + BITS):
         msg = (
-            f"a sketch holds a total weight below 2**{CAPACITY_BITS}, and this would be "
+            f"a sketch holds a total weight below 2**{bits}, and this would be "
             f"{weight / 2**BITS:.4g}. Divide the weights by a constant, or keep several sketches."
         )
         raise DataError(msg)
@@ -823,7 +846,8 @@ class RowAdder:
         kept = np.sort(np.concatenate(list(zones.values())))
         if weights is not None:
             check_weights(weights[kept], kept, block.source, block.first_row + first)
-            check_capacity(totals.total_units + int(weights[kept].sum() * 2**BITS))
+            units = totals.total_units + int(weights[kept].sum() * 2**BITS)
+            check_capacity(units, totals.capacity_bits)
         totals.n_invalid += len(X) - len(kept)
         totals.count += len(kept)
         for zone, some in zones.items():
@@ -863,12 +887,22 @@ class RowAdder:
         if not len(rows):
             return
         tilted = shares if tilts is None else tilts if shares is None else tilts * shares
-        weighted = WeightedRows(rows, shares, tilted, digit, zone)
+        axes, coordinates = self._spec.axes, rows
+        if axes is not None and zone != Zone.BEYOND:
+            coordinates = self._kernel.project(rows, axes.table)
+        weighted = WeightedRows(rows, coordinates, shares, tilted, digit, zone)
         parts = self._totals.parts
         for name in self._takers[zone]:
             left = self._adders[name].add(weighted, parts[name])
             if left is not None:
                 self._adders["far"].add(left, parts["far"])
+
+
+def directions_of(X: RealArray) -> FloatArray:
+    """Rows (n, d) divided by their lengths, as :func:`to_directions` has them, on the host."""
+    kernel = select_kernel()
+    wide = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    return np.asarray(kernel.on_host(to_directions(wide, kernel)))
 
 
 def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:

@@ -32,7 +32,7 @@ from sketchshift.errors import (
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
 from sketchshift.sketch import file as file_format
-from sketchshift.sketch.cells import CellPart, CellSums, FarPart
+from sketchshift.sketch.cells import CellSums, FarPart, cell_part
 from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
 
 __all__ = [
@@ -318,7 +318,7 @@ class Sketch(AnySketch):
             return None
         parts = self._totals.parts
         shells = FarPart(self.spec).sums(parts["far"], Zone.OUTER, are_shells=True)
-        return CellPart(self.spec).sums(parts["cells"]) + shells
+        return cell_part(self.spec).sums(parts["cells"]) + shells
 
     def find_cells(self, places: FloatArray) -> IntArray:
         """Number of the cell or shell, as :attr:`cells` has them, that places would be in.
