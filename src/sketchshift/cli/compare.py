@@ -111,8 +111,12 @@ def compare(
         *(describe_trust(found.decoding) if found.decoding is not None else ()),
         *picture.write(lambda: _figure(found)),
     ]
-    again = ["compare", first, second, "--plot", "drift.png"]
-    out.report(record, lines, then=["cluster", second, "-k", "auto"] if plot else again)
+    then = ["compare", first, second, "--plot", "drift.png"]
+    if found.decoding is None:  # a plan for drift: there is nothing to draw or to decode
+        then = ["inspect", second] if data else ["compare", first, second, "--rows", "DATA"]
+    elif plot:
+        then = ["cluster", second, "-k", "auto"]
+    out.report(record, lines, then=then)
     if fail_on_drift and found.drifted:
         ctx.exit(1)
 
