@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -418,8 +418,21 @@ class Comparison(Distance):
     """
 
     counts: tuple[float, float]
-    _sides: tuple[AnySketch, AnySketch]
-    _population: Population
+    _sides: tuple[AnySketch, AnySketch] = field(init=False, repr=False)
+    _population: Population = field(init=False, repr=False)
+
+    @classmethod
+    def _of(
+        cls,
+        found: Distance,
+        counts: tuple[float, float],
+        sides: tuple[AnySketch, AnySketch],
+        population: Population,
+    ) -> Comparison:
+        comparison = cls(**vars(found), counts=counts)
+        object.__setattr__(comparison, "_sides", sides)
+        object.__setattr__(comparison, "_population", population)
+        return comparison
 
     @property
     def decoding(self) -> Decoding | None:
@@ -518,7 +531,7 @@ def compare(
     counts = _counts((a, b), effective_counts)
     population = Population.of(a + b, n_clusters, seed, "compare")
     found = distance_between(a, b, counts, population.noise, false_alarm)
-    comparison = Comparison(**vars(found), counts=counts, _sides=(a, b), _population=population)
+    comparison = Comparison._of(found, counts, (a, b), population)
     if not population.is_lazy:
         _ = comparison.clusters
     return comparison
