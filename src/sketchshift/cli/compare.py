@@ -77,7 +77,6 @@ def compare(
     --------
       sketchshift compare day1.sketch day2.sketch
       sketchshift compare day1.sketch day2.sketch -k 3 --plot drift.png
-      sketchshift compare day1.sketch day2.sketch --rows day2.parquet --top 20
 
     Then: `sketchshift cluster day2.sketch -k 10`. Over many days: `sketchshift watch`.
     """

@@ -72,7 +72,6 @@ def plan(
     --------
       sketchshift plan points.csv -k 3 -o plan.json
       sketchshift plan -o plan.json -s 0.3 --bandwidth-high 3 -m 5000 --columns x,y
-      sketchshift plan vectors.npy --drift -o plan.json
 
     Then: `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
