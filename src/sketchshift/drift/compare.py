@@ -35,10 +35,10 @@ from sketchshift.drift.noise import (
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec, Spectrum
 from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.spec import directions_of
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.measure import directions_of
 from sketchshift.sketch.reading import Reading
 
 __all__ = [
