@@ -71,6 +71,14 @@ def test_a_plan_does_not_depend_on_the_order_of_rows_and_can_be_written():
     assert ss.SketchSpec.from_json(spec.to_json()) == spec
 
 
+def test_a_collection_has_the_plan_of_its_rows():
+    dask = pytest.importorskip("dask.array")
+    X = rows_of(900)
+    parts = dask.from_array(X, chunks=(250, D))
+
+    assert ss.plan_drift(parts, sketch_size=50) == ss.plan_drift(X, sketch_size=50)
+
+
 def test_the_bandwidth_is_0_7_median_distances(spec):
     X = rows_of(2000, seed=5)
     median = np.median(np.linalg.norm(X[:1000] - X[1000:], axis=1))
