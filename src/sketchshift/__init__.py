@@ -30,8 +30,17 @@ from sketchshift.errors import (
     SpecError,
     find_renamed,
 )
-from sketchshift.features import Cells, Origin, SketchSpec, Tilt, register_law
-from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
+from sketchshift.features import Cells, Origin, SketchSpec, Spectrum, Tilt, register_law
+from sketchshift.sketch import (
+    Sketch,
+    Sketcher,
+    SketchTable,
+    bandwidth,
+    load,
+    plan,
+    plan_drift,
+    sketch,
+)
 
 if TYPE_CHECKING:
     from sketchshift import privacy
@@ -61,6 +70,7 @@ if TYPE_CHECKING:
         WatchedSlice,
         Window,
         compare,
+        score_rows,
         since_when,
         watch,
     )
@@ -104,6 +114,7 @@ __all__ = [
     "Sketcher",
     "SketchshiftError",
     "SpecError",
+    "Spectrum",
     "Step",
     "Tilt",
     "Trust",
@@ -121,12 +132,14 @@ __all__ = [
     "match_centroids",
     "mse",
     "plan",
+    "plan_drift",
     "privacy",
     "register_decoder",
     "register_engine",
     "register_format",
     "register_law",
     "rse",
+    "score_rows",
     "shares",
     "since_when",
     "sketch",
@@ -161,6 +174,7 @@ _ON_FIRST_USE = {
         "WatchedSlice",
         "Window",
         "compare",
+        "score_rows",
         "since_when",
         "watch",
     ),
