@@ -19,6 +19,7 @@ from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter
 from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import PlanWarning, warn
+from sketchshift.sketch import Sketch
 
 __all__ = ["FarRows", "FarRowsRule"]
 
