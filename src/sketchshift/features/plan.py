@@ -24,7 +24,7 @@ import numpy as np
 from sketchshift._kmeans import weighted_kmeans
 from sketchshift._text import column_in_words, counted
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import FloatArray
+from sketchshift._typing import Float32Array, FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
 from sketchshift.features.cells import (
@@ -141,6 +141,7 @@ def plan_rows(
     bounds: tuple[FloatArray, FloatArray] | None = None,
     cells: bool | int = True,
     metric: str = "euclidean",
+    overwrite: bool = False,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 
@@ -175,6 +176,8 @@ def plan_rows(
         hold the sums of all columns, and squares and waves are those along the 10 principal axes.
     metric : {"euclidean", "cosine"}
         Of the spec; rows are those that it sees, for "cosine" of length 1.
+    overwrite : bool, default=False
+        Whether the rows may be written over, which saves memory where they have many columns.
 
     Returns
     -------
@@ -209,7 +212,8 @@ def plan_rows(
     )
     n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if d > WIDE and not standardize else 0
     if n_wide:
-        return _plan_wide(basis, rows, weights, shares, k, n_wide, (low, high))
+        narrow = _narrowed(basis, rows, overwrite=overwrite)
+        return _plan_wide(basis, narrow, weights, shares, k, n_wide, (low, high))
     normalised = (rows - center) / scale
     farthest = _farthest(normalised, center, scale, bounds)
     some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
@@ -235,9 +239,20 @@ def _n_wide_cells(cells: bool | int, k: int, n: int, d: int, sketch_size: int | 
     return wanted if cells else 0
 
 
+def _narrowed(basis: SketchSpec, rows: FloatArray, *, overwrite: bool) -> Float32Array:
+    """Normalised rows as float32, in the first half of the memory of the rows if that is ours."""
+    is_ours = overwrite and rows.flags.c_contiguous and rows.flags.writeable
+    narrow = np.empty(rows.shape, dtype=np.float32)
+    if is_ours and rows.dtype == np.float64:
+        narrow = rows.reshape(-1).view(np.float32)[: rows.size].reshape(rows.shape)
+    for part in _parts(rows):  # what is written lies before what is still to be read
+        narrow[part] = (rows[part] - basis.center_vector) * basis.per_unit
+    return narrow
+
+
 def _plan_wide(
     basis: SketchSpec,
-    rows: FloatArray,
+    narrow: Float32Array,
     weights: FloatArray | None,
     shares: FloatArray,
     k: int,
@@ -245,9 +260,6 @@ def _plan_wide(
     ends: tuple[tuple[float, ...], tuple[float, ...]],
 ) -> SketchSpec:
     """Cells of all columns, waves and squares along the principal axes: no moments beside them."""
-    narrow = np.empty(rows.shape, dtype=np.float32)
-    for part in _parts(rows):
-        narrow[part] = (rows[part] - basis.center_vector) * basis.per_unit
     axes = plan_axes(narrow, AXES, seed=basis.seed)
     planned = plan_wide_cells(narrow, k, n_cells, weights=weights, seed=basis.seed)
     some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))

@@ -258,6 +258,7 @@ def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | N
         bounds=bounds,
         cells=planning.cells,
         metric=planning.metric,
+        overwrite=True,  # they were drawn for this
     )
 
 
