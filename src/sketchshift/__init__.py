@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.index import CoarseLists, train_lists
     from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
 
@@ -74,6 +75,7 @@ __all__ = [
     "Certificate",
     "ClOmpr",
     "ClusterChange",
+    "CoarseLists",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -125,6 +127,7 @@ __all__ = [
     "shares",
     "sketch",
     "sketch_by",
+    "train_lists",
     "watch",
 ]
 
@@ -156,6 +159,7 @@ _ON_FIRST_USE = {
         "watch",
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
+    "index": ("CoarseLists", "train_lists"),
     "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),
