@@ -33,7 +33,7 @@ __all__ = ["CoarseLists", "train_lists"]
 
 MOST_LISTS = 16_384
 METRICS = ("euclidean", "cosine")
-LOSS_TO_STAY = 1.005
+LOSS_TO_STAY = 1.01
 """Times the cost of centroids found anew that the previous ones, moved on, may have and stay."""
 
 

@@ -177,7 +177,7 @@ def test_no_sketches_at_all_are_refused(rows, spec):
 
     with pytest.raises(ss.DataError, match="'sketches' of train_lists has no sketches in it"):
         ss.train_lists(table, K, where="key > 100")
-    with pytest.raises(ss.SpecError, match="must be sketches or tables of sketches. Got array"):
+    with pytest.raises(ss.SpecError, match=r"must be sketches or tables of sketches\. Got array"):
         ss.train_lists([rows], K)
 
 
