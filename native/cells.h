@@ -144,4 +144,51 @@ inline void add_cells(const double *rows, const double *factors, const double *r
     }
 }
 
+// Coordinates of rows along axes, which are columns (d, lanes), lanes a multiple of LANES; result
+// (n, lanes) OUT
+inline void project(const double *rows, int64_t n, int64_t d, const double *columns, int64_t lanes,
+                    double *result) {
+    constexpr int HALF = LANES / 2;  // float64 numbers in a vector
+    for (int64_t row = 0; row < n; row++)
+        for (int64_t first = 0; first < lanes; first += LANES) {
+            D low = set(0.0), high = set(0.0);
+            const double *column = columns + first;
+            for (int64_t k = 0; k < d; k++, column += lanes) {
+                const D value = set(rows[row * d + k]);
+                low = fma(value, load(column), low);
+                high = fma(value, load(column + HALF), high);
+            }
+            store(result + row * lanes + first, low);
+            store(result + row * lanes + first + HALF, high);
+        }
+}
+
+// What rows add to their cells where these have axes: weight, offsets of 16 bits, squared length
+// and squared coordinates.
+// coordinates (n, p), middles (cells, p), totals (cells, 2 + d + p) IN/OUT, the rest as above
+inline void add_wide_cells(const double *rows, const double *factors, const double *roots,
+                           const int32_t *labels, int64_t n, int64_t d, const double *centers,
+                           const double *coordinates, const double *middles, int64_t p, double per_unit,
+                           double weight_unit, int64_t *totals) {
+    for (int64_t row = 0; row < n; row++) {
+        const double *x = rows + row * d, *c = centers + labels[row] * d;
+        const double *y = coordinates + row * p, *g = middles + labels[row] * p;
+        int64_t *cell = totals + labels[row] * (2 + d + p), *sums = cell + 1, *squares = sums + d;
+        const double f = factors == nullptr ? 1.0 : factors[row], root = roots == nullptr ? 1.0 : roots[row];
+        cell[0] += nearest_integer(f * weight_unit);
+        int64_t length = 0;
+        for (int64_t k = 0; k < d; k++) {
+            const double offset = x[k] - c[k];
+            const int64_t w = nearest_integer(root * offset * per_unit);
+            sums[k] += nearest_integer(f * offset * per_unit);
+            length += (int64_t)(int32_t)w * (int32_t)w;
+        }
+        squares[0] += length;
+        for (int64_t a = 0; a < p; a++) {
+            const int64_t w = nearest_integer(root * (y[a] - g[a]) * per_unit);
+            squares[1 + a] += w * w;
+        }
+    }
+}
+
 }  // namespace VARIANT

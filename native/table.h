@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Raised with every change below, here and in library.py: an old library is then refused, not called.
-constexpr int64_t TABLE_VERSION = 2;
+constexpr int64_t TABLE_VERSION = 3;
 
 struct Kernels {
     int64_t lanes, panel;
@@ -31,6 +31,12 @@ struct Kernels {
     void (*add_cells)(const double *rows, const double *factors, const double *roots, const int32_t *labels,
                       int64_t n, int64_t d, const double *centers, double per_unit, double weight_unit,
                       int64_t *totals);
+    void (*add_wide_cells)(const double *rows, const double *factors, const double *roots, const int32_t *labels,
+                           int64_t n, int64_t d, const double *centers, const double *coordinates,
+                           const double *middles, int64_t p, double per_unit, double weight_unit,
+                           int64_t *totals);
+    void (*project)(const double *rows, int64_t n, int64_t d, const double *columns, int64_t lanes,
+                    double *result);
     void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
                    float *minus_imag);
     void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,

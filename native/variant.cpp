@@ -68,6 +68,8 @@ const Kernels TABLE_OF(VARIANT) = {
     VARIANT::distances,
     VARIANT::nearest,
     VARIANT::add_cells,
+    VARIANT::add_wide_cells,
+    VARIANT::project,
     VARIANT::rotate_rows,
     VARIANT::correlation,
     VARIANT::match_of,

@@ -54,9 +54,11 @@ class _Columns(Protocol):
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things: ``"1 row"``, ``"2,000 rows"``, ``"2 sketches"``."""
-    plural = noun if n == 1 else noun + ("es" if noun.endswith("ch") else "s")
-    return f"{n:,} {plural}"
+    """A number of things: ``"1 row"``, ``"2,000 rows"``, ``"2 sketches"``, ``"2 axes"``."""
+    plural = noun + ("es" if noun.endswith("ch") else "s")
+    if noun.endswith("is"):
+        plural = noun.removesuffix("is") + "es"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def rows_in_words(sketch: _Rows) -> str:

@@ -99,6 +99,8 @@ def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch,
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
+    if not sketch.spec.has_moments:
+        return []
     names = column_names(sketch.spec)
     rows = zip(names, sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [

@@ -14,7 +14,8 @@ k, n      clusters, points
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,12 +29,12 @@ from sketchshift.decoders.points import (
     squared_distances,
 )
 from sketchshift.decoders.problem import Problem
-from sketchshift.features import Cells
+from sketchshift.features import Axes, Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.sketch import Sketch
 from sketchshift.sketch.cells import CellSums
 
-__all__ = ["CellFit", "CellPoints", "Exchange"]
+__all__ = ["CellFit", "CellPoints", "Exchange", "WideFit", "draw_inside", "draw_pairs"]
 
 Report = Callable[[GaussianFit], None]
 SQUARABLE = 1e100  # coordinates beyond it have squares that no float can hold
@@ -121,15 +122,21 @@ class CellPoints:
         cells, sums = problem.cells
         outer, (far, left_out) = sketch.outer, self._find_far(sketch, sums)
         nothing = np.zeros(len(sums.weights), dtype=bool)
+        axes, wide = sketch.spec.axes, sums
+        if axes is not None:
+            sums, outer = sums.project(axes), outer.project(axes)
         if not sums.weights.any():
-            return CellFit(self, sketch, sums, nothing, [], None, far, left_out, seed)
+            kind = CellFit if axes is None else WideFit
+            return kind(self, sketch, wide, nothing, [], None, far, left_out, seed)
         if len(outer.weights):
             is_near = np.arange(len(sums.weights) + len(outer.weights)) < len(sums.weights)
             problem = _Rest.behind(problem, sums + outer, is_near)
-        is_loose, fits = self._find_loose(cells, sums, len(problem.z)), []
+        is_loose, fits = self._find_loose(cells, wide, len(problem.z)), []
         if is_loose.any():
             rest = _Rest.behind(problem, sums, is_loose)
             fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
+        if axes is not None:
+            return WideFit(self, sketch, wide, is_loose, fits, None, far, left_out, seed)
         root = _root_of_correlation(problem, sums)
         return CellFit(self, sketch, sums, is_loose, fits, root, far, left_out, seed)
 
@@ -156,10 +163,15 @@ class CellPoints:
         """Cells whose inertia is more than the plan expects, if there are waves to tell more."""
         shares = as_shares(sums.weights)
         inertia = shares * sums.variances.sum(axis=1)
-        if inertia.sum() <= self.unlike * cells.within:
+        if not self._are_unlike(cells, sums):
             return np.zeros(len(shares), dtype=bool)
         is_loose = inertia > self.loose * cells.within / cells.n_cells
         return np.asarray(is_loose & (shares >= self.fewest_rows) & (m > 0))
+
+    def _are_unlike(self, cells: Cells, sums: CellSums) -> bool:
+        """Whether the rows have more inertia within cells than those of the plan."""
+        inertia = as_shares(sums.weights) @ sums.variances.sum(axis=1)
+        return bool(inertia > self.unlike * cells.within)
 
     def _fit_loose(
         self, rest: Problem, sums: CellSums, k: int, seed: int, penalty: float, report: Report
@@ -298,9 +310,22 @@ class CellFit:
         """Whether the rows of each cell are equal, up to the rounding of integers."""
         return not self.components.variances.any()
 
+    @property
+    def _seen(self) -> CellSums:
+        """The cells in the coordinates of the fits."""
+        return self.sums
+
+    def _find_cells(self, places: FloatArray) -> IntArray:
+        """Cell of each place, in the coordinates of the fits."""
+        return self.sketch.find_cells(places)
+
+    def _lift(self, places: FloatArray, labels: IntArray) -> FloatArray:
+        """Places inside cells in all columns, from the coordinates of the fits."""
+        return places
+
     def _draw_fitted(self, n: int) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Points of the fits moved to what the loose cells say, and which cells they are for."""
-        (J, d), sums = self.sums.means.shape, self.sums
+        sums, (J, d) = self._seen, self.sums.means.shape
         if not self.fits:
             return np.zeros((0, d)), np.zeros(0), np.zeros(J, dtype=bool)
         n_each = max(2, round(n / len(self.fits)))
@@ -309,7 +334,7 @@ class CellFit:
             for i, fit in enumerate(self.fits)
         ]
         places, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        labels = self.sketch.find_cells(places)
+        labels = self._find_cells(places)
         is_drawn = self.is_loose & (np.bincount(labels, minlength=J) >= self.rule.fewest_fitted)
         inside = is_drawn[labels]
         places, weights, labels = places[inside], weights[inside], labels[inside]
@@ -318,8 +343,108 @@ class CellFit:
         present = _means_by(labels, weights, rests**2, mass)
         is_flat = present <= 1e-12 * sums.variances.max()
         factors = np.sqrt(np.where(is_flat, 0.0, sums.variances / np.where(is_flat, 1.0, present)))
-        moved = sums.means[labels] + rests * factors[labels]
+        moved = self._lift(sums.means[labels] + rests * factors[labels], labels)
         return moved, weights * (sums.weights / np.where(mass > 0.0, mass, 1.0))[labels], is_drawn
+
+
+@dataclass(frozen=True, eq=False)
+class WideFit(CellFit):
+    """What is known of the rows of cells with axes.
+
+    Where rows are like those of the plan, no cell lies across two clusters, and each is a point.
+    Where they are not, points are spread along the axes, with the exact variances there.
+    """
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether the rows are unlike those of the plan."""
+        return bool(self.is_loose.any())
+
+    @cached_property
+    def _seen(self) -> CellSums:
+        assert self.sketch.spec.axes is not None
+        return self.sums.project(self.sketch.spec.axes)
+
+    def _find_cells(self, places: FloatArray) -> IntArray:
+        """The loose cell that a place is most likely in, as of Gaussians along the axes."""
+        seen, at = self._seen, np.flatnonzero(self.is_loose)
+        variances = seen.variances[at] + 1e-6 * seen.variances[at].max() + 1e-300
+        rates = 1.0 / variances
+        exponents = places**2 @ rates.T - 2.0 * places @ (seen.means[at] * rates).T
+        exponents += (seen.means[at] ** 2 * rates + np.log(variances)).sum(axis=1)
+        exponents -= 2.0 * np.log(seen.weights[at])
+        return np.asarray(at[exponents.argmin(axis=1)])
+
+    def _lift(self, places: FloatArray, labels: IntArray) -> FloatArray:
+        assert self.sketch.spec.axes is not None
+        along = places - self._seen.means[labels]
+        return self.sums.means[labels] + along @ self.sketch.spec.axes.table.astype(np.float64)
+
+    @property
+    def group_means(self) -> FloatArray:
+        """Mean of the rows of each group of cells that has rows: O(J d)."""
+        spec = self.sketch.spec
+        assert spec.cells is not None
+        J, starts = spec.cells.n_cells, np.array(spec.cells.starts)
+        weights, means = self.sums.weights[:J], self.sums.means[:J]
+        mass = np.add.reduceat(weights, starts)
+        sums = np.add.reduceat(weights[:, None] * means, starts, axis=0)
+        return np.asarray(sums[mass > 0.0] / mass[mass > 0.0, None])
+
+    def draw(self, n: int) -> Points:
+        """The cells as points, or about n points spread inside them: O(n d)."""
+        if self.is_spread:
+            return self.spread(n)
+        sums = self.components
+        return Points(sums.means, as_shares(sums.weights))
+
+    def spread(self, n: int) -> Points:
+        """About n points inside all cells, in an order of which every part is like the whole."""
+        fitted, of_fitted, is_drawn = self._draw_fitted(n)
+        sums = self.sums.only(~is_drawn) + self.far
+        sums = sums[sums.weights > 0.0]
+        is_light = as_shares(sums.weights) * n < self.rule.light
+        assert sums.along is not None
+        sums = replace(sums, along=np.where(is_light[:, None], 0.0, sums.along))
+        drawn, of_drawn = draw_inside(sums, self.sketch.spec.axes, n, self.seed)
+        places, weights = np.concatenate([fitted, drawn]), np.concatenate([of_fitted, of_drawn])
+        order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
+        return Points(places[order], as_shares(weights[order]))
+
+    def costs(self, points: Points, partition: Partition, scale: FloatArray) -> tuple[float, float]:
+        """See :class:`CellFit`: of points inside the cells, and what is across the axes."""
+        sums, spread = self.components, self.spread(self.rule.fewest_points)
+        shares, unit = as_shares(sums.weights), float(scale[0]) ** 2
+        nearest = squared_distances(spread.places, partition.centers).min(axis=1)
+        inside = shares @ sums.variances.sum(axis=1)
+        rests = spread.places - spread.weights @ spread.places
+        between = sums.means - shares @ sums.means
+        drawn = spread.weights @ np.square(rests).sum(axis=1) - shares @ (between**2).sum(axis=1)
+        across = max(float(inside) - max(float(drawn), 0.0), 0.0)
+        return (float(spread.weights @ nearest) + across) * unit, 0.0
+
+
+def draw_inside(
+    sums: CellSums, axes: Axes | None, n: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """About n points with the means of cells and their variances, along the axes if there are any.
+
+    Returns places (n, d) and weights (n,), pair by pair in the order of the cells. O(n d).
+    """
+    if axes is None:
+        return draw_pairs(sums.weights, sums.means, sums.variances, n, seed)
+    assert sums.along is not None
+    origin = np.zeros_like(sums.along)
+    rests, weights = draw_pairs(sums.weights, origin, sums.along, n, seed)
+    labels = label_pairs(sums.weights, n)
+    return sums.means[labels] + rests @ axes.table.astype(np.float64), weights
+
+
+def label_pairs(weights: FloatArray, n: int) -> IntArray:
+    """Which component each point of :func:`draw_pairs` is of."""
+    pairs = np.maximum(np.rint(as_shares(weights) * n / 2.0), 1.0) * (weights > 0.0)
+    labels = np.repeat(np.arange(len(weights)), pairs.astype(np.int64))
+    return np.concatenate([labels, labels])
 
 
 def draw_pairs(
@@ -336,8 +461,9 @@ def draw_pairs(
     numbers with one correlation for all, whose square root is ``root``, stretched until the
     variances are right. Returns places (n, d) and weights (n,). O(n d), or O(n d^2) with a root.
     """
-    pairs = np.maximum(np.rint(as_shares(weights) * n / 2.0), 1.0) * (weights > 0.0)
-    labels = np.repeat(np.arange(len(weights)), pairs.astype(np.int64))
+    labels = label_pairs(weights, n)
+    labels = labels[: len(labels) // 2]
+    pairs = np.bincount(labels, minlength=len(weights)).astype(np.float64)
     numbers = 2.0 * uniforms(seed, Purpose.SAMPLE, np.arange(len(labels)), means.shape[1]) - 1.0
     if root is not None:
         numbers = numbers @ root
@@ -434,8 +560,10 @@ class Exchange:
         """Number of the few points."""
         return max(self.fewest_points, self.points_per_cluster * k)
 
-    def cut(self, few: Points, points: Points, k: int, seed: int) -> Partition:
-        """The points cut into k cells: O(n k d) an iteration."""
+    def cut(
+        self, few: Points, points: Points, k: int, seed: int, start: FloatArray | None = None
+    ) -> Partition:
+        """The points cut into k cells, ``start`` being tried as well: O(n k d) an iteration."""
         n_starts, n_finalists, n_iterations = (
             max(1, min(self.starts, self.work // k)),
             max(1, min(self.finalists, self.work // (10 * k))),
@@ -446,7 +574,8 @@ class Exchange:
         best = sorted(begun, key=lambda found: found.inertia)[:n_finalists]
         rng = np.random.Generator(np.random.Philox(seed))
         settled = [self._exchange(few, start, rng) for start in best]
-        ends = [lloyd_from(points, k, n_iterations, found.centers) for found in settled]
+        starts = [found.centers for found in settled] + ([] if start is None else [start])
+        ends = [lloyd_from(points, k, n_iterations, centers) for centers in starts]
         return min(ends, key=lambda found: found.inertia)
 
     def _exchange(self, few: Points, found: Partition, rng: np.random.Generator) -> Partition:

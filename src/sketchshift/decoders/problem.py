@@ -113,6 +113,22 @@ class Problem:
         z = np.zeros(spec.sketch_size, dtype=np.complex128) if is_empty else sketch.z
         return cls(sketch, sketch.frequencies.turns, z, math.sqrt(low * high), domain, not is_empty)
 
+    def along_axes(self, places: FloatArray) -> FloatArray:
+        """What waves see of places (n, d): their coordinates along the axes, if there are any."""
+        axes = self.sketch.spec.axes
+        return places if axes is None else places @ axes.table.T.astype(np.float64)
+
+    def require_columns(self, caller: str) -> Problem:
+        """The problem itself; an error where waves are not those of the columns."""
+        if self.sketch.spec.axes is not None:
+            msg = (
+                f"{caller} needs waves of all columns, and this sketch has them along "
+                f"{counted(self.sketch.spec.axes.n_axes, 'axis')} alone. Take ss.decode, or plan "
+                "with cells=False (--no-cells) and sketch the data again."
+            )
+            raise DataError(msg)
+        return self
+
     def require_waves(self) -> Problem:
         """The problem itself; an error where there are no waves to look at."""
         if not np.any(self.z):

@@ -19,7 +19,7 @@ import numpy as np
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.cells import draw_pairs
+from sketchshift.decoders.cells import draw_inside
 from sketchshift.decoders.decoder import Decoding
 from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
 from sketchshift.decoders.paper.refine import nonnegative_weights
@@ -154,7 +154,8 @@ class ClusterCells:
         sums = sums[sums.weights > 0.0]
         J, k = len(sums.weights), len(self.weights)
         pairs = max(FEWEST_IN_A_CELL, min(MOST_IN_A_CELL, N_POINTS // J)) // 2
-        places, _ = draw_pairs(np.ones(J), sums.means, sums.variances, 2 * J * pairs, seed=0)
+        alike = replace(sums, weights=np.ones(J))
+        places, _ = draw_inside(alike, sketch.spec.axes, 2 * J * pairs, seed=0)
         owners = assign(places, self.centroids)
         cells = np.tile(np.repeat(np.arange(J), pairs), 2)
         return as_shares(np.bincount(owners, sums.weights[cells], minlength=k).astype(np.float64))

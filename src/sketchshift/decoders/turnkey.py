@@ -21,7 +21,7 @@ from sketchshift._text import column_names
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.cells import CellFit, CellPoints, Exchange
+from sketchshift.decoders.cells import CellFit, CellPoints, Exchange, WideFit
 from sketchshift.decoders.certificate import bound_cost, certify
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
 from sketchshift.decoders.decoder import (
@@ -154,6 +154,7 @@ class Turnkey:
         """The same for a problem that is checked already."""
         if problem.cells is not None:
             return self._fit_cells(problem, k, seed, progress)
+        problem.require_columns("Turnkey")
         if problem.is_one_point:
             return EqualRows.of(self, problem, seed)
         d, m = problem.turns.shape
@@ -191,6 +192,8 @@ class Turnkey:
             points = Points(rows.means, rows.weights)
             return DistinctCells(self, problem, seed, points, (), rows, fit)
         points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
+        if isinstance(fit, WideFit):
+            return WideRows(self, problem, seed, points, (), fit, few)
         return CellRows(self, problem, seed, points, tuple(trace), fit, few)
 
     def _fit_gaussians(
@@ -291,12 +294,15 @@ class TurnkeyFit(ABC):
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
-        covariances = cells.covariances(points)
+        seen = Points(self.problem.along_axes(points.places), points.weights)
+        middles = self.problem.along_axes(cells.centers)
+        covariances = replace(cells, centers=middles).covariances(seen)
+        has_columns = self.problem.sketch.spec.axes is None
         decoding = Decoding(
             self.problem.in_units(cells.centers[order]),
             weights[order],
-            covariances[order] * np.outer(scale, scale),
-            self.problem.residual_of_rows(Mixture(weights, cells.centers, covariances)),
+            covariances[order] * np.outer(scale, scale) if has_columns else None,
+            self.problem.residual_of_rows(Mixture(weights, middles, covariances)),
             Outcome.COMPLETE,
             self.trace,
         )
@@ -473,6 +479,39 @@ class CellRows(_OfCells):
         """See :class:`TurnkeyFit`."""
         self.problem.require_waves()
         return self._decode_auto(max_clusters, exact=False)
+
+
+@dataclass(frozen=True, eq=False)
+class WideRows(CellRows):
+    """The same of many columns: each group of cells is a cluster of the plan, a start for k-means.
+
+    Attributes
+    ----------
+    decoder, problem, seed, points, trace, few
+        See :class:`CellRows`.
+    fit : WideFit
+        What points are drawn from.
+    """
+
+    fit: WideFit
+
+    def _partition(self, k: int) -> Partition:
+        if k >= len(self.few.places):
+            return super()._partition(k)
+        groups = self.fit.group_means
+        start = groups if len(groups) == k else None
+        return self.decoder.exchange.cut(self.few, self.points, k, self.seed, start)
+
+    @one_blas_thread
+    def decode_auto(self, max_clusters: int) -> Decoding:
+        """See :class:`TurnkeyFit`; k is chosen by what waves see along the axes."""
+        self.problem.require_waves()
+        decoder, points = self.decoder, self.fit.spread(self.decoder.cell_points.n_points(1))
+        seen = Points(self.problem.along_axes(points.places), points.weights)
+        k = min(max_clusters, len(points.places))
+        kmeans = decoder.kmeans
+        curve = decoder.choice.choose(self.problem, seen, k, self.seed, kmeans, exact=False)
+        return replace(self.decode(curve.chosen), curve=curve)
 
 
 @dataclass(frozen=True, eq=False)

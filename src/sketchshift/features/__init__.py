@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sketchshift.features.cells import Cells
+from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
 from sketchshift.features.spec import Charge, Origin, SketchSpec, Tilt
 
 __all__ = [
+    "Axes",
     "Cells",
     "Charge",
     "Frequencies",

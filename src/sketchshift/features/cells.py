@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import Float32Array, FloatArray
+from sketchshift._typing import Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.features.stream import Purpose, uniforms
 from sketchshift.kernels import (
@@ -33,9 +33,23 @@ from sketchshift.kernels import (
     select_kernel,
 )
 
-__all__ = ["MAX_CELLS", "ROWS_PER_CELL", "Cells", "n_cells_for", "plan_cells"]
+__all__ = [
+    "MAX_CELLS",
+    "ROWS_PER_CELL",
+    "WIDE_CELLS",
+    "Axes",
+    "Cells",
+    "n_cells_for",
+    "n_wide_cells_for",
+    "plan_axes",
+    "plan_cells",
+    "plan_wide_cells",
+]
 
 MAX_CELLS = 2**20
+MAX_AXES = 256
+ROWS_FOR_AXES = 5_000
+AXES_STEPS = 8
 OUTSIDE = 12.0  # root mean squared distances from its center, beyond which a row is in no cell
 _CALLER = "Cells"
 
@@ -66,6 +80,9 @@ class Cells:
     lower, upper : sequence of float
         Least and largest values of the columns in these rows, in the units of the data; empty if
         they are not known.
+    middles : bytes, default=b""
+        What stands for each group while groups are chosen, float32 of shape (G, d); if empty, the
+        means of their centers.
 
     Notes
     -----
@@ -81,6 +98,7 @@ class Cells:
     n_rows: int = 0
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
+    middles: bytes = b""
 
     def __post_init__(self) -> None:
         d = check_integer(_CALLER, "n_features", self.n_features, 1, 2**20)
@@ -149,6 +167,11 @@ class Cells:
             raise parameter_error(_CALLER, "starts", f"rising from 0 to below {J}", self.starts)
         object.__setattr__(self, "starts", starts)
         check_integer(_CALLER, "probes", self.probes, 1, min(len(starts), 16))
+        n_bytes = 4 * self.n_features * len(starts)
+        if not isinstance(self.middles, bytes) or len(self.middles) not in (0, n_bytes):
+            raise parameter_error(_CALLER, "middles", f"{n_bytes} bytes, or none", self.middles)
+        if not np.isfinite(np.frombuffer(self.middles, dtype="<f4")).all():
+            raise parameter_error(_CALLER, "middles", "finite numbers", "others")
 
     def __repr__(self) -> str:
         return f"<{self.n_cells:,} cells of {self.n_features} columns from {self.n_rows:,} rows>"
@@ -165,20 +188,27 @@ class Cells:
 
     @cached_property
     def groups(self) -> Centers:
-        """What a kernel needs: a group's middle is the mean of its centers, rounded once."""
-        starts = np.array([*self.starts, self.n_cells], dtype=np.int64)
-        middles = [
-            [math.fsum(column) / len(group) for column in group.T.astype(np.float64)]
-            for group in np.split(self.table, self.starts[1:])
-        ]
+        """What a kernel needs."""
         return Centers(
             np.ascontiguousarray(self.table, dtype=np.float32),
-            starts,
-            np.array(middles, dtype=np.float32),
+            np.array([*self.starts, self.n_cells], dtype=np.int64),
+            self._group_middles,
             self.probes,
             self.unit,
             self.limit,
         )
+
+    @property
+    def _group_middles(self) -> Float32Array:
+        """Those given, or the means of the centers of each group, rounded once: (G, d)."""
+        if self.middles:
+            given = np.frombuffer(self.middles, dtype="<f4").reshape(-1, self.n_features)
+            return np.ascontiguousarray(given, dtype=np.float32)
+        means = [
+            [math.fsum(column) / len(group) for column in group.T.astype(np.float64)]
+            for group in np.split(self.table, self.starts[1:])
+        ]
+        return np.array(means, dtype=np.float32)
 
     @property
     def limit(self) -> float:
@@ -187,12 +217,14 @@ class Cells:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the centers in base64, what has its default left out."""
-        content: dict[str, Any] = {"centers": base64.b64encode(self.centers).decode("ascii")}
+        content: dict[str, Any] = {"centers": _to_text(self.centers)}
         defaults: dict[str, Any] = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0}
         defaults |= {"n_rows": 0, "lower": (), "upper": ()}
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 content[name] = getattr(self, name)
+        if self.middles:
+            content["middles"] = _to_text(self.middles)
         return content
 
     @classmethod
@@ -203,15 +235,135 @@ class Cells:
             must = f"an object with centers and perhaps {', '.join(sorted(names - {'centers'}))}"
             raise parameter_error(_CALLER, "content", must, content)
         found = dict(content)
-        try:
-            found["centers"] = base64.b64decode(found["centers"], validate=True)
-        except (binascii.Error, TypeError, ValueError):
-            must = "numbers in base64"
-            raise parameter_error(_CALLER, "centers", must, found["centers"]) from None
+        for name in {"centers", "middles"} & set(found):
+            found[name] = _from_text(_CALLER, name, found[name])
         for name in ("starts", "lower", "upper"):
             if not isinstance(found.get(name, []), list):
                 raise parameter_error(_CALLER, name, "a list", found[name])
         return cls(n_features=n_features, **found)
+
+
+def _to_text(numbers: bytes) -> str:
+    return base64.b64encode(numbers).decode("ascii")
+
+
+def _from_text(caller: str, name: str, text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise parameter_error(caller, name, "numbers in base64", text) from None
+
+
+# Axes: of many columns, those directions along which rows differ most.
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Directions in normalised coordinates: waves, and squares of cells, are those along them.
+
+    Parameters
+    ----------
+    directions : bytes
+        Float32 and little endian, shape (p, d): see :meth:`of`.
+    n_features : int
+        Dimension d.
+    """
+
+    directions: bytes
+    n_features: int
+
+    def __post_init__(self) -> None:
+        d = check_integer("Axes", "n_features", self.n_features, 1, 2**20)
+        if not isinstance(self.directions, bytes):
+            raise parameter_error("Axes", "directions", "bytes (see Axes.of)", self.directions)
+        p, rest = divmod(len(self.directions), 4 * d)
+        if rest or not 1 <= p <= min(d, MAX_AXES):
+            must = f"{4 * d} bytes for each of 1 to {min(d, MAX_AXES)} axes"
+            raise parameter_error("Axes", "directions", must, f"{len(self.directions)} bytes")
+        lengths = np.linalg.norm(self.table.astype(np.float64), axis=1)
+        if not (np.abs(lengths - 1.0) < 1e-3).all():
+            raise parameter_error("Axes", "directions", "of length 1", lengths.tolist())
+
+    @classmethod
+    def of(cls, directions: Any) -> Axes:
+        """Those of an array of shape (p, d), orthogonal and of length 1; rounded to float32."""
+        values = np.asarray(directions, dtype="<f4")
+        if values.ndim != 2 or not values.size:
+            must = "an array of shape (axes, d)"
+            raise parameter_error("Axes.of", "directions", must, directions)
+        return cls((values + np.float32(0.0)).tobytes(), values.shape[1])
+
+    def __repr__(self) -> str:
+        return f"<{self.n_axes} axes of {self.n_features} columns>"
+
+    def to_text(self) -> str:
+        """For JSON: the directions in base64."""
+        return _to_text(self.directions)
+
+    @classmethod
+    def from_text(cls, text: Any, n_features: int) -> Axes:
+        """What :meth:`to_text` gave, for rows of ``n_features`` columns."""
+        return cls(_from_text("Axes", "directions", text), n_features)
+
+    @property
+    def n_axes(self) -> int:
+        """Number p of axes."""
+        return len(self.directions) // (4 * self.n_features)
+
+    @cached_property
+    def table(self) -> Float32Array:
+        """The directions, shape (p, d)."""
+        return np.frombuffer(self.directions, dtype="<f4").reshape(-1, self.n_features)
+
+
+def plan_axes(rows: RealArray, n_axes: int, *, seed: int = 0) -> Axes:
+    """Axes along which these rows differ most: their principal ones, nearly.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        Normalised rows of the sample; the first of them are enough.
+    n_axes : int
+        Number p, at most d.
+    seed : int, default=0
+        Of the directions to start from.
+
+    Returns
+    -------
+    axes : Axes
+        By orthogonal iteration in operations of a fixed order: the same to the bit on every
+        machine. O(n p d) a step.
+    """
+    kernel, some = select_kernel(), np.ascontiguousarray(rows[:ROWS_FOR_AXES], dtype=np.float64)
+    across = np.ascontiguousarray(some.T)
+    draws = uniforms(seed, Purpose.AXES, np.arange(n_axes), rows.shape[1])
+    directions = _orthonormal(2.0 * draws - 1.0)
+    for _ in range(AXES_STEPS):
+        coordinates = kernel.project(some, directions)
+        pulled = kernel.project(across, np.ascontiguousarray(coordinates.T, dtype=np.float32))
+        directions = _orthonormal(pulled.T)
+    return Axes.of(directions)
+
+
+def _orthonormal(vectors: FloatArray) -> Float32Array:
+    """By Gram and Schmidt, each product summed in a fixed order, rounded to float32."""
+    kernel, done = select_kernel(), np.zeros((0, vectors.shape[1]), dtype=np.float32)
+    for vector in vectors:
+        rest = np.ascontiguousarray(vector[None], dtype=np.float64)
+        for _ in range(2):  # once more takes off what rounding left
+            for other in done:
+                rest = rest - kernel.project(rest, other[None]) * other
+        length = math.sqrt(_squared_length(rest))
+        if not length > 0.0:  # rows of fewer dimensions: any direction does
+            rest, length = np.eye(1, len(vector), len(done)), 1.0
+        done = np.vstack([done, (rest / length).astype(np.float32)])
+    return done
+
+
+def _squared_length(row: FloatArray) -> float:
+    largest = float(np.abs(row).max())
+    narrow = (row / (largest or 1.0)).astype(np.float32)
+    return float(select_kernel().project(narrow.astype(np.float64), narrow)[0, 0]) * largest**2
 
 
 # Centers from a sample: seeds drawn by their squared distance to earlier ones, which reaches into
@@ -280,9 +432,123 @@ def plan_cells(
     return replace(cells, within=float(f"{within:.6g}"), n_rows=len(rows))
 
 
+WIDE_CELLS = (10, 4)  # for each cluster where these are few, and where they are many
+FEW_CLUSTERS, MANY_CLUSTERS = 128, 1024
+MOST_GROUPS = 2048  # beyond, groups are not clusters: a row would look at too many
+PROBES_WHEN_MANY = 4
+WIDE_ROWS_PER_CELL = 8
+PILOT_STARTS, START_STEPS, PILOT_STEPS = 4, 6, 20
+
+
+def n_wide_cells_for(n_clusters: int, n_rows: int) -> int:
+    """How many cells a plan of many columns has: from 10 to 4 a cluster, as rows suffice."""
+    few, many = WIDE_CELLS
+    share = math.log(max(n_clusters, FEW_CLUSTERS) / FEW_CLUSTERS) / math.log(
+        MANY_CLUSTERS / FEW_CLUSTERS
+    )
+    wanted = round(n_clusters * (few - (few - many) * min(share, 1.0)))
+    return min(wanted, n_rows // WIDE_ROWS_PER_CELL, MAX_CELLS)
+
+
+def plan_wide_cells(
+    rows: Float32Array,
+    n_clusters: int,
+    n_cells: int,
+    *,
+    weights: FloatArray | None = None,
+    seed: int = 0,
+) -> Cells:
+    """Cells for data of many columns that looks like these rows: clusters, cut into a few parts.
+
+    Each group of cells is a cluster of the sample. A row looks for the nearest cluster, then for
+    the nearest cell in it, so that no cell lies across two clusters: what k-means of the sample,
+    followed by one exact pass, would give is in the sums.
+
+    Parameters
+    ----------
+    rows, weights, seed
+        See :func:`plan_cells`.
+    n_clusters : int
+        Number k; beyond 2,048, groups are larger, and a row looks into four of them.
+    n_cells : int
+        Number J, about.
+
+    Returns
+    -------
+    cells : Cells
+        The same to the bit on every machine. O(n k d) a step.
+    """
+    shares = None if weights is None else weights / weights.max()
+    unit = _unit_for(rows)
+    n_groups = n_clusters if n_clusters <= MOST_GROUPS else 2 * math.isqrt(n_cells)
+    probes = 1 if n_groups == n_clusters else PROBES_WHEN_MANY
+    groups = _best_clusters(rows, shares, min(n_groups, n_cells), unit, seed)
+    centers, starts = _cut_groups(rows, shares, groups, n_cells, unit, seed)
+    cells = Cells.of(centers, starts, min(probes, len(starts)), unit)
+    cells = replace(cells, middles=(groups + np.float32(0.0)).astype("<f4").tobytes())
+    _, squares = select_kernel().cells(cells.groups).nearest(rows)
+    within = float(np.average(squares.astype(np.float64), weights=shares))
+    return replace(cells, within=float(f"{within:.6g}"), n_rows=len(rows))
+
+
+def _best_clusters(
+    rows: Float32Array, shares: FloatArray | None, k: int, unit: float, seed: int
+) -> Float32Array:
+    """Centers of clusters of the rows: of some starts, the best after a few steps goes on."""
+    n_starts = PILOT_STARTS if k <= FEW_CLUSTERS else 1
+    found: list[tuple[float, Float32Array]] = []
+    for i in range(n_starts):
+        centers = _seed_centers(rows, shares, k, seed + i)
+        for _ in range(START_STEPS):
+            centers = _move_to_means(rows, shares, centers, unit)
+        found.append((_cost(rows, shares, centers, unit), centers))
+    _, centers = min(found, key=lambda each: each[0])
+    for _ in range(PILOT_STEPS):
+        centers = _move_to_means(rows, shares, centers, unit)
+    return centers
+
+
+def _cost(
+    rows: Float32Array, shares: FloatArray | None, centers: Float32Array, unit: float
+) -> float:
+    _, squares = select_kernel().cells(Centers.in_one_group(centers, unit)).nearest(rows)
+    return math.fsum(squares if shares is None else squares * shares)
+
+
+def _cut_groups(
+    rows: Float32Array,
+    shares: FloatArray | None,
+    groups: Float32Array,
+    n_cells: int,
+    unit: float,
+    seed: int,
+) -> tuple[Float32Array, tuple[int, ...]]:
+    """Centers of the cells of each group, as many as its share of the cost; where groups begin."""
+    labels, squares = select_kernel().cells(Centers.in_one_group(groups, unit)).nearest(rows)
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels[order], np.arange(len(groups) + 1))
+    costs = squares.astype(np.float64) if shares is None else squares * shares
+    total, centers, starts = math.fsum(costs) or 1.0, [], [0]
+    for g in range(len(groups)):
+        own = order[ends[g] : ends[g + 1]]
+        wanted = round(n_cells * math.fsum(costs[own]) / total)
+        wanted = max(1, min(wanted, len(own) // WIDE_ROWS_PER_CELL))
+        of_group = groups[g : g + 1]
+        if wanted > 1:
+            of_own = None if shares is None else shares[own]
+            of_group = _seed_centers(rows[own], of_own, wanted, seed)
+            for _ in range(LLOYD_STEPS):
+                of_group = _move_to_means(rows[own], of_own, of_group, unit)
+        centers.append(of_group)
+        starts.append(starts[-1] + len(of_group))
+    return np.concatenate(centers), tuple(starts[:-1])
+
+
 def _unit_for(rows: Float32Array) -> float:
     """The least power of two that brings all within reach that is not far from these rows."""
-    largest = math.sqrt(float(np.square(rows.astype(np.float64)).sum(axis=1).max()))
+    step = max(1, 2**20 // rows.shape[1])
+    parts = (rows[first : first + step] for first in range(0, len(rows), step))
+    largest = math.sqrt(max(np.square(p.astype(np.float64)).sum(axis=1).max() for p in parts))
     return math.ldexp(1.0, math.frexp(max(MARGIN * largest, 1e-100) / CELL_REACH)[1])
 
 
@@ -313,12 +579,16 @@ def _seed_centers(
 
 
 def _move_to_means(
-    rows: FloatArray, shares: FloatArray | None, centers: Float32Array, unit: float
+    rows: RealArray, shares: FloatArray | None, centers: Float32Array, unit: float
 ) -> Float32Array:
     """Each center at the mean of its rows; those without rows stay."""
     J, d = centers.shape
     totals = np.zeros((J, 1 + 3 * d), dtype=np.int64)
-    select_kernel().cells(Centers.in_one_group(centers, unit)).add(rows, shares, totals)
+    cells, step = select_kernel().cells(Centers.in_one_group(centers, unit)), max(1, 2**20 // d)
+    for first in range(0, len(rows), step):
+        part = rows[first : first + step].astype(np.float64)
+        of_part = None if shares is None else shares[first : first + step]
+        cells.add(part, part, of_part, totals)
     weights = np.maximum(totals[:, :1], 1) * 2.0**-CELL_WEIGHT_BITS
     offsets = totals[:, 1 : 1 + d] / weights * (unit * 2.0**-CELL_BITS)
     return np.asarray((centers + offsets).astype(np.float32))

@@ -26,10 +26,19 @@ from sketchshift._text import column_in_words, counted
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
-from sketchshift.features.cells import ROWS_PER_CELL, Cells, n_cells_for, plan_cells
+from sketchshift.features.cells import (
+    ROWS_PER_CELL,
+    WIDE_CELLS,
+    Cells,
+    n_cells_for,
+    n_wide_cells_for,
+    plan_axes,
+    plan_cells,
+    plan_wide_cells,
+)
 from sketchshift.features.frequencies import MIN_FEATURES
 from sketchshift.features.spec import SketchSpec, Tilt
-from sketchshift.kernels import MOMENT_BITS
+from sketchshift.kernels import MOMENT_BITS, select_kernel
 
 __all__ = [
     "FAR_SHARE",
@@ -103,6 +112,12 @@ FEWEST_FREQUENCIES = 50
 FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER = 2000, 20  # rows that bandwidths are found on
 MAX_CLUSTERS = 100_000
 
+WIDE = 30  # columns; beyond, waves and squares are taken along a few axes
+AXES = 10
+MOST_WAVES_WHEN_WIDE = 1024
+NUMBERS_AT_A_TIME = 2**22
+CELLS_WHEN_WIDE = 0.9  # of the numbers, if somebody says how many these are
+
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
 FOREIGN = 1e6  # one that looks like a number which only names the row
 FEWEST_FOR_HINT = 10  # of fewer rows, such a ratio may be chance
@@ -122,6 +137,7 @@ def plan_rows(
     standardize: bool = False,
     bounds: tuple[FloatArray, FloatArray] | None = None,
     cells: bool | int = True,
+    metric: str = "euclidean",
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 
@@ -152,7 +168,10 @@ def plan_rows(
         Least and largest values of the columns, where more rows are known than these.
     cells : bool or int, default=False
         Share the 2 m numbers of a sketch between cells and waves, and leave the tilt out; or how
-        many cells there are at most.
+        many cells there are at most. Beyond 30 columns, unless each has a scale of its own, cells
+        hold the sums of all columns, and squares and waves are those along the 10 principal axes.
+    metric : {"euclidean", "cosine"}
+        Of the spec; rows are those that it sees, for "cosine" of length 1.
 
     Returns
     -------
@@ -170,13 +189,12 @@ def plan_rows(
     if not standardize and n >= FEWEST_FOR_HINT:
         _hint_at_units(deviations, columns)
     center = rounded_center(center, scale)
-    normalised = (rows - center) / scale
-    farthest = _farthest(normalised, center, scale, bounds)
-    some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
-    spec = SketchSpec(
+    lower, upper = (rows.min(axis=0), rows.max(axis=0)) if bounds is None else bounds
+    low, high = (tuple((end + 0.0).tolist()) for end in (lower, upper))  # -0.0 is 0.0
+    basis = SketchSpec(
         n_features=d,
         sketch_size=m,
-        bandwidth=_bandwidths(normalised[some], shares[some], k, farthest),
+        bandwidth=(1.0, 2.0),  # that of the rows follows
         seed=seed,
         columns=None if columns is None else tuple(columns),
         center=tuple(center.tolist()),
@@ -184,18 +202,69 @@ def plan_rows(
         tilt=None if cells else Tilt(radius=1.0, cap=CAP),
         far_share=FAR_SHARE,
         structured=d >= MIN_FEATURES,  # as good, and faster
+        metric=metric,
     )
+    n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if d > WIDE and not standardize else 0
+    if n_wide:
+        return _plan_wide(basis, rows, weights, shares, k, n_wide, (low, high))
+    normalised = (rows - center) / scale
+    farthest = _farthest(normalised, center, scale, bounds)
+    some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
+    spec = replace(basis, bandwidth=_bandwidths(normalised[some], shares[some], k, farthest))
     J = n_cells_for(2 * m, n, d, k) if cells else 0
     if not isinstance(cells, bool):
         J = min(cells, n // ROWS_PER_CELL, 2 * m // (1 + 2 * d))
     if J == 0:
         return spec
     planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
-    lower, upper = (rows.min(axis=0), rows.max(axis=0)) if bounds is None else bounds
-    low, high = (tuple((end + 0.0).tolist()) for end in (lower, upper))  # -0.0 is 0.0
     planned = replace(planned, lower=low, upper=high)
     waves = m - half_of_numbers(planned)
     return replace(spec, cells=planned, sketch_size=waves)
+
+
+def _n_wide_cells(cells: bool | int, k: int, n: int, d: int, sketch_size: int | None) -> int:
+    """Number of cells of a plan for many columns; 0 for a plan as of few."""
+    wanted = n_wide_cells_for(k, n)
+    if not isinstance(cells, bool):
+        wanted = min(cells, n // ROWS_PER_CELL)
+    if sketch_size is not None:
+        wanted = min(wanted, int(CELLS_WHEN_WIDE * 2 * sketch_size / (2 + d + AXES)))
+    return wanted if cells else 0
+
+
+def _plan_wide(
+    basis: SketchSpec,
+    rows: FloatArray,
+    weights: FloatArray | None,
+    shares: FloatArray,
+    k: int,
+    n_cells: int,
+    ends: tuple[tuple[float, ...], tuple[float, ...]],
+) -> SketchSpec:
+    """Cells of all columns, waves and squares along the principal axes: no moments beside them."""
+    narrow = np.empty(rows.shape, dtype=np.float32)
+    for part in _parts(rows):
+        narrow[part] = (rows[part] - basis.center_vector) * basis.per_unit
+    axes = plan_axes(narrow, AXES, seed=basis.seed)
+    planned = plan_wide_cells(narrow, k, n_cells, weights=weights, seed=basis.seed)
+    some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))
+    seen = select_kernel().project(narrow[some].astype(np.float64), axes.table)
+    farthest = MARGIN * math.sqrt(float(np.square(seen).sum(axis=1).max()))
+    return replace(
+        basis,
+        sketch_size=min(max(sketch_size_for(k, AXES), FEWEST_FREQUENCIES), MOST_WAVES_WHEN_WIDE),
+        bandwidth=_bandwidths(seen, shares[some] / shares[some].sum(), k, farthest),
+        structured=False,
+        cells=replace(planned, lower=ends[0], upper=ends[1]),
+        axes=axes,
+        moments="none",
+    )
+
+
+def _parts(rows: FloatArray) -> list[slice]:
+    """Spans of rows: few numbers at a time, so that there is no second copy of a large sample."""
+    step = max(1, NUMBERS_AT_A_TIME // rows.shape[1])
+    return [slice(first, first + step) for first in range(0, len(rows), step)]
 
 
 def half_of_numbers(cells: Cells) -> int:
@@ -205,8 +274,9 @@ def half_of_numbers(cells: Cells) -> int:
 
 def share_of_cells(spec: SketchSpec) -> float:
     """What cells take of the numbers of a sketch, waves the rest; 0 without cells."""
-    cells = spec.cells
-    taken = 0 if cells is None else cells.n_cells * (1 + 2 * cells.n_features)
+    cells, d = spec.cells, spec.n_features
+    n_numbers = 1 + 2 * d if spec.axes is None else 2 + d + spec.n_coordinates
+    taken = 0 if cells is None else cells.n_cells * n_numbers
     return taken / (taken + 2 * spec.sketch_size)
 
 
@@ -217,6 +287,8 @@ def cells_in_words(spec: SketchSpec) -> str | None:
         return None
     share = f"{100 * share_of_cells(spec):.0f} % of the numbers"
     parts = f"{counted(cells.n_cells, 'cell')} ({share}), {counted(spec.sketch_size, 'wave')}"
+    if spec.axes is not None:
+        parts += f" along {counted(spec.axes.n_axes, 'axis')}"
     return f"planned on {counted(cells.n_rows, 'row')}: {parts}"
 
 
@@ -228,8 +300,11 @@ def sketch_size_for(n_clusters: int, n_features: int) -> int:
 def clusters_served(spec: SketchSpec) -> int:
     """The number k = m / (10 d) of clusters that a spec serves, rounded down; perhaps none.
 
-    What cells take counts as frequencies.
+    What cells take counts as frequencies. With axes, a group of cells is a cluster.
     """
+    if spec.axes is not None and spec.cells is not None:
+        has_clusters = spec.cells.probes == 1
+        return len(spec.cells.starts) if has_clusters else spec.cells.n_cells // WIDE_CELLS[1]
     return _size_of(spec) // sketch_size_for(1, spec.n_features)
 
 
@@ -252,6 +327,8 @@ def planned_clusters(spec: SketchSpec) -> int | None:
     n_clusters : int or None
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
+    if spec.axes is not None:
+        return None if spec.cells is None else clusters_served(spec)
     tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
     is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
     k, m = clusters_served(spec), _size_of(spec)
@@ -263,7 +340,7 @@ def _moments(
     rows: FloatArray, shares: FloatArray, columns: Sequence[str] | None
 ) -> tuple[FloatArray, FloatArray]:
     """Means and standard deviations of the columns; 0 for constant ones."""
-    largest = np.abs(rows).max(axis=0)
+    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
     if largest.max() > LIMIT:
         j = int(np.argmax(largest))
         msg = (
@@ -273,8 +350,10 @@ def _moments(
         )
         raise DataError(msg)
     center = _mean(rows, shares)
-    unit = max(float(np.abs(rows - center).max()), np.finfo(np.float64).tiny)
-    deviations = np.sqrt(_mean(np.square((rows - center) / unit), shares)) * unit
+    farthest = max(float(np.abs(rows[part] - center).max()) for part in _parts(rows))
+    unit = max(farthest, np.finfo(np.float64).tiny)
+    squares = [_mean(np.square((rows[p] - center) / unit), shares[p]) for p in _parts(rows)]
+    deviations = np.sqrt(np.sum(squares, axis=0)) * unit
     deviations[deviations <= CONSTANT * largest] = 0.0
     if 0.0 < deviations.max() < 1.0 / LIMIT:
         msg = (

@@ -28,7 +28,7 @@ from sketchshift._validation import (
     parameter_error,
 )
 from sketchshift.errors import SpecError
-from sketchshift.features.cells import Cells
+from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import LAWS, MIN_FEATURES, Frequencies, draw_frequencies
 from sketchshift.kernels import BITS, CELL_REACH, MOMENT_BITS, PHASE_LIMIT
 
@@ -41,6 +41,7 @@ __all__ = [
     "MAX_NUMBERS",
     "MAX_PRIVATE_CELLS",
     "MAX_SKETCH_SIZE",
+    "METRICS",
     "SCALES",
     "Charge",
     "Origin",
@@ -255,6 +256,7 @@ MAX_FEATURES = 2**20
 MAX_SKETCH_SIZE = 2**24
 MAX_NUMBERS = 2**31  # d m for frequencies drawn one by one
 MAX_PRIVATE_CELLS = 2**12
+METRICS = ("euclidean", "cosine")
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
 _SCHEMA = 1
 
@@ -304,6 +306,15 @@ class SketchSpec:
     cells : Cells or None
         Centers by which rows are counted and summed as well. Rows out of reach are then counted
         apart instead of refused. None is the paper's sketch.
+    axes : Axes or None
+        Directions along which waves are taken, and squares of cells summed, instead of along every
+        column: for rows of many columns. A sketch then has cells, or serves drift alone.
+    metric : {"euclidean", "cosine"}
+        "cosine" divides every row by its length first: distances are then those of directions,
+        and :math:`|x - y|^2 = 2 - 2 \\cos(x, y)`. A row of length 0 has none, and is invalid.
+    moments : {"full", "none"}
+        Whether mean and covariance of the rows are kept (beyond 64 columns, variances alone), or
+        their weight alone.
 
     Examples
     --------
@@ -327,6 +338,9 @@ class SketchSpec:
     precision: str = "float32"
     origin: Origin | None = None
     cells: Cells | None = None
+    axes: Axes | None = None
+    metric: str = "euclidean"
+    moments: str = "full"
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
@@ -343,6 +357,8 @@ class SketchSpec:
             "scale": check_scale(self.scale, d),
             "far_share": check_number(CALLER, "far_share", self.far_share, low=0.0, high=1.0),
             "precision": check_choice(CALLER, "precision", self.precision, ("float32", "float64")),
+            "metric": check_choice(CALLER, "metric", self.metric, METRICS),
+            "moments": check_choice(CALLER, "moments", self.moments, ("full", "none")),
         }
         if self.columns is not None:
             checked["columns"] = check_names(CALLER, "columns", self.columns, d)
@@ -354,12 +370,26 @@ class SketchSpec:
             isinstance(self.cells, Cells) and self.cells.n_features == d
         ):
             raise parameter_error(CALLER, "cells", f"Cells of {d} columns, or None", self.cells)
+        if self.axes is not None and not (
+            isinstance(self.axes, Axes) and self.axes.n_features == d
+        ):
+            raise parameter_error(CALLER, "axes", f"Axes of {d} columns, or None", self.axes)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_together()
 
     def _check_together(self) -> None:
-        d, m = self.n_features, self.sketch_size
+        d, m = self.n_coordinates, self.sketch_size
+        if self.axes is not None and (self.tilt, self.origin) != (None, None):
+            msg = "a spec with axes has no tilt and makes no private release: leave out the axes."
+            raise SpecError(msg)
+        if self.axes is not None and self.moments == "full":
+            raise SpecError('a spec with axes keeps no moments: pass moments="none".')
+        if self.axes is not None and isinstance(self.scale, tuple):
+            msg = (
+                "a spec with axes has one scale for all columns: leave out the axes or the scales."
+            )
+            raise SpecError(msg)
         if self.structured and d < MIN_FEATURES:
             msg = (
                 f"structured frequencies need at least {MIN_FEATURES} columns, and there are {d}. "
@@ -376,6 +406,15 @@ class SketchSpec:
             raise SpecError("a spec has cells or a tilt, not both. Leave one of them out.")
         if self.cells is not None and self.origin is not None:
             self._check_private_cells(self.cells.n_cells)
+        if self.origin is not None and (self.metric, self.moments) != ("euclidean", "full"):
+            msg = (
+                "a spec for private releases has the Euclidean metric, and moments that no release "
+                'holds: leave out metric="cosine" and moments="none". Divide rows by their length '
+                "before they are sketched."
+            )
+            raise SpecError(msg)
+        if self.tilt is not None and self.moments == "none":
+            raise SpecError('a tilt needs the moments: leave out tilt, or moments="none".')
         if self.far_share and not isinstance(self.bandwidth, tuple):
             msg = (
                 f"far_share={self.far_share} needs a range of bandwidths, and bandwidth="
@@ -392,6 +431,11 @@ class SketchSpec:
                 "ss.privacy.plan_public."
             )
             raise SpecError(msg)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Dimension of what waves see: the number of axes, or of columns."""
+        return self.n_features if self.axes is None else self.axes.n_axes
 
     @property
     def frequencies(self) -> Frequencies:
@@ -441,9 +485,14 @@ class SketchSpec:
         return min(self.reach, of_cells)
 
     @property
+    def has_moments(self) -> bool:
+        """Whether mean and variances of the rows are kept."""
+        return self.moments == "full"
+
+    @property
     def has_full_covariance(self) -> bool:
         """Whether all products of two columns are kept, or the squares alone."""
-        return self.n_features <= FULL_COVARIANCE_FEATURES
+        return self.has_moments and self.n_features <= FULL_COVARIANCE_FEATURES
 
     @cached_property
     def center_vector(self) -> FloatArray:
@@ -487,6 +536,8 @@ class SketchSpec:
             "far_share",
             "precision",
             "origin",
+            "metric",
+            "moments",
         )
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in shown:
@@ -496,6 +547,8 @@ class SketchSpec:
                 parts.append(f"{name}={text if len(text) <= 60 else text[:57] + '...'}")
         if self.cells is not None:
             parts.append(f"cells={self.cells.n_cells}")
+        if self.axes is not None:
+            parts.append(f"axes={self.axes.n_axes}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
 
     def to_json(self) -> str:
@@ -508,6 +561,8 @@ class SketchSpec:
                 content[field.name] = dataclasses.asdict(value) if is_noun else value
         if self.cells is not None:
             content["cells"] = self.cells.to_dict()
+        if self.axes is not None:
+            content["axes"] = self.axes.to_text()
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -571,13 +626,16 @@ class SketchSpec:
         if content.get("cells") is not None:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["cells"] = Cells.from_dict(content["cells"], d)
+        if content.get("axes") is not None:
+            d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
+            content["axes"] = Axes.from_text(content["axes"], d)
         return cls(**content)
 
 
 @lru_cache(maxsize=4)
 def _frequencies(spec: SketchSpec) -> Frequencies:
     return draw_frequencies(
-        spec.n_features,
+        spec.n_coordinates,
         spec.sketch_size,
         spec.bandwidth,
         law=spec.law,

@@ -45,6 +45,7 @@ class Purpose(IntEnum):
     START = 4
     SAMPLE = 5
     CELLS = 6
+    AXES = 7
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

@@ -41,6 +41,7 @@ __all__ = [
     "ROUND_TO_INTEGERS",
     "SINE",
     "SQUARE_BITS",
+    "WIDE_CELL_BITS",
     "Accumulator",
     "CellAccumulator",
     "Centers",
@@ -98,6 +99,9 @@ MOMENT_ROWS = 2**18
 CELL_BITS = 20
 """Cells sum rint(2**CELL_BITS (x' - c) / unit), unit a power of two, and the squares of these."""
 
+WIDE_CELL_BITS = 15
+"""Where cells have axes, the farthest row of a cell is 2**WIDE_CELL_BITS steps from its center."""
+
 CELL_REACH = 2.0**11
 """Rows and centers must be nearer to 0 than this times the unit: a square then fits 64 bits."""
 
@@ -154,6 +158,9 @@ class Centers:
         A power of two: see ``CELL_BITS``.
     limit : float
         Squared distance to the nearest center beyond which a row is in no cell; rounded to float32.
+    axes : float32 array of shape (p, d) or None
+        Directions along which squares are summed, beside those of the length; None sums those of
+        every column.
     """
 
     centers: Float32Array
@@ -162,6 +169,21 @@ class Centers:
     probes: int = 1
     unit: float = 1.0
     limit: float = math.inf
+    axes: Float32Array | None = None
+
+    @property
+    def per_unit(self) -> float:
+        """Steps in a unit of the normalised rows: a power of two."""
+        if self.axes is None:
+            return 2.0**CELL_BITS / self.unit
+        farthest = min(math.sqrt(self.limit), 2.0 * CELL_REACH * self.unit)
+        return math.ldexp(1.0, WIDE_CELL_BITS - math.frexp(1.001 * farthest)[1])
+
+    @property
+    def width(self) -> int:
+        """Number of totals of a cell."""
+        d = int(self.centers.shape[1])
+        return 1 + 3 * d if self.axes is None else 2 + d + len(self.axes)
 
     @classmethod
     def in_one_group(cls, centers: Float32Array, unit: float = 1.0) -> Centers:
@@ -186,21 +208,34 @@ class CellAccumulator(Protocol):
         """
         ...
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
+    def add(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        totals: IntArray,
+    ) -> LeftOut | None:
         """Add every row to its cell, the nearest one to the row rounded to float32.
 
         With f the factor of a row (None: 1), e = x' - c in float64 and K = 2**CELL_BITS / unit, it
         adds rint(2**CELL_WEIGHT_BITS f), then rint((f e) K) for each column, then the square of
         rint((sqrt(f) e) K): first its lower SQUARE_BITS bits, then the others.
 
+        With axes, K is such that all fits 16 bits (``Centers.per_unit``). A row then adds
+        rint(2**BITS f), rint((f e) K) for each column, the sum of the squares of all
+        rint((sqrt(f) e) K), and for each axis the square of rint((sqrt(f) (y - g)) K), with y the
+        coordinate of the row and g that of the center.
+
         Parameters
         ----------
         rows : array of shape (n, d)
             IN. Normalised rows, their norms below CELL_REACH times the unit.
+        coordinates : array of shape (n, p)
+            IN. What :meth:`Kernel.project` gives of them; not looked at without axes.
         factors : array of shape (n,) or None
             IN. In [0, 1].
-        totals : int64 array of shape (J, 1 + 3 d)
-            IN/OUT. Of at most CELL_ROWS rows in all.
+        totals : int64 array of shape (J, 1 + 3 d), with axes (J, 2 + d + p)
+            IN/OUT. Without axes, of at most CELL_ROWS rows in all.
 
         Returns
         -------
@@ -306,6 +341,13 @@ class Kernel(Protocol):
 
         ``X`` is IN (n, d), float32 or float64 in C order; ``rows`` (n, d) and
         ``squared_norms`` (n,) are OUT. All operations are in float64.
+        """
+        ...
+
+    def project(self, rows: FloatArray, axes: Float32Array) -> FloatArray:
+        """Coordinates of rows (n, d) along axes (p, d): shape (n, p).
+
+        The sum over the columns, from the first, of the fused multiply-adds x a + s in float64.
         """
         ...
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
-    CELL_BITS,
+    BITS,
     CELL_WEIGHT_BITS,
     COSINE,
     LIMB_BITS,
@@ -229,6 +229,13 @@ class ReferenceKernel(OnHost, Correlations):
         for column in rows.T:
             squared_norms += column * column
 
+    def project(self, rows: FloatArray, axes: Float32Array) -> FloatArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        s = np.zeros((len(rows), len(axes)))
+        for column, along in zip(rows.T, axes.T.astype(np.float64), strict=True):
+            s = fused_multiply_add(column[:, None], along[None, :], s)
+        return s
+
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         block = max(1, _BLOCK // turns.shape[1])
@@ -317,8 +324,7 @@ class ReferenceCells:
     """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
 
     def __init__(self, centers: Centers) -> None:
-        self._centers = centers
-        self._per_unit = 2.0**CELL_BITS / centers.unit
+        self._centers, self._per_unit = centers, centers.per_unit
 
     def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
@@ -331,24 +337,37 @@ class ReferenceCells:
         labels = squares.argmin(axis=1)
         return labels, squares[np.arange(len(rows)), labels].astype(np.float32)
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
+    def add(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        totals: IntArray,
+    ) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        of = self._centers
         labels, squares = self.nearest(rows.astype(np.float32))
-        out = np.flatnonzero(squares > np.float32(self._centers.limit))
+        out = np.flatnonzero(squares > np.float32(of.limit))
         inside, left_out = np.delete(np.arange(len(rows)), out), (out, labels[out])
         rows, labels = rows[inside], labels[inside]
         f = np.ones(len(rows)) if factors is None else factors[inside]
-        offsets = rows - self._centers.centers[labels]
-        w = np.rint((np.sqrt(f)[:, None] * offsets) * self._per_unit).astype(np.int64)
-        W = w.view(np.uint64) ** 2
-        added = (
-            np.rint(f * 2.0**CELL_WEIGHT_BITS)[:, None].astype(np.int64),
-            np.rint((f[:, None] * offsets) * self._per_unit).astype(np.int64),
-            (W & np.uint64(2**SQUARE_BITS - 1)).astype(np.int64),
-            (W >> np.uint64(SQUARE_BITS)).astype(np.int64),
-        )
-        np.add.at(totals, labels, np.hstack(added))
+        offsets = rows - of.centers[labels]
+        sums, w = (self._steps(factors, offsets) for factors in (f, np.sqrt(f)))
+        if of.axes is None:
+            one, W = 2.0**CELL_WEIGHT_BITS, w.view(np.uint64) ** 2
+            low, high = W & np.uint64(2**SQUARE_BITS - 1), W >> np.uint64(SQUARE_BITS)
+            squares = np.hstack([low, high]).astype(np.int64)
+        else:
+            middles = KERNEL.project(of.centers.astype(np.float64), of.axes)
+            along = self._steps(np.sqrt(f), coordinates[inside] - middles[labels])
+            one = 2.0**BITS
+            squares = np.hstack([(w**2).sum(axis=1, keepdims=True), along**2])
+        weights = np.rint(f * one).astype(np.int64)[:, None]
+        np.add.at(totals, labels, np.hstack([weights, sums, squares]))
         return left_out if len(out) else None
+
+    def _steps(self, factors: FloatArray, offsets: FloatArray) -> IntArray:
+        return np.rint((factors[:, None] * offsets) * self._per_unit).astype(np.int64)
 
 
 class ReferenceMatcher:

@@ -14,17 +14,19 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, FloatArray, IntArray
-from sketchshift.features import SketchSpec
+from sketchshift._typing import BoolArray, Float32Array, FloatArray, IntArray
+from sketchshift.features import Axes, SketchSpec
 from sketchshift.kernels import (
     BITS,
     CELL_BITS,
     CELL_ROWS,
     CELL_WEIGHT_BITS,
     SQUARE_BITS,
+    WIDE_CELL_BITS,
     CellAccumulator,
     Kernel,
 )
@@ -52,8 +54,11 @@ __all__ = [
     "FarSums",
     "NoisyCells",
     "PartialPart",
+    "WideCellPart",
+    "cell_part",
 ]
 
+_CANCELLED = 1e-12
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 
 
@@ -74,6 +79,9 @@ class CellSums:
     sums, squares : arrays of shape (J, d)
         Of the offsets, and of their squares, times the weights: also where weights are so small
         that they count as 0.
+    along : array of shape (J, p) or None
+        Variances along the axes of the spec. Where it has axes, those along columns are not known:
+        ``variances`` and ``squares`` have then the exact sum over all columns, shared out alike.
     """
 
     weights: FloatArray
@@ -83,6 +91,7 @@ class CellSums:
     origins: FloatArray
     sums: FloatArray
     squares: FloatArray
+    along: FloatArray | None = None
 
     def only(self, some: BoolArray) -> CellSums:
         """The same without weight but in some cells."""
@@ -90,20 +99,42 @@ class CellSums:
 
     def __getitem__(self, some: BoolArray) -> CellSums:
         """Some of the cells."""
-        return CellSums(*(getattr(self, field.name)[some] for field in fields(self)))
+        return self._map(lambda array: array[some])
 
     def __add__(self, other: CellSums) -> CellSums:
         """The cells of both."""
-        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-        return CellSums(*map(np.concatenate, pairs))
+        others = iter([getattr(other, f.name) for f in fields(self)])
+        return self._map(lambda array: np.concatenate([array, next(others)]))
+
+    def _map(self, change: Callable[[FloatArray], FloatArray]) -> CellSums:
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        changed: dict[str, Any] = {n: change(a) for n, a in arrays.items() if a is not None}
+        return CellSums(**changed)
+
+    def project(self, axes: Axes) -> CellSums:
+        """The same in the coordinates along the axes: O(J p d)."""
+        assert self.along is not None
+        table = axes.table.astype(np.float64)
+        means, origins, sums = (a @ table.T for a in (self.means, self.origins, self.sums))
+        squares = self.weights[:, None] * (self.along + np.square(means - origins))
+        return CellSums(self.weights, means, self.along, self.steps, origins, sums, squares)
 
     @classmethod
-    def of(cls, integers: WideArray, centers: FloatArray, steps: FloatArray) -> CellSums:
+    def of(
+        cls,
+        integers: WideArray,
+        centers: FloatArray,
+        steps: FloatArray,
+        axes: Float32Array | None = None,
+    ) -> CellSums:
         """From integers (J, 1 + 2 d) in steps (J,), around centers (J, d).
 
         Sums and squares are divided by the weight, and the squares of the former subtracted, in
-        integers: each number is rounded once.
+        integers: each number is rounded once. With axes, see :meth:`of_wide`.
         """
+        if axes is not None:
+            numbers = integers.astype(np.float64)
+            return cls.of_wide(numbers, centers, axes, steps, 2.0**-CELL_WEIGHT_BITS)
         d, one = centers.shape[1], 2**CELL_WEIGHT_BITS
         n, S, Q = integers[:, 0], integers[:, 1 : 1 + d], integers[:, 1 + d :]
         weight = np.maximum(n, 1)[:, None]  # sums of no rows are 0
@@ -118,9 +149,140 @@ class CellSums:
         return cls(weights, centers + offsets, variances, steps, centers, sums, raw)
 
     @classmethod
+    def of_wide(
+        cls,
+        numbers: FloatArray,
+        centers: FloatArray,
+        axes: Float32Array,
+        steps: FloatArray,
+        unit: float,
+    ) -> CellSums:
+        """From numbers (J, 2 + d + p) in steps (J,), around centers (J, d), along axes (p, d)."""
+        d, step = centers.shape[1], steps[:, None]
+        weights, sums = numbers[:, 0] * unit, numbers[:, 1 : 1 + d] * step
+        is_light = weights == 0.0
+        heavy = np.where(is_light, 1.0, weights)[:, None]
+        offsets = np.where(is_light[:, None], 0.0, sums / heavy)
+        raw = numbers[:, 1 + d :] * step**2
+        along = offsets @ axes.T.astype(np.float64)
+        means = np.hstack([np.square(offsets).sum(axis=1, keepdims=True), along**2])
+        variances = np.where(is_light[:, None], 0.0, raw / heavy - means)
+        variances[variances <= _CANCELLED * raw / heavy] = 0.0  # of equal rows, rounding is left
+        shared = np.ones(d) / d
+        spread, squares = variances[:, :1] * shared, raw[:, :1] * shared
+        moved = centers + offsets
+        return cls(weights, moved, spread, steps, centers, sums, squares, variances[:, 1:])
+
+    @classmethod
     def none(cls, d: int) -> CellSums:
         """Of no cells."""
         return cls.of(np.zeros((0, 1 + 2 * d), dtype=object), np.zeros((0, d)), np.zeros(0))
+
+
+class WideCellPart(Part):
+    """The same where a spec has axes: int64 of shape (J, 2 + d + p).
+
+    Weight, offsets of 16 bits, squared length and squared coordinates of the rows nearest to each
+    center.
+    """
+
+    name = "cells"
+    zones = frozenset({Zone.NEAR})
+
+    def __init__(self, spec: SketchSpec) -> None:
+        assert spec.cells is not None
+        assert spec.axes is not None
+        self._spec, self._axes = spec, spec.axes.table
+        self._centers = replace(spec.cells.groups, axes=self._axes)
+        self.shape = (spec.cells.n_cells, self._centers.width)
+
+    def sums(self, integers: Integers) -> CellSums:
+        """What the integers say of the rows."""
+        centers = self._centers.centers.astype(np.float64)
+        steps = np.full(len(centers), 1.0 / self._centers.per_unit)
+        numbers = integers.astype(np.float64)
+        return CellSums.of_wide(numbers, centers, self._axes, steps, 2.0**-BITS)
+
+    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+        """Adders that share the kernel's table of centers."""
+        accumulate = kernel.cells(self._centers)
+        return lambda: _WideCellAdder(accumulate)
+
+    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+        """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
+        d = self._spec.n_features
+        n, sums, squares = integers[:, 0], integers[:, 1 : 1 + d], integers[:, 1 + d :]
+        outer = measure.parts["far"][0].weight(Zone.OUTER) >> CELL_WEIGHT_BITS - BITS
+        total = Moments.of(measure.parts["moments"], self._spec).fine_weight
+        one = 2 ** (WEIGHT_BITS - BITS)
+        if abs((int(n.sum()) + outer) * one - total) > 2 * u * one:
+            return False
+        if n.min() < 0 or squares.min() < 0:
+            return False
+        mass = n * 2.0**-BITS + u + 1.0
+        if (squares[:, 0] > mass * 2.0 ** (2 * WIDE_CELL_BITS + 1)).any():
+            return False
+        # in steps, a row of partial weight is off by half of one in each column
+        lengths = np.sqrt(np.square(sums.astype(np.float64)).sum(axis=1))
+        shrunk = np.maximum(lengths - u * math.sqrt(d), 0.0)
+        return not bool((shrunk**2 > 1.001 * mass * (squares[:, 0] + 2.0 * u * d)).any())
+
+    def to_bytes(self, integers: Integers) -> bytes:
+        """Weights, sums, squares: of each the width of its integers, then these."""
+        return b"".join(_narrow_to_bytes(part) for part in self._split(integers))
+
+    def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
+        """See :class:`Part`."""
+        integers, at = self.zero(), 0
+        for part in self._split(integers):
+            read, n_read = _narrow_from_bytes(data[at:], part.size)
+            part[:] = read.reshape(part.shape)
+            at += n_read
+        return integers, at
+
+    def _split(self, integers: Integers) -> tuple[Integers, Integers, Integers]:
+        d = self._spec.n_features
+        return integers[:, :1], integers[:, 1 : 1 + d], integers[:, 1 + d :]
+
+
+def _narrow_to_bytes(integers: IntArray) -> bytes:
+    """A byte that says how many an int64 takes, the fewest that do; then all of them."""
+    largest = max(abs(int(integers.max(initial=0))), abs(int(integers.min(initial=0)) + 1))
+    width = largest.bit_length() // 8 + 1
+    octets = np.ascontiguousarray(integers, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    return bytes([width]) + octets[:, :width].tobytes()
+
+
+def _narrow_from_bytes(data: memoryview, n: int) -> tuple[IntArray, int]:
+    """What :func:`_narrow_to_bytes` gave of n integers, and how many bytes that are."""
+    width = data[0] if len(data) else 0
+    end = 1 + width * n
+    if not 1 <= width <= 8 or len(data) < end:
+        raise ValueError("the integers of the cells are cut off.")
+    octets = np.zeros((n, 8), dtype=np.uint8)
+    octets[:, 8 - width :] = np.frombuffer(data[1:end], dtype=np.uint8).reshape(n, width)
+    return octets.view("<i8")[:, 0] >> 8 * (8 - width), end  # the shift brings the sign
+
+
+class _WideCellAdder:
+    def __init__(self, accumulate: CellAccumulator) -> None:
+        self._accumulate = accumulate
+
+    def add(self, rows: WeightedRows, integers: Integers) -> WeightedRows | None:
+        """Add rows at once; those that are in no cell are left."""
+        into = np.zeros_like(integers) if rows.digit else integers
+        left = self._accumulate.add(rows.values, rows.coordinates, rows.shares, into)
+        if rows.digit:
+            integers += into << rows.digit
+        return None if left is None else rows.outside(*left)
+
+    def flush(self, integers: Integers) -> None:
+        """Nothing is ever pending."""
+
+
+def cell_part(spec: SketchSpec) -> CellPart | WideCellPart:
+    """The part of a spec with cells that holds them."""
+    return CellPart(spec) if spec.axes is None else WideCellPart(spec)
 
 
 class CellPart(Part):
@@ -203,7 +365,8 @@ class _CellAdder:
         """Add rows to what is pending; those that are in no cell are left."""
         if rows.digit or self._n_pending + len(rows.values) > CELL_ROWS:
             self.flush(integers)
-        left = self._accumulate.add(rows.values, rows.shares, self._pending)
+        values = rows.values
+        left = self._accumulate.add(values, values, rows.shares, self._pending)
         self._n_pending += len(rows.values)
         if rows.digit:
             self.flush(integers, rows.digit)
@@ -272,7 +435,8 @@ class FarPart(Part):
     Offsets e are from the nearest center, or from 0 for rows beyond the reach of cells. A row whose
     largest e_c (of equal ones the first) has f 2**p as its size, with 1/2 <= f < 1, adds to the
     cell of its zone, its center, the sign of e_c, p and c: its weight, its offsets and their
-    squares in steps of 2**(p - 40).
+    squares in steps of 2**(p - 40). Where a spec has axes, p is that of the length of e, sign and
+    column are 0, and squares are those of the length and along each axis.
     """
 
     name = "far"
@@ -283,6 +447,8 @@ class FarPart(Part):
     def __init__(self, spec: SketchSpec) -> None:
         assert spec.cells is not None
         self._d, self._cells = spec.n_features, spec.cells
+        self._axes = None if spec.axes is None else spec.axes.table
+        self._n_squares = self._d if self._axes is None else 1 + len(self._axes)
 
     def zero(self) -> Integers:
         """No cells."""
@@ -300,12 +466,12 @@ class FarPart(Part):
             for key, row in integers[0].rows.items()
             if key[0] == zone and (key[1] != NOWHERE) == are_shells
         }
-        table = np.empty((len(rows), 1 + 2 * self._d), dtype=object)
+        table = np.empty((len(rows), 1 + self._d + self._n_squares), dtype=object)
         for i, row in enumerate(rows.values()):
             table[i] = row
         steps = np.array([math.ldexp(1.0, power - _FAR_BITS) for *_, power, _ in rows])
         origins = self._origins[[center for _, center, *_ in rows]]
-        return CellSums.of(table, origins.reshape(-1, self._d), steps)
+        return CellSums.of(table, origins.reshape(-1, self._d), steps, self._axes)
 
     def find_shells(self, integers: Integers, places: FloatArray, centers: IntArray) -> IntArray:
         """Number of the shell that each place is in, as :meth:`sums` has them; -1 for none.
@@ -321,18 +487,21 @@ class FarPart(Part):
         """
         shells = [key[1:] for key in integers[0].rows if key[0] == Zone.OUTER]
         numbers = {key: i for i, key in enumerate(k for k in shells if k[0] != NOWHERE)}
-        keys = _shell_keys(places - self._origins[centers], centers)
+        is_wide = self._axes is not None
+        keys = _shell_keys(places - self._origins[centers], centers, is_wide=is_wide)
         return np.array([numbers.get(tuple(key), -1) for key in keys.tolist()], dtype=np.int64)
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the origins."""
         origins = self._origins
-        return lambda: _FarAdder(kernel, origins)
+        return lambda: _FarAdder(kernel, origins, self._axes)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
         """As sums of rows, in each cell."""
-        rows = integers[0].rows.values()
-        return all(_are_sums(row[None, 0], row[None, 1:], u, _FAR_BITS) for row in rows)
+        d, rows = self._d, integers[0].rows.values()
+        if self._axes is None:
+            return all(_are_sums(row[None, 0], row[None, 1:], u, _FAR_BITS) for row in rows)
+        return all(_are_wide_sums(row[0], row[1 : 1 + d], row[1 + d :], u) for row in rows)
 
     def to_bytes(self, integers: Integers) -> bytes:
         """The number of cells (4 bytes), the width of integers (1), and by key: key, integers."""
@@ -346,7 +515,7 @@ class FarPart(Part):
     def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
         """See :class:`Part`."""
         n_cells, width = int.from_bytes(data[:4], "little"), data[4] if len(data) > 4 else 0
-        size = _KEY.size + width * (1 + 2 * self._d)
+        size = _KEY.size + width * (1 + self._d + self._n_squares)
         end = 5 + n_cells * size
         if not 1 <= width <= 16 or len(data) < end:
             raise ValueError("the integers of far rows are cut off.")
@@ -373,11 +542,33 @@ def _alone(sums: FarSums) -> Integers:
     return integers
 
 
-def _shell_keys(offsets: FloatArray, centers: IntArray) -> IntArray:
+def _are_wide_sums(n: int, sums: WideArray, squares: WideArray, u: int) -> bool:
+    """Whether weight, sums (d,) and squares (1 + p,) of rows can be such, as far as is cheap."""
+    mass, d = (n >> CELL_WEIGHT_BITS) + u + 1, len(sums)
+    if n < 0 or squares.min() < 0 or (squares > mass << 2 * _FAR_BITS + 1).any():
+        return False
+    shrunk = np.maximum(abs(sums) - u, 0)
+    return bool((shrunk**2).sum() <= mass * 2 * (squares[0] + u * d))
+
+
+def _lengths(offsets: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Lengths f of rows (n, d) and powers p, that is f 2**p with f below 1: columns in order."""
+    powers = np.frexp(np.abs(offsets).max(axis=1))[1]
+    squares = np.zeros(len(offsets))
+    for column in np.ldexp(offsets, -powers[:, None]).T:
+        squares += column * column
+    lengths, more = np.frexp(np.sqrt(squares))
+    return lengths, (powers + more).astype(np.int64)
+
+
+def _shell_keys(offsets: FloatArray, centers: IntArray, *, is_wide: bool) -> IntArray:
     """Keys of rows without their zone, shape (n, 4): see :data:`FarKey`.
 
     Of many columns the power alone counts: there would be too many shells.
     """
+    if is_wide:
+        none = np.zeros_like(centers)
+        return np.column_stack([centers, none, _lengths(offsets)[1], none])
     columns = np.abs(offsets).argmax(axis=1)
     largest = offsets[np.arange(len(offsets)), columns]
     powers = np.frexp(largest)[1].astype(np.int64)
@@ -389,10 +580,12 @@ def _shell_keys(offsets: FloatArray, centers: IntArray) -> IntArray:
 class _FarAdder:
     """Sums of many rows in int64 by key, that are added to the wide integers in time."""
 
-    def __init__(self, kernel: Kernel, origins: FloatArray) -> None:
-        self._kernel, self._origins = kernel, origins
+    def __init__(self, kernel: Kernel, origins: FloatArray, axes: Float32Array | None) -> None:
+        self._kernel, self._origins, self._axes = kernel, origins, axes
         self._slots: dict[FarKey, int] = {}
-        self._pending = np.zeros((16, 1 + 4 * origins.shape[1]), dtype=np.int64)
+        self._d = origins.shape[1]
+        self._n_squares = self._d if axes is None else 1 + len(axes)
+        self._pending = np.zeros((16, 1 + self._d + 3 * self._n_squares), dtype=np.int64)
         self._n_pending = 0
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
@@ -402,14 +595,23 @@ class _FarAdder:
             self.flush(integers)
         centers = np.full(len(values), NOWHERE) if rows.cells is None else rows.cells
         offsets = values - self._origins[centers]
-        keys = _shell_keys(offsets, centers)
+        keys = _shell_keys(offsets, centers, is_wide=self._axes is not None)
         found, which = np.unique(keys, axis=0, return_inverse=True)
         slots = np.array([self._slot((int(rows.zone), *key)) for key in found.tolist()])
-        added = _far_integers(offsets, rows.shares, keys[:, 2])
+        steps = np.ldexp(offsets, (_FAR_BITS - keys[:, 2])[:, None])
+        added = _far_integers(steps, self._squared(steps), rows.shares)
         np.add.at(self._pending, slots[which.ravel()], added)
         self._n_pending += len(values)
         if rows.digit:
             self.flush(integers, rows.digit)
+
+    def _squared(self, steps: FloatArray) -> FloatArray:
+        """What squares are taken of: the columns; or the length, and coordinates along the axes."""
+        if self._axes is None:
+            return steps
+        lengths, powers = _lengths(steps)
+        along = self._kernel.project(steps, self._axes)
+        return np.column_stack([np.ldexp(lengths, powers), along])
 
     def _slot(self, key: FarKey) -> int:
         """Where a key has its sums; there is room for twice as many when there is none."""
@@ -422,10 +624,9 @@ class _FarAdder:
         """Add all that is pending to the sums, 2**digit times."""
         if not self._n_pending:
             return
-        d = self._origins.shape[1]
-        narrow, low, middle, high = np.split(
-            self._pending[: len(self._slots)].astype(object), [1 + d, 1 + 2 * d, 1 + 3 * d], axis=1
-        )
+        ends = 1 + self._d + self._n_squares * np.arange(3)
+        pending = self._pending[: len(self._slots)].astype(object)
+        narrow, low, middle, high = np.split(pending, ends, axis=1)
         squares = low + (middle << _HALF_BITS + 1) + (high << 2 * _HALF_BITS)
         wide = np.hstack([narrow, squares]) << digit
         integers[0] = integers[0] + FarSums({key: wide[i] for key, i in self._slots.items()})
@@ -433,13 +634,12 @@ class _FarAdder:
         self._pending[:] = 0
 
 
-def _far_integers(offsets: FloatArray, shares: FloatArray | None, powers: IntArray) -> IntArray:
-    """What rows add to cells of these powers, shape (n, 1 + 4 d): squares in three limbs."""
-    steps = np.ldexp(offsets, (_FAR_BITS - powers)[:, None])
-    f = np.ones(len(offsets)) if shares is None else shares
+def _far_integers(steps: FloatArray, squared: FloatArray, shares: FloatArray | None) -> IntArray:
+    """What rows add to their cells: weight, sums (d,), squares (q,) in three limbs of q each."""
+    f = np.ones(len(steps)) if shares is None else shares
     weights = np.rint(f * 2.0**CELL_WEIGHT_BITS).astype(np.int64)
     sums = np.rint(f[:, None] * steps).astype(np.int64)
-    roots = np.rint(np.sqrt(f)[:, None] * steps).astype(np.int64)
+    roots = np.rint(np.sqrt(f)[:, None] * squared).astype(np.int64)
     high, low = roots >> _HALF_BITS, roots & 2**_HALF_BITS - 1
     return np.hstack([weights[:, None], sums, low * low, high * low, high * high])
 
@@ -605,4 +805,4 @@ def _clipped(spec: SketchSpec) -> Part | None:
     return None if spec.origin is None else ClippedPart(spec)
 
 
-CELL_PARTS += [CellPart, FarPart, PartialPart, _clipped]
+CELL_PARTS += [cell_part, FarPart, PartialPart, _clipped]

@@ -42,6 +42,7 @@ __all__ = [
     "make_accumulator",
     "not_finite",
     "parts_of",
+    "to_directions",
     "wide_from_bytes",
     "wide_to_bytes",
 ]
@@ -68,6 +69,9 @@ Integers = NDArray[Any]
 CAPACITY_BITS = 40
 """A sketch holds a total weight below 2**CAPACITY_BITS: the int64 totals cannot overflow."""
 
+WIDE_CAPACITY_BITS = 32
+"""The same of a sketch with cells and axes."""
+
 WEIGHT_BITS = 52
 """The finer total weight counts 2**-WEIGHT_BITS."""
 
@@ -92,6 +96,8 @@ class WeightedRows:
     ----------
     values : array of shape (n, d)
         x', where the kernel computes.
+    coordinates : array of shape (n, p)
+        The same along the axes of the spec; x' itself where it has none.
     shares : array of shape (n,) or None
         Weights up to 1; None where all are 1.
     tilted_shares : array of shape (n,) or None
@@ -105,6 +111,7 @@ class WeightedRows:
     """
 
     values: FloatArray
+    coordinates: FloatArray
     shares: FloatArray | None
     tilted_shares: FloatArray | None
     digit: int
@@ -116,7 +123,8 @@ class WeightedRows:
         shares, tilted = (
             None if each is None else each[rows] for each in (self.shares, self.tilted_shares)
         )
-        return WeightedRows(self.values[rows], shares, tilted, self.digit, Zone.OUTER, cells)
+        places = self.values[rows], self.coordinates[rows]
+        return WeightedRows(*places, shares, tilted, self.digit, Zone.OUTER, cells)
 
 
 class PartAdder(Protocol):
@@ -246,16 +254,17 @@ class _WaveAdder:
         self._accumulate, self._factor = accumulate, 2.0**-spec.tilt_exponent
         self._narrow = None
         if spec.precision == "float32":
-            self._narrow = np.empty((_chunk_rows(spec, kernel), spec.n_features), dtype=np.float32)
+            shape = _chunk_rows(spec, kernel), spec.n_coordinates
+            self._narrow = np.empty(shape, dtype=np.float32)
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
         """Add the waves of the rows at once."""
-        values: RealArray = rows.values
+        values: RealArray = rows.coordinates
         weights = np.ones_like(values[:, 0], dtype=np.float32)
         if rows.tilted_shares is not None:
             weights = (rows.tilted_shares * self._factor).astype(np.float32)
         if self._narrow is not None:
-            values = self._narrowed(rows.values, self._narrow)
+            values = self._narrowed(rows.coordinates, self._narrow)
         if rows.digit == 0:
             self._accumulate(values, weights, integers)
             return
@@ -305,14 +314,16 @@ class Moments:
 
     @staticmethod
     def size(spec: SketchSpec) -> int:
-        """Number of integers: 2 weights, 3 d sums and rests, the products."""
+        """Number of integers: 2 weights and, if moments are kept, 3 d sums and rests, products."""
         d = spec.n_features
+        if not spec.has_moments:
+            return 2
         return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
 
     @classmethod
     def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
         """The names for integers as they stand in the array of the part."""
-        d = spec.n_features
+        d = spec.n_features if spec.has_moments else 0
         return cls(
             integers[_WEIGHT],
             integers[_FINE_WEIGHT],
@@ -334,6 +345,8 @@ class Moments:
         unit = 2 ** (WEIGHT_BITS - BITS + exponent)
         if F < 0 or abs(W * unit - F) > u * unit:
             return False
+        if not len(S):
+            return True
         rests = max(abs(R).max(), abs(Q).max())
         sums = abs(S * 2**LIMB_BITS + R).max()
         in_reach = (
@@ -408,7 +421,8 @@ class _MomentAdder:
         self._spec, self._kernel, self._is_tilted = spec, kernel, is_tilted
         self._factor = 2.0**-exponent
         # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
-        limbs = np.zeros((3, Moments.size(spec) - 2 - spec.n_features), dtype=np.int64)
+        n_sums = Moments.size(spec) - 2 - spec.n_features if spec.has_moments else 0
+        limbs = np.zeros((3, n_sums), dtype=np.int64)
         self._pending, self._n_pending = (limbs, limbs.copy()), [0, 0]
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
@@ -422,6 +436,8 @@ class _MomentAdder:
             fine = _fine_weight(shares)
         integers[_WEIGHT] += weight << digit
         integers[_FINE_WEIGHT] += fine << digit
+        if not spec.has_moments:
+            return
         limbs: IntArray = self._kernel.moments(
             rows.values, shares, spec.moment_unit, full=spec.has_full_covariance
         )
@@ -571,8 +587,15 @@ class Measure:
         result._check_capacity()
         return result
 
+    @property
+    def capacity_bits(self) -> int:
+        """The total weight is below 2 to this power."""
+        cells = self.parts.get("cells")
+        return CAPACITY_BITS if cells is None or cells.dtype == object else WIDE_CAPACITY_BITS
+
     def _check_capacity(self) -> None:
-        check_capacity(max(self.total_units, *self.weights, self.count << BITS))
+        weight = max(self.total_units, *self.weights, self.count << BITS)
+        check_capacity(weight, self.capacity_bits)
 
     def to_bytes(self, spec: SketchSpec) -> bytes:
         """The integers of all parts; the two counts stand in the header of a file."""
@@ -608,11 +631,11 @@ class Measure:
         return all(part.is_sound(self.parts[part.name], self, u) for part in parts_of(spec))
 
 
-def check_capacity(weight: int) -> None:
+def check_capacity(weight: int, bits: int = CAPACITY_BITS) -> None:
     """Refuse a total weight, in units of 2**-BITS, that the int64 totals could not hold."""
-    if weight >= 2 ** (CAPACITY_BITS + BITS):
+    if weight >= 2 ** (bits + BITS):
         msg = (
-            f"a sketch holds a total weight below 2**{CAPACITY_BITS}, and this would be "
+            f"a sketch holds a total weight below 2**{bits}, and this would be "
             f"{weight / 2**BITS:.4g}. Divide the weights by a constant, or keep several sketches."
         )
         raise DataError(msg)
@@ -639,6 +662,8 @@ def _find_zones(
     ``skip``.
     """
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
+    if spec.metric == "cosine":
+        is_finite &= np.isfinite(squared_norms)
     if block.weights is not None:
         is_finite &= np.isfinite(block.weights)
     is_within = is_finite & (squared_norms < spec.reach * spec.reach)
@@ -690,8 +715,10 @@ def not_finite(
 
 def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
     is_bad = ~np.isfinite(block.values[row])
-    if block.weights is not None and not is_bad.any():
+    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
         return f"weight {block.weights[row]}"
+    if not is_bad.any():
+        return "no direction, since its length is 0 or no number can hold the square of it"
     k = int(np.argmax(is_bad))
     return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
@@ -702,6 +729,7 @@ def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
 # twice and once more those of weight 0.5. So whole weights are the same as repeated rows, bit for
 # bit, and no product of a weight ever leaves the registers' range.
 
+_SHORTEST = 2.0**-900  # squared length; of less, digits are lost
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
 
 
@@ -791,7 +819,8 @@ class RowAdder:
     ) -> None:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
-        self._kernel.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+        values = to_directions(X, self._kernel) if spec.metric == "cosine" else X
+        self._kernel.normalise(values, spec.center_vector, spec.per_unit, rows, squared_norms)
         is_near = squared_norms < spec.cell_reach * spec.cell_reach  # False for NaN, too
         if spec.origin is not None or weights is not None or not is_near.all():
             rows, squared_norms, is_near = map(self._kernel.on_host, (rows, squared_norms, is_near))
@@ -809,7 +838,8 @@ class RowAdder:
         kept = np.sort(np.concatenate(list(zones.values())))
         if weights is not None:
             check_weights(weights[kept], kept, block.source, block.first_row + first)
-            check_capacity(totals.total_units + int(weights[kept].sum() * 2**BITS))
+            units = totals.total_units + int(weights[kept].sum() * 2**BITS)
+            check_capacity(units, totals.capacity_bits)
         totals.n_invalid += len(X) - len(kept)
         totals.count += len(kept)
         for zone, some in zones.items():
@@ -849,12 +879,28 @@ class RowAdder:
         if not len(rows):
             return
         tilted = shares if tilts is None else tilts if shares is None else tilts * shares
-        weighted = WeightedRows(rows, shares, tilted, digit, zone)
+        axes, coordinates = self._spec.axes, rows
+        if axes is not None and zone != Zone.BEYOND:
+            coordinates = self._kernel.project(rows, axes.table)
+        weighted = WeightedRows(rows, coordinates, shares, tilted, digit, zone)
         parts = self._totals.parts
         for name in self._takers[zone]:
             left = self._adders[name].add(weighted, parts[name])
             if left is not None:
                 self._adders["far"].add(left, parts["far"])
+
+
+def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:
+    """Rows divided by their lengths, the same to the bit with every kernel; NaN for length 0.
+
+    Squares are summed from the first column, in float64; a root and a division follow. O(n d).
+    """
+    values, squares = kernel.empty(X.shape), kernel.empty((len(X),))
+    d = X.shape[1]
+    kernel.normalise(X, np.zeros(d), np.ones(d), values, squares)
+    squares[~((squares > _SHORTEST) & (squares < math.inf))] = math.nan
+    values /= np.sqrt(squares)[:, None]
+    return values
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

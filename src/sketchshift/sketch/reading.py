@@ -18,7 +18,7 @@ from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.cells import MAX_CELLS
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import MAX_SKETCH_SIZE
+from sketchshift.features.spec import MAX_SKETCH_SIZE, METRICS
 
 if TYPE_CHECKING:
     from sketchshift.sketch.keys import Key
@@ -29,6 +29,7 @@ __all__ = ["CollectionReader", "Planning", "Reading", "engine_of", "refuse_optio
 
 FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000  # that a plan looks at
 ROWS_FOR_CELLS, NUMBERS_FOR_CELLS = 200_000, 2**24  # the latter of wide rows
+ROWS_FOR_MANY_CLUSTERS, MOST_ROWS_FOR_CELLS = 32, 2**20  # the former for each cluster
 BLOCK_BYTES, MOST_BLOCK_ROWS = 2**25, 2**18  # by key: in larger blocks, a key has more rows in each
 FEATURES_GUESSED = 16  # columns that a block is sized for before they are known
 
@@ -193,6 +194,7 @@ class Planning:
     seed: int = 0
     standardize: bool = False
     cells: bool | int = True
+    metric: str = "euclidean"
 
     def __post_init__(self) -> None:
         if type(self.cells) is int:
@@ -202,6 +204,7 @@ class Planning:
         check_integer("plan", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         check_integer("plan", "seed", self.seed, 0, 2**64 - 1)
         check_flag("plan", "standardize", self.standardize)
+        check_choice("plan", "metric", self.metric, METRICS)
         if self.sketch_size is not None:
             check_integer("plan", "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)
 
@@ -216,7 +219,8 @@ class Planning:
         n_clusters : int or None
             Must be given without a spec, and only then.
         **options
-            ``sketch_size``, ``seed``, ``standardize`` and ``cells``; None where not given.
+            ``sketch_size``, ``seed``, ``standardize``, ``cells`` and ``metric``; None where not
+            given.
         """
         if spec is None and n_clusters is None:
             msg = (
@@ -239,7 +243,9 @@ class Planning:
     def n_rows(self, n_features: int) -> int:
         """Number of rows that the plan looks at, of so many columns."""
         if self.cells:
-            return max(FEWEST_ROWS, min(ROWS_FOR_CELLS, NUMBERS_FOR_CELLS // n_features))
+            rows = max(FEWEST_ROWS, min(ROWS_FOR_CELLS, NUMBERS_FOR_CELLS // n_features))
+            of_clusters = ROWS_FOR_MANY_CLUSTERS * self.n_clusters
+            return max(rows, min(of_clusters, MOST_ROWS_FOR_CELLS))
         return min(max(FEWEST_ROWS, ROWS_PER_CLUSTER * self.n_clusters), MOST_ROWS)
 
 

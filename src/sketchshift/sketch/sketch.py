@@ -23,6 +23,7 @@ import numpy as np
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
+    DataError,
     IncompatibleSketchesError,
     RemovalError,
     SharePlan,
@@ -31,7 +32,7 @@ from sketchshift.errors import (
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
 from sketchshift.sketch import file as file_format
-from sketchshift.sketch.cells import CellPart, CellSums, FarPart
+from sketchshift.sketch.cells import CellSums, FarPart, cell_part
 from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
 
 __all__ = [
@@ -317,7 +318,7 @@ class Sketch(AnySketch):
             return None
         parts = self._totals.parts
         shells = FarPart(self.spec).sums(parts["far"], Zone.OUTER, are_shells=True)
-        return CellPart(self.spec).sums(parts["cells"]) + shells
+        return cell_part(self.spec).sums(parts["cells"]) + shells
 
     def find_cells(self, places: FloatArray) -> IntArray:
         """Number of the cell or shell, as :attr:`cells` has them, that places would be in.
@@ -391,8 +392,17 @@ class Sketch(AnySketch):
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of the rows, in the units of the data, shape (d,)."""
-        return _mean(self._plain, self.spec)
+        """Mean of the rows, in the units of the data, shape (d,).
+
+        Of a spec without moments, that of its cells.
+        """
+        if self.spec.has_moments:
+            return _mean(self._plain, self.spec)
+        if self.cells is None:
+            raise _no_moments("mean")
+        sums = self.cells + self.outer
+        spec, shares = self.spec, sums.weights / (float(sums.weights.sum()) or np.nan)
+        return spec.center_vector + spec.scale_vector * (shares @ sums.means)
 
     @property
     def covariance(self) -> FloatArray:
@@ -402,11 +412,15 @@ class Sketch(AnySketch):
         steps of about bandwidth / (2**16 sqrt(d)), below which a column's spread is not seen.
         Beyond 64 columns only variances are kept, and the other entries are NaN.
         """
+        if not self.spec.has_moments:
+            raise _no_moments("covariance")
         return _covariance(self._plain, self.spec)
 
     @property
     def variance(self) -> FloatArray:
         """Variances of the columns, in the units of the data, shape (d,)."""
+        if not self.spec.has_moments:
+            raise _no_moments("variance")
         return _variance(self._plain, self.spec)
 
     @property
@@ -431,13 +445,15 @@ class Sketch(AnySketch):
         return float(tilted / plain) if plain else float("nan")
 
     @property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean (d,) and covariance (d, d) of the rows: always known."""
-        return self.mean, self.covariance
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean (d,) and covariance (d, d) of the rows; None if the spec does not keep them."""
+        return (self.mean, self.covariance) if self.spec.has_moments else None
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance behind z: those of the rows, weighted by their tilt if any."""
+        if not self.spec.has_moments:
+            return self.expected_outline
         return self.tilted_mean, self.tilted_covariance
 
     def prefix(self, sketch_size: int) -> Sketch:
@@ -508,6 +524,14 @@ class Sketch(AnySketch):
             ``len(data)``, whatever the bytes say.
         """
         return cls(*file_format.decode(data))
+
+
+def _no_moments(name: str) -> DataError:
+    msg = (
+        f"this sketch has no {name}: its plan keeps the weight of the rows alone, which is all "
+        'that drift needs. Take a spec with moments="full" for it.'
+    )
+    return DataError(msg)
 
 
 def _load(path: Path) -> Sketch:

@@ -309,7 +309,8 @@ class GreedyDecoder(ABC):
         fit : GreedyFit
             Decodes this k at once; another k is a search of its own.
         """
-        problem = Problem.of(sketch, n_clusters, self.domain, seed, type(self).__name__)
+        name = type(self).__name__
+        problem = Problem.of(sketch, n_clusters, self.domain, seed, name).require_columns(name)
         problem.require_waves()
         decoding = self._decode(problem, n_clusters, seed, progress)
         return GreedyFit(self, problem, seed, n_clusters, decoding)

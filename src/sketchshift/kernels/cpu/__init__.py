@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
     BITS,
-    CELL_BITS,
     CELL_WEIGHT_BITS,
     MOMENT_BITS,
     Accumulator,
@@ -55,6 +54,10 @@ class CpuKernel(OnHost, Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         name = "normalise_32" if X.dtype == np.float32 else "normalise_64"
         self.variant.call(name, X, *X.shape, center, per_unit, rows, squared_norms)
+
+    def project(self, rows: FloatArray, axes: Float32Array) -> FloatArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return project(self.variant, rows, axes)
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
@@ -153,9 +156,11 @@ class CpuCells:
         groups = zip(centers.starts[:-1], centers.starts[1:], strict=True)
         panels = [pack(centers.centers[a:b].T, variant.panel, np.inf) for a, b in groups]
         self._variant, self._probes = variant, centers.probes
-        self._per_unit = 2.0**CELL_BITS / centers.unit
+        self._per_unit, self._axes = centers.per_unit, centers.axes
         self._limit = np.float32(centers.limit)
         self._centers = centers.centers.astype(np.float64)
+        if centers.axes is not None:
+            self._middles_along = project(variant, self._centers, centers.axes)
         # arrays whose addresses are kept by nobody else
         self._panels = aligned_copy(np.concatenate(panels))
         self._firsts = np.cumsum([0, *map(len, panels)], dtype=np.int64)
@@ -167,18 +172,29 @@ class CpuCells:
         labels, squares = self._nearest(rows)
         return labels.astype(np.int64), squares
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
+    def add(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        totals: IntArray,
+    ) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        rows = np.ascontiguousarray(rows)
         labels, squares = self._nearest(rows.astype(np.float32))
         is_out, left_out = squares > self._limit, None
         if is_out.any():
             left_out = np.flatnonzero(is_out), labels[is_out].astype(np.int64)
-            rows, labels = rows[~is_out], labels[~is_out]
+            rows, coordinates, labels = rows[~is_out], coordinates[~is_out], labels[~is_out]
             factors = None if factors is None else factors[~is_out]
-        roots = None if factors is None else np.sqrt(factors)
-        arguments = (self._centers, self._per_unit, 2.0**CELL_WEIGHT_BITS, totals)
-        self._variant.call("add_cells", rows, factors, roots, labels, *rows.shape, *arguments)
+        rows, roots = np.ascontiguousarray(rows), None if factors is None else np.sqrt(factors)
+        given = (rows, factors, roots, labels, *rows.shape, self._centers)
+        if self._axes is None:
+            steps = self._per_unit, 2.0**CELL_WEIGHT_BITS
+            self._variant.call("add_cells", *given, *steps, totals)
+        else:
+            along = np.ascontiguousarray(coordinates), self._middles_along, len(self._axes)
+            steps = self._per_unit, 2.0**BITS
+            self._variant.call("add_wide_cells", *given, *along, *steps, totals)
         return left_out
 
     def _nearest(self, rows: Float32Array) -> tuple[NDArray[np.int32], Float32Array]:
@@ -239,6 +255,18 @@ class GaussianMatcher:
         weights, centers, spreads = np.split(x, [T, T + T * d])
         C, S = unit * centers.reshape(T, d), unit * np.abs(spreads).reshape(T, d)
         return value, weights / T, C, S
+
+
+def project(variant: Variant, rows: FloatArray, axes: Float32Array) -> FloatArray:
+    """See :class:`~sketchshift.kernels.contract.Kernel`."""
+    (n, d), p = rows.shape, len(axes)
+    lanes = -(-p // variant.lanes) * variant.lanes
+    columns = np.zeros((d, lanes))
+    columns[:, :p] = axes.T
+    result = np.empty((n, lanes))
+    rows = np.ascontiguousarray(rows)
+    variant.call("project", rows, n, d, columns, lanes, result)
+    return np.ascontiguousarray(result[:, :p])
 
 
 def pack(columns: Float32Array, panel: int, fill: float = 0.0) -> Float32Array:
