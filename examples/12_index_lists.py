@@ -41,10 +41,8 @@ def recall(index: faiss.Index, rows: np.ndarray, n_probes: int) -> float:
     exact = faiss.IndexFlatL2(rows.shape[1])
     exact.add(rows)
     index.nprobe = n_probes
-    truth, found = exact.search(queries, 10)[1], index.search(queries, 10)[1]
-    return float(
-        np.mean([len(np.intersect1d(*pair)) / 10 for pair in zip(truth, found, strict=True)])
-    )
+    pairs = zip(exact.search(queries, 10)[1], index.search(queries, 10)[1], strict=True)
+    return float(np.mean([len(np.intersect1d(*pair)) / 10 for pair in pairs]))
 
 
 def index_of(rows: np.ndarray, lists: ss.CoarseLists | None = None) -> faiss.Index:

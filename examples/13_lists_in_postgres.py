@@ -53,12 +53,9 @@ def copy(table: str, *columns: np.ndarray) -> str:
 def recalls(title: str) -> list[float]:
     """Of the rows nearest to the queries by a scan of all: the shares that are in a few lists."""
     hit = f"SELECT count(*) FROM ({{}}) s JOIN ({SEARCH.format(where='')}) t USING (query, id);"
-    searches = [SEARCH.format(where=NEAR.format(n=n)) for n in PROBES]
-    shares = [int(ask(hit.format(search))) / (10 * N_QUERIES) for search in searches]
-    found = ", ".join(
-        f"{100 * share:.1f} % in {n}" for n, share in zip(PROBES, shares, strict=True)
-    )
-    print(f"{title}, of the ten nearest rows: {found} lists")
+    searches = [hit.format(SEARCH.format(where=NEAR.format(n=n))) for n in PROBES]
+    shares = [int(ask(search)) / (10 * N_QUERIES) for search in searches]
+    print(f"{title}, recall@10 in {PROBES} lists: " + ", ".join(f"{x:.1%}" for x in shares))
     return shares
 
 
