@@ -14,6 +14,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,11 +191,16 @@ def draw_cells(rng: Rng) -> Given:
     probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
     limit = float(rng.choice([math.inf, *10.0 ** rng.uniform(-6, 6, size=2)]))
     centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes, limit=limit)
+    if rng.random() < 0.5:
+        p = int(rng.integers(1, d + 1))
+        axes = np.linalg.qr(rng.normal(size=(d, p)))[0].T.astype(np.float32)
+        centers = replace(centers, axes=axes)
 
     def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
-        totals = np.zeros((n_centers, 1 + 3 * d), dtype=np.int64)
+        totals = np.zeros((n_centers, centers.width), dtype=np.int64)
         cells = kernel.cells(centers)
-        left = cells.add(rows, factors, totals) or ()
+        along = rows if centers.axes is None else kernel.project(rows, centers.axes)
+        left = cells.add(rows, along, factors, totals) or ()
         with np.errstate(under="ignore"):
             labels, squares = cells.nearest(rows.astype(np.float32))
         return [totals, labels, squares, *left]

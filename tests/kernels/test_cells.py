@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.kernels import (
+    BITS,
     CELL_BITS,
     CELL_REACH,
     CELL_WEIGHT_BITS,
@@ -41,8 +42,9 @@ def grouped(centers, starts, probes=1, unit=1.0):
 
 
 def add(kernel, centers, rows, factors=None):
-    totals = np.zeros((len(centers.centers), 1 + 3 * rows.shape[1]), dtype=np.int64)
-    left = kernel.cells(centers).add(rows, factors, totals)
+    totals = np.zeros((len(centers.centers), centers.width), dtype=np.int64)
+    along = rows if centers.axes is None else kernel.project(rows, centers.axes)
+    left = kernel.cells(centers).add(rows, along, factors, totals)
     return totals if left is None else np.concatenate([totals.ravel(), *left])
 
 
@@ -61,6 +63,9 @@ def case(seed):
     nearest = KERNELS["reference"].cells(of).nearest(rows.astype(np.float32))[1]
     if n and rng.random() < 0.5:  # also exactly at the distance of a row
         of = replace(of, limit=float(rng.choice(nearest)))
+    if rng.random() < 0.5:
+        axes = np.linalg.qr(rng.normal(size=(d, int(rng.integers(1, d + 1)))))[0].T
+        of = replace(of, axes=axes.astype(np.float32))
     return of, rows, factors
 
 
@@ -103,13 +108,37 @@ def test_a_row_adds_its_offset_and_its_square_as_python_computes_them(kernel):
     np.testing.assert_array_equal(np.hstack([found[:, :4], squares]), expected)
 
 
+def test_a_row_adds_its_length_and_coordinates_as_python_computes_them(kernel):
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(5, 40)).astype(np.float32)
+    axes = np.linalg.qr(rng.normal(size=(40, 3)))[0].T.astype(np.float32)
+    centers = replace(Centers.in_one_group(points), limit=400.0, axes=axes)
+    rows, K = rng.normal(size=(100, 40)), centers.per_unit
+    expected = np.zeros((5, 2 + 40 + 3), dtype=object)
+    for row in rows:
+        j = int(np.argmin([math.dist(row, c) for c in points.astype(float)]))
+        offsets = [round((x - float(c)) * K) for x, c in zip(row, points[j], strict=True)]
+        along = [round(float((row - points[j]) @ axis.astype(float)) * K) for axis in axes]
+        squares = [sum(q * q for q in offsets), *(q * q for q in along)]
+        expected[j] += np.array([1 << BITS, *offsets, *squares])
+
+    found = add(kernel, centers, rows)
+
+    assert 2**14 / math.sqrt(400.0) <= K <= 2**15 / math.sqrt(400.0)  # all fits 16 bits
+    np.testing.assert_array_equal(found[:, :42], expected[:, :42])
+    np.testing.assert_allclose(
+        found[:, 42:].astype(float), expected[:, 42:].astype(float), rtol=1e-3
+    )
+
+
 def test_rows_beyond_the_limit_are_left_out_and_named_with_their_centers(kernel):
     centers = replace(Centers.in_one_group(np.array([[0], [10]], dtype=np.float32)), limit=4.0)
     rows, factors = np.array([[1.0], [3.0], [8.0], [7.9], [12.5]]), np.linspace(0.1, 0.9, 5)
     totals, inside = np.zeros((2, 2, 4), dtype=np.int64)
 
-    left, nearest = kernel.cells(centers).add(rows, factors, totals)
-    kernel.cells(centers).add(rows[[0, 2]], factors[[0, 2]], inside)
+    left, nearest = kernel.cells(centers).add(rows, rows, factors, totals)
+    some = rows[[0, 2]]
+    kernel.cells(centers).add(some, some, factors[[0, 2]], inside)
 
     assert (left.tolist(), nearest.tolist()) == ([1, 3, 4], [0, 1, 1])
     np.testing.assert_array_equal(totals, inside)

@@ -97,6 +97,22 @@ def test_a_sketch_has_the_same_bytes_with_and_without_a_gpu(structured):
         assert on_gpu == ss.sketch(X, spec, kernel="cpu", **options)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_sketch_of_many_columns_has_the_same_bytes_with_and_without_a_gpu(metric):
+    X = (
+        RNG.normal(size=(100_000, 96))
+        + 3.0 * RNG.normal(size=(20, 96))[RNG.integers(0, 20, 100_000)]
+    )
+    spec = dataclasses.replace(ss.plan(X[:5000], n_clusters=20), metric=metric)
+    X[7] *= 1e3  # in a shell
+    X[8] *= 1e12  # beyond all reach
+    weights = RNG.uniform(0, 3, size=len(X))
+
+    for options in ({}, {"sample_weight": weights}, {"n_threads": 3}):
+        on_gpu = ss.sketch(X, spec, kernel="cuda", **options)
+        assert on_gpu == ss.sketch(X, spec, kernel="cpu", **options)
+
+
 def test_very_wide_rows_are_summed_on_the_processor():
     X = RNG.normal(size=(300, 5000))
     spec = ss.SketchSpec(5000, 100, bandwidth=80.0, structured=True, tilt=ss.Tilt(radius=70.0))
@@ -116,10 +132,15 @@ def test_cells_are_those_of_the_definition(n, d, J, probes):
     pairs = itertools.pairwise(starts)
     middles = np.array([centers[a:b].mean(axis=0) for a, b in pairs], dtype=np.float32)
     grouped = Centers(centers, starts, middles, probes, 0.25)
-    for of in (Centers.in_one_group(centers), grouped, dataclasses.replace(grouped, limit=0.5 * d)):
+    axes = np.linalg.qr(RNG.normal(size=(d, min(d, 5))))[0].T.astype(np.float32)
+    near = dataclasses.replace(grouped, limit=0.5 * d)
+    along = [dataclasses.replace(of, axes=axes) for of in (Centers.in_one_group(centers), near)]
+    for of in (Centers.in_one_group(centers), grouped, near, *along):
+        coordinates = REFERENCE.project(rows, axes)
+        np.testing.assert_array_equal(CUDA.project(cupy.asarray(rows), axes).get(), coordinates)
         for factors in (None, weights.astype(np.float64)):
-            expected, found = np.full((2, J, 1 + 3 * d), 7)
-            left = REFERENCE.cells(of).add(rows, factors, expected)
-            out = CUDA.cells(of).add(rows, factors, found)
+            expected, found = np.full((2, J, of.width), 7)
+            left = REFERENCE.cells(of).add(rows, coordinates, factors, expected)
+            out = CUDA.cells(of).add(rows, coordinates, factors, found)
             np.testing.assert_array_equal(found, expected)
             np.testing.assert_array_equal(() if out is None else out, () if left is None else left)

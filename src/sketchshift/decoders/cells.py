@@ -60,6 +60,8 @@ class CellPoints:
         Share of the rows that a loose cell has at least.
     gaussians : int
         Fitted in loose cells, for each cluster.
+    most_gaussians : int
+        Of a fit along axes; of more clusters, cells are spread out and nothing is fitted.
     fits, iterations : int
         Number of fits, and of iterations of each.
     loss_ratio : float
@@ -82,6 +84,7 @@ class CellPoints:
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 8
+    most_gaussians: int = 400
     fits: int = 8
     iterations: int = 200
     loss_ratio: float = 4.0
@@ -132,13 +135,20 @@ class CellPoints:
             is_near = np.arange(len(sums.weights) + len(outer.weights)) < len(sums.weights)
             problem = _Rest.behind(problem, sums + outer, is_near)
         is_loose, fits = self._find_loose(cells, wide, len(problem.z)), []
-        if is_loose.any():
+        rule = self if axes is None else self._for_many(k)
+        if is_loose.any() and rule.gaussians:
             rest = _Rest.behind(problem, sums, is_loose)
-            fits = self._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
+            fits = rule._fit_loose(rest, sums.only(is_loose), k, seed, penalty, report)
         if axes is not None:
             return WideFit(self, sketch, wide, is_loose, fits, None, far, left_out, seed)
         root = _root_of_correlation(problem, sums)
         return CellFit(self, sketch, sums, is_loose, fits, root, far, left_out, seed)
+
+    def _for_many(self, k: int) -> CellPoints:
+        """The same with fewer Gaussians, and fits, where clusters are many; with none for most."""
+        gaussians = min(self.gaussians, self.most_gaussians // k)
+        fits = self.most_gaussians * 2 // max(1, gaussians * k)
+        return replace(self, gaussians=gaussians, fits=max(2, min(self.fits, fits)))
 
     def _find_far(self, sketch: Sketch, sums: CellSums) -> tuple[CellSums, str]:
         """Rows far from all that the plan saw, if they are more than a few; of others a word."""

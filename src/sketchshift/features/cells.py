@@ -437,7 +437,8 @@ FEW_CLUSTERS, MANY_CLUSTERS = 128, 1024
 MOST_GROUPS = 2048  # beyond, groups are not clusters: a row would look at too many
 PROBES_WHEN_MANY = 4
 WIDE_ROWS_PER_CELL = 8
-PILOT_STARTS, START_STEPS, PILOT_STEPS = 4, 6, 20
+PILOT_STARTS, START_STEPS, PILOT_STEPS = 6, 10, 12
+FEWEST_FOR_STARTS, ROWS_FOR_STARTS = 4096, 64  # the latter for each cluster
 
 
 def n_wide_cells_for(n_clusters: int, n_rows: int) -> int:
@@ -496,12 +497,14 @@ def _best_clusters(
 ) -> Float32Array:
     """Centers of clusters of the rows: of some starts, the best after a few steps goes on."""
     n_starts = PILOT_STARTS if k <= FEW_CLUSTERS else 1
+    some = slice(max(FEWEST_FOR_STARTS, ROWS_FOR_STARTS * k))  # in no order: a sample of all
+    few, of_few = rows[some], None if shares is None else shares[some]
     found: list[tuple[float, Float32Array]] = []
     for i in range(n_starts):
-        centers = _seed_centers(rows, shares, k, seed + i)
+        centers = _seed_centers(few, of_few, k, seed + i)
         for _ in range(START_STEPS):
-            centers = _move_to_means(rows, shares, centers, unit)
-        found.append((_cost(rows, shares, centers, unit), centers))
+            centers = _move_to_means(few, of_few, centers, unit)
+        found.append((_cost(few, of_few, centers, unit), centers))
     _, centers = min(found, key=lambda each: each[0])
     for _ in range(PILOT_STEPS):
         centers = _move_to_means(rows, shares, centers, unit)

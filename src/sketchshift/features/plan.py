@@ -114,7 +114,7 @@ MAX_CLUSTERS = 100_000
 
 WIDE = 30  # columns; beyond, waves and squares are taken along a few axes
 AXES = 10
-MOST_WAVES_WHEN_WIDE = 1024
+MOST_WAVES_WHEN_WIDE = 4096
 NUMBERS_AT_A_TIME = 2**22
 CELLS_WHEN_WIDE = 0.9  # of the numbers, if somebody says how many these are
 

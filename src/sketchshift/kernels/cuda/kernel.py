@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchshift._typing import Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
-    CELL_BITS,
+    BITS,
     CELL_WEIGHT_BITS,
     LIMB_BITS,
     MOMENT_BITS,
@@ -191,32 +191,64 @@ class CudaStructured(_OnGpu):
         )
 
 
+SIDE = 128  # rows of a tile of the source's find_nearest
+WARPS = THREADS // 32
+
+
 class CudaCells(CpuCells):
     """See :class:`~sketchshift.kernels.contract.CellAccumulator`; rows are added on the GPU."""
 
     def __init__(self, variant: Variant, centers: Centers) -> None:
         super().__init__(variant, centers)
+        self._of = centers
         arrays = (centers.centers, centers.starts, centers.middles)
         self._on_gpu = tuple(cupy.asarray(np.ascontiguousarray(array)) for array in arrays)
-        self._kernel = kernel_of(
-            *("add_cells", "double"), (("PROBES", centers.probes), ("SQUARE_BITS", SQUARE_BITS))
-        )
-        sizes = np.int32(len(centers.middles)), np.float64(2.0**CELL_BITS / centers.unit)
-        self._sizes = *sizes, np.float32(centers.limit)
+        self._along = None if centers.axes is None else cupy.asarray(self._middles_along)
 
-    def add(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> LeftOut | None:
+    def add(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        totals: IntArray,
+    ) -> LeftOut | None:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
         n, d = rows.shape
         with own_stream():
+            here, along = cupy.asarray(rows), cupy.asarray(coordinates)
+            labels, squares = self._find(here)
             sums = cupy.zeros(totals.shape, dtype=np.int64)
             weights = np.uintp(0) if factors is None else cupy.asarray(factors)
-            sizes = (*self._sizes, np.float64(2.0**CELL_WEIGHT_BITS), np.int64(n), np.int32(d))
-            nearest = cupy.empty(n, dtype=np.int64)
-            arguments = (cupy.asarray(rows), weights, *self._on_gpu, *sizes, sums, nearest)
-            self._kernel((blocks_down(1, n, THREADS),), (THREADS,), arguments)
+            has_axes = self._along is not None
+            middles, p = (self._along, along.shape[1]) if has_axes else (np.uintp(0), 0)
+            unit = 2.0 ** (BITS if has_axes else CELL_WEIGHT_BITS)
+            steps = np.float64(self._of.per_unit), self._limit, np.float64(unit)
+            add = kernel_of("add_cells", "double", (("SQUARE_BITS", SQUARE_BITS),))
+            arguments = (here, along, weights, self._on_gpu[0], middles, labels, squares, *steps)
+            sizes = np.int64(n), np.int32(d), np.int32(p)
+            add((blocks_down(1, n, WARPS),), (THREADS,), (*arguments, *sizes, sums))
             totals += sums.get()
-            out = cupy.flatnonzero(nearest >= 0)
-            return (out.get(), nearest[out].get()) if len(out) else None
+            out = cupy.flatnonzero(squares > self._limit)
+            return (out.get(), labels[out].get().astype(np.int64)) if len(out) else None
+
+    def _find(self, rows: Any) -> tuple[Any, Any]:
+        """The nearest center of each row on the GPU, and the squared distance: both (n,)."""
+        (n, d), (centers, starts, middles) = rows.shape, self._on_gpu
+        labels, squares = cupy.empty(n, dtype=np.int32), cupy.empty(n, dtype=np.float32)
+        found, size = (labels, squares), (np.int64(n), np.int32(d))
+        if self._of.probes > 1:
+            find = kernel_of("find_in_groups", "double", (("PROBES", self._of.probes),))
+            groups = centers, starts, middles, np.int32(len(middles))
+            find((blocks_down(1, n, THREADS),), (THREADS,), (rows, *groups, *size, *found))
+            return labels, squares
+        table = centers if len(middles) == 1 else middles
+        find = kernel_of("find_nearest", "double")
+        arguments = (rows, table, *size, np.int32(len(table)), *found)
+        find((blocks_down(1, n, SIDE),), (THREADS,), arguments)
+        if len(middles) > 1:
+            find, grid = kernel_of("find_in_group", "double"), (blocks_down(1, n, WARPS),)
+            find(grid, (THREADS,), (rows, centers, starts, *size, *found))
+        return labels, squares
 
 
 class CudaKernel(CpuKernel):
@@ -246,6 +278,19 @@ class CudaKernel(CpuKernel):
     ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         normalise(X, center, per_unit, rows, squared_norms)
+
+    def project(self, rows: FloatArray, axes: Float32Array) -> Any:
+        """See :class:`~sketchshift.kernels.contract.Kernel`: where the rows are."""
+        if isinstance(rows, np.ndarray):
+            return super().project(rows, axes)
+        (n, d), p = rows.shape, len(axes)
+        with own_stream():
+            result = cupy.empty((n, p))
+            sizes = np.int64(n), np.int32(d), np.int32(p)
+            along = kernel_of("project", "double", (("SQUARE_BITS", SQUARE_BITS),))
+            arguments = (rows, cupy.asarray(np.ascontiguousarray(axes)), *sizes, result)
+            along((blocks_down(1, n * p, THREADS),), (THREADS,), arguments)
+        return result
 
     def dense(self, turns: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

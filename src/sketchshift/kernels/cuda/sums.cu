@@ -228,9 +228,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
 
 #endif
 
-// Cells, as in kernels/contract.py: a thread for each row finds the nearest center in the PROBES groups
-// whose middles are nearest, and adds there.
-#ifdef PROBES
+// Cells, as in kernels/contract.py. First the nearest center of each row is found, then all is added.
+// A sum of squares goes through the columns in order, so that threads share centers and rows out.
+
+__device__ __forceinline__ void take_nearer(float s, int j, float &least, int &label) {
+    if (s < least || (s == least && j < label)) least = s, label = j;
+}
 
 __device__ __forceinline__ float squared_distance(const double *x, const float *c, int d) {
     float s = 0.0f;
@@ -241,59 +244,193 @@ __device__ __forceinline__ float squared_distance(const double *x, const float *
     return s;
 }
 
-__device__ __forceinline__ int64 nearest_cell(
-    const double *x, const float *centers, const int64 *starts, const float *middles, int n_groups, int d,
-    float &least) {
-    least = __int_as_float(0x7f800000);
-    float near[PROBES];
-    int groups[PROBES];
-    int64 label = 0;
-    for (int p = 0; p < PROBES; ++p) near[p] = least, groups[p] = -1;
-    for (int g = 0; g < n_groups; ++g) {
-        float s = n_groups == 1 ? 0.0f : squared_distance(x, middles + (int64)g * d, d);
-        int at = g;
-        for (int p = 0; p < PROBES; ++p)  // the nearer one stays, of two as near the first
-            if (s < near[p]) {
-                const float farther = near[p];
-                const int other = groups[p];
-                near[p] = s, groups[p] = at;
-                s = farther, at = other;
+// The nearest center of all, by tiles of SIDE rows and SIDE centers; a thread has EDGE x EDGE of them.
+const int SIDE = 128, EDGE = 8, DEPTH = 8, LANES = SIDE / EDGE;
+
+extern "C" __global__ void __launch_bounds__(THREADS) find_nearest(
+    const double *rows,    // IN  (n, d)
+    const float *centers,  // IN  (n_centers, d)
+    int64 n, int d, int n_centers,
+    int *labels,           // OUT  (n,)
+    float *squares         // OUT  (n,)
+) {
+    __shared__ __align__(16) float x[DEPTH][SIDE + 4], c[DEPTH][SIDE + 4];
+    const int across = threadIdx.x % LANES, down = threadIdx.x / LANES;
+    for (int64 first = (int64)blockIdx.x * SIDE; first < n; first += (int64)gridDim.x * SIDE) {
+        float least[EDGE];
+        int label[EDGE];
+        for (int r = 0; r < EDGE; ++r) least[r] = __int_as_float(0x7f800000), label[r] = 0;
+        for (int from = 0; from < n_centers; from += SIDE) {
+            float s[EDGE][EDGE] = {};
+            for (int column = 0; column < d; column += DEPTH) {
+                __syncthreads();
+                for (int i = threadIdx.x; i < SIDE * DEPTH; i += THREADS) {
+                    const int row = i / DEPTH, k = i % DEPTH;
+                    const bool has_column = column + k < d;
+                    x[k][row] = has_column && first + row < n
+                        ? __double2float_rn(rows[(first + row) * d + column + k]) : 0.0f;
+                    c[k][row] = has_column && from + row < n_centers
+                        ? centers[(int64)(from + row) * d + column + k] : 0.0f;
+                }
+                __syncthreads();
+#pragma unroll
+                for (int k = 0; k < DEPTH; ++k) {
+                    float a[EDGE], b[EDGE];
+#pragma unroll
+                    for (int r = 0; r < EDGE; ++r) a[r] = x[k][down * EDGE + r], b[r] = c[k][across * EDGE + r];
+#pragma unroll
+                    for (int r = 0; r < EDGE; ++r)
+#pragma unroll
+                        for (int f = 0; f < EDGE; ++f) {
+                            const float e = __fsub_rn(a[r], b[f]);  // columns beyond d add 0
+                            s[r][f] = __fmaf_rn(e, e, s[r][f]);
+                        }
+                }
             }
-    }
-    for (int p = 0; p < PROBES; ++p)
-        for (int64 j = groups[p] < 0 ? 0 : starts[groups[p]]; j < (groups[p] < 0 ? 0 : starts[groups[p] + 1]); ++j) {
-            const float s = squared_distance(x, centers + j * d, d);
-            if (s < least || (s == least && j < label)) least = s, label = j;
+#pragma unroll
+            for (int r = 0; r < EDGE; ++r)
+#pragma unroll
+                for (int f = 0; f < EDGE; ++f) {
+                    const int j = from + across * EDGE + f;
+                    if (j < n_centers) take_nearer(s[r][f], j, least[r], label[r]);
+                }
         }
-    return label;
+#pragma unroll
+        for (int r = 0; r < EDGE; ++r) {
+            for (int lane = LANES / 2; lane > 0; lane /= 2) {
+                const float other = __shfl_xor_sync(0xffffffffu, least[r], lane);
+                const int at = __shfl_xor_sync(0xffffffffu, label[r], lane);
+                take_nearer(other, at, least[r], label[r]);
+            }
+            const int64 row = first + down * EDGE + r;
+            if (across == 0 && row < n) labels[row] = label[r], squares[row] = least[r];
+        }
+    }
+}
+
+// The nearest center of a group that is known, a warp for each row.
+extern "C" __global__ void __launch_bounds__(THREADS) find_in_group(
+    const double *rows,    // IN  (n, d)
+    const float *centers,  // IN  (cells, d)
+    const int64 *starts,   // IN  (n_groups + 1,)
+    int64 n, int d,
+    int *labels,           // IN/OUT  (n,): the group, then the cell
+    float *squares         // OUT  (n,)
+) {
+    const int lane = threadIdx.x % 32, warps = THREADS / 32;
+    for (int64 row = (int64)blockIdx.x * warps + threadIdx.x / 32; row < n; row += (int64)gridDim.x * warps) {
+        const int group = labels[row];
+        float least = __int_as_float(0x7f800000);
+        int label = (int)starts[group];
+        for (int j = (int)starts[group] + lane; j < (int)starts[group + 1]; j += 32)
+            take_nearer(squared_distance(rows + row * d, centers + (int64)j * d, d), j, least, label);
+        for (int other = 16; other > 0; other /= 2) {
+            const float s = __shfl_xor_sync(0xffffffffu, least, other);
+            take_nearer(s, __shfl_xor_sync(0xffffffffu, label, other), least, label);
+        }
+        __syncwarp();
+        if (lane == 0) labels[row] = label, squares[row] = least;
+    }
+}
+
+// The nearest center in the PROBES groups whose middles are nearest, a thread for each row.
+#ifdef PROBES
+
+extern "C" __global__ void __launch_bounds__(THREADS) find_in_groups(
+    const double *rows,    // IN  (n, d)
+    const float *centers,  // IN  (cells, d)
+    const int64 *starts,   // IN  (n_groups + 1,)
+    const float *middles,  // IN  (n_groups, d)
+    int n_groups, int64 n, int d,
+    int *labels,           // OUT  (n,)
+    float *squares         // OUT  (n,)
+) {
+    for (int64 row = (int64)blockIdx.x * THREADS + threadIdx.x; row < n; row += (int64)gridDim.x * THREADS) {
+        const double *x = rows + row * d;
+        float least = __int_as_float(0x7f800000), near[PROBES];
+        int groups[PROBES], label = 0;
+        for (int p = 0; p < PROBES; ++p) near[p] = least, groups[p] = -1;
+        for (int g = 0; g < n_groups; ++g) {
+            float s = squared_distance(x, middles + (int64)g * d, d);
+            int at = g;
+            for (int p = 0; p < PROBES; ++p)  // the nearer one stays, of two as near the first
+                if (s < near[p]) {
+                    const float farther = near[p];
+                    const int other = groups[p];
+                    near[p] = s, groups[p] = at;
+                    s = farther, at = other;
+                }
+        }
+        for (int p = 0; p < PROBES; ++p)
+            for (int j = groups[p] < 0 ? 0 : (int)starts[groups[p]]; j < (groups[p] < 0 ? 0 : (int)starts[groups[p] + 1]); ++j)
+                take_nearer(squared_distance(x, centers + (int64)j * d, d), j, least, label);
+        labels[row] = label, squares[row] = least;
+    }
+}
+
+#endif
+
+// What rows add to their cells, a warp for each row; without axes, squares of all columns in two limbs.
+#ifdef SQUARE_BITS
+
+__device__ __forceinline__ int64 steps_of(double factor, double offset, double per_unit) {
+    return __double2ll_rn(__dmul_rn(__dmul_rn(factor, offset), per_unit));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) add_cells(
-    const double *rows,     // IN  (n, d)
-    const double *factors,  // IN  (n,), or null: 1
-    const float *centers,   // IN  (cells, d)
-    const int64 *starts,    // IN  (n_groups + 1,)
-    const float *middles,   // IN  (n_groups, d)
-    int n_groups, double per_unit, float limit, double weight_unit, int64 n, int d,
-    uint64 *totals,         // IN/OUT  (cells, 1 + 3 d)
-    int64 *left_out         // OUT  (n,): nearest cells of rows beyond the limit, else -1
+    const double *rows,         // IN  (n, d)
+    const double *coordinates,  // IN  (n, p); not looked at without axes
+    const double *factors,      // IN  (n,), or null: 1
+    const float *centers,       // IN  (cells, d)
+    const double *middles,      // IN  (cells, p): coordinates of the centers; null without axes
+    const int *labels,          // IN  (n,)
+    const float *squares,       // IN  (n,)
+    double per_unit, float limit, double weight_unit, int64 n, int d, int p,
+    uint64 *totals              // IN/OUT  (cells, 1 + 3 d), with axes (cells, 2 + d + p)
 ) {
-    for (int64 row = (int64)blockIdx.x * THREADS + threadIdx.x; row < n; row += (int64)gridDim.x * THREADS) {
-        const double *x = rows + row * d, f = factors ? factors[row] : 1.0, root = __dsqrt_rn(f);
-        float least;
-        const int64 label = nearest_cell(x, centers, starts, middles, n_groups, d, least);
-        left_out[row] = least > limit ? label : -1;
-        if (least > limit) continue;
-        uint64 *cell = totals + label * (1 + 3 * d);
-        atomicAdd(cell, (uint64)__double2ll_rn(__dmul_rn(f, weight_unit)));
-        for (int k = 0; k < d; ++k) {
-            const double offset = __dsub_rn(x[k], (double)centers[label * d + k]);
-            const int64 w = __double2ll_rn(__dmul_rn(__dmul_rn(root, offset), per_unit));
+    const int lane = threadIdx.x % 32, warps = THREADS / 32;
+    const int64 width = middles ? 2 + d + p : 1 + 3 * d;
+    for (int64 row = (int64)blockIdx.x * warps + threadIdx.x / 32; row < n; row += (int64)gridDim.x * warps) {
+        if (squares[row] > limit) continue;
+        const int64 label = labels[row];
+        const double f = factors ? factors[row] : 1.0, root = __dsqrt_rn(f);
+        uint64 *cell = totals + label * width, length = 0;
+        if (lane == 0) atomicAdd(cell, (uint64)__double2ll_rn(__dmul_rn(f, weight_unit)));
+        for (int k = lane; k < d; k += 32) {
+            const double offset = __dsub_rn(rows[row * d + k], (double)centers[label * d + k]);
+            const int64 w = steps_of(root, offset, per_unit);
             const uint64 square = (uint64)w * (uint64)w;
-            atomicAdd(cell + 1 + k, (uint64)__double2ll_rn(__dmul_rn(__dmul_rn(f, offset), per_unit)));
-            atomicAdd(cell + 1 + d + k, square & ((1ull << SQUARE_BITS) - 1));
-            atomicAdd(cell + 1 + 2 * d + k, square >> SQUARE_BITS);
+            atomicAdd(cell + 1 + k, (uint64)steps_of(f, offset, per_unit));
+            length += square;
+            if (!middles) {
+                atomicAdd(cell + 1 + d + k, square & ((1ull << SQUARE_BITS) - 1));
+                atomicAdd(cell + 1 + 2 * d + k, square >> SQUARE_BITS);
+            }
         }
+        if (!middles) continue;
+        for (int other = 16; other > 0; other /= 2) length += __shfl_xor_sync(0xffffffffu, length, other);
+        if (lane == 0) atomicAdd(cell + 1 + d, length);
+        for (int a = lane; a < p; a += 32) {
+            const double along = __dsub_rn(coordinates[row * p + a], middles[label * p + a]);
+            const int64 w = steps_of(root, along, per_unit);
+            atomicAdd(cell + 2 + d + a, (uint64)w * (uint64)w);
+        }
+    }
+}
+
+// Coordinates along axes, a thread for each.
+extern "C" __global__ void __launch_bounds__(THREADS) project(
+    const double *rows,  // IN  (n, d)
+    const float *axes,   // IN  (p, d)
+    int64 n, int d, int p,
+    double *result       // OUT  (n, p)
+) {
+    for (int64 i = (int64)blockIdx.x * THREADS + threadIdx.x; i < n * p; i += (int64)gridDim.x * THREADS) {
+        const double *x = rows + i / p * d;
+        const float *a = axes + i % p * d;
+        double s = 0.0;
+        for (int k = 0; k < d; ++k) s = __fma_rn(x[k], (double)a[k], s);
+        result[i] = s;
     }
 }
 
