@@ -31,8 +31,7 @@ TABLES = """CREATE EXTENSION vector;
 CREATE TABLE items (id int PRIMARY KEY, list int, place vector(48));
 CREATE TABLE queries (id int, place vector(48));
 CREATE TABLE lists (list int, center vector(48));
-CREATE TABLE changes (id int, list int);
-CREATE INDEX ON items (list);"""
+CREATE TABLE changes (id int, list int); CREATE INDEX ON items (list);"""
 SEARCH = """SELECT q.id AS query, found.id FROM queries q CROSS JOIN LATERAL (
     SELECT id FROM items {where} ORDER BY items.place <-> q.place LIMIT 10) found"""
 NEAR = "WHERE list IN (SELECT list FROM lists ORDER BY center <-> q.place LIMIT {n})"

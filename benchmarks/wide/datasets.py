@@ -141,7 +141,7 @@ def generated(n_rows: int = 1_000_000, n_columns: int = 256, n_clusters: int = 1
         yield rows[rng.permutation(n)]
 
 
-def deep(side: int = 64, stride: int = 11) -> Blocks:
+def deep(side: int = 64, stride: int = 9) -> Blocks:
     """EfficientNet-lite0, trained on ImageNet, of squares of photographs: 320 columns.
 
     The columns are the means of the 320 channels before the last convolution.
