@@ -107,7 +107,7 @@ def cells(n: int, d: int, k: int) -> dict[str, float]:
         (n, d), dtype=np.float32
     )
     double = rows.astype(np.float64)
-    gpu, totals = accumulators.KERNEL.cells(of), np.zeros((8 * k, of.width), dtype=np.int64)
+    gpu, totals = accumulators.KERNEL.cells(of), accumulators.KERNEL.zeros((8 * k, of.width))
     expected, found = np.zeros((2, 8 * k, of.width), dtype=np.int64)
     few = cupy.asnumpy(double[:5000])
     CPU.cells(of).add(few, CPU.project(few, axes), None, expected)
@@ -115,7 +115,7 @@ def cells(n: int, d: int, k: int) -> dict[str, float]:
     assert np.array_equal(found, expected)
 
     alone = replace(of, centers=middles, starts=np.array([0, k]), middles=middles[:1])
-    flat, sums = accumulators.KERNEL.cells(alone), np.zeros((k, alone.width), dtype=np.int64)
+    flat, sums = accumulators.KERNEL.cells(alone), accumulators.KERNEL.zeros((k, alone.width))
 
     def ours(cells: object, into: np.ndarray) -> None:
         cells.add(double, accumulators.KERNEL.project(double, axes), None, into)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import Cells, Origin, SketchSpec, Tilt
+from sketchshift.features import Axes, Cells, Origin, SketchSpec, Tilt
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 
@@ -126,6 +126,14 @@ CHANGES = {
     "precision": {"precision": "float64"},
     "origin": {"origin": Origin("declared", 3.0)},
     "cells": {"cells": Cells.of(np.eye(3, 64)), "tilt": None},
+    "metric": {"metric": "cosine"},
+    "moments": {"moments": "none", "tilt": None},
+    "axes": {
+        "axes": Axes.of(np.eye(64)[:63]),
+        "structured": False,
+        "tilt": None,
+        "moments": "none",
+    },
 }
 
 

@@ -17,7 +17,7 @@ from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files
-from sketchshift.cli.options import progress_option
+from sketchshift.cli.options import metric_option, progress_option
 from sketchshift.cli.output import (
     Output,
     check_output,
@@ -27,6 +27,7 @@ from sketchshift.cli.output import (
 )
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.metrics import assign as nearest
+from sketchshift.sketch.measure import directions_of
 
 if TYPE_CHECKING:
     from sketchshift.data import Source
@@ -42,9 +43,15 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
     "--centroids", required=True, metavar="PATH", help="What `sketchshift cluster -o` wrote."
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Labels (.parquet or .csv).")
+@metric_option
 @progress_option
 def assign(
-    data: tuple[str, ...], centroids: str, output: str, progress: bool | None, out: Output
+    data: tuple[str, ...],
+    centroids: str,
+    output: str,
+    metric: str,
+    progress: bool | None,
+    out: Output,
 ) -> None:
     """Write the number of the nearest centroid for every row of DATA.
 
@@ -70,7 +77,7 @@ def assign(
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
     shown = show_progress("rows", "Assigning rows to clusters", show=progress)
     with shown as advance, _writer(target, kind) as write:
-        for labels, done in _labels(source, C, scale):
+        for labels, done in _labels(source, C, scale, metric):
             write(labels)
             counts += np.bincount(labels + 1, minlength=len(counts))
             if advance is not None:
@@ -108,9 +115,14 @@ def _open(files: Sequence[Path], names: list[str]) -> Source:
     return open_source(files, columns=names)
 
 
-def _labels(source: Source, C: FloatArray, scale: FloatArray) -> Iterator[tuple[Any, float | None]]:
+def _labels(
+    source: Source, C: FloatArray, scale: FloatArray, metric: str
+) -> Iterator[tuple[Any, float | None]]:
     for block in source:
-        values = np.asarray(block.values, dtype=np.float64) / scale
+        values = np.asarray(block.values, dtype=np.float64)
+        if metric == "cosine":
+            values = directions_of(values)
+        values = values / scale
         labels = np.full(len(values), -1, dtype=np.int64)
         is_finite = np.isfinite(values).all(axis=1)
         if is_finite.any():

@@ -22,6 +22,7 @@ from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec, Tilt
 from sketchshift.features.frequencies import LAWS
 from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.spec import METRICS
 from sketchshift.sketch import AnySketch
 from sketchshift.sketch import sketch as sketch_rows
 
@@ -317,6 +318,21 @@ turnkey_options = Options(
         show_default=True,
         help="With -k: count rows by cells as well, or only sum waves, as the paper does.",
     ),
+    click.option(
+        "--metric",
+        type=click.Choice(METRICS),
+        default="euclidean",
+        show_default=True,
+        help="With -k: cosine divides every row by its length first.",
+    ),
+)
+
+metric_option = option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="euclidean",
+    show_default=True,
+    help="Cosine divides every row by its length first.",
 )
 
 columns_option = option(
@@ -385,6 +401,8 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
         raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
     elif list_typed(ctx, ["cells"]):
         raise click.UsageError("--cells and --no-cells need -k: cells come from the data.")
+    elif list_typed(ctx, ["metric"]):
+        raise click.UsageError("--metric needs -k: the rest of the plan comes from the data.")
     elif params["bandwidth"] is None:
         raise click.UsageError(neither)
 
@@ -399,6 +417,7 @@ def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
         "seed": params["seed"],
         "standardize": params["standardize"],
         "cells": params["cells"],
+        "metric": params["metric"],
     }
 
 
@@ -406,7 +425,8 @@ def _refuse_beside(first: str, others: Sequence[str]) -> None:
     if others:
         msg = (
             f"give {first} or {', '.join(others)}, not both: {first} takes them from the data. "
-            "Beside it go --sketch-size, --seed, --columns, --weights, --standardize and --cells."
+            "Beside it go --sketch-size, --seed, --columns, --weights, --standardize, --cells and "
+            "--metric."
         )
         raise click.UsageError(msg)
 

@@ -201,6 +201,7 @@ def plan(
     sample_weight: Any = None,
     standardize: bool = False,
     cells: bool = True,
+    metric: str = "euclidean",
     on_invalid: str = "raise",
     split_every: int = SPLIT_EVERY,
     client: Any = None,
@@ -213,7 +214,7 @@ def plan(
         As in :func:`sketch`. At most 64 partitions, spread over all of them, are computed.
     n_clusters : int
         Number k of clusters, or the largest one that will be asked for.
-    sketch_size, seed, columns, standardize, cells, on_invalid
+    sketch_size, seed, columns, standardize, cells, metric, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight, split_every, client
         As in :func:`sketch`.
@@ -225,7 +226,7 @@ def plan(
         :func:`sketchshift.plan` if there are no more rows than a plan looks at. 200,000
         rows at most travel for each partition looked into.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(DaskEngine(split_every, client)).plan(collection, reading, planning)
 

@@ -308,6 +308,7 @@ def plan(
     sample_weight: str | None = None,
     standardize: bool = False,
     cells: bool = True,
+    metric: str = "euclidean",
     on_invalid: str = "raise",
 ) -> SketchSpec:
     """A spec that suits a Ray dataset.
@@ -318,7 +319,7 @@ def plan(
         Of a materialized one, at most 64 blocks are looked into, spread over all of them. Any
         other is read once, the chosen columns only: Ray cannot leave a reading task early. For
         files, :func:`sketchshift.plan` reads less, without Ray.
-    n_clusters, sketch_size, seed, columns, standardize, cells, on_invalid
+    n_clusters, sketch_size, seed, columns, standardize, cells, metric, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
         Name of the column that holds the weights.
@@ -329,7 +330,7 @@ def plan(
         Depends on the rows of each block, not on their order. Every row is equally likely to be
         among the 200,000 that the plan looks at, as many travel for each block.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(RayEngine()).plan(dataset, reading, planning)
 

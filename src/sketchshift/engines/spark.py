@@ -254,6 +254,7 @@ def plan(
     sample_weight: str | None = None,
     standardize: bool = False,
     cells: bool = True,
+    metric: str = "euclidean",
     on_invalid: str = "raise",
 ) -> SketchSpec:
     """A spec that suits a Spark frame, from rows all along it.
@@ -263,7 +264,7 @@ def plan(
     df : DataFrame
         Of a plain scan of files (filtered, projected, sorted or repartitioned), at most 64 files
         are read, spread over all of them; any other is read once, the chosen columns only.
-    n_clusters, sketch_size, seed, columns, standardize, cells, on_invalid
+    n_clusters, sketch_size, seed, columns, standardize, cells, metric, on_invalid
         As in :func:`sketchshift.plan`.
     sample_weight : str or None
         Name of the column that holds the weights.
@@ -275,7 +276,7 @@ def plan(
         100 000 rows so many are taken, from all along it; each row taken is equally likely to be
         among the 200,000 that the plan looks at.
     """
-    planning = Planning(n_clusters, sketch_size, seed, standardize, cells)
+    planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
     return Driver(SparkEngine()).plan(df, reading, planning)
 

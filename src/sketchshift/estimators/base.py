@@ -334,6 +334,10 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         """Whether plans have cells."""
         return True
 
+    def _chosen_metric(self) -> str:
+        """That of plans."""
+        return "euclidean"
+
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """What this estimator makes of the usual plan; few rows are all there are."""
         return spec
@@ -346,7 +350,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         spec = self.spec
         if spec is None:
             options = {"sketch_size": self.sketch_size, "standardize": self.standardize}
-            options["cells"] = self._uses_cells()
+            options |= {"cells": self._uses_cells(), "metric": self._chosen_metric()}
             spec, rows = rows.plan(n_clusters, seed=seed, **options)
             spec = self._planned(spec, is_few=is_all and rows.is_few)
         first = rows.sketch(spec, self.n_threads)

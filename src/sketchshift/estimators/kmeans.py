@@ -14,13 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.decoders import Decoder, Decoding, Outcome, decode
 from sketchshift.decoders.decoder import DECODERS, uses_cells
 from sketchshift.errors import warn
 from sketchshift.estimators.base import Collection, Rows, SketchedEstimator, rows_in_memory
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.spec import METRICS
 from sketchshift.metrics import as_weights, assign, mse
 from sketchshift.sketch import AnySketch
 
@@ -53,6 +54,8 @@ class CompressiveKMeans(
         rows in memory, up to four times that, to 2000.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
+    metric : {"euclidean", "cosine"}
+        "cosine" divides every row by its length first; centroids are means of such rows.
     spec : SketchSpec or None
         A plan to use instead, from :func:`sketchshift.plan`. Needed if sketches are to add up.
     decoder : Decoder, str, callable or None
@@ -111,6 +114,7 @@ class CompressiveKMeans(
         *,
         sketch_size: int | None = None,
         standardize: bool = False,
+        metric: str = "euclidean",
         spec: Any = None,
         decoder: Any = None,
         n_threads: int | None = None,
@@ -119,6 +123,7 @@ class CompressiveKMeans(
         self.n_clusters = n_clusters
         self.sketch_size = sketch_size
         self.standardize = standardize
+        self.metric = metric
         self.spec = spec
         self.decoder = decoder
         self.n_threads = n_threads
@@ -248,6 +253,10 @@ class CompressiveKMeans(
     def _scaled(self, rows: Any) -> tuple[Any, FloatArray]:
         """Rows and centroids where distances are those that clusters were found by."""
         spec, centroids = self.sketch_.spec, self.cluster_centers_
+        if spec.metric == "cosine":
+            from sklearn.preprocessing import normalize
+
+            rows = normalize(rows)
         if not isinstance(spec.scale, tuple):  # one for all columns changes no order
             return rows, centroids
         if issparse(rows):
@@ -283,6 +292,9 @@ class CompressiveKMeans(
 
     def _uses_cells(self) -> bool:
         return uses_cells(self.decoder)
+
+    def _chosen_metric(self) -> str:
+        return check_choice("CompressiveKMeans", "metric", self.metric, METRICS)
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """With more frequencies for few rows, where they cost nothing."""

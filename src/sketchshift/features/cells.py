@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import Float32Array, FloatArray, RealArray
-from sketchshift._validation import check_integer, check_number, parameter_error
+from sketchshift._validation import check_flag, check_integer, check_number, parameter_error
 from sketchshift.features.stream import Purpose, uniforms
 from sketchshift.kernels import (
     CELL_BITS,
@@ -81,8 +81,10 @@ class Cells:
         Least and largest values of the columns in these rows, in the units of the data; empty if
         they are not known.
     middles : bytes, default=b""
-        What stands for each group while groups are chosen, float32 of shape (G, d); if empty, the
-        means of their centers.
+        What stands for each group while groups are chosen, shape (G, d); if empty, the means of
+        their centers.
+    are_half : bool, default=False
+        Whether centers and middles are float16, which takes half of the room in a plan.
 
     Notes
     -----
@@ -99,6 +101,7 @@ class Cells:
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
     middles: bytes = b""
+    are_half: bool = False
 
     def __post_init__(self) -> None:
         d = check_integer(_CALLER, "n_features", self.n_features, 1, 2**20)
@@ -111,10 +114,11 @@ class Cells:
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "within", within)
         check_integer(_CALLER, "n_rows", self.n_rows, 0, 2**62)
+        check_flag(_CALLER, "are_half", self.are_half)
         self._check_range(d)
-        J, rest = divmod(len(self.centers), 4 * d)
+        J, rest = divmod(len(self.centers), self._dtype.itemsize * d)
         if rest or not 1 <= J <= MAX_CELLS:
-            must = f"{4 * d} bytes for each of 1 to {MAX_CELLS} cells"
+            must = f"{self._dtype.itemsize * d} bytes for each of 1 to {MAX_CELLS} cells"
             raise parameter_error(_CALLER, "centers", must, f"{len(self.centers)} bytes")
         self._check_groups(J)
         largest = np.linalg.norm(self.table.astype(np.float64), axis=1).max()
@@ -167,10 +171,10 @@ class Cells:
             raise parameter_error(_CALLER, "starts", f"rising from 0 to below {J}", self.starts)
         object.__setattr__(self, "starts", starts)
         check_integer(_CALLER, "probes", self.probes, 1, min(len(starts), 16))
-        n_bytes = 4 * self.n_features * len(starts)
+        n_bytes = self._dtype.itemsize * self.n_features * len(starts)
         if not isinstance(self.middles, bytes) or len(self.middles) not in (0, n_bytes):
             raise parameter_error(_CALLER, "middles", f"{n_bytes} bytes, or none", self.middles)
-        if not np.isfinite(np.frombuffer(self.middles, dtype="<f4")).all():
+        if not np.isfinite(np.frombuffer(self.middles, dtype=self._dtype)).all():
             raise parameter_error(_CALLER, "middles", "finite numbers", "others")
 
     def __repr__(self) -> str:
@@ -179,18 +183,26 @@ class Cells:
     @property
     def n_cells(self) -> int:
         """Number J of cells."""
-        return len(self.centers) // (4 * self.n_features)
+        return len(self.centers) // (self._dtype.itemsize * self.n_features)
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype("<f2" if self.are_half else "<f4")
 
     @cached_property
     def table(self) -> Float32Array:
         """The centers, shape (J, d)."""
-        return np.frombuffer(self.centers, dtype="<f4").reshape(-1, self.n_features)
+        return self._read(self.centers)
+
+    def _read(self, numbers: bytes) -> Float32Array:
+        values = np.frombuffer(numbers, dtype=self._dtype).reshape(-1, self.n_features)
+        return np.ascontiguousarray(values, dtype=np.float32)
 
     @cached_property
     def groups(self) -> Centers:
         """What a kernel needs."""
         return Centers(
-            np.ascontiguousarray(self.table, dtype=np.float32),
+            self.table,
             np.array([*self.starts, self.n_cells], dtype=np.int64),
             self._group_middles,
             self.probes,
@@ -202,8 +214,7 @@ class Cells:
     def _group_middles(self) -> Float32Array:
         """Those given, or the means of the centers of each group, rounded once: (G, d)."""
         if self.middles:
-            given = np.frombuffer(self.middles, dtype="<f4").reshape(-1, self.n_features)
-            return np.ascontiguousarray(given, dtype=np.float32)
+            return self._read(self.middles)
         means = [
             [math.fsum(column) / len(group) for column in group.T.astype(np.float64)]
             for group in np.split(self.table, self.starts[1:])
@@ -219,7 +230,7 @@ class Cells:
         """For JSON: the centers in base64, what has its default left out."""
         content: dict[str, Any] = {"centers": _to_text(self.centers)}
         defaults: dict[str, Any] = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0}
-        defaults |= {"n_rows": 0, "lower": (), "upper": ()}
+        defaults |= {"n_rows": 0, "lower": (), "upper": (), "are_half": False}
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 content[name] = getattr(self, name)
@@ -485,8 +496,10 @@ def plan_wide_cells(
     probes = 1 if n_groups == n_clusters else PROBES_WHEN_MANY
     groups = _best_clusters(rows, shares, min(n_groups, n_cells), unit, seed)
     centers, starts = _cut_groups(rows, shares, groups, n_cells, unit, seed)
-    cells = Cells.of(centers, starts, min(probes, len(starts)), unit)
-    cells = replace(cells, middles=(groups + np.float32(0.0)).astype("<f4").tobytes())
+    numbers = ((points + np.float32(0.0)).astype("<f2").tobytes() for points in (centers, groups))
+    table, middles = numbers
+    probes = min(probes, len(starts))
+    cells = Cells(table, rows.shape[1], starts, probes, unit, middles=middles, are_half=True)
     _, squares = select_kernel().cells(cells.groups).nearest(rows)
     within = float(np.average(squares.astype(np.float64), weights=shares))
     return replace(cells, within=float(f"{within:.6g}"), n_rows=len(rows))

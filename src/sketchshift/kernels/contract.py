@@ -235,7 +235,8 @@ class CellAccumulator(Protocol):
         factors : array of shape (n,) or None
             IN. In [0, 1].
         totals : int64 array of shape (J, 1 + 3 d), with axes (J, 2 + d + p)
-            IN/OUT. Without axes, of at most CELL_ROWS rows in all.
+            IN/OUT. Without axes, of at most CELL_ROWS rows in all. On the host, or what
+            :meth:`Kernel.zeros` gave.
 
         Returns
         -------
@@ -323,6 +324,10 @@ class Kernel(Protocol):
 
     def empty(self, shape: tuple[int, ...]) -> FloatArray:
         """A float64 array for normalised rows or their norms, where this kernel computes."""
+        ...
+
+    def zeros(self, shape: tuple[int, ...]) -> IntArray:
+        """An int64 array of zeros for totals, where this kernel computes."""
         ...
 
     def on_host(self, array: Any) -> Any:

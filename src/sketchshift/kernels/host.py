@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 
 __all__ = ["Correlations", "OnHost"]
 
@@ -21,6 +21,10 @@ class OnHost:
     def empty(self, shape: tuple[int, ...]) -> FloatArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return np.empty(shape)
+
+    def zeros(self, shape: tuple[int, ...]) -> IntArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return np.zeros(shape, dtype=np.int64)
 
     def on_host(self, array: Any) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

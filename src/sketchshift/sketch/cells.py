@@ -206,7 +206,7 @@ class WideCellPart(Part):
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the kernel's table of centers."""
         accumulate = kernel.cells(self._centers)
-        return lambda: _WideCellAdder(accumulate)
+        return lambda: _WideCellAdder(kernel, accumulate, self.shape)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
@@ -265,19 +265,28 @@ def _narrow_from_bytes(data: memoryview, n: int) -> tuple[IntArray, int]:
 
 
 class _WideCellAdder:
-    def __init__(self, accumulate: CellAccumulator) -> None:
-        self._accumulate = accumulate
+    """Sums of many calls where the kernel computes, that come to the integers in the end."""
+
+    def __init__(self, kernel: Kernel, accumulate: CellAccumulator, shape: tuple[int, ...]) -> None:
+        self._kernel, self._accumulate = kernel, accumulate
+        self._pending, self._has_pending = kernel.zeros(shape), False
 
     def add(self, rows: WeightedRows, integers: Integers) -> WeightedRows | None:
-        """Add rows at once; those that are in no cell are left."""
-        into = np.zeros_like(integers) if rows.digit else integers
-        left = self._accumulate.add(rows.values, rows.coordinates, rows.shares, into)
+        """Add rows to what is pending; those that are in no cell are left."""
         if rows.digit:
-            integers += into << rows.digit
+            self.flush(integers)
+        left = self._accumulate.add(rows.values, rows.coordinates, rows.shares, self._pending)
+        self._has_pending = True
+        if rows.digit:
+            self.flush(integers, rows.digit)
         return None if left is None else rows.outside(*left)
 
-    def flush(self, integers: Integers) -> None:
-        """Nothing is ever pending."""
+    def flush(self, integers: Integers, digit: int = 0) -> None:
+        """Add all that is pending to the integers, 2**digit times."""
+        if self._has_pending:
+            integers += self._kernel.on_host(self._pending) << digit
+            self._pending[:] = 0
+            self._has_pending = False
 
 
 def cell_part(spec: SketchSpec) -> CellPart | WideCellPart:

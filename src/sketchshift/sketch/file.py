@@ -39,7 +39,7 @@ __all__ = [
 # Reading never unpickles and never allocates by a number that the file only claims: lengths
 # are compared with the bytes at hand before anything else, and the digest before any content.
 
-MAX_HEADER = 1 << 24
+MAX_HEADER = 1 << 27
 _PREFIX = struct.Struct("<8sHHI")  # magic, version, zero, length of the header
 _DIGEST = 32
 

@@ -18,7 +18,14 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.kernels import (
+    BITS,
+    CELL_WEIGHT_BITS,
+    LIMB_BITS,
+    MOMENT_ROWS,
+    Kernel,
+    select_kernel,
+)
 from sketchshift.kernels.contract import G2
 
 __all__ = [
@@ -39,6 +46,7 @@ __all__ = [
     "check_capacity",
     "check_weights",
     "clip_rows",
+    "directions_of",
     "make_accumulator",
     "not_finite",
     "parts_of",
@@ -888,6 +896,13 @@ class RowAdder:
             left = self._adders[name].add(weighted, parts[name])
             if left is not None:
                 self._adders["far"].add(left, parts["far"])
+
+
+def directions_of(X: RealArray) -> FloatArray:
+    """Rows (n, d) divided by their lengths, as :func:`to_directions` has them, on the host."""
+    kernel = select_kernel()
+    wide = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    return np.asarray(kernel.on_host(to_directions(wide, kernel)))
 
 
 def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:

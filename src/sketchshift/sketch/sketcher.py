@@ -408,6 +408,7 @@ def sketch(
     seed: int | None = None,
     standardize: bool | None = None,
     cells: bool | None = None,
+    metric: str | None = None,
     columns: Sequence[str] | None = None,
     sample_weight: Any = None,
     n_threads: int | None = None,
@@ -432,7 +433,7 @@ def sketch(
     n_clusters : int or None
         Instead of a spec: plan one for so many clusters, as :func:`sketchshift.plan` does. An
         iterator is planned on its first rows.
-    sketch_size, seed, standardize, cells : int, int, bool and bool, or None
+    sketch_size, seed, standardize, cells, metric : int, int, bool, bool and str, or None
         With ``n_clusters``: as in :func:`sketchshift.plan`.
     columns : sequence of str or None
         Columns to read, by name; None takes the spec's, or all.
@@ -469,7 +470,7 @@ def sketch(
     1000
     """
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
-    planning = Planning.instead_of(spec, n_clusters, **options, cells=cells)
+    planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
     engine = engine_of(data)
     if engine is not None:

@@ -54,6 +54,7 @@ def sketch_by(
     seed: int | None = None,
     standardize: bool | None = None,
     cells: bool | None = None,
+    metric: str | None = None,
     columns: Sequence[str] | None = None,
     sample_weight: Any = None,
     max_slices: int = 10_000,
@@ -75,7 +76,7 @@ def sketch_by(
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
         each row, where the data lies in memory. Missing keys make a slice of their own. Keys in
         text files are whole numbers if all are written as such, else text: 01234 is not 1234.
-    spec, n_clusters, sketch_size, seed, standardize, cells, columns, sample_weight
+    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
     max_slices : int, default=10_000
@@ -102,7 +103,7 @@ def sketch_by(
     if by is None:
         raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
-    planning = Planning.instead_of(spec, n_clusters, **options, cells=cells)
+    planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
     reading = add_keys(reading, by)
     engine = engine_of(data)

@@ -217,7 +217,8 @@ class CudaCells(CpuCells):
         with own_stream():
             here, along = cupy.asarray(rows), cupy.asarray(coordinates)
             labels, squares = self._find(here)
-            sums = cupy.zeros(totals.shape, dtype=np.int64)
+            is_here = isinstance(totals, np.ndarray)
+            sums: Any = cupy.zeros(totals.shape, dtype=np.int64) if is_here else totals
             weights = np.uintp(0) if factors is None else cupy.asarray(factors)
             has_axes = self._along is not None
             middles, p = (self._along, along.shape[1]) if has_axes else (np.uintp(0), 0)
@@ -227,7 +228,8 @@ class CudaCells(CpuCells):
             arguments = (here, along, weights, self._on_gpu[0], middles, labels, squares, *steps)
             sizes = np.int64(n), np.int32(d), np.int32(p)
             add((blocks_down(1, n, WARPS),), (THREADS,), (*arguments, *sizes, sums))
-            totals += sums.get()
+            if is_here:
+                totals += sums.get()
             out = cupy.flatnonzero(squares > self._limit)
             return (out.get(), labels[out].get().astype(np.int64)) if len(out) else None
 
@@ -263,6 +265,10 @@ class CudaKernel(CpuKernel):
     def empty(self, shape: tuple[int, ...]) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return cupy.empty(shape)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        return cupy.zeros(shape, dtype=np.int64)
 
     def on_host(self, array: Any) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
