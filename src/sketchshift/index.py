@@ -167,15 +167,17 @@ def train_lists(
     Examples
     --------
     >>> import numpy as np, sketchshift as ss
-    >>> X = np.random.default_rng(0).normal(size=(3000, 8))
+    >>> rng = np.random.default_rng(0)
+    >>> X = 9.0 * rng.normal(size=(16, 8))[rng.integers(16, size=3000)]
+    >>> X += rng.normal(size=X.shape)
     >>> spec = ss.plan(X, n_clusters=16)
     >>> shards = [ss.sketch(part, spec) for part in np.split(X, 3)]
     >>> lists = ss.train_lists(shards, 16)
-    >>> lists.centroids.shape, lists.centroids.dtype
-    ((16, 8), dtype('float32'))
+    >>> lists
+    <CoarseLists: 16 x 8 columns, euclidean, of 3000 rows>
     >>> fresh = ss.train_lists(shards, 16, without=shards[2], previous=lists)
-    >>> fresh.n_rows
-    2000
+    >>> fresh.n_rows, fresh.n_moved
+    (2000, 0)
     """
     k = check_integer("train_lists", "n_lists", n_lists, 1, MOST_LISTS)
     sketch = _merge(sketches, "sketches", where)

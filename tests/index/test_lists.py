@@ -123,6 +123,37 @@ def test_directions_have_length_one(rows):
     assert np.array_equal(lists.assign(rows), by_angle)
 
 
+def test_a_plan_of_directions_gives_lists_of_directions(rows):
+    """Lengths of the rows are noise: they change nothing."""
+    lengths = np.exp(np.random.default_rng(4).normal(size=(len(rows), 1)))
+    spec = ss.plan(rows, n_clusters=K, metric="cosine")
+
+    lists = ss.train_lists(ss.sketch(lengths * rows, spec), K)
+
+    assert lists.metric == "cosine"
+    np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
+    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    best = ss.lloyd(directions, K)
+    best /= np.linalg.norm(best, axis=1, keepdims=True)
+    assert ss.rse(directions, lists.centroids, best) < 1.01
+    with pytest.raises(ss.SpecError, match="must be 'cosine': the plan keeps directions alone"):
+        ss.train_lists(ss.sketch(rows, spec), K, metric="euclidean")
+
+
+def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 64))[rng.integers(40, size=8000)] + 0.4 * rng.normal(size=(8000, 64))
+    spec = ss.plan(X, n_clusters=40)
+    is_gone = rng.random(8000) < 1 / 3
+
+    lists = ss.train_lists(ss.sketch(X, spec), 40)
+    left = ss.train_lists(ss.sketch(X, spec), 40, without=ss.sketch(X[is_gone], spec))
+
+    assert ss.rse(X, lists.centroids, ss.lloyd(X, 40)) < 1.01
+    never = ss.train_lists(ss.sketch(X[~is_gone], spec), 40)
+    assert left.centroids.tobytes() == never.centroids.tobytes()
+
+
 def test_more_lists_than_cells_are_refused_with_their_number(rows):
     spec = ss.plan(rows, n_clusters=2)
     n_cells = spec.cells.n_cells
