@@ -16,17 +16,26 @@ constexpr int PANEL_VECTORS = PANEL / LANES;
 static_assert(PANEL == 32, "a bit for each centre of a panel");
 constexpr int SQUARE_BITS = 32;  // of the lower limb of squares
 
-// Squared distances of a row to the centres of a panel, the columns one after the other.
-ALWAYS_INLINE void panel_distances(const float *x, const float *panel, int64_t d, F (&s)[PANEL_VECTORS]) {
-    UNROLL for (int v = 0; v < PANEL_VECTORS; v++) s[v] = set(0.0f);
+// Squared distances of R rows to the centres of a panel, the columns one after the other. Rows share
+// what is loaded of the panel.
+template <int R>
+ALWAYS_INLINE void panel_distances(const float *rows, const float *panel, int64_t d, F (&s)[R][PANEL_VECTORS]) {
+    UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) s[r][v] = set(0.0f);
     for (int64_t k = 0; k < d; k++) {
-        const F value = set(x[k]);
-        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) {
-            const F offset = sub(value, load(panel + k * PANEL + v * LANES));
-            s[v] = fma(offset, offset, s[v]);
+        F centres[PANEL_VECTORS];
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++) centres[v] = load(panel + k * PANEL + v * LANES);
+        UNROLL for (int r = 0; r < R; r++) {
+            const F value = set(rows[r * d + k]);
+            UNROLL for (int v = 0; v < PANEL_VECTORS; v++) {
+                const F offset = sub(value, centres[v]);
+                s[r][v] = fma(offset, offset, s[r][v]);
+            }
         }
     }
 }
+
+constexpr int ROWS_TOGETHER = LANES == 16 ? 6 : 2;  // rows whose sums fit the registers
 
 // The nearest centre among those of some panels; of several the first.
 struct Nearest {
@@ -40,13 +49,9 @@ struct Nearest {
         }
     }
 
-    void look(const float *x, const float *panels, int64_t first, int64_t stop, int64_t d) {
-        for (int64_t p = first; p < stop; p++) {
-            F s[PANEL_VECTORS];
-            panel_distances(x, panels + p * d * PANEL, d, s);
-            UNROLL for (int v = 0; v < PANEL_VECTORS; v++)
-                take_less(s[v], set((int32_t)(p - first)), best[v], panel[v]);
-        }
+    void take(const F (&s)[PANEL_VECTORS], int64_t p) {
+        UNROLL for (int v = 0; v < PANEL_VECTORS; v++)
+            take_less(s[v], set((int32_t)p), best[v], panel[v]);
     }
 
     int64_t index(float &distance) const {
@@ -68,49 +73,89 @@ struct Nearest {
     }
 };
 
+template <int R>
+inline void look(const float *rows, const float *panels, int64_t first, int64_t stop, int64_t d,
+                 Nearest (&found)[R]) {
+    for (int64_t p = first; p < stop; p++) {
+        F s[R][PANEL_VECTORS];
+        panel_distances<R>(rows, panels + p * d * PANEL, d, s);
+        UNROLL for (int r = 0; r < R; r++) found[r].take(s[r], p - first);
+    }
+}
+
+template <int R>
+inline void distances_of(const float *rows, int64_t d, const float *panels, int64_t n_panels, float *result) {
+    for (int64_t p = 0; p < n_panels; p++) {
+        F s[R][PANEL_VECTORS];
+        panel_distances<R>(rows, panels + p * d * PANEL, d, s);
+        UNROLL for (int r = 0; r < R; r++)
+            UNROLL for (int v = 0; v < PANEL_VECTORS; v++)
+                store(result + (r * n_panels + p) * PANEL + v * LANES, s[r][v]);
+    }
+}
+
 // rows (n, d), panels, distances (n, panels PANEL) OUT
 inline void distances(const float *rows, int64_t n, int64_t d, const float *panels, int64_t n_panels,
                       float *result) {
-    for (int64_t row = 0; row < n; row++)
-        for (int64_t p = 0; p < n_panels; p++) {
-            F s[PANEL_VECTORS];
-            panel_distances(rows + row * d, panels + p * d * PANEL, d, s);
-            for (int v = 0; v < PANEL_VECTORS; v++)
-                store(result + (row * n_panels + p) * PANEL + v * LANES, s[v]);
-        }
+    int64_t row = 0;
+    for (; row + ROWS_TOGETHER <= n; row += ROWS_TOGETHER)
+        distances_of<ROWS_TOGETHER>(rows + row * d, d, panels, n_panels, result + row * n_panels * PANEL);
+    for (; row < n; row++) distances_of<1>(rows + row * d, d, panels, n_panels, result + row * n_panels * PANEL);
 }
 
 // Groups of centres: group g has the panels from firsts[g] on, and its centres are numbered from
 // starts[g] on. A row looks into the `probes` groups whose own centres (`middles`, in panels) are
-// nearest, and into the only one if there is one. rows (n, d), labels (n,) and distances (n,) OUT
-inline void nearest(const float *rows, int64_t n, int64_t d, const float *panels, const int64_t *firsts,
-                    const int64_t *starts, int64_t n_groups, const float *middles, int64_t probes,
-                    int32_t *labels, float *squares) {
-    const int64_t n_middles = (n_groups + PANEL - 1) / PANEL;
-    Buffer<float> to_middles(n_middles * PANEL);
-    for (int64_t row = 0; row < n; row++) {
-        const float *x = rows + row * d;
-        float least = HUGE_VALF;
+// nearest, and into the only one if there is one.
+struct Groups {
+    const float *panels;
+    const int64_t *firsts, *starts;
+    int64_t n_groups;
+    const float *middles;
+    int64_t probes;
+};
+
+// The nearest centre of R rows; to_middles has room for R rows of distances to all middles.
+template <int R>
+inline void nearest_of(const float *rows, int64_t d, const Groups &of, float *to_middles, int32_t *labels,
+                       float *squares) {
+    if (of.n_groups == 1) {
+        Nearest found[R];
+        look<R>(rows, of.panels, of.firsts[0], of.firsts[1], d, found);
+        for (int r = 0; r < R; r++) labels[r] = (int32_t)(of.starts[0] + found[r].index(squares[r]));
+        return;
+    }
+    const int64_t n_middles = (of.n_groups + PANEL - 1) / PANEL;
+    distances_of<R>(rows, d, of.middles, n_middles, to_middles);
+    for (int r = 0; r < R; r++) {
+        float least = HUGE_VALF, *own = to_middles + r * n_middles * PANEL;
         int64_t label = 0;
-        if (n_groups > 1) distances(x, 1, d, middles, n_middles, to_middles);
-        for (int64_t probe = 0; probe < std::min(probes, n_groups); probe++) {
-            int64_t g = 0;
-            if (n_groups > 1) {
-                g = std::min_element((float *)to_middles, to_middles + n_groups) - to_middles;
-                to_middles[g] = HUGE_VALF;
-            }
-            Nearest found;
-            found.look(x, panels, firsts[g], firsts[g + 1], d);
+        for (int64_t probe = 0; probe < std::min(of.probes, of.n_groups); probe++) {
+            const int64_t g = std::min_element(own, own + of.n_groups) - own;
+            own[g] = HUGE_VALF;
+            Nearest found[1];
+            look<1>(rows + r * d, of.panels, of.firsts[g], of.firsts[g + 1], d, found);
             float distance;
-            const int64_t index = starts[g] + found.index(distance);
+            const int64_t index = of.starts[g] + found[0].index(distance);
             if (distance < least || (distance == least && index < label)) {
                 least = distance;
                 label = index;
             }
         }
-        labels[row] = (int32_t)label;
-        squares[row] = least;
+        labels[r] = (int32_t)label;
+        squares[r] = least;
     }
+}
+
+// rows (n, d), labels (n,) and distances (n,) OUT
+inline void nearest(const float *rows, int64_t n, int64_t d, const float *panels, const int64_t *firsts,
+                    const int64_t *starts, int64_t n_groups, const float *middles, int64_t probes,
+                    int32_t *labels, float *squares) {
+    const Groups of = {panels, firsts, starts, n_groups, middles, probes};
+    Buffer<float> to_middles(ROWS_TOGETHER * ((n_groups + PANEL - 1) / PANEL) * PANEL);
+    int64_t row = 0;
+    for (; row + ROWS_TOGETHER <= n; row += ROWS_TOGETHER)
+        nearest_of<ROWS_TOGETHER>(rows + row * d, d, of, to_middles, labels + row, squares + row);
+    for (; row < n; row++) nearest_of<1>(rows + row * d, d, of, to_middles, labels + row, squares + row);
 }
 
 // The integer nearest to a number below 2^51, ties to even: a sum with 1.5 2^52 has a last bit worth one.

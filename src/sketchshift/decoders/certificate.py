@@ -29,6 +29,7 @@ from sketchshift.sketch.cells import CellSums, NoisyCells
 
 __all__ = ["Certificate", "bound_cost", "certify"]
 
+MANY = 2**24  # products of numbers
 _SLACK = 2.0**-40  # of sums and products of float64, many times over
 
 
@@ -177,10 +178,9 @@ class _Sent:
 
     @classmethod
     def of(cls, sums: CellSums, places: FloatArray, scale: FloatArray) -> _Sent:
-        distances = _squared_distances(sums.means * scale, places * scale)
-        owners, rows = distances.argmin(axis=1), np.arange(len(distances))
+        owners, distances = _nearest(sums.means * scale, places * scale)
         variances = (sums.variances * scale**2).sum(axis=1)
-        costs = sums.weights * (distances[rows, owners] + variances)
+        costs = sums.weights * (distances + variances)
         costs[np.isnan(costs)] = math.inf  # too large to tell
         places = places[owners]
         is_weightless = sums.weights == 0.0  # but rows of tiny weights may be there
@@ -214,6 +214,20 @@ class _Sent:
         of_squares = root * (2.0 * self.spread + root)
         of_sums, of_weights = self.step * self.farthest, 2.0**-CELL_WEIGHT_BITS * self.farthest**2
         return of_squares + n_rows * (of_sums + of_weights)
+
+
+def _nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+    """A center for each point (J,), the nearest but for rounding, and the squared distance to it.
+
+    The bound holds whichever it is. Of many, a product of matrices finds it.
+    """
+    if len(points) * centers.size <= MANY:
+        distances = _squared_distances(points, centers)
+        owners = distances.argmin(axis=1)
+        return owners, distances[np.arange(len(points)), owners]
+    halves = 0.5 * np.square(centers).sum(axis=1)
+    owners = (halves - points @ centers.T).argmin(axis=1)
+    return owners, np.square(points - centers[owners]).sum(axis=1)
 
 
 def _squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:
