@@ -21,6 +21,7 @@ from typing import Any
 
 from harness import machine
 
+from sketchshift.errors import DataError
 from wide.datasets import MAKERS, path_of
 from wide.methods import METHODS, Problem, mse
 
@@ -54,7 +55,7 @@ def main(words: list[str] | None = None) -> None:
         print(json.dumps(do(**json.loads(chosen.one))))
         return
     store, end = Store(chosen.results / "wide"), time.monotonic() + 60.0 * chosen.minutes
-    sets, methods = chosen.datasets.split(","), chosen.methods.split(",")
+    sets, methods = here(chosen.datasets.split(",")), chosen.methods.split(",")
     for run in planned(sets, [int(k) for k in chosen.clusters.split(",")], methods):
         if run in store and not chosen.again:
             continue
@@ -62,6 +63,18 @@ def main(words: list[str] | None = None) -> None:
             break
         store.add(run, run_apart(run, store))
     (chosen.results / "wide.md").write_text(table(store.rows))
+
+
+def here(names: list[str]) -> list[str]:
+    """The sets that are made already, or can be made with the packages that are installed."""
+    found = []
+    for name in names:
+        try:
+            path_of(name)
+            found.append(name)
+        except (ImportError, DataError) as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+    return found
 
 
 def planned(sets: list[str], clusters: list[int], methods: list[str]) -> Iterator[Run]:
@@ -112,7 +125,6 @@ def _run_of(row: dict[str, Any]) -> Run:
 
 def run_apart(run: Run, store: Store) -> dict[str, Any]:
     """Do a run in a fresh process, so that its peak of memory is its own."""
-    path_of(run.dataset)
     task = json.dumps(asdict(run) | {"n_bytes": store.n_bytes(run)})
     command = [sys.executable, "-W", "ignore", "-m", "wide", "--one", task]
     done = subprocess.run(command, capture_output=True, text=True)

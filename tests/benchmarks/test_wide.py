@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from wide import datasets
-from wide.__main__ import Run, Store, do, planned, table
+from wide.__main__ import Run, Store, do, here, planned, table
 from wide.methods import METHODS, Problem, mse, plan_rows
 
 import sketchshift as ss
@@ -82,6 +82,16 @@ def test_finished_runs_are_kept_and_failed_ones_are_run_again(tmp_path):
     assert again.n_bytes(Run("mnist", 10, "none", "sample")) == 77
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
     assert json.loads((tmp_path / "runs.jsonl").read_text().splitlines()[0])["mse"] == 1.0
+
+
+def test_a_set_that_cannot_be_made_is_left_out_with_its_reason(path, monkeypatch, capsys):
+    def fails():
+        raise ImportError("No module named 'wordllama'")
+
+    monkeypatch.setitem(datasets.MAKERS, "text", fails)
+
+    assert here(["small", "text"]) == ["small"]
+    assert "text is left out: No module named 'wordllama'" in capsys.readouterr().err
 
 
 def test_the_table_compares_with_the_best_reference():
