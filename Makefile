@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-data test-slow test-browser fuzz sanitize lint bench data quality \
+.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus fuzz sanitize lint bench data quality \
 	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
@@ -64,6 +64,11 @@ test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, D
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
 	$(BIN)/python -m pytest tests/report/browser -m browser
 
+test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debian's
+	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \
+		(! command -v systemctl || systemctl disable --now prometheus || true))  # Debian starts a service
+	$(BIN)/python -m pytest tests/cli -m prometheus
+
 test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
 	$(BIN)/python -m pytest -m slow
 
@@ -86,6 +91,7 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_turnkey.py
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
+	$(BIN)/python benchmarks/bench_monitor.py
 
 data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; goes on
 	$(BIN)/sketchshift data $(DATA)

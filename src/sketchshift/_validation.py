@@ -21,8 +21,10 @@ __all__ = [
     "check_integer",
     "check_names",
     "check_number",
+    "is_short_float",
     "parameter_error",
     "unmasked",
+    "widen",
 ]
 
 
@@ -106,3 +108,13 @@ def unmasked(values: Any) -> Any:
         return values
     is_float = values.dtype.kind == "f"
     return np.ma.filled(values if is_float else values.astype(np.float64), np.nan)
+
+
+def is_short_float(dtype: np.dtype[Any]) -> bool:
+    """Whether another library's numbers are all float32, too: those of ml_dtypes, as JAX has."""
+    return dtype.kind == "V" and bool(np.can_cast(dtype, np.float32, "safe"))
+
+
+def widen(values: Any) -> Any:
+    """Numbers such as bfloat16, which NumPy does not know itself, as float32; others as given."""
+    return values.astype(np.float32) if is_short_float(values.dtype) else values

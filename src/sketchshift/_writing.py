@@ -1,4 +1,4 @@
-"""How every file is written: whole, or not at all.
+"""How every file is written: whole, or not at all; and a journal, by whole lines.
 
 What is written lies in a draft beside its target until it is complete. A draft is locked while
 its writer lives, so that the next writer of the same file can tell and remove those that killed
@@ -7,6 +7,7 @@ writers have left.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -21,7 +22,7 @@ try:
 except ImportError:  # Windows: drafts of killed writers stay there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["draft_of", "opened_atomically", "write_atomically"]
+__all__ = ["append_durably", "draft_of", "open_journal", "opened_atomically", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -129,3 +130,27 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_journal(path: Path) -> IO[bytes]:
+    """A file to read and to append to, made if it is not there; no other process may have it."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b")
+    try:
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):  # else a file system without locks
+            file.close()
+            raise BlockingIOError(error.errno, "another process writes it", str(path)) from error
+    _sync_directory(path.parent)
+    return file
+
+
+def append_durably(file: IO[bytes], data: bytes) -> int:
+    """Where in the file the data lies now; it is on the disk, or an exception is raised."""
+    place = file.seek(0, os.SEEK_END)
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+    return place

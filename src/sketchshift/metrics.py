@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
-from sketchshift._validation import check_integer, parameter_error, unmasked
+from sketchshift._validation import check_integer, parameter_error, unmasked, widen
 from sketchshift.errors import DataError
 
 __all__ = ["as_weights", "assign", "lloyd", "match_centroids", "mse", "rse"]
@@ -207,7 +207,7 @@ def _nearest_to(block: FloatArray, centroids: FloatArray) -> tuple[IntArray, Flo
 
 
 def _as_rows(X: Any) -> RealArray:
-    rows = np.asarray(unmasked(X))
+    rows: RealArray = widen(np.asarray(unmasked(X)))
     if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "fiub":
         msg = (
             "data must be an array of real numbers of shape (N, d), neither 0. Got shape "

@@ -29,6 +29,7 @@ COMMANDS = [
     "certify",
     "compare",
     "watch",
+    "monitor",
     "data",
     "reproduce",
 ]

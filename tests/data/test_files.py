@@ -173,7 +173,10 @@ def test_arrays_of_other_width_are_both_named(tmp_path):
     [
         ("none.csv", r"no file or folder '.*none\.csv'"),
         ("none*.csv", r"no file matches '.*none\*\.csv'"),
-        ("notes.txt", r"notes\.txt': its name does not end in \.parquet, \.csv, .* or \.npy"),
+        (
+            "notes.txt",
+            r"notes\.txt': its name does not end in \.parquet, \.csv, .* or \.safetensors",
+        ),
         ("empty", r"folder '.*empty' has no file that ends in \.parquet"),
         ("*.txt", r"notes\.txt': its name does not end in"),
     ],

@@ -125,7 +125,8 @@ def test_text_and_dates_are_refused_with_the_numeric_columns_listed(make):
 
 
 @pytest.mark.parametrize(
-    "column", [[1, "x"], [1j, 2j], pd.Categorical(["u", "v"]), [Decimal(1), Decimal(2)], [[1], [2]]]
+    "column",
+    [[1, "x"], [1j, 2j], pd.Categorical(["u", "v"]), [Decimal(1), Decimal(2)], [["a"], ["b"]]],
 )
 def test_other_pandas_columns_are_refused(column):
     with pytest.raises(DataError, match=r"column 'x' \(.*columns=\['y'\]"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchshift.data import open_source
+from sketchshift.data import Access, open_source, sample
 from sketchshift.data.sample import draw_head, draw_rows
 
 
@@ -123,6 +124,48 @@ def test_memory_is_sixteen_bytes_a_row():
     tracemalloc.stop()
 
     assert peak < 16 * len(X) + 4e6
+
+
+@pytest.mark.parametrize("is_small", [True, False], ids=["two passes", "from all along"])
+def test_wide_rows_are_held_once(tmp_path, monkeypatch, is_small):
+    """Beside them a few blocks of 2 MiB, which do not grow with the sample."""
+    monkeypatch.setattr(sample, "FEW_ROWS_FACTOR", 4 if is_small else 0)
+    monkeypatch.setattr(sample, "FEW_BYTES", 0)
+    X = np.random.default_rng(0).normal(size=(60_000, 128)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+
+    tracemalloc.start()
+    drawn = draw(tmp_path / "x.npy", 40_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert drawn.values.nbytes > 0.99 * 40_000 * 128 * 8
+    assert peak < 1.3 * drawn.values.nbytes
+
+
+@given(
+    rows=st.lists(st.integers(-2, 3), min_size=1, max_size=60),
+    n_rows=st.integers(1, 70),
+    seed=st.integers(0, 2**64 - 1),
+    is_weighted=st.booleans(),
+    cut=st.integers(1, 9),
+)
+def test_rows_from_all_along_are_put_in_the_order_of_a_draw_from_memory(
+    rows, n_rows, seed, is_weighted, cut
+):
+    X = np.array(rows, dtype=float)[:, None] * [1.0, -0.5, 0.0]
+    weights = np.arange(len(X)) % 3 + 1.0 if is_weighted else None
+    source = open_source(X, weights=weights, block_rows=cut)
+    expected = draw_rows(source, n_rows, seed=seed, keep=lambda _: None)
+    on_disk = replace(source, access=Access.DISK, across=lambda *_: source.read())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "FEW_ROWS_FACTOR", 0)
+        patch.setattr(sample, "ROWS_TOGETHER", 4)
+        drawn = draw_rows(on_disk, n_rows, seed=seed, keep=lambda _: None)
+
+    for name in ("values", "weights", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(drawn, name), getattr(expected, name))
 
 
 def test_nothing_comes_of_nothing():

@@ -363,3 +363,15 @@ def test_estimators_add_and_forget_collections(folder, spec, expected):
     assert km.sketch_ == ss.sketch(files[1:], spec)
     with pytest.raises(ss.DataError, match="cannot be read here"):
         km.predict(dd.read_parquet(files[1])[list(spec.columns)])
+
+
+def test_a_column_of_vectors_is_read_as_rows():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3).cast(pa.list_(pa.float32()))
+    column = pd.Series(vectors, dtype=pd.ArrowDtype(vectors.type))
+    frame = dd.from_pandas(pd.DataFrame({"id": range(60), "v": column}), npartitions=4)
+    spec = ss.plan(X, 2)
+
+    assert ss.plan(frame, 2, columns=["v"]) == spec
+    assert ss.sketch(frame, spec, columns=["v"]) == ss.sketch(X, spec)
+    assert ss.sketch_by(frame, "id", spec, columns=["v"]).merge() == ss.sketch(X, spec)

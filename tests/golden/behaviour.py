@@ -89,9 +89,18 @@ def short_plan(spec: Any) -> dict[str, Any]:
     """A plan as JSON, with a digest for the centers of its cells."""
     plan: dict[str, Any] = json.loads(spec.to_json())
     if spec.cells is not None:
-        digest = hashlib.blake2b(spec.cells.centers, digest_size=16).hexdigest()
-        plan["cells"] = plan["cells"] | {"centers": digest}
+        numbers = {"centers": spec.cells.centers} | (
+            {"middles": spec.cells.middles} if spec.cells.middles else {}
+        )
+        plan["cells"] = plan["cells"] | {name: digest_of(text) for name, text in numbers.items()}
+    if spec.axes is not None:
+        plan["axes"] = digest_of(spec.axes.directions)
     return plan
+
+
+def digest_of(numbers: bytes) -> str:
+    """What stands for many numbers."""
+    return hashlib.blake2b(numbers, digest_size=16).hexdigest()
 
 
 def command_outputs() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import sketchshift as ss
-from sketchshift.features import Cells, Charge, Origin
+from sketchshift.features import Axes, Cells, Charge, Origin
 from sketchshift.privacy import Ledger
 from sketchshift.privacy.sketch import NoisyMeasure
 
@@ -55,6 +55,25 @@ SPECS = {
     ),
     "v2_alone": ss.SketchSpec(
         n_features=2, sketch_size=0, bandwidth=1.0, cells=Cells.of([[-0.5, 0.0], [0.25, 0.5]])
+    ),
+    "v2_wide": ss.SketchSpec(
+        n_features=3,
+        sketch_size=4,
+        bandwidth=0.5,
+        metric="cosine",
+        moments="none",
+        center=(0.125, 0.0, -0.125),
+        axes=Axes.of([[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]]),
+        cells=Cells(
+            np.array([[-0.5, 0, 0.25], [0.25, 0.5, 0], [0.5, -0.5, 0.25]], "<f2").tobytes(),
+            n_features=3,
+            starts=(0, 1),
+            unit=2.0**-10,
+            within=2.0**-10,
+            n_rows=60,
+            middles=np.array([[-0.5, 0, 0.5], [0.5, 0, 0]], "<f2").tobytes(),
+            are_half=True,
+        ),
     ),
 }
 

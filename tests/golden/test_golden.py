@@ -20,7 +20,7 @@ def test_a_golden_file_is_read_and_its_frequencies_are_drawn_again(path):
     s = ss.load(path)
 
     assert s.count == 20
-    assert s.frequencies.turns.shape == (s.spec.n_features, s.spec.sketch_size)
+    assert s.frequencies.turns.shape == (s.spec.n_coordinates, s.spec.sketch_size)
 
 
 @pytest.mark.parametrize("name", list(make.SPECS))
@@ -43,6 +43,14 @@ def test_a_golden_file_has_rows_in_cells_in_shells_and_beyond():
     assert len(s.cells.weights) > 3
     assert len(s.outer.weights) > 0
     assert len(s.far.weights) > 0
+    assert 0 < s.n_partial < 20
+
+
+def test_a_golden_file_has_cells_and_shells_along_axes():
+    s = ss.load(HERE / "v2_wide.sketch")
+
+    assert s.cells.along.shape == (len(s.cells.weights), 2)
+    assert len(s.cells.weights) > 3
     assert 0 < s.n_partial < 20
 
 

@@ -17,17 +17,18 @@ from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files
-from sketchshift.cli.options import metric_option, progress_option
+from sketchshift.cli.options import columns_option, metric_option, progress_option
 from sketchshift.cli.output import (
     Output,
     check_output,
     check_suffix,
     count_data_columns,
+    join_with_commas,
     show_progress,
 )
-from sketchshift.errors import DataError, InvalidRowsError
+from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
+from sketchshift.features.spec import directions_of
 from sketchshift.metrics import assign as nearest
-from sketchshift.sketch.measure import directions_of
 
 if TYPE_CHECKING:
     from sketchshift.data import Source
@@ -43,12 +44,14 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
     "--centroids", required=True, metavar="PATH", help="What `sketchshift cluster -o` wrote."
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Labels (.parquet or .csv).")
+@columns_option
 @metric_option
 @progress_option
 def assign(
     data: tuple[str, ...],
     centroids: str,
     output: str,
+    columns: tuple[str, ...] | None,
     metric: str,
     progress: bool | None,
     out: Output,
@@ -56,9 +59,10 @@ def assign(
     """Write the number of the nearest centroid for every row of DATA.
 
     DATA is read block by block, in order: memory does not grow with the number of rows. The
-    columns are those that the centroids have names for, and distances are those that the
-    clusters were found by, standardised if they were. The output has one column, "cluster",
-    and a row for each row of DATA, -1 where a value is missing or infinite.
+    columns are those that the centroids have names for, or the column of vectors that --columns
+    names. Distances are those that the clusters were found by, standardised if they were. The
+    output has one column, "cluster", and a row for each row of DATA, -1 where a value is missing
+    or infinite.
 
     Examples
     --------
@@ -73,7 +77,7 @@ def assign(
     kind = check_suffix("-o", output, LABELS)
     names, C, scale = read_centroids(centroids)
     target = check_output(output, [*files, Path(centroids)])
-    source = _open(files, names)
+    source = _open(files, names, columns)
     counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
     shown = show_progress("rows", "Assigning rows to clusters", show=progress)
     with shown as advance, _writer(target, kind) as write:
@@ -90,7 +94,9 @@ def assign(
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
-    out.report(record, _describe(record), then=["cluster", *data, "-k", str(len(C) + 1)])
+    chosen = [] if columns is None else ["--columns", join_with_commas(columns)]
+    then = ["cluster", *data, *chosen, "-k", str(len(C) + 1)]
+    out.report(record, _describe(record), then=then)
 
 
 def _describe(record: dict[str, Any]) -> list[str]:
@@ -104,15 +110,21 @@ def _describe(record: dict[str, Any]) -> list[str]:
     return [*lines, "Shares  " + ", ".join(shares)]
 
 
-def _open(files: Sequence[Path], names: list[str]) -> Source:
+def _open(files: Sequence[Path], names: list[str], columns: tuple[str, ...] | None) -> Source:
     """The columns of the centroids; all in order, where neither they nor the data have names."""
     from sketchshift.data import open_source
 
-    if names == nameless_columns(len(names)):
-        source = open_source(files)
-        if not set(names) <= set(source.columns or ()):
-            return source
-    return open_source(files, columns=names)
+    if columns is None and names != nameless_columns(len(names)):
+        return open_source(files, columns=names, skip_invalid=True)
+    source = open_source(files, columns=columns, skip_invalid=True)
+    if columns is None and set(names) <= set(source.columns or ()):
+        source = open_source(files, columns=names, skip_invalid=True)
+    if source.n_features not in (0, len(names)):  # 0: no row has shown its length
+        facts = f"has {counted(source.n_features, 'column')}, and the centroids have {len(names)}"
+        raise DataError(
+            f"{files[0]} {facts}. Choose those of the centroids with ", ChooseColumns(), "."
+        )
+    return source
 
 
 def _labels(

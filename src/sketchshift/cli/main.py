@@ -49,6 +49,7 @@ COMMANDS = {
     "certify": "Prove what centroids cost at most on the rows of SKETCH, without the rows.",
     "compare": "Tell whether, and where, the data of two sketches differ.",
     "watch": "Follow sketches over time: distances, alarms, shares of the clusters.",
+    "monitor": "Read new files or rows as they come, and tell when, and since when, they differ.",
     "data": "Fetch public datasets: all of them, or those named.",
 }
 """The commands of this package in the order in which they are used, and how their help begins."""

@@ -22,7 +22,13 @@ from sketchshift.cli.options import (
     turnkey_options,
     weights_option,
 )
-from sketchshift.cli.output import Output, check_output, show_progress, spec_record
+from sketchshift.cli.output import (
+    Output,
+    check_output,
+    join_with_commas,
+    show_progress,
+    spec_record,
+)
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
 from sketchshift.sketch import plan as make_plan
@@ -85,10 +91,11 @@ def plan(
             spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
+    chosen = [] if columns is None or spec.columns else ["--columns", join_with_commas(columns)]
     out.report(
         record | spec_record(spec),
         describe_plan(output, spec),
-        then=["sketch", data or "DATA", "--plan", output, "-o", "day1.sketch"],
+        then=["sketch", data or "DATA", *chosen, "--plan", output, "-o", "day1.sketch"],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,14 @@ from sketchshift.data.source import (
     report_damage,
     spans,
 )
+from sketchshift.data.vectors import as_indices, find_width, item_type, unpack, width_of
 from sketchshift.errors import DataError
 
 __all__ = [
     "batch_blocks",
     "fields_of",
     "floats_of",
+    "give_width",
     "holds_numbers",
     "open_arrow",
     "open_ipc",
@@ -43,6 +45,7 @@ __all__ = [
     "pick_blocks",
     "share_of",
     "stack",
+    "values_of",
 ]
 
 if handles_interruptions():
@@ -150,11 +153,49 @@ def batch_blocks(
             after = first + piece.num_rows
             w = None if weights is None else weights[first:after]
             if choice.weights is not None:
-                w = _to_numpy(piece.column(choice.weights)).astype(np.float64, copy=False)
-            values = stack([piece.column(name) for name in choice.columns])
+                w = _weights_of(piece, choice)
+            values = values_of(piece, choice, source, range(first, after))
             keys = piece.select(list(choice.keys)) if choice.keys else None
             yield Block(values, w, source, first, done(after), keys)
             first = after
+
+
+def values_of(batch: Any, choice: Choice, source: str, rows: Sequence[int] | IntArray) -> RealArray:
+    """The chosen columns side by side, or the vectors of the one chosen."""
+    if choice.width is None:
+        return stack([batch.column(name) for name in choice.columns])
+    name = choice.columns[0]
+    return unpack(
+        batch.column(name),
+        choice.width,
+        _to_numpy,
+        name=name,
+        where=source,
+        rows=rows,
+        skip_invalid=choice.skip_invalid,
+    )
+
+
+def _weights_of(batch: Any, choice: Choice) -> FloatArray:
+    return _to_numpy(batch.column(choice.weights)).astype(np.float64, copy=False)
+
+
+def give_width(choice: Choice, batches: Iterable[Any], request: Request) -> Choice:
+    """The choice, with the length of its vectors where their type does not say it.
+
+    Parameters
+    ----------
+    choice : Choice
+        Of columns, or of one column of vectors.
+    batches : iterable of RecordBatch
+        Some with that column; taken until one has a vector.
+    request : Request
+        Says what the length is if none has.
+    """
+    if choice.width != 0:
+        return choice
+    widths = (find_width(batch.column(choice.columns[0])) for batch in batches)
+    return replace(choice, width=next(filter(None, widths), request.n_features or 0))
 
 
 def pick_blocks(
@@ -178,18 +219,18 @@ def pick_blocks(
     Yields
     ------
     block : Block
-        One row.
+        Those of one batch, with their positions.
     """
     first = 0
     for batch in batches:
         until = np.searchsorted(positions, first + batch.num_rows)
         here, positions = positions[:until] - first, positions[until:]
-        picked = batch.take(pa.array(here))
-        for block in batch_blocks([picked], choice, max(len(here), 1), source=source):
-            for i, row in enumerate(here):
-                weights = None if block.weights is None else block.weights[i : i + 1]
-                at = first_row + first + int(row)
-                yield Block(block.values[i : i + 1], weights, source, at)
+        picked = batch.take(as_indices(here))
+        if len(here):
+            rows = first_row + first + here
+            values = values_of(picked, choice, source, rows)
+            weights = None if choice.weights is None else _weights_of(picked, choice)
+            yield Block(values, weights, source, int(rows[0]), rows=rows)
         first += batch.num_rows
         if not len(positions):
             return
@@ -206,7 +247,18 @@ def stack(columns: Sequence[Any]) -> RealArray:
 
 def fields_of(schema: Any) -> list[Field]:
     """The columns of an Arrow schema."""
-    return [Field(field.name, str(field.type), holds_numbers(field.type)) for field in schema]
+    return [
+        Field(field.name, str(field.type), holds_numbers(field.type), _width_of(field.type))
+        for field in schema
+    ]
+
+
+def _width_of(kind: Any) -> int | None:
+    """Numbers in each row of a column of vectors; None for any other column."""
+    if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
+        return None
+    item = item_type(kind)
+    return None if item is None or not holds_numbers(item) else width_of(kind)
 
 
 def holds_numbers(kind: Any) -> bool:
@@ -251,6 +303,7 @@ def _to_numpy(column: Any) -> RealArray:
 # Takes anything made of record batches, also through the Arrow C interface (DuckDB,
 # Ibis, ...). Tables are cut without a copy; streams are consumed batch by batch.
 
+ROWS_SHOWN = 1024  # vectors whose length is looked at, at a time
 BATCHES_AHEAD = 2  # a dataset scan reads this far ahead; Arrow's own default is 16
 
 
@@ -260,7 +313,9 @@ def open_arrow(data: Any, request: Request) -> Source:
     Parameters
     ----------
     data : Table, RecordBatch, RecordBatchReader, Dataset, or Arrow C stream or array
-        Streams are taken one batch at a time and can be read once.
+        An array of lists is a table of this column.
+        Also datasets of other libraries that derive from Arrow's, as Lance's do. Streams are
+        taken one batch at a time and can be read once.
     request : Request
         Weights as an array are accepted for tables and record batches only.
 
@@ -269,6 +324,8 @@ def open_arrow(data: Any, request: Request) -> Source:
     source : Source
         Each block is a new array of shape (n, d).
     """
+    if isinstance(data, pa.Array | pa.ChunkedArray) and _width_of(data.type) is not None:
+        data = pa.table({"vectors": data})
     if isinstance(data, pa.Table | pa.RecordBatch):
         return _open_table(data, request)
     if _is_dataset(data):
@@ -294,16 +351,24 @@ def _open_table(table: Any, request: Request) -> Source:
     choice = choose(fields_of(table.schema), request, "the table")
     weights = request.weights_of(table.num_rows, "the table")
     labels = request.labels_of(table.num_rows, "the table")
-    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def batches(rows: int) -> Iterator[Any]:
+        is_one = isinstance(table, pa.RecordBatch)
+        parts = [table] if is_one else table.select(choice.names).to_batches(max_chunksize=rows)
+        yield from parts
+
+    with report_damage("the table", pa.ArrowException):
+        choice = give_width(choice, batches(ROWS_SHOWN), request)
+    d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read() -> Iterator[Block]:
-        whole = isinstance(table, pa.RecordBatch)
-        batches = [table] if whole else table.select(choice.names).to_batches(max_chunksize=rows)
         done = share_of(table.num_rows)
-        blocks = batch_blocks(batches, choice, rows, source="table", done=done, weights=weights)
+        blocks = batch_blocks(
+            batches(rows), choice, rows, source="table", done=done, weights=weights
+        )
         return blocks if labels is None else _attach_labels(blocks, labels)
 
-    return Source(choice.columns, d, table.num_rows, read)
+    return Source(choice.labels, d, table.num_rows, read, vector=choice.vector)
 
 
 def _attach_labels(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> Iterator[Block]:
@@ -315,28 +380,38 @@ def _attach_labels(blocks: Iterator[Block], labels: Callable[[slice], Any]) -> I
 def _open_stream_in_memory(reader: Any, request: Request) -> Source:
     request.refuse_weight_array("an Arrow stream")
     choice = choose(fields_of(reader.schema), request, "the stream")
-    d = len(choice.columns)
-    read = read_once(
-        _name_stream("the stream", reader, choice, request.rows_for(d)), "an Arrow stream"
-    )
-    return Source(choice.columns, d, None, read, Access.ONCE)
+    taken: list[Any] = []
+
+    def take() -> Iterator[Any]:
+        for batch in reader:
+            taken.append(batch)
+            yield batch
+
+    with report_damage("the stream", pa.ArrowException):
+        choice = give_width(choice, take(), request)
+    d = choice.n_features
+    batches = chain(taken, reader)
+    blocks = _name_stream("the stream", batches, choice, request.rows_for(d))
+    read = read_once(blocks, "an Arrow stream")
+    return Source(choice.labels, d, None, read, Access.ONCE, vector=choice.vector)
 
 
 def _open_dataset(dataset: Any, request: Request) -> Source:
     request.refuse_weight_array("a dataset")
     choice = choose(fields_of(dataset.schema), request, "the dataset")
-    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+
+    def batches(names: list[str], rows: int) -> Iterator[Any]:
+        options = {"batch_readahead": BATCHES_AHEAD, "fragment_readahead": 1}
+        yield from dataset.to_batches(columns=names, batch_size=rows, **options)
+
+    with report_damage("the dataset", pa.ArrowException):
+        choice = give_width(choice, batches(list(choice.columns), ROWS_SHOWN), request)
+    d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read() -> Iterator[Block]:
-        batches = dataset.to_batches(
-            columns=choice.names,
-            batch_size=rows,
-            batch_readahead=BATCHES_AHEAD,
-            fragment_readahead=1,
-        )
-        return _name_stream("dataset", batches, choice, rows)
+        return _name_stream("dataset", batches(choice.names, rows), choice, rows)
 
-    return Source(choice.columns, d, None, read, Access.DISK)
+    return Source(choice.labels, d, None, read, Access.DISK, vector=choice.vector)
 
 
 def _name_stream(where: str, batches: Iterable[Any], choice: Choice, rows: int) -> Iterator[Block]:
@@ -345,7 +420,7 @@ def _name_stream(where: str, batches: Iterable[Any], choice: Choice, rows: int) 
 
 
 def _is_dataset(data: Any) -> bool:
-    if type(data).__module__ != "pyarrow._dataset":
+    if not any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__):
         return False
     import pyarrow.dataset as ds
 
@@ -392,7 +467,10 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
     ):
         schema, n_batches = reader.schema, reader.num_record_batches
     choice = choose(fields_of(schema), request, where)
-    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+    with report_damage(where, pa.ArrowException):
+        shown = (_batch(path, _only(schema, choice), i) for i in range(n_batches))
+        choice = give_width(choice, shown, request)
+    d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read_batches(numbers: range, first_row: int) -> Iterator[Block]:
         with report_damage(where, pa.ArrowException):
@@ -431,7 +509,7 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
             )
 
     n_bytes = path.stat().st_size
-    return Source(choice.columns, d, None, read, Access.DISK, n_bytes, across, pieces)
+    return Source(choice.labels, d, None, read, Access.DISK, n_bytes, across, pieces, choice.vector)
 
 
 def _batch_ends(path: Path) -> Iterator[int]:
@@ -474,8 +552,8 @@ def _open_stream_file(path: Path, request: Request) -> Source:
         pa.ipc.open_stream(file) as reader,
     ):
         schema = reader.schema
-    choice = choose(fields_of(schema), request, where)
-    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+        choice = give_width(choose(fields_of(schema), request, where), reader, request)
+    d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read() -> Iterator[Block]:
         with report_damage(where, pa.ArrowException), pa.OSFile(where) as file:
@@ -487,7 +565,8 @@ def _open_stream_file(path: Path, request: Request) -> Source:
 
             yield from batch_blocks(reader, choice, rows, source=where, done=done)
 
-    return Source(choice.columns, d, None, read, Access.DISK, path.stat().st_size)
+    n_bytes = path.stat().st_size
+    return Source(choice.labels, d, None, read, Access.DISK, n_bytes, vector=choice.vector)
 
 
 def _only(schema: Any, choice: Choice) -> Any:
@@ -523,14 +602,15 @@ def open_parquet(path: Path, request: Request) -> Source:
         _open_parquet_file(path) as file,
     ):
         fields, footer = fields_of(file.schema_arrow), file.metadata
-    choice = choose(fields, request, where)
-    d, rows = len(choice.columns), request.rows_for(len(choice.columns))
+        choice = choose(fields, request, where)
+        shown = file.iter_batches(ROWS_SHOWN, columns=list(choice.columns))
+        choice = give_width(choice, shown, request)
+    d, rows = choice.n_features, request.rows_for(choice.n_features)
     n, sizes = footer.num_rows, _group_sizes(footer)
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
-        return _read_groups_across(
-            path, choice, sizes, share_out(sizes, n_rows, n_places, seed), seed
-        )
+        shares = share_out(sizes, n_rows, n_places, seed)
+        return _read_groups_across(path, choice, rows, sizes, shares, seed)
 
     def read() -> Iterator[Block]:
         return _read_parquet(path, choice, rows, n, None, 0)
@@ -541,7 +621,7 @@ def open_parquet(path: Path, request: Request) -> Source:
             yield Piece(path, ranges, partial(_read_parquet, path, choice, rows, n, [group]))
 
     n_bytes = path.stat().st_size
-    return Source(choice.columns, d, n, read, Access.DISK, n_bytes, across, pieces)
+    return Source(choice.labels, d, n, read, Access.DISK, n_bytes, across, pieces, choice.vector)
 
 
 def _open_parquet_file(path: Path) -> Any:
@@ -565,7 +645,12 @@ def _group_ranges(
 ) -> tuple[tuple[int, int], ...]:
     """Bytes of the chosen columns of a row group; with the first one, the footer."""
     chunks = [footer.row_group(group).column(i) for i in range(footer.num_columns)]
-    chunks = [chunk for chunk in chunks if chunk.path_in_schema in choice.names] or chunks
+    vector = f"{choice.vector}."  # its numbers lie in a column of that name, dot, and more
+    chunks = [
+        chunk
+        for chunk in chunks
+        if chunk.path_in_schema in choice.names or chunk.path_in_schema.startswith(vector)
+    ] or chunks
     starts = [
         min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks
     ]
@@ -583,6 +668,7 @@ def _group_sizes(footer: Any) -> list[int]:
 def _read_groups_across(
     path: Path,
     choice: Choice,
+    rows: int,
     sizes: Sequence[int],
     shares: Iterable[tuple[int, int, int]],
     seed: int,
@@ -592,6 +678,6 @@ def _read_groups_across(
     with report_damage(where, pa.ArrowException), _open_parquet_file(path) as file:
         for group, n_rows, _ in shares:
             positions = spread(n_rows, sizes[group], seed + group)
-            batches = file.iter_batches(row_groups=[group], columns=choice.names)
+            batches = file.iter_batches(rows, row_groups=[group], columns=choice.names)
             first = sum(sizes[:group])
             yield from pick_blocks(batches, positions, choice, source=where, first_row=first)

@@ -12,12 +12,20 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import RealArray
-from sketchshift._validation import unmasked
+from sketchshift._validation import is_short_float, unmasked, widen
 from sketchshift.data.sample import across_slices
 from sketchshift.data.source import Access, Request, Source, Take, cut_blocks
 from sketchshift.errors import DataError
 
-__all__ = ["as_array", "check_dtype", "check_shape", "native", "open_array", "open_sparse"]
+__all__ = [
+    "as_array",
+    "check_dtype",
+    "check_shape",
+    "native",
+    "open_array",
+    "open_sparse",
+    "open_tensor",
+]
 
 LARGE_MAP = 2**32  # bytes of a memory map from which on a pass over it is costly
 
@@ -59,6 +67,47 @@ def open_array(array: RealArray, request: Request, *, source: str = "array") -> 
     if isinstance(array, np.memmap) and array.nbytes > LARGE_MAP:
         across = across_slices(take, n, weights=weights, source=source)
         return Source(None, d, n, read, Access.DISK, array.nbytes, across)
+    return Source(None, d, n, read)
+
+
+def open_tensor(tensor: Any, request: Request) -> Source:
+    """Read a tensor of PyTorch in blocks; no copy is made of the whole.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor of shape (N, d)
+        On any device, with or without gradients. Floats that NumPy does not know, such as
+        bfloat16, become float32.
+    request : Request
+        Columns cannot be asked for by name.
+
+    Returns
+    -------
+    source : Source
+        Blocks share the memory of a tensor that NumPy can read.
+    """
+    n, d = check_shape(tuple(tensor.shape), "tensor")
+    request.refuse_names("the tensor")
+    given = request.weights_of(n, "the tensor")
+
+    def take(span: slice) -> RealArray:
+        part = tensor[span].detach().cpu()
+        try:
+            values: RealArray = part.numpy()
+        except TypeError:  # says NumPy has no such type
+            values = part.float().numpy()
+        return values
+
+    check_dtype(take(slice(0, 0)).dtype, "tensor")
+    read = partial(
+        cut_blocks,
+        take,
+        n,
+        request.rows_for(d),
+        weights=None if given is None else given.__getitem__,
+        keys=request.labels_of(n, "the tensor"),
+        source="tensor",
+    )
     return Source(None, d, n, read)
 
 
@@ -128,14 +177,20 @@ def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
 
 def check_dtype(dtype: np.dtype[Any], what: str) -> None:
     """Refuse every dtype that does not hold real numbers."""
-    if dtype.kind not in "biuf":
+    if dtype.kind not in "biuf" and not is_short_float(dtype):
         advice = ADVICE.get(dtype.kind, "Replace text by numbers first.")
+        if dtype.kind == "V" and dtype.names is None:
+            advice = "Its bytes say no type: np.save forgets bfloat16. Save X.astype(np.float32)."
         msg = f"cannot read {what} of dtype {dtype} as real numbers. {advice}"
         raise DataError(msg)
 
 
 def native(values: RealArray) -> RealArray:
-    """The same values in the byte order of this machine; a view where it is that already."""
+    """The same values in the byte order of this machine; a view where it is that already.
+
+    Kinds of floats that NumPy does not know itself, such as bfloat16, become float32.
+    """
+    values = widen(values)
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 

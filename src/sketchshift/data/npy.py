@@ -6,9 +6,11 @@ a window is dropped with its block. Pickled objects are never loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from sketchshift.data.source import (
 )
 from sketchshift.errors import DataError
 
-__all__ = ["open_npy"]
+__all__ = ["MappedArray", "open_mapped", "open_npy"]
 
 PIECE_BYTES = 2**24
 
@@ -51,31 +53,83 @@ def open_npy(path: Path, request: Request) -> Source:
     """
     where = str(path)
     whole = _map(path)
-    n, d = check_shape(whole.shape, where)
+    check_shape(whole.shape, where)
     check_dtype(whole.dtype, where)
     request.refuse_names(where)
-    take = _windows(path, whole) if whole.flags.c_contiguous else _slices(path)
-    rows = request.rows_for(d)
+    array = MappedArray(path, whole.dtype, whole.shape, whole.offset)
+    return open_mapped(array, request, None if whole.flags.c_contiguous else _slices(path))
+
+
+@dataclass(frozen=True)
+class MappedArray:
+    """Rows that follow each other in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dtype : dtype
+        Of the numbers as they lie there.
+    shape : tuple of two int
+        Rows and columns.
+    offset : int
+        Where the first row begins, in bytes.
+    convert : callable
+        Makes numbers of a window of the file.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    convert: Callable[[RealArray], RealArray] = native
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return int(self.shape[1] * self.dtype.itemsize)
+
+    def __getitem__(self, span: slice) -> RealArray:
+        """Some rows, by opening the file for them alone; no map is kept."""
+        offset = self.offset + span.start * self.width
+        shape = (span.stop - span.start, self.shape[1])
+        with report_damage(str(self.path), ValueError):
+            window = np.memmap(self.path, self.dtype, "r", offset, shape)
+            return np.require(self.convert(window), requirements="A")  # rows may begin anywhere
+
+
+def open_mapped(array: MappedArray, request: Request, take: Take | None = None) -> Source:
+    """Read rows of a file, one window at a time.
+
+    Parameters
+    ----------
+    array : MappedArray
+        Of real numbers.
+    request : Request
+        Its columns are not looked at.
+    take : callable, optional
+        Gives a slice of the rows where these do not follow each other.
+    """
+    (n, d), where, rows = array.shape, str(array.path), request.rows_for(array.shape[1])
+    pieces = partial(_pieces, array, rows) if take is None else None
+    take = array.__getitem__ if take is None else take
     read = partial(cut_blocks, take, n, rows, source=where)
     across = across_slices(take, n, source=where)
-    pieces = partial(_pieces, path, whole, take, rows) if whole.flags.c_contiguous else None
-    return Source(None, d, n, read, Access.DISK, whole.nbytes, across, pieces)
+    return Source(None, d, n, read, Access.DISK, n * array.width, across, pieces)
 
 
-def _pieces(
-    path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]], take: Take, rows: int
-) -> Iterator[Piece]:
-    """Rows of about 16 MiB at a time; the header belongs to the first ones."""
-    n, width = len(whole), whole.shape[1] * whole.dtype.itemsize
+def _pieces(array: MappedArray, rows: int) -> Iterator[Piece]:
+    """Rows of about 16 MiB at a time; what lies before them belongs to the first ones."""
+    n, width, path = array.shape[0], array.width, array.path
 
     def read(span: slice, first_row: int) -> Iterator[Block]:
         for part in spans(span.stop - span.start, rows):
             start, stop = span.start + part.start, span.start + part.stop
-            yield Block(take(slice(start, stop)), None, str(path), start, stop / n)
+            yield Block(array[slice(start, stop)], None, str(path), start, stop / n)
 
     for span in spans(n, max(1, PIECE_BYTES // width)):
-        begin = whole.offset + span.start * width if span.start else 0
-        yield Piece(path, ((begin, whole.offset + span.stop * width),), partial(read, span))
+        begin = array.offset + span.start * width if span.start else 0
+        yield Piece(path, ((begin, array.offset + span.stop * width),), partial(read, span))
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
@@ -87,19 +141,6 @@ def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
                 raise
             msg = f"cannot read {path} of dtype object. Save numbers: X.astype(float)."
     raise DataError(msg)
-
-
-def _windows(path: Path, whole: np.memmap[tuple[int, ...], np.dtype[np.generic]]) -> Take:
-    """Rows by opening the file for them alone; keeps no map itself."""
-    dtype, d, begin = whole.dtype, whole.shape[1], whole.offset
-
-    def take(span: slice) -> RealArray:
-        offset = begin + span.start * d * dtype.itemsize
-        shape = (span.stop - span.start, d)
-        with report_damage(str(path), ValueError):
-            return native(np.memmap(path, dtype, mode="r", offset=offset, shape=shape))
-
-    return take
 
 
 def _slices(path: Path) -> Take:

@@ -22,9 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._text import listed
+from sketchshift._text import counted, listed
+from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
-from sketchshift.data.memory import as_array, open_array, open_sparse
+from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
     Access,
@@ -42,6 +43,7 @@ __all__ = [
     "expand",
     "find_engine",
     "first_suffixes",
+    "gather_vectors",
     "is_collection",
     "is_data_file",
     "is_table",
@@ -163,7 +165,8 @@ def _open_file(path: Path, request: Request) -> Source:
                 yield replace(block, source=str(path), first_row=first_row)
                 first_row += len(block.values)
 
-    return Source(opened.columns, opened.n_features, opened.n_rows, read, Access.DISK)
+    d, vector = opened.n_features, opened.vector
+    return Source(opened.columns, d, opened.n_rows, read, Access.DISK, vector=vector)
 
 
 def _call_opener(path: Path, request: Request) -> Any:
@@ -199,6 +202,7 @@ register_format((".csv", ".csv.gz"), _import_opener("text_files", "open_delimite
 register_format((".tsv", ".tsv.gz"), _import_opener("text_files", "open_delimited"))
 register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
 register_format(".npy", _import_opener("npy", "open_npy"))
+register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
 
 # Collections that lie on many machines, by their type or its library.
 
@@ -261,8 +265,8 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     request.refuse_weight_array("files")
     files = [file for path in paths for file in expand(path)]
     _refuse_twice(files)
-    first = _open_file(files[0], request)
-    opened = [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
+    opened = _open_all(files, request)
+    first = opened[0]
     sizes = [file.stat().st_size for file in files]
     counts = [source.n_rows for source in opened]
     known = [count for count in counts if count is not None]
@@ -279,7 +283,20 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
         return _read_across(opened, shares, seed)
 
     d, n_bytes = first.n_features, sum(sizes)
-    return Source(first.columns, d, n_rows, read, Access.DISK, n_bytes, across, pieces)
+    return Source(
+        first.columns, d, n_rows, read, Access.DISK, n_bytes, across, pieces, first.vector
+    )
+
+
+def _open_all(files: Sequence[Path], request: Request) -> list[Source]:
+    """All files, in the column order of the first; of lists without rows, as wide as the others."""
+    first = _open_file(files[0], request)
+    if not first.n_features:
+        widths = (_open_file(file, request).n_features for file in files[1:])
+        request = replace(request, n_features=next(filter(None, widths), None))
+        first = _open_file(files[0], request)
+    request = replace(request, n_features=first.n_features)
+    return [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
 
 
 def _refuse_twice(files: Sequence[Path]) -> None:
@@ -319,7 +336,8 @@ def _files_in(folder: Path) -> list[Path]:
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
     if not files:
-        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}."
+        hint = " Pass lance.dataset(...) of it." if folder.suffix.lower() == ".lance" else ""
+        msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
         raise DataError(msg)
     return files
 
@@ -356,7 +374,7 @@ def _is_hidden(path: Path) -> bool:
 def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -> Source:
     """Open a later file, in the column order of the first one."""
     opened = _open_file(path, request)
-    if opened.columns == first.columns and opened.n_features == first.n_features:
+    if _layout(opened) == _layout(first):
         return opened
     if opened.columns is None or first.columns is None:
         facts = f"  {first_path}: {_shape(first)}\n  {path}: {_shape(opened)}"
@@ -374,7 +392,13 @@ def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -
     raise DataError(msg, ChooseColumns(), ", or read them apart.")
 
 
+def _layout(source: Source) -> tuple[Any, ...]:
+    return source.columns, source.vector, source.n_features
+
+
 def _shape(source: Source) -> str:
+    if source.vector is not None:
+        return f"vectors of {counted(source.n_features, 'number')} in column {source.vector!r}"
     if source.columns is None:
         return f"{source.n_features} columns without names"
     return f"columns {listed(source.columns)}"
@@ -447,13 +471,44 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         from sketchshift.data.frames import open_frame
 
         return open_frame(data, request)
-    if library == "pyarrow" or _speaks_arrow(data):
+    is_arrow = any(kind.__module__.startswith("pyarrow.") for kind in type(data).__mro__)
+    if is_arrow or _speaks_arrow(data):
         from sketchshift.data.arrow import open_arrow
 
         return open_arrow(data, request)
+    if library == "torch" and hasattr(data, "detach"):
+        return open_tensor(data, request)
     if hasattr(data, "__array__") and not isinstance(data, type):
         return open_array(as_array(data), request)
+    if hasattr(data, "__dlpack__") and not isinstance(data, type):
+        return open_array(as_array(np.from_dlpack(data)), request)
     return None
+
+
+def gather_vectors(data: Any) -> RealArray | None:
+    """Rows in memory that NumPy alone would not find, as one array.
+
+    Parameters
+    ----------
+    data : anything
+        A table whose only column holds vectors, a tensor of PyTorch, or an array of numbers that
+        NumPy does not know itself, such as bfloat16.
+
+    Returns
+    -------
+    rows : array of shape (N, d) or None
+        None for any other data.
+    """
+    if isinstance(data, np.ndarray):
+        values = native(data) if data.dtype.kind == "V" else data
+        return None if values.dtype == data.dtype else values
+    is_tensor = type(data).__module__.partition(".")[0] == "torch"
+    if not is_tensor and tuple(getattr(data, "shape", ()))[1:] != (1,):
+        return None
+    opened = open_in_memory(data, Request())
+    if opened is None or not (is_tensor or opened.vector is not None):
+        return None
+    return np.concatenate([np.empty((0, opened.n_features), bool), *(b.values for b in opened)])
 
 
 def is_table(item: Any) -> bool:
@@ -507,6 +562,7 @@ def open_iterator(items: Iterable[Any], request: Request) -> Source:
         msg = "there are no rows: the iterator of blocks yielded nothing."
         raise DataError(msg) from None
     opened = replace(_open_item(first, 0, request), n_rows=None, n_bytes=None, across=None)
+    request = replace(request, n_features=opened.n_features)
 
     if isinstance(items, Sequence):
         return replace(opened, read=lambda: _read_items(iter(items), opened, request))
@@ -547,7 +603,7 @@ def _open_item(item: Any, number: int, request: Request) -> Source:
 def _check_alike(first: Source, other: Source, number: int) -> None:
     if other.n_features != first.n_features:
         facts = f"has {other.n_features} columns, but block 0 has {first.n_features}"
-    elif set(other.columns or ()) != set(first.columns or ()):
+    elif set(other.columns or ()) != set(first.columns or ()) or other.vector != first.vector:
         facts = f"has {_names(other)}, but block 0 has {_names(first)}"
     else:
         return
@@ -556,6 +612,8 @@ def _check_alike(first: Source, other: Source, number: int) -> None:
 
 
 def _names(source: Source) -> str:
+    if source.vector is not None:
+        return f"vectors in column {source.vector!r}"
     return "no column names" if source.columns is None else f"columns {listed(source.columns)}"
 
 
@@ -567,6 +625,8 @@ def open_source(
     weights: str | ArrayLike | None = None,
     block_rows: int | None = None,
     keys: Any = None,
+    n_features: int | None = None,
+    skip_invalid: bool = False,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -576,7 +636,7 @@ def open_source(
         NumPy arrays and memory maps, nested lists, SciPy sparse, pandas, Polars and
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
-        .ipc, .npy); or an iterable whose items are any of these but paths.
+        .ipc, .npy, .safetensors); or an iterable whose items are any of these but paths.
     columns : sequence of str, optional
         Names of the columns to deliver, in this order. Default: all but weights and keys.
     default_columns : sequence of str, optional
@@ -589,6 +649,11 @@ def open_source(
     keys : str, sequence of str or array of shape (N,), optional
         Columns to deliver apart, of any type, as the keys of the rows; or the keys themselves
         where the length is known.
+    n_features : int, optional
+        Length of the vectors of a column of lists that has none to show.
+    skip_invalid : bool
+        Whether vectors that are missing, or have another length than the others, are delivered as
+        NaN. Default: they are an error that names the row.
 
     Returns
     -------
@@ -601,7 +666,9 @@ def open_source(
     DataError
         If this cannot be read as rows of numbers with the columns asked for.
     """
-    request = make_request(columns, weights, block_rows, default_columns, keys)
+    request = make_request(
+        columns, weights, block_rows, default_columns, keys, n_features, skip_invalid=skip_invalid
+    )
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):

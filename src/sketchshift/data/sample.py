@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data.source import Access, Across, Block, Source, Take, read_once, spans
+from sketchshift.errors import DataError
 
 __all__ = [
     "HashArray",
@@ -171,15 +172,23 @@ def draw_by_content(source: Source, n_rows: int, *, seed: int, keep: Keep) -> Sa
     hashes = np.concatenate(parts)
     parts.clear()
     drawn = _least(np.sort(hashes), n_rows)
-    different, place = np.unique(drawn, return_inverse=True)
-    rows, row_weights = _fetch(source, kept, hashes, different)
-    return Sample(rows[place], None if row_weights is None else row_weights[place], *bounds)
+    return Sample(*_fetch(source, kept, hashes, drawn), *bounds)
 
 
 def usable_rows(source: Source, keep: Keep) -> Iterator[tuple[RealArray, FloatArray | None]]:
     """Values and weights of the rows that may be drawn, block by block."""
     for block in source:
-        yield _usable(block, keep(block))
+        yield _usable(block, _keep_rows(block, keep))
+
+
+def _keep_rows(block: Block, keep: Keep) -> IntArray | None:
+    """Which rows of a block may be drawn; what is wrong with one is said of its own position."""
+    try:
+        return keep(block)
+    except DataError:
+        for i, row in enumerate([] if block.rows is None else block.rows.tolist()):
+            keep(replace(_row(block, i), first_row=row, rows=None))
+        raise
 
 
 def _usable(block: Block, rows: IntArray | None) -> tuple[RealArray, FloatArray | None]:
@@ -189,10 +198,16 @@ def _usable(block: Block, rows: IntArray | None) -> tuple[RealArray, FloatArray 
 
 
 def _fetch(
-    source: Source, kept: Sequence[IntArray | None], hashes: HashArray, wanted: HashArray
+    source: Source, kept: Sequence[IntArray | None], hashes: HashArray, drawn: HashArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """A row for each hash wanted; ``hashes`` are those of all rows kept of the blocks."""
-    rows = np.empty((len(wanted), source.n_features))
+    """A row for each hash drawn; ``hashes`` are those of all rows kept of the blocks.
+
+    Rows go to their places at once: in plans of wide data they are what takes the memory.
+    """
+    wanted, place = np.unique(drawn, return_inverse=True)
+    target = np.empty(len(wanted), np.int64)
+    target[place] = np.arange(len(drawn))  # of equal rows the last one, copied to the others below
+    rows = np.empty((len(drawn), source.n_features))
     row_weights: FloatArray | None = None
     may_be_wanted = np.zeros(2**PREFIX_BITS, dtype=bool)  # sorts out nearly all at little cost
     may_be_wanted[_prefixes(wanted)] = True
@@ -204,11 +219,17 @@ def _fetch(
         found = np.flatnonzero(may_be_wanted[_prefixes(here)])
         at = np.minimum(np.searchsorted(wanted, here[found]), len(wanted) - 1)
         is_wanted = wanted[at] == here[found]
-        found, at = found[is_wanted], at[is_wanted]
+        found, at = found[is_wanted], target[at[is_wanted]]
         rows[at] = values[found]  # of equal rows the last one stays: they are equal
         if weights is not None:
-            row_weights = np.ones(len(wanted)) if row_weights is None else row_weights
+            row_weights = np.ones(len(drawn)) if row_weights is None else row_weights
             row_weights[at] = weights[found]
+    repeated = np.flatnonzero(target[place] != np.arange(len(drawn)))
+    for span in spans(len(repeated), HASHES_AT_A_TIME):
+        to, of = repeated[span], target[place[repeated[span]]]
+        rows[to] = rows[of]
+        if row_weights is not None:
+            row_weights[to] = row_weights[of]
     return rows, row_weights
 
 
@@ -397,6 +418,8 @@ PLACES = 64  # row groups, record batches or files that are looked into
 FEW_ROWS_FACTOR = 4  # times as many rows as are drawn: read them all
 FEW_BYTES = 2**24  # likewise, unless they are many rows packed well
 FEW_PACKED = 2**22  # rows
+ROWS_TOGETHER = 2**10  # rows drawn from all along, hashed and stored at a time
+COLUMNS_TOGETHER = 8  # columns put in order at a time: a cache line of each row
 
 
 def draw_rows(source: Source, n_rows: int, *, seed: int, keep: Keep) -> Sample:
@@ -421,7 +444,7 @@ def draw_rows(source: Source, n_rows: int, *, seed: int, keep: Keep) -> Sample:
         O(N (d + log N)) time, 16 bytes a row of memory.
     """
     if source.access is Access.DISK and not _is_small(source, n_rows):
-        source, keep = _draw_across(source, n_rows, seed, keep), lambda _: None
+        return _draw_across(source, n_rows, seed, keep)
     return draw_by_content(source, n_rows, seed=seed, keep=keep)
 
 
@@ -471,17 +494,69 @@ def _is_small(source: Source, n_rows: int) -> bool:
     return is_short and (n is None or n <= FEW_PACKED)
 
 
-def _draw_across(source: Source, n_rows: int, seed: int, keep: Keep) -> Source:
-    """About as many usable rows from all along the source, as one block."""
+def _draw_across(source: Source, n_rows: int, seed: int, keep: Keep) -> Sample:
+    """About as many usable rows from all along the source, then in the order of their content."""
     across = source.across or by_position(source.read)
-    drawn = replace(source, read=lambda: across(n_rows, PLACES, seed))
-    parts = list(usable_rows(drawn, keep))
-    blocks: list[Block] = []
-    if parts:
-        values = np.concatenate([values for values, _ in parts])
-        weights = [weights for _, weights in parts if weights is not None]
-        blocks.append(Block(values, np.concatenate(weights) if weights else None))
-    return replace(source, read=lambda: iter(blocks))
+    held = _HeldRows(n_rows, source.n_features, seed)
+    for values, weights in usable_rows(
+        replace(source, read=lambda: across(n_rows, PLACES, seed)), keep
+    ):
+        held.add(values, weights)
+    return held.draw(n_rows)
+
+
+class _HeldRows:
+    """Rows of which some are drawn, in one array that never has a copy.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        How many are expected, of how many columns.
+    seed : int
+        Of the hashes.
+    """
+
+    def __init__(self, n_rows: int, n_features: int, seed: int) -> None:
+        self._rows = np.empty((n_rows + ROWS_TOGETHER + n_rows // 64, n_features))
+        self._n, self._seed = 0, seed
+        self._bounds = np.array([[np.inf], [-np.inf]]).repeat(n_features, axis=1)
+        self._weights: list[FloatArray] = []
+        self._hashes: list[HashArray] = []
+        self._waiting: list[tuple[RealArray, FloatArray | None]] = []
+
+    def add(self, values: RealArray, weights: FloatArray | None) -> None:
+        """Add rows; single ones wait until there are some to be hashed together."""
+        self._waiting.append((values, weights))
+        if sum(len(v) for v, _ in self._waiting) >= ROWS_TOGETHER:
+            self._join()
+
+    def draw(self, n_rows: int) -> Sample:
+        """Rows by their content, as :func:`draw_by_content` does; ends the use of this object."""
+        self._join()
+        hashes = np.concatenate([np.empty(0, np.uint64), *self._hashes])
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        drawn = _least(ordered, n_rows)
+        at = order[np.searchsorted(ordered, drawn, side="right") - 1]  # of equal rows the last
+        for span in spans(self._rows.shape[1], COLUMNS_TOGETHER):
+            self._rows[: len(at), span] = self._rows[at, span]
+        weights = np.concatenate(self._weights)[at] if self._weights else None
+        return Sample(self._rows[: len(at)], weights, *self._bounds)
+
+    def _join(self) -> None:
+        if not self._waiting:
+            return
+        values = np.concatenate([values for values, _ in self._waiting])
+        given = [weights for _, weights in self._waiting if weights is not None]
+        weights = np.concatenate(given) if given else None
+        self._waiting = []
+        self._hashes.append(hash_rows(values, weights, self._seed, self._bounds))
+        self._weights += [] if weights is None else [weights]
+        after = self._n + len(values)
+        if after > len(self._rows):  # moves no row: the system maps more pages behind
+            self._rows.resize((after + after // 8, self._rows.shape[1]), refcheck=False)
+        self._rows[self._n : after] = values
+        self._n = after
 
 
 # Samples of the parts of some data, and the sample of all of it that they make together.

@@ -14,7 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from operator import index
@@ -24,10 +24,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._text import NAMES_SHOWN, listed
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._text import NAMES_SHOWN, column_in_words, listed
+from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import unmasked
-from sketchshift.errors import ChooseColumns, DataError
+from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 
 __all__ = [
     "Access",
@@ -47,6 +47,7 @@ __all__ = [
     "join_blocks",
     "make_request",
     "mark_as_written",
+    "not_finite",
     "read_once",
     "report_damage",
     "spans",
@@ -67,7 +68,7 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive rows, with what a message needs to say where they came from.
+    """Some rows, consecutive unless drawn, with what a message needs to say where they came from.
 
     Parameters
     ----------
@@ -85,6 +86,8 @@ class Block:
         when the end is not known.
     keys : Arrow table or record batch of n rows, optional
         The columns that say which slice a row belongs to, where they were asked for.
+    rows : array of shape (n,), optional
+        Positions of the rows within ``source``, where they do not follow each other.
     """
 
     values: RealArray
@@ -93,6 +96,41 @@ class Block:
     first_row: int = 0
     done: float | None = None
     keys: Any = None
+    rows: IntArray | None = None
+
+
+SHOWN = 5  # rows that a message names
+
+
+def not_finite(
+    block: Block, is_finite: BoolArray, columns: tuple[str, ...] | None
+) -> InvalidRowsError:
+    """The exception that names the rows of a block that are not finite."""
+    bad = np.flatnonzero(~is_finite)
+    numbers = bad + block.first_row if block.rows is None else block.rows[bad]
+    named = ", ".join(map(str, numbers[:SHOWN].tolist()))
+    more = (
+        f" and {len(bad) - SHOWN} more of the {len(is_finite)} rows around it"
+        if len(bad) > SHOWN
+        else ""
+    )
+    msg = (
+        f"rows with missing or infinite values cannot be sketched: row {numbers[0]} of "
+        f"{block.source} has {_fault(block, bad[0], columns)} (such rows: {named}{more}; the first "
+        'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
+        "(--on-invalid skip)."
+    )
+    return InvalidRowsError(msg)
+
+
+def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
+    is_bad = ~np.isfinite(block.values[row])
+    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
+        return f"weight {block.weights[row]}"
+    if not is_bad.any():
+        return "no direction, since its length is 0 or no number can hold the square of it"
+    k = int(np.argmax(is_bad))
+    return f"{block.values[row, k]} in {column_in_words(k, columns)}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +175,7 @@ class Source:
     columns : tuple of str, optional
         Names of the columns delivered, in order; ``None`` when the data has no names.
     n_features : int
-        Number d of columns delivered.
+        Number d of columns delivered; 0 for vectors of a length that no row has shown.
     n_rows : int, optional
         Number of rows in all, where that is cheap to know.
     read : callable
@@ -152,6 +190,9 @@ class Source:
         where a place is costly to reach.
     pieces : callable, optional
         Gives the rows in pieces, in order, for data in files: all rows, each once.
+    vector : str, optional
+        Name of the column that the rows come from, where it is one column of vectors. Their
+        numbers have no names: 1536 of them would only make a plan larger.
     """
 
     columns: tuple[str, ...] | None
@@ -162,6 +203,7 @@ class Source:
     n_bytes: int | None = None
     across: Across | None = field(default=None, repr=False)
     pieces: Callable[[], Iterator[Piece]] | None = field(default=None, repr=False)
+    vector: str | None = None
 
     def __iter__(self) -> Iterator[Block]:
         return self.read()
@@ -355,19 +397,24 @@ def check_keys(keys: Any) -> tuple[str, ...] | Labels:
 #
 # Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
 
-BLOCK_BYTES = 2**21
+BLOCK_BYTES, LARGEST_BLOCK_BYTES = 2**21, 2**25
 FEWEST_ROWS, MOST_ROWS = 256, 65536
 
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of ``open_source``, checked once."""
+    """The arguments of ``open_source``, checked once.
+
+    ``n_features`` is the length of vectors where the data has none to show.
+    """
 
     columns: tuple[str, ...] | None = None
     weights: str | FloatArray | None = None
     block_rows: int | None = None
     names_needed: bool = True
     keys: tuple[str, ...] | Labels = ()
+    n_features: int | None = None
+    skip_invalid: bool = False
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -375,10 +422,11 @@ class Request:
         return self.keys if isinstance(self.keys, tuple) else ()
 
     def rows_for(self, n_features: int) -> int:
-        """Rows per block: as asked, or about 2 MiB of float64."""
+        """Rows per block: as asked up to 32 MiB of float64, or about 2 MiB."""
+        width = 8 * max(n_features, 1)
         if self.block_rows is not None:
-            return self.block_rows
-        return min(max(BLOCK_BYTES // (8 * n_features), FEWEST_ROWS), MOST_ROWS)
+            return min(self.block_rows, max(LARGEST_BLOCK_BYTES // width, FEWEST_ROWS))
+        return min(max(BLOCK_BYTES // width, FEWEST_ROWS), MOST_ROWS)
 
     def refuse_names(self, what: str) -> None:
         """Names were asked of data that has none."""
@@ -447,6 +495,9 @@ def make_request(
     block_rows: int | None,
     default_columns: Sequence[str] | None = None,
     keys: Any = None,
+    n_features: int | None = None,
+    *,
+    skip_invalid: bool = False,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     return Request(
@@ -455,6 +506,8 @@ def make_request(
         _check_rows(block_rows),
         names_needed=columns is not None,
         keys=check_keys(keys),
+        n_features=n_features,
+        skip_invalid=skip_invalid,
     )
 
 
@@ -512,20 +565,64 @@ def _check_rows(block_rows: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Field:
-    """A column that exists: its name, its type in words, and whether it holds numbers."""
+    """A column that exists.
+
+    Parameters
+    ----------
+    name, type : str
+        Its type in words.
+    is_number : bool
+        Whether it holds numbers, one in each row.
+    width : int or None
+        Numbers in each row of a column of vectors, 0 if its type leaves that open; None for any
+        other column.
+    """
 
     name: str
     type: str
     is_number: bool
+    width: int | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The columns to deliver, in order, that of weights if there is one, and those of keys."""
+    """The columns to deliver, in order, that of weights if there is one, and those of keys.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        One or more of numbers, or one of vectors.
+    weights : str or None
+        A column of numbers.
+    keys : tuple of str
+        Columns of any type.
+    width : int or None
+        As :class:`Field` has it, of the only column.
+    skip_invalid : bool
+        Whether missing vectors, and those of another length, are delivered as NaN; else they are
+        an error.
+    """
 
     columns: tuple[str, ...]
     weights: str | None
     keys: tuple[str, ...] = ()
+    width: int | None = None
+    skip_invalid: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Names of the columns delivered; those of a vector have none."""
+        return self.columns if self.width is None else None
+
+    @property
+    def vector(self) -> str | None:
+        """Name of the column of vectors, if it is one that was chosen."""
+        return None if self.width is None else self.columns[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns delivered."""
+        return len(self.columns) if self.width is None else self.width
 
     @property
     def names(self) -> list[str]:
@@ -553,7 +650,8 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
     Returns
     -------
     choice : Choice
-        Names that exist exactly once and hold numbers.
+        Names that exist exactly once and hold numbers. A column of vectors is read by itself: it
+        is chosen by name wherever there are other columns.
     """
     weights = request.weights if isinstance(request.weights, str) else None
     columns, keys = request.columns, request.key_names
@@ -562,12 +660,17 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
     elif weights in columns:
         msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
         raise DataError(msg)
-    choice = Choice(columns, weights, keys)
+    choice = Choice(columns, weights, keys, skip_invalid=request.skip_invalid)
     _refuse_missing(choice, fields, where)
     if not columns:
         others = " beside the weights or the keys." if weights or keys else "."
         raise DataError(f"{where} has no columns to read{others}")
     _refuse_repeated(choice, fields, where)
+    vectors = [f for f in fields if f.width is not None and f.name in columns]
+    if vectors and len(columns) > 1:
+        raise _not_alone(vectors, columns, fields, where)
+    if vectors:
+        choice = replace(choice, width=vectors[0].width)
     is_given_by_spec = request.columns is not None and not request.names_needed
     _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
     return choice
@@ -597,11 +700,26 @@ def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> Non
         raise DataError(msg, ChooseColumns(), ".")
 
 
+def _not_alone(
+    vectors: Sequence[Field], columns: Sequence[str], fields: Sequence[Field], where: str
+) -> DataError:
+    """The exception for a column of vectors among other columns; it names one choice, or two."""
+    names = [field.name for field in vectors]
+    noun = "a column of vectors" if len(names) == 1 else "columns of vectors"
+    others = [name for name in columns if name not in names]
+    beside = f", beside {listed(others)}" if others else ""
+    fact = f"{where} has {noun}, {listed(names)}{beside}. Read vectors by themselves with "
+    numbers = tuple(field.name for field in fields if field.is_number and field.name in others)
+    instead = (", or numbers with ", ChooseColumns(numbers)) if numbers else ()
+    return DataError(fact, ChooseColumns((names[0],)), *instead, ".")
+
+
 def _refuse_not_numbers(
     choice: Choice, fields: Sequence[Field], where: str, *, is_given_by_spec: bool
 ) -> None:
     by_name = {field.name: field for field in fields}
-    others = [by_name[name] for name in choice.numeric if not by_name[name].is_number]
+    numeric = choice.numeric if choice.width is None else choice.numeric[1:]
+    others = [by_name[name] for name in numeric if not by_name[name].is_number]
     if not others:
         return
     if others[-1].name == choice.weights:  # they come last

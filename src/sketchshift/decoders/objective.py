@@ -94,7 +94,7 @@ class CorrelationFunction:
         f : CorrelationFunction
             Draws the frequencies on first use: O(m d).
         """
-        return cls(sketch.frequencies.turns, sketch.z)
+        return cls(sketch.turns.astype(np.float32), sketch.z)
 
     def __call__(self, C: RealArray) -> FloatArray:
         """Values f_r(c) at the rows of C, shape (L,): O(L m d)."""

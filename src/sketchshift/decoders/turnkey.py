@@ -19,7 +19,7 @@ import numpy as np
 
 from sketchshift._text import column_names
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.cells import CellFit, CellPoints, Exchange, WideFit
 from sketchshift.decoders.certificate import bound_cost, certify
@@ -53,6 +53,7 @@ from sketchshift.errors import PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
+from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
@@ -294,9 +295,10 @@ class TurnkeyFit(ABC):
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
         scale = self.problem.sketch.spec.scale_vector
-        seen = Points(self.problem.along_axes(points.places), points.weights)
+        inside, labels = self._inside(cells)
+        seen = replace(inside, places=self.problem.along_axes(inside.places))
         middles = self.problem.along_axes(cells.centers)
-        covariances = replace(cells, centers=middles).covariances(seen)
+        covariances = replace(cells, centers=middles, labels=labels).covariances(seen)
         has_columns = self.problem.sketch.spec.axes is None
         decoding = Decoding(
             self.problem.in_units(cells.centers[order]),
@@ -308,14 +310,20 @@ class TurnkeyFit(ABC):
         )
         return self._with_costs(decoding, cells)
 
+    def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
+        """Points that have the spread of the rows, and the cells (n,) that they are in."""
+        return self.points, cells.labels
+
     def _with_costs(self, decoding: Decoding, cells: Partition) -> Decoding:
         return decoding
 
     def _partition(self, k: int) -> Partition:
         return self.decoder.kmeans.cut(self.points, k, self.seed)
 
-    def _decode_auto(self, max_clusters: int, *, exact: bool) -> Decoding:
-        points, kmeans = self.points, self.decoder.kmeans
+    def _decode_auto(
+        self, max_clusters: int, *, exact: bool, points: Points | None = None
+    ) -> Decoding:
+        points, kmeans = self.points if points is None else points, self.decoder.kmeans
         k = min(max_clusters, len(points.places))
         choice = self.decoder.choice
         curve = choice.choose(self.problem, points, k, self.seed, kmeans, exact=exact)
@@ -483,15 +491,7 @@ class CellRows(_OfCells):
 
 @dataclass(frozen=True, eq=False)
 class WideRows(CellRows):
-    """The same of many columns: each group of cells is a cluster of the plan, a start for k-means.
-
-    Attributes
-    ----------
-    decoder, problem, seed, points, trace, few
-        See :class:`CellRows`.
-    fit : WideFit
-        What points are drawn from.
-    """
+    """The same of many columns: each group of cells is a cluster of the plan, and a start."""
 
     fit: WideFit
 
@@ -502,16 +502,17 @@ class WideRows(CellRows):
         start = groups if len(groups) == k else None
         return self.decoder.exchange.cut(self.few, self.points, k, self.seed, start)
 
+    def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
+        points = self.fit.spread(self.decoder.cell_points.n_points(1))
+        return points, assign(points.places, cells.centers)
+
     @one_blas_thread
     def decode_auto(self, max_clusters: int) -> Decoding:
         """See :class:`TurnkeyFit`; k is chosen by what waves see along the axes."""
         self.problem.require_waves()
-        decoder, points = self.decoder, self.fit.spread(self.decoder.cell_points.n_points(1))
-        seen = Points(self.problem.along_axes(points.places), points.weights)
-        k = min(max_clusters, len(points.places))
-        kmeans = decoder.kmeans
-        curve = decoder.choice.choose(self.problem, seen, k, self.seed, kmeans, exact=False)
-        return replace(self.decode(curve.chosen), curve=curve)
+        points = self.fit.spread(self.decoder.cell_points.n_points(1))
+        seen = replace(points, places=self.problem.along_axes(points.places))
+        return self._decode_auto(max_clusters, exact=False, points=seen)
 
 
 @dataclass(frozen=True, eq=False)

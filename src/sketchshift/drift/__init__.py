@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
-from sketchshift.drift.watch import Watch, WatchedSlice, watch
+from sketchshift.drift.watch import SinceWhen, Watch, WatchedSlice, Window, since_when, watch
 from sketchshift.errors import find_renamed
 
 __all__ = [
     "ClusterChange",
     "Comparison",
     "Distance",
+    "SinceWhen",
     "Watch",
     "WatchedSlice",
+    "Window",
     "compare",
+    "since_when",
     "watch",
 ]
 

@@ -232,13 +232,15 @@ def plan_rows_of_partition(
     -------
     rows : bytes or None
         As many as a plan looks at, at most. None for a list without blocks, whose columns are
-        unknown.
+        unknown, and for lists in place of rows that have no length.
     """
     with name_partition(where):
         blocks = _blocks_of(partition)
         if blocks is None:
             return None
         source = reading.open(blocks)
+        if not source.n_features:
+            return None
         sample = draw_sample(source, planning, reading.on_invalid)
     return _Drawn(source.columns, sample).to_bytes()
 

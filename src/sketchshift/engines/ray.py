@@ -269,15 +269,15 @@ def _some_blocks(dataset: ray.data.Dataset, seed: int) -> ray.data.Dataset:
 
 
 def _refuse_tensors(fields: dict[str, Any], reading: Reading) -> None:
-    """Ray makes a column of tensors of an array of shape (n, d)."""
+    """Ray makes a column of tensors of an array of more than one dimension; vectors are read."""
     of_spec = None if reading.spec is None else reading.spec.columns
     for name in reading.columns or of_spec or fields:
         kind = fields.get(name)
-        if isinstance(kind, pa.BaseExtensionType) and hasattr(kind, "shape"):
+        if isinstance(kind, pa.BaseExtensionType) and len(getattr(kind, "shape", ())) > 1:
             msg = (
-                f"column {name!r} holds tensors of shape {tuple(kind.shape)}, not numbers. Give "
-                "each number a column of its own: dataset.map_batches(lambda block: dict(zip("
-                f"names, block[{name!r}].T)))."
+                f"column {name!r} holds tensors of shape {tuple(kind.shape)}, not numbers. Make "
+                "each a vector: dataset.map_batches(lambda block: "
+                f"{{{name!r}: block[{name!r}].reshape(len(block[{name!r}]), -1)}})."
             )
             raise DataError(msg)
 

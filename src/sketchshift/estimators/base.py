@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchshift._validation import check_flag, parameter_error, unmasked
 from sketchshift.data import Source, open_source
-from sketchshift.data.open import is_collection, is_table
+from sketchshift.data.open import gather_vectors, is_collection, is_table
 from sketchshift.errors import DataError, IncompatibleSketchesError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import AnySketch, Sketch, plan, sketch
@@ -163,7 +163,8 @@ def rows_in_memory(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         raise DataError(msg)
     accept_sparse = "csr" if get_tags(estimator).input_tags.sparse else False
     dtypes = [np.float64, np.float32]
-    rows = unmasked(X)  # scikit-learn does not look at masks
+    vectors = gather_vectors(X)
+    rows = unmasked(X) if vectors is None else vectors  # scikit-learn does not look at masks
     return validate_data(estimator, rows, reset=reset, accept_sparse=accept_sparse, dtype=dtypes)
 
 

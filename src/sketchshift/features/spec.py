@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import (
     check_choice,
     check_flag,
@@ -30,7 +30,14 @@ from sketchshift._validation import (
 from sketchshift.errors import SpecError
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import LAWS, MIN_FEATURES, Frequencies, draw_frequencies
-from sketchshift.kernels import BITS, CELL_REACH, MOMENT_BITS, PHASE_LIMIT
+from sketchshift.kernels import (
+    BITS,
+    CELL_REACH,
+    MOMENT_BITS,
+    PHASE_LIMIT,
+    Kernel,
+    select_kernel,
+)
 
 __all__ = [
     "ADJACENCIES",
@@ -50,6 +57,7 @@ __all__ = [
     "check_bandwidth",
     "check_scale",
     "check_vector",
+    "directions_of",
 ]
 
 # Checks of the parameters of a spec that are more than one number.
@@ -256,6 +264,7 @@ MAX_FEATURES = 2**20
 MAX_SKETCH_SIZE = 2**24
 MAX_NUMBERS = 2**31  # d m for frequencies drawn one by one
 MAX_PRIVATE_CELLS = 2**12
+SHORTEST = 2.0**-900  # squared length of a row that has a direction; of less, digits are lost
 METRICS = ("euclidean", "cosine")
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
 _SCHEMA = 1
@@ -510,6 +519,23 @@ class SketchSpec:
         """What a centered row is multiplied by: 1 / scale, rounded once, shape (d,)."""
         return 1.0 / self.scale_vector
 
+    def normalise(
+        self, X: RealArray, kernel: Kernel, rows: FloatArray, squared_norms: FloatArray
+    ) -> None:
+        """Center and scale rows, for "cosine" of length 1 first, and square their norms.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows as they are.
+        kernel : Kernel
+            Where it is computed.
+        rows, squared_norms : arrays of shapes (n, d) and (n,)
+            To be filled.
+        """
+        values = to_directions(X, kernel) if self.metric == "cosine" else X
+        kernel.normalise(values, self.center_vector, self.per_unit, rows, squared_norms)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Without the cached fingerprint: who receives a spec draws the frequencies itself, and
         # its sketches do not merge with others if they should not be the same there.
@@ -630,6 +656,26 @@ class SketchSpec:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["axes"] = Axes.from_text(content["axes"], d)
         return cls(**content)
+
+
+def directions_of(X: RealArray) -> FloatArray:
+    """Rows (n, d) divided by their lengths, as :func:`to_directions` has them, on the host."""
+    kernel = select_kernel()
+    wide = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    return np.asarray(kernel.on_host(to_directions(wide, kernel)))
+
+
+def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:
+    """Rows divided by their lengths, the same to the bit with every kernel; NaN for length 0.
+
+    Squares are summed from the first column, in float64; a root and a division follow. O(n d).
+    """
+    values, squares = kernel.empty(X.shape), kernel.empty((len(X),))
+    d = X.shape[1]
+    kernel.normalise(X, np.zeros(d), np.ones(d), values, squares)
+    squares[~((squares > SHORTEST) & (squares < math.inf))] = math.nan
+    values /= np.sqrt(squares)[:, None]
+    return values
 
 
 @lru_cache(maxsize=4)

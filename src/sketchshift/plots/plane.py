@@ -24,10 +24,11 @@ from sketchshift._text import column_names, rows_in_words
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
+from sketchshift.decoders.mixture import as_shares
 from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.plots.looks import in_units, positions_of, wrap_name
-from sketchshift.sketch import AnySketch
+from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,14 +146,19 @@ def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     plane : Plane
         Spanned by the first two eigenvectors of the sketch's covariance, both normalised as
         the distances of its spec are. Coordinates are in the units of the data where all
-        columns have one scale. Beyond 64 columns there are no covariances: the plane is that
-        of the two columns of largest variance. O(d^3).
+        columns have one scale. Where there are no covariances, the plane is that of the two axes
+        of the spec along which rows vary most or, without axes, of the two columns. O(d^3).
     """
     spec = sketch.spec
     unit = float(spec.scale_vector[0]) if np.ptp(spec.scale_vector) == 0 else 1.0
     mean, variances = spread_of(sketch, decoding)
     variances = variances * spec.per_unit**2
-    if spec.has_full_covariance:
+    if isinstance(sketch, Sketch) and spec.axes is not None and sketch.cells is not None:
+        mean, (variances, along) = sketch.mean, _spread_of_cells(sketch)
+        largest = np.argsort(-along, kind="stable")[:2]
+        values, axes = along[largest], spec.axes.table[largest].astype(np.float64)
+        labels = [f"main axis {i + 1}" for i in range(2)]
+    elif spec.has_full_covariance:
         covariance = moments_of(sketch, decoding)[1]
         values, vectors = np.linalg.eigh(covariance * np.outer(spec.per_unit, spec.per_unit))
         values, axes = np.maximum(values[:-3:-1], 0.0), vectors.T[:-3:-1]
@@ -170,6 +176,19 @@ def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     texts = [f"{text} ({s:.0%} of the variance)" for text, s in zip(labels, shares, strict=True)]
     directions, duals = axes * spec.scale_vector / unit, axes * spec.per_unit * unit
     return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
+
+
+def _spread_of_cells(sketch: Sketch) -> tuple[FloatArray, FloatArray]:
+    """Variances of the rows along columns (d,), shared out alike within cells, and axes (p,)."""
+    assert sketch.cells is not None
+    assert sketch.spec.axes is not None
+    sums = sketch.cells + sketch.outer
+    shares = as_shares(sums.weights)
+    spreads = [
+        shares @ (cells.variances + np.square(cells.means - shares @ cells.means))
+        for cells in (sums, sums.project(sketch.spec.axes))
+    ]
+    return spreads[0], spreads[1]
 
 
 def plane_image(
@@ -224,7 +243,7 @@ def plane_image(
     points = (points - spec.center_vector) * spec.per_unit
     steps = (np.arange(resolution) + 0.5) / resolution
     u, v = (upper - lower)[:, None] * steps + (lower - plane.middle)[:, None]
-    omega = 2.0 * np.pi * sketch.frequencies.turns.astype(np.float64)
+    omega = 2.0 * np.pi * sketch.turns
     weights = np.conj(sketch.z) / np.sqrt(spec.sketch_size)
     images = np.zeros((len(points), resolution, resolution))
     for start in range(0, spec.sketch_size, FREQUENCIES):

@@ -318,7 +318,7 @@ def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
 def _frequencies(sketch: AnySketch) -> dict[str, Any]:
     """Frequencies in turns for each unit of the data: the page needs no normalisation then."""
     spec, m = sketch.spec, _n_frequencies(sketch)
-    turns = sketch.frequencies.turns[:, :m] * spec.per_unit[:, None]
+    turns = sketch.turns[:, :m] * spec.per_unit[:, None]
     cap = None if spec.tilt is None else spec.tilt.cap
     return {"m": m, "center": spec.center_vector.tolist(), "turns": _pack(turns), "cap": cap}
 

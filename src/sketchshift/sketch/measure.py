@@ -14,18 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._text import column_in_words
-from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.data import Block
+from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import (
-    BITS,
-    CELL_WEIGHT_BITS,
-    LIMB_BITS,
-    MOMENT_ROWS,
-    Kernel,
-    select_kernel,
-)
+from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
 from sketchshift.kernels.contract import G2
 
 __all__ = [
@@ -46,11 +40,8 @@ __all__ = [
     "check_capacity",
     "check_weights",
     "clip_rows",
-    "directions_of",
     "make_accumulator",
-    "not_finite",
     "parts_of",
-    "to_directions",
     "wide_from_bytes",
     "wide_to_bytes",
 ]
@@ -649,9 +640,7 @@ def check_capacity(weight: int, bits: int = CAPACITY_BITS) -> None:
         raise DataError(msg)
 
 
-# Rows that cannot be sketched: the sentence that names them, or their number.
-
-_SHOWN = 5
+# Rows that cannot be sketched.
 
 
 def _find_zones(
@@ -701,43 +690,12 @@ def _too_far(
     return InvalidRowsError(msg)
 
 
-def not_finite(
-    block: Block, is_finite: BoolArray, columns: tuple[str, ...] | None
-) -> InvalidRowsError:
-    """The exception that names the rows of a block that are not finite."""
-    bad, offset = np.flatnonzero(~is_finite), block.first_row
-    named = ", ".join(str(offset + i) for i in bad[:_SHOWN])
-    more = (
-        f" and {len(bad) - _SHOWN} more of the {len(is_finite)} rows around it"
-        if len(bad) > _SHOWN
-        else ""
-    )
-    msg = (
-        f"rows with missing or infinite values cannot be sketched: row {offset + bad[0]} of "
-        f"{block.source} has {_fault(block, bad[0], columns)} (such rows: {named}{more}; the first "
-        'row is 0). Clean the data, or leave such rows out with on_invalid="skip" '
-        "(--on-invalid skip)."
-    )
-    return InvalidRowsError(msg)
-
-
-def _fault(block: Block, row: int, columns: tuple[str, ...] | None) -> str:
-    is_bad = ~np.isfinite(block.values[row])
-    if not is_bad.any() and block.weights is not None and not np.isfinite(block.weights[row]):
-        return f"weight {block.weights[row]}"
-    if not is_bad.any():
-        return "no direction, since its length is 0 or no number can hold the square of it"
-    k = int(np.argmax(is_bad))
-    return f"{block.values[row, k]} in {column_in_words(k, columns)}"
-
-
 # From rows to integers: normalise, check, weigh, add to each part.
 #
 # A weight w is split into its whole part and its fraction: a row of weight 2.5 adds its integers
 # twice and once more those of weight 0.5. So whole weights are the same as repeated rows, bit for
 # bit, and no product of a weight ever leaves the registers' range.
 
-_SHORTEST = 2.0**-900  # squared length; of less, digits are lost
 _TILE = 192  # rows that fill the kernels' tiles, whatever their height
 
 
@@ -827,8 +785,7 @@ class RowAdder:
     ) -> None:
         spec, totals = self._spec, self._totals
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
-        values = to_directions(X, self._kernel) if spec.metric == "cosine" else X
-        self._kernel.normalise(values, spec.center_vector, spec.per_unit, rows, squared_norms)
+        spec.normalise(X, self._kernel, rows, squared_norms)
         is_near = squared_norms < spec.cell_reach * spec.cell_reach  # False for NaN, too
         if spec.origin is not None or weights is not None or not is_near.all():
             rows, squared_norms, is_near = map(self._kernel.on_host, (rows, squared_norms, is_near))
@@ -896,26 +853,6 @@ class RowAdder:
             left = self._adders[name].add(weighted, parts[name])
             if left is not None:
                 self._adders["far"].add(left, parts["far"])
-
-
-def directions_of(X: RealArray) -> FloatArray:
-    """Rows (n, d) divided by their lengths, as :func:`to_directions` has them, on the host."""
-    kernel = select_kernel()
-    wide = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    return np.asarray(kernel.on_host(to_directions(wide, kernel)))
-
-
-def to_directions(X: RealArray, kernel: Kernel) -> FloatArray:
-    """Rows divided by their lengths, the same to the bit with every kernel; NaN for length 0.
-
-    Squares are summed from the first column, in float64; a root and a division follow. O(n d).
-    """
-    values, squares = kernel.empty(X.shape), kernel.empty((len(X),))
-    d = X.shape[1]
-    kernel.normalise(X, np.zeros(d), np.ones(d), values, squares)
-    squares[~((squares > _SHORTEST) & (squares < math.inf))] = math.nan
-    values /= np.sqrt(squares)[:, None]
-    return values
 
 
 def clip_rows(rows: FloatArray, squared_norms: FloatArray, radius: float) -> FloatArray:

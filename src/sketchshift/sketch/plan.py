@@ -12,11 +12,13 @@ from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
+from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import plan_rows
-from sketchshift.sketch.measure import check_weights, directions_of, not_finite
+from sketchshift.features.spec import directions_of
+from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
 __all__ = ["bandwidth", "draw_sample", "plan", "plan_sample", "plan_source"]
@@ -58,7 +60,7 @@ def plan(
     seed : int, default=0
         Of the frequencies and of the choice of rows.
     columns : sequence of str or None
-        Columns to read, by name; None takes all but the weights.
+        Columns to read, by name, or one of vectors; None takes all but the weights.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them.
     standardize : bool, default=False
@@ -109,6 +111,7 @@ def plan_source(
     The source handed back delivers all rows, also where the first ones of a stream had to be
     taken for the plan.
     """
+    _refuse_no_vectors(source)
     keep = _rows_to_keep(source, on_invalid, planning.metric)
     n_rows = planning.n_rows(source.n_features)
     if source.access is Access.ONCE:
@@ -139,6 +142,12 @@ def draw_sample(source: Source, planning: Planning, on_invalid: str) -> PartSamp
     keep = _rows_to_keep(source, on_invalid, planning.metric)
     n_rows = planning.n_rows(source.n_features)
     return draw_part(source, n_rows, seed=planning.seed, keep=keep)
+
+
+def _refuse_no_vectors(source: Source) -> None:
+    if not source.n_features:
+        msg = f"there are no vectors to plan on in column {source.vector!r}. Check the path."
+        raise DataError(msg)
 
 
 def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | None) -> SketchSpec:
@@ -259,6 +268,7 @@ def bandwidth(
     sketch_size = check_integer("bandwidth", "sketch_size", sketch_size, BLOCKS, 10**6)
     seed = check_integer("bandwidth", "seed", seed, 0, 2**64 - 1)
     source = open_source(sample)
+    _refuse_no_vectors(source)
     n_rows = min(MAX_ROWS, max(FEWEST_FOR_RULE, NUMBERS // source.n_features))
     if source.access is Access.ONCE:
         drawn, _, _ = draw_head(source, n_rows, seed=seed, keep=_all_finite)

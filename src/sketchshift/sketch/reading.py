@@ -132,6 +132,8 @@ class Reading:
             weights=self.sample_weight,
             block_rows=self.block_rows,
             keys=self.key_columns or self.labels,
+            n_features=None if self.spec is None else self.spec.n_features,
+            skip_invalid=self.on_invalid == "skip",
         )
 
     def column_names(self, empty: Any) -> list[str] | None:
@@ -147,7 +149,7 @@ class Reading:
         names : list of str or None
             None for data without names.
         """
-        columns = self.open(empty).columns
+        columns = _names_to_read(self.open(empty))
         if columns is None:
             return None
         weights = [self.sample_weight] if self.is_weighted else []
@@ -161,7 +163,7 @@ class Reading:
         empty : array, frame or Arrow table of no rows
             As in :meth:`column_names`.
         """
-        return replace(self, columns=self.open(empty).columns)
+        return replace(self, columns=_names_to_read(self.open(empty)))
 
     def check_order(self, source: Source) -> None:
         """Refuse columns of a partition that may stand in another order in the next one."""
@@ -183,6 +185,11 @@ class Reading:
             f"{type(self.sample_weight).__name__} instead: add it as a column."
         )
         raise DataError(msg)
+
+
+def _names_to_read(source: Source) -> tuple[str, ...] | None:
+    """The columns that a source reads; None for data without names."""
+    return source.columns if source.vector is None else (source.vector,)
 
 
 @dataclass(frozen=True)

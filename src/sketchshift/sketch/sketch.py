@@ -131,6 +131,15 @@ class AnySketch(ABC):
             raise SketchFormatError(msg)
         return self.spec.frequencies
 
+    @property
+    def turns(self) -> FloatArray:
+        """Frequencies divided by 2 pi, in normalised columns, shape (d, m).
+
+        With axes, those along them as the columns have them: O(m d p).
+        """
+        turns, axes = self.frequencies.turns.astype(np.float64), self.spec.axes
+        return turns if axes is None else axes.table.T.astype(np.float64) @ turns
+
     def check_addable(self, other: AnySketch, verb: str) -> None:
         """Refuse a sketch that cannot be added to this one.
 

@@ -424,9 +424,9 @@ def sketch(
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
         NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
         tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
-        .csv.gz, .arrow, .npy, and what :func:`sketchshift.register_format` adds), folders and
-        globs of them, or an iterator of such blocks. Also a collection of Dask, Spark or Ray,
-        which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
+        .csv.gz, .arrow, .npy, .safetensors, and what :func:`sketchshift.register_format` adds),
+        folders and globs of them, or an iterator of such blocks. Also a collection of Dask, Spark
+        or Ray, which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
         ``progress`` and ``checkpoint``.
     spec : SketchSpec or None
         What is summed. If it names columns, sources with names are read by them.
@@ -436,14 +436,16 @@ def sketch(
     sketch_size, seed, standardize, cells, metric : int, int, bool, bool and str, or None
         With ``n_clusters``: as in :func:`sketchshift.plan`.
     columns : sequence of str or None
-        Columns to read, by name; None takes the spec's, or all.
+        Columns to read, by name; None takes the spec's, or all. One column of vectors is read as
+        one column for each of their numbers.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them, of order 1: they count in steps of
         2**-22.
     n_threads : int or None
         None takes the processors this process may use. The bytes do not depend on it.
     on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity, or have it as their weight.
+        What to do with rows that hold NaN or infinity, or have it as their weight, and with
+        vectors that are missing or have another length than the others.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
     progress : callable or None
@@ -523,7 +525,8 @@ def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str,
     """What must be the same when a pass goes on, beside the spec, as JSON has it."""
     columns = None if source.columns is None else list(source.columns)
     shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
-    return {"columns": columns, **shared, **more}
+    vector = {} if source.vector is None else {"vector": source.vector}
+    return {"columns": columns, **vector, **shared, **more}
 
 
 def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -179,17 +180,29 @@ def test_wrong_uses_end_in_a_sentence(dataset, spec, call, message):
         call(dataset, spec)
 
 
-def test_an_array_is_refused_by_how_to_make_columns_of_it(ray_cluster):
-    """And that is how."""
+def test_vectors_are_read_from_one_column_of_tensors(ray_cluster):
     X = np.random.default_rng(0).normal(size=(100, 2))
     dataset = ray_cluster.data.from_numpy(X)
-    columns = dataset.map_batches(lambda block: dict(zip("ab", block["data"].T, strict=True)))
+    keyed = dataset.map_batches(lambda block: {**block, "day": np.arange(len(block["data"])) % 2})
+
+    assert engine.sketch(dataset, NAMELESS) == ss.sketch(X, NAMELESS)
+    assert engine.plan(dataset, 2) == ss.plan(X, 2)
+    table = engine.sketch_by(keyed, "day", NAMELESS, columns=["data"])
+    assert table.merge() == ss.sketch(X, NAMELESS)
+
+
+def test_tensors_are_refused_by_how_to_make_vectors_of_them(ray_cluster):
+    """And that is how."""
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    dataset = ray_cluster.data.from_numpy(X[:, None])
 
     with pytest.raises(
-        DataError, match=r"'data' holds tensors of shape \(2,\).*block\['data'\]\.T"
-    ):
+        DataError, match=r"'data' holds tensors of shape \(1, 2\).*reshape"
+    ) as error:
         engine.sketch(dataset, NAMELESS)
-    assert engine.sketch(columns, NAMELESS) == ss.sketch(X, NAMELESS)
+    (advice,) = re.findall(r"dataset\.map_batches\(.*\)(?=\.$)", str(error.value))
+    vectors = eval(advice, {"dataset": dataset})
+    assert engine.sketch(vectors, NAMELESS) == ss.sketch(X, NAMELESS)
 
 
 def test_too_many_keys_are_refused_in_one_block_or_in_all(ray_cluster, dataset, spec):

@@ -308,3 +308,15 @@ def test_connect_gives_the_same_bytes(
     assert found["columns_of_64_files"] == ["x"]
     joined = NOT_PLAIN["rows without a match"](session.read.parquet(str(many_files)))
     assert ss.SketchSpec.from_json(found["plan_of_join"]) == ss.plan(joined.toArrow(), 3)
+
+
+def test_a_column_of_vectors_is_read_as_rows(session, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3).cast(pa.list_(pa.float32()))
+    pq.write_table(pa.table({"day": ["a", "b"] * 30, "v": vectors}), tmp_path / "x.parquet")
+    frame = session.read.parquet(str(tmp_path)).repartition(4)
+    spec = ss.plan(X, 2)
+
+    assert spark.plan(frame, 2, columns=["v"]) == spec
+    assert spark.sketch(frame, spec, columns=["v"]) == ss.sketch(X, spec)
+    assert spark.sketch_by(frame, "day", spec).merge() == ss.sketch(X, spec)

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import sketchshift as ss
+from sketchshift.data import Access, open_source
+from sketchshift.errors import DataError
+
+X = np.random.default_rng(0).normal(scale=50, size=(20, 3))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.safetensors"
+
+
+DTYPES = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", ml_dtypes.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tensor_that_the_library_wrote_gives_its_rows(gather, block_rows, path, dtype):
+    tensor = np.abs(X).astype(dtype)
+    save_file({"v": tensor}, path)
+
+    values = gather(path, block_rows=block_rows)
+
+    np.testing.assert_array_equal(values, tensor.astype(np.float64))
+    source = open_source(path)
+    assert (source.n_rows, source.access, source.columns) == (20, Access.DISK, None)
+
+
+def test_every_bfloat16_becomes_the_float_that_it_is(gather, path):
+    halves = np.arange(2**16, dtype=np.uint16).view(ml_dtypes.bfloat16).reshape(-1, 2)
+    save_file({"v": halves}, path)
+
+    np.testing.assert_array_equal(gather(path), halves.astype(np.float32))
+
+
+def test_a_tensor_is_chosen_by_name(gather, path):
+    save_file({"a": X, "b": 2 * X, "bias": X[0].copy(), "none": np.empty((0, 3))}, path)
+
+    np.testing.assert_array_equal(gather(path, columns=["b"]), 2 * X)
+    assert list(open_source(path, columns=["none"])) == []
+    with pytest.raises(DataError, match=r"3 tensors with rows: .*'a' \(F64, 20 x 3\).*columns=\['"):
+        open_source(path)
+    with pytest.raises(DataError, match=r"no tensor 'c'.*'a'"):
+        open_source(path, columns=["c"])
+    with pytest.raises(DataError, match=r"choose one tensor, with columns=\['a'\]"):
+        open_source(path, columns=["a", "b"])
+    with pytest.raises(DataError, match=r"tensor 'bias' .*one dimension"):
+        open_source(path, columns=["bias"])
+
+
+def test_the_only_tensor_of_two_dimensions_is_taken(gather, path):
+    save_file({"v": X, "ids": np.arange(20), "cube": np.zeros((2, 2, 2))}, path)
+
+    np.testing.assert_array_equal(gather(path), X)
+
+
+def test_files_without_such_a_tensor_are_refused_by_what_they_have(path):
+    save_file({"ids": np.arange(20)}, path)
+    with pytest.raises(
+        DataError, match=r"no tensor of numbers with two dimensions.*'ids' \(I64, 20\)"
+    ):
+        open_source(path)
+    save_file({}, path)
+    with pytest.raises(DataError, match="none at all"):
+        open_source(path)
+
+
+def test_weights_and_keys_are_no_columns_of_tensors(path):
+    save_file({"v": X, "w": np.ones(20)}, path)
+    spec = ss.plan(path, 2)
+
+    with pytest.raises(DataError, match="has no column names"):
+        ss.sketch(path, spec, sample_weight="w")
+    with pytest.raises(DataError, match="has no column names"):
+        ss.sketch_by(path, "w", spec)
+
+
+def test_a_spec_with_names_reads_a_tensor_by_position(path):
+    save_file({"v": X}, path)
+    spec = ss.SketchSpec(3, sketch_size=10, bandwidth=9.0, columns=["a", "b", "c"])
+
+    assert ss.sketch(path, spec) == ss.sketch(X, spec)
+
+
+def test_parts_of_a_tensor_are_read_as_one(gather, tmp_path):
+    for i, part in enumerate((X[:7], X[7:])):
+        save_file({"v": part.copy()}, tmp_path / f"{i}.safetensors")
+
+    np.testing.assert_array_equal(gather(tmp_path), X)
+
+
+def test_a_block_maps_its_own_rows_only(path):
+    save_file({"v": np.zeros((100_000, 4))}, path)
+
+    for block in open_source(path, block_rows=1000):
+        window = block.values
+        while not isinstance(window, mmap.mmap):
+            window = window.base
+        assert len(window) <= 1000 * 4 * 8 + mmap.ALLOCATIONGRANULARITY
+        assert not block.values.flags.writeable
+
+
+# Files that are no good: each departs from a good one in one way.
+
+BODY = X.astype("<f8").tobytes()
+
+
+def entry(**changes):
+    return {"dtype": "F64", "shape": [20, 3], "data_offsets": [0, len(BODY)], **changes}
+
+
+def write(path, header, body=BODY, length=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + body)
+
+
+@pytest.mark.parametrize("padding", range(9))
+def test_rows_may_begin_anywhere(gather, path, padding):
+    write(path, json.dumps({"v": entry()}).encode() + b" " * padding)
+
+    np.testing.assert_array_equal(gather(path), X)
+    assert next(iter(open_source(path))).values.flags.aligned
+    assert ss.sketch(path, n_clusters=2) == ss.sketch(X, n_clusters=2)
+
+
+HALF = len(BODY) // 2
+WRONG = {
+    "an array": b"[]",
+    "a number": b"12",
+    "no JSON": b"{'v': 1}",
+    "no text": b'{"\xff": 1}',
+    "blank first": b" " + json.dumps({"v": entry()}).encode(),
+    "twice": json.dumps({"v": entry()}).encode()[:-1]
+    + b", "
+    + json.dumps({"v": entry()}).encode()[1:],
+    "deep": b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "no entry": {"v": 3},
+    "no shape": {"v": {"dtype": "F64", "data_offsets": [0, len(BODY)]}},
+    "three places": {"v": entry(data_offsets=[0, 1, len(BODY)])},
+    "negative shape": {"v": entry(shape=[-20, -3])},
+    "shape of bools": {"v": entry(shape=[True, 60])},
+    "float shape": {"v": entry(shape=[20.0, 3])},
+    "huge shape": {"v": entry(shape=[2**62, 2**62])},
+    "endless": b'{"v": {"dtype": "F64", "shape": [20, 3], "data_offsets": [0, Infinity]}}',
+    "larger": {"v": entry(shape=[21, 3])},
+    "other type": {"v": entry(dtype="F32")},
+    "gap before": {"v": entry(shape=[19, 3], data_offsets=[24, len(BODY)])},
+    "rest behind": {"v": entry(shape=[19, 3], data_offsets=[0, len(BODY) - 24])},
+    "beyond": {"v": entry(shape=[21, 3], data_offsets=[0, len(BODY) + 24])},
+    "reversed": {"v": entry(data_offsets=[len(BODY), 0])},
+    "overlap": {
+        "a": entry(),
+        "b": entry(shape=[10, 3], data_offsets=[HALF, len(BODY)]),
+    },
+    "same place": {"a": entry(), "b": entry()},
+    "notes": {"v": entry(), "__metadata__": {"a": 1}},
+    "notes in a list": {"v": entry(), "__metadata__": ["a"]},
+}
+
+
+@pytest.mark.parametrize("header", WRONG.values(), ids=WRONG)
+def test_a_header_that_makes_no_sense_is_damage(path, header):
+    write(path, header)
+
+    with pytest.raises(DataError, match=r"x\.safetensors: it seems damaged or incomplete"):
+        open_source(path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2**63, 2**64 - 1, 100_000_001, 5000])
+def test_a_header_of_another_length_is_damage(path, length):
+    write(path, {"v": entry()}, length=length)
+
+    with pytest.raises(DataError, match="it seems damaged"):
+        open_source(path)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 3, 8, 20])
+def test_a_file_that_ends_early_is_damage(path, n_bytes):
+    save_file({"v": X}, path)
+    path.write_bytes(path.read_bytes()[:n_bytes])
+
+    with pytest.raises(DataError, match="it seems damaged"):
+        open_source(path)
+
+
+def test_types_that_are_no_real_numbers_are_named(path):
+    write(path, {"v": entry(dtype="C64", shape=[20, 3])})
+
+    with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\)"):
+        open_source(path)
+    with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\).*Known are BOOL"):
+        open_source(path, columns=["v"])
+
+
+def test_a_file_cut_while_it_is_read_is_damage(path):
+    save_file({"v": X}, path)
+    source = open_source(path, block_rows=4)
+    path.write_bytes(path.read_bytes()[:-200])
+
+    with pytest.raises(DataError, match="it seems damaged"):
+        list(source)

@@ -1,0 +1,103 @@
+"""Clusters of rows of many columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+import sketchshift as ss
+
+D = 60
+
+
+def draw_rows(n: int, k: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    middles = 2.0 * np.random.default_rng(7).normal(size=(k, D))
+    slopes = np.random.default_rng(8).normal(size=(k, 4, D))
+    labels = rng.choice(k, size=n, p=np.arange(1, k + 1) / (k * (k + 1) / 2))
+    rows = middles[labels] + np.einsum("ij,ijk->ik", rng.normal(size=(n, 4)), slopes[labels])
+    return rows + rng.normal(size=(n, D))
+
+
+@pytest.mark.parametrize("k", [3, 12])
+def test_clusters_are_as_good_as_those_of_k_means_on_all_rows(k):
+    rows = draw_rows(12_000, k)
+    reference = KMeans(k, n_init=5, random_state=0).fit(rows).cluster_centers_
+
+    decoding = ss.decode(ss.sketch(rows, n_clusters=k), k)
+
+    cost = ss.mse(rows, decoding.centroids)
+    assert cost <= 1.01 * ss.mse(rows, reference)
+    assert decoding.cost == pytest.approx(cost, rel=0.03)
+    assert decoding.cost_bound >= cost
+    assert decoding.is_good
+    assert decoding.covariances is None
+
+
+def test_clusters_are_no_worse_than_those_of_the_sample_after_one_exact_pass():
+    rows, k = draw_rows(20_000, 8), 8
+    spec = ss.plan(rows[:3000], n_clusters=k)
+    pilot = spec.cells.groups.middles * spec.scale + spec.center_vector
+    labels = ss.metrics.assign(rows, pilot)
+    means = np.array([rows[labels == j].mean(axis=0) for j in range(k)])
+
+    decoding = ss.decode(ss.sketch(rows, spec), k)
+
+    assert ss.mse(rows, decoding.centroids) <= 1.001 * ss.mse(rows, means)
+
+
+def test_a_plan_that_saw_half_of_the_space_is_far_better_than_its_own_clusters():
+    rows, k = draw_rows(12_000, 6), 6
+    first = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][0]
+    spec = ss.plan(rows[rows @ first < np.median(rows @ first)], n_clusters=k)
+    reference = ss.mse(rows, KMeans(k, n_init=5, random_state=0).fit(rows).cluster_centers_)
+    pilot = spec.cells.groups.middles * spec.scale + spec.center_vector
+
+    decoding = ss.decode(ss.sketch(rows, spec), k)
+
+    assert ss.mse(rows, pilot) >= 1.3 * reference
+    assert ss.mse(rows, decoding.centroids) <= 1.1 * reference
+
+
+def test_fewer_clusters_than_planned_and_a_number_chosen_by_the_decoder():
+    rows = draw_rows(8000, 4)
+    sketch = ss.sketch(rows, n_clusters=10)
+    reference = KMeans(4, n_init=5, random_state=0).fit(rows).cluster_centers_
+
+    assert ss.mse(rows, ss.decode(sketch, 4).centroids) <= 1.02 * ss.mse(rows, reference)
+    assert 2 <= len(ss.decode(sketch, "auto").centroids) <= 10
+
+
+def test_equal_rows_and_few_distinct_rows_are_found_exactly():
+    rows = np.repeat(draw_rows(3, 3), [50, 30, 20], axis=0)
+    spec = ss.plan(draw_rows(3000, 3), n_clusters=3)
+
+    one = ss.decode(ss.sketch(rows[:50], spec), 3)
+    three = ss.decode(ss.sketch(rows, spec), 3)
+
+    np.testing.assert_allclose(one.centroids, rows[:1], atol=2e-2)
+    np.testing.assert_allclose(three.centroids, rows[[0, 50, 80]], atol=2e-2)
+    np.testing.assert_allclose(three.weights, [0.5, 0.3, 0.2])
+
+
+def test_shares_of_another_slice_are_those_of_its_rows():
+    rows, k = draw_rows(12_000, 4), 4
+    spec = ss.plan(rows, n_clusters=k)
+    decoding = ss.decode(ss.sketch(rows, spec), k)
+    labels = ss.metrics.assign(rows, decoding.centroids)
+    part = rows[(labels != 1) | (np.arange(len(rows)) % 4 == 0)]
+    expected = np.bincount(ss.metrics.assign(part, decoding.centroids), minlength=k) / len(part)
+
+    np.testing.assert_allclose(ss.shares(decoding, ss.sketch(part, spec)), expected, atol=0.01)
+
+
+def test_the_estimator_clusters_directions_and_predicts_them():
+    rows = draw_rows(4000, 3) * np.exp(np.random.default_rng(1).normal(size=(4000, 1)))
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    reference = KMeans(3, n_init=5, random_state=0).fit(units).cluster_centers_
+
+    model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
+
+    assert ss.mse(units, model.cluster_centers_) <= 1.01 * ss.mse(units, reference)
+    assert (model.predict(rows) == ss.metrics.assign(units, model.cluster_centers_)).all()
