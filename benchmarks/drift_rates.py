@@ -20,7 +20,7 @@ import sketchshift as ss
 from sketchshift.data import real
 from sketchshift.decoders import Turnkey
 from sketchshift.drift.compare import Population
-from sketchshift.drift.noise import SamplingNoise, quantile
+from sketchshift.drift.noise import NullLaw
 from sketchshift.kernels import select_kernel
 
 ROWS, LAWS, EACH = 20_000, 5, 100
@@ -60,7 +60,7 @@ DATASETS: dict[str, Callable[[], np.ndarray]] = {
 
 
 def spec_of(X: np.ndarray, kind: str) -> ss.SketchSpec:
-    """A planned spec, with its tilt; or a plain one, the paper's."""
+    """A planned spec, with its cells; or a plain one, the paper's."""
     if kind == "planned":
         return ss.plan(X, n_clusters=CLUSTERS)
     bandwidth = ss.bandwidth(X[:5_000], n_clusters=CLUSTERS)
@@ -82,6 +82,8 @@ class FeatureTable:
         """All features at once: 8 bytes for each of them."""
         rows = (X - spec.center_vector) * spec.per_unit
         tilts = np.ones(len(X)) if spec.tilt is None else spec.tilt((rows**2).sum(axis=1))
+        if spec.axes is not None:
+            rows = select_kernel().project(rows, spec.axes.table)
         waves = select_kernel().features(rows, spec.frequencies.turns) * tilts[:, None]
         return cls(X, spec, tilts, np.hstack([waves.real, waves.imag]).astype(np.float32))
 
@@ -94,10 +96,11 @@ class FeatureTable:
         """Sketches of samples, real and imaginary parts side by side."""
         return (drawn.astype(np.float32) @ self.features) / (drawn @ self.tilts)[:, None]
 
-    def noise(self, drawn: np.ndarray) -> SamplingNoise:
-        """What ``compare`` knows of the noise from the sketch of these rows."""
-        sketch = ss.sketch(np.repeat(self.X, drawn, axis=0), self.spec)
-        return Population.of(sketch, None, 0, "compare").noise
+    def law(self, *drawn: np.ndarray) -> NullLaw:
+        """What ``compare`` knows of the distance from the sketches of two samples."""
+        a, b = (ss.sketch(np.repeat(self.X, times, axis=0), self.spec) for times in drawn)
+        noise = Population.of(a + b, None, 0, "compare").noise
+        return noise.null(a, b, (float(a.count), float(b.count)))
 
 
 def rejections(
@@ -105,12 +108,11 @@ def rejections(
 ) -> np.ndarray:
     """Shares of samples that are said to have drifted, at each of ``LEVELS``; ``odds`` of b."""
     rng, found = np.random.default_rng([seed, 2026]), []  # not the stream that made the rows
-    scale = sum(1 / n for n in counts)
     for _ in range(laws):
         a, b = table.draw(counts[0], each, rng), table.draw(counts[1], each, rng, odds)
-        noise = table.noise(a[0] + b[0])
+        law = table.law(a[0], b[0])
         squared = ((table.z(a) - table.z(b)) ** 2).sum(axis=1)
-        limits = [quantile(level, scale * noise.eigenvalues) for level in LEVELS]
+        limits = [law.quantile(level) for level in LEVELS]
         found.append(squared[:, None] > limits)
     return np.concatenate(found).mean(axis=0)
 

@@ -30,8 +30,17 @@ from sketchshift.errors import (
     SpecError,
     find_renamed,
 )
-from sketchshift.features import Cells, Origin, SketchSpec, Tilt, register_law
-from sketchshift.sketch import Sketch, Sketcher, SketchTable, bandwidth, load, plan, sketch
+from sketchshift.features import Cells, Origin, SketchSpec, Spectrum, Tilt, register_law
+from sketchshift.sketch import (
+    Sketch,
+    Sketcher,
+    SketchTable,
+    bandwidth,
+    load,
+    plan,
+    plan_drift,
+    sketch,
+)
 
 if TYPE_CHECKING:
     from sketchshift import privacy
@@ -61,6 +70,7 @@ if TYPE_CHECKING:
         WatchedSlice,
         Window,
         compare,
+        score_rows,
         since_when,
         watch,
     )
@@ -106,6 +116,7 @@ __all__ = [
     "Sketcher",
     "SketchshiftError",
     "SpecError",
+    "Spectrum",
     "Step",
     "Tilt",
     "Trust",
@@ -123,12 +134,14 @@ __all__ = [
     "match_centroids",
     "mse",
     "plan",
+    "plan_drift",
     "privacy",
     "register_decoder",
     "register_engine",
     "register_format",
     "register_law",
     "rse",
+    "score_rows",
     "shares",
     "since_when",
     "sketch",
@@ -164,6 +177,7 @@ _ON_FIRST_USE = {
         "WatchedSlice",
         "Window",
         "compare",
+        "score_rows",
         "since_when",
         "watch",
     ),

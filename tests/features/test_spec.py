@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import Axes, Cells, Origin, SketchSpec, Tilt
+from sketchshift.features import Axes, Cells, Origin, SketchSpec, Spectrum, Tilt
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 
@@ -127,6 +127,7 @@ CHANGES = {
     "origin": {"origin": Origin("declared", 3.0)},
     "cells": {"cells": Cells.of(np.eye(3, 64)), "tilt": None},
     "metric": {"metric": "cosine"},
+    "spectrum": {"spectrum": Spectrum((0.2, 0.1), 30.0)},
     "moments": {"moments": "none", "tilt": None},
     "axes": {
         "axes": Axes.of(np.eye(64)[:63]),

@@ -12,7 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from sketchshift.kernels.cuda.source import SOURCE, definitions
+from sketchshift.kernels.cuda import SOURCE, definitions
 from sketchshift.kernels.reference import integer_waves
 
 ON_HOST = r"""

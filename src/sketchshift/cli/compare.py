@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import load_sum, sketch_files
+from sketchshift.cli.inputs import data_files, load_sum, sketch_files
 from sketchshift.cli.options import drift_options
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
@@ -25,6 +26,7 @@ from sketchshift.cli.output import (
 )
 from sketchshift.drift import ClusterChange, Comparison, Distance
 from sketchshift.drift import compare as compare_sketches
+from sketchshift.drift.compare import ScoredRow, find_top_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +40,16 @@ COLUMNS_SHOWN = 5
 @click.argument("first")
 @click.argument("second")
 @drift_options
+@click.option(
+    "--rows", "rows_path", metavar="PATH", help="Rows to look at: those most typical of SECOND."
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="With --rows: how many of them.",
+)
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -49,6 +61,8 @@ def compare(
     plot: str | None,
     fail_on_drift: bool,
     seed: int,
+    rows_path: str | None,
+    top: int,
     out: Output,
 ) -> None:
     """Tell whether, and where, the data of two sketches differ.
@@ -57,6 +71,7 @@ def compare(
     exceed at the false-alarm rate; then the clusters that grew, shrank or moved. FIRST and
     SECOND are sketches of one plan, or tables of them, of different rows. The data is not
     needed. For two private sketches the threshold allows for the noise, and moves are not shown.
+    With --rows, rows of any data are listed that SECOND has more of around them than FIRST.
 
     Examples
     --------
@@ -69,9 +84,11 @@ def compare(
     if len(files) != 2:
         raise click.UsageError("give two sketches: a pattern of several files is not one.")
     picture = Picture.check(plot, files)
+    data = [] if rows_path is None else data_files([rows_path])
     a, b = (load_sum([file]) for file in files)
     with show_progress("items", "Comparing the sketches"):
         found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
+        scored = find_top_rows(a, b, data, top) if data else []
     record = {
         "command": "compare",
         "first": first,
@@ -82,16 +99,23 @@ def compare(
         "clusters": [_cluster_record(i, cluster) for i, cluster in enumerate(found.clusters)],
         "decoding": None if found.decoding is None else decoding_record(found.decoding),
     }
+    if data:
+        record["top_rows"] = [asdict(row) for row in scored]
     lines = [
         *_describe(found, rows_in_words(a), rows_in_words(b)),
         "",
-        *_table(found, column_names(a.spec)),
+        *(_table(found, column_names(a.spec)) if found.decoding is not None else ()),
+        *(_table_of_rows(scored, column_names(a.spec)) if data else ()),
         "",
-        *describe_trust(found.decoding),
+        *(describe_trust(found.decoding) if found.decoding is not None else ()),
         *picture.write(lambda: _figure(found)),
     ]
-    again = ["compare", first, second, "--plot", "drift.png"]
-    out.report(record, lines, then=["cluster", second, "-k", "auto"] if plot else again)
+    then = ["compare", first, second, "--plot", "drift.png"]
+    if found.decoding is None:  # a plan for drift: there is nothing to draw or to decode
+        then = ["inspect", second] if data else ["compare", first, second, "--rows", "DATA"]
+    elif plot:
+        then = ["cluster", second, "-k", "auto"]
+    out.report(record, lines, then=then)
     if fail_on_drift and found.drifted:
         ctx.exit(1)
 
@@ -127,6 +151,16 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
         "column": len(names) - COLUMNS_SHOWN,
     }
     return align(rows, right=True) + count_hidden(hidden, "--json shows all")
+
+
+def _table_of_rows(rows: Sequence[ScoredRow], names: Sequence[str]) -> list[str]:
+    head = ["row", "score", *names[:COLUMNS_SHOWN]]
+    cells = [
+        [str(row.row), f"{row.score:.3g}", *(number(value) for value in row.values[:COLUMNS_SHOWN])]
+        for row in rows
+    ]
+    title = "Rows most typical of the second (the first row is 0):"
+    return ["", title, *align([head, *cells], right=True)]
 
 
 def _cluster_record(i: int, cluster: ClusterChange) -> dict[str, Any]:

@@ -46,6 +46,7 @@ __all__ = [
     "decoder_options",
     "describe_spending",
     "domain_of",
+    "drift_arguments",
     "drift_options",
     "list_typed",
     "on_invalid_option",
@@ -419,6 +420,23 @@ def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
         "cells": params["cells"],
         "metric": params["metric"],
     }
+
+
+def drift_arguments(ctx: click.Context) -> dict[str, Any]:
+    """Arguments of :func:`sketchshift.plan_drift` that were typed; others are refused."""
+    params, typed = ctx.params, spec_flags_typed(ctx)
+    others = [flag for flag in typed if flag not in _WITH_K]
+    others += list_typed(ctx, ["n_clusters", "cells", "weights"])
+    if others:
+        msg = (
+            f"give --drift or {', '.join(others)}, not both. Beside --drift go --sketch-size, "
+            "--seed, --columns, --standardize and --metric."
+        )
+        raise click.UsageError(msg)
+    given = {"seed": params["seed"], "standardize": params["standardize"]}
+    if "metric" in params:
+        given["metric"] = params["metric"]
+    return given | ({"sketch_size": params["sketch_size"]} if "--sketch-size" in typed else {})
 
 
 def _refuse_beside(first: str, others: Sequence[str]) -> None:

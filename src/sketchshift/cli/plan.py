@@ -15,6 +15,7 @@ from sketchshift.cli.inputs import data_files, read_schema
 from sketchshift.cli.options import (
     build_spec,
     columns_option,
+    drift_arguments,
     on_invalid_option,
     refuse_mixture,
     spec_options,
@@ -32,6 +33,7 @@ from sketchshift.cli.output import (
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
 from sketchshift.sketch import plan as make_plan
+from sketchshift.sketch import plan_drift
 
 __all__ = ["describe_plan", "plan", "write_plan"]
 
@@ -45,6 +47,11 @@ __all__ = ["describe_plan", "plan", "write_plan"]
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
 @weights_option
 @on_invalid_option
+@click.option(
+    "--drift",
+    is_flag=True,
+    help="Plan from the data for `compare` and `watch` alone: 16 kB a sketch for any columns.",
+)
 @click.pass_context
 def plan(
     ctx: click.Context,
@@ -56,6 +63,7 @@ def plan(
     n_clusters: int | None,
     weights: str | None,
     on_invalid: str,
+    drift: bool,
     out: Output,
     **flags: Any,
 ) -> None:
@@ -63,8 +71,8 @@ def plan(
 
     DATA is a file ({formats}), a folder or a quoted glob. With -k, up
     to 200,000 rows from all along it set everything; with --bandwidth, only its column names
-    are read. Sketches taken with one plan add up exactly, on whatever machine and day they
-    were taken.
+    are read. With --drift, 4,096 rows set a plan that finds changes and nothing else. Sketches
+    taken with one plan add up exactly, on whatever machine and day they were taken.
 
     Examples
     --------
@@ -74,10 +82,17 @@ def plan(
     Then: `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
     neither = "give -k, the number of clusters, or the bandwidth: --bandwidth 0.3."
-    refuse_mixture(ctx, neither=neither)
+    if not drift:
+        refuse_mixture(ctx, neither=neither)
     inputs = [] if data is None else data_files([data])
     target = check_output(output, inputs)
-    if n_clusters is None:
+    if drift:
+        _check_sample(inputs, n_features, flag="--drift")
+        with show_progress("items", "Planning on a sample"):
+            spec = plan_drift(
+                inputs, **drift_arguments(ctx), columns=columns, on_invalid=on_invalid
+            )
+    elif n_clusters is None:
         d, names = _shape(inputs, columns, n_features, weights)
         spec = build_spec(flags, n_features=d, columns=names)
     else:
@@ -120,11 +135,13 @@ def _shape(
     return len(columns), columns
 
 
-def _check_sample(files: Sequence[Path], n_features: int | None) -> None:
+def _check_sample(files: Sequence[Path], n_features: int | None, flag: str = "-k") -> None:
     if n_features is not None:
-        raise click.UsageError("give -k or --n-features, not both: -k takes the columns of DATA.")
+        msg = f"give {flag} or --n-features, not both: {flag} takes the columns of DATA."
+        raise click.UsageError(msg)
     if not files:
-        raise click.UsageError("-k plans from rows: give DATA, all of it or a sample across it.")
+        msg = f"{flag} plans from rows: give DATA, all of it or a sample across it."
+        raise click.UsageError(msg)
 
 
 def write_plan(spec: SketchSpec, target: Path) -> None:

@@ -13,7 +13,7 @@ k, n      clusters, points
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -570,23 +570,28 @@ class Exchange:
         """Number of the few points."""
         return max(self.fewest_points, self.points_per_cluster * k)
 
-    def cut(
-        self, few: Points, points: Points, k: int, seed: int, start: FloatArray | None = None
-    ) -> Partition:
-        """The points cut into k cells, ``start`` being tried as well: O(n k d) an iteration."""
-        n_starts, n_finalists, n_iterations = (
+    def cut(self, few: Points, points: Points, k: int, seed: int) -> Partition:
+        """The points cut into k cells: O(n k d) an iteration."""
+        return self.settle(points, [found.centers for found in self.search(few, k, seed)])
+
+    def settle(self, points: Points, starts: Sequence[FloatArray]) -> Partition:
+        """The best partition of the points that is reached from some centers."""
+        k = len(starts[0])
+        n_iterations = max(self.fewest_iterations, min(self.max_iterations, 2 * self.work // k))
+        ends = [lloyd_from(points, k, n_iterations, centers) for centers in starts]
+        return min(ends, key=lambda found: found.inertia)
+
+    def search(self, few: Points, k: int, seed: int) -> list[Partition]:
+        """Good partitions of a few points into k cells."""
+        n_starts, n_finalists = (
             max(1, min(self.starts, self.work // k)),
             max(1, min(self.finalists, self.work // (10 * k))),
-            max(self.fewest_iterations, min(self.max_iterations, 2 * self.work // k)),
         )
         state = int(seed % 2**31)
         begun = [lloyd_from(few, k, self.settling, seed=state + i) for i in range(n_starts)]
         best = sorted(begun, key=lambda found: found.inertia)[:n_finalists]
         rng = np.random.Generator(np.random.Philox(seed))
-        settled = [self._exchange(few, start, rng) for start in best]
-        starts = [found.centers for found in settled] + ([] if start is None else [start])
-        ends = [lloyd_from(points, k, n_iterations, centers) for centers in starts]
-        return min(ends, key=lambda found: found.inertia)
+        return [self._exchange(few, start, rng) for start in best]
 
     def _exchange(self, few: Points, found: Partition, rng: np.random.Generator) -> Partition:
         """Exchange centers for points as long as that is worth while after some steps."""

@@ -23,6 +23,8 @@ __all__ = [
     "exchange_gains",
     "fewest_points",
     "lloyd_from",
+    "means_by_label",
+    "reduce_columns",
     "squared_distances",
 ]
 
@@ -141,7 +143,7 @@ class Partition:
 
     def around_means(self, points: Points) -> Partition:
         """The same cells around their very means: Lloyd's algorithm stops a little before."""
-        return replace(self, centers=_means(points, self.labels, self.centers))
+        return replace(self, centers=means_by_label(points, self.labels, self.centers))
 
     def shares(self, points: Points) -> FloatArray:
         """Weights of the cells, shape (k,)."""
@@ -270,7 +272,7 @@ class KMeans:
             failures = 0
             distances[:, out] = to_new[:, new]
             for _ in range(self.lloyd_steps):
-                centers = _means(points, distances.argmin(axis=1), centers)
+                centers = means_by_label(points, distances.argmin(axis=1), centers)
                 distances = squared_distances(places, centers)
         return centers
 
@@ -313,13 +315,23 @@ def lloyd_from(
     return Partition(*found)
 
 
-def _means(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
+def means_by_label(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
     """Means of the cells; a cell without weight keeps its center."""
     k, weights = len(centers), points.weights
     mass = np.bincount(labels, weights, minlength=k)
     sums = [np.bincount(labels, weights * column, minlength=k) for column in points.places.T]
     means = np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None]
     return np.where(mass[:, None] > 0.0, means, centers)
+
+
+def reduce_columns(points: Points, most: int) -> Points:
+    """The points along their principal axes, where they have more columns than ``most``."""
+    places, weights = points.places, points.weights
+    if places.shape[1] <= most:
+        return points
+    rests = places - weights @ places
+    _, vectors = np.linalg.eigh((rests.T * weights) @ rests)
+    return Points(rests @ vectors[:, -most:], weights)
 
 
 def squared_distances(points: FloatArray, centers: FloatArray) -> FloatArray:

@@ -306,7 +306,8 @@ def moments_of(
     moments = sketch.moments
     if moments is not None:
         return moments
-    if decoding is None or not len(decoding.weights):
+    is_known = sketch.spec.axes is not None and sketch.spec.cells is not None
+    if is_known or decoding is None or not len(decoding.weights):
         return sketch.outline
     return Mixture(decoding.weights, decoding.centroids, decoding.covariances).moments
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare
+from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare, score_rows
 from sketchshift.drift.watch import SinceWhen, Watch, WatchedSlice, Window, since_when, watch
 from sketchshift.errors import find_renamed
 
@@ -15,6 +15,7 @@ __all__ = [
     "WatchedSlice",
     "Window",
     "compare",
+    "score_rows",
     "since_when",
     "watch",
 ]

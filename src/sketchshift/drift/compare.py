@@ -7,25 +7,39 @@ the maximum mean discrepancy (MMD) of their rows, and its threshold comes from t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import FloatArray
+from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
+from sketchshift.data import Block
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import Problem, warn_of_mistrust, warn_of_more
-from sketchshift.decoders.shares import follow_clusters
+from sketchshift.decoders.problem import Problem, check_decodable, warn_of_mistrust, warn_of_more
+from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.decoders.turnkey import Turnkey, TurnkeyFit
-from sketchshift.drift.noise import AddedNoise, SamplingNoise, quantile, tail
+from sketchshift.drift.noise import (
+    FREQUENCIES,
+    AddedNoise,
+    Noise,
+    PlannedNoise,
+    SamplingNoise,
+    spectrum_of_cells,
+    tail,
+    trace_of,
+)
 from sketchshift.errors import DataError, PlanWarning, warn
-from sketchshift.features import SketchSpec
+from sketchshift.features import SketchSpec, Spectrum
 from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.spec import directions_of
+from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch.reading import Reading
 
 __all__ = [
     "ClusterChange",
@@ -33,11 +47,15 @@ __all__ = [
     "Comparison",
     "Distance",
     "Population",
+    "ScoredRow",
     "check_false_alarm",
     "cluster_changes",
     "compare",
     "distance_between",
+    "find_top_rows",
     "n_rows",
+    "score_blocks",
+    "score_rows",
 ]
 
 # What comparisons share: a sketch of all rows, its fit, its clusters, and its noise.
@@ -47,43 +65,112 @@ Clusters = int | Literal["auto"] | None
 ENOUGH = 10
 """Clusters that a fit is made for when none are asked for: it only serves the noise."""
 
+WIDE = 2**20
+"""Columns times frequencies from which on fits wait until somebody asks for clusters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The rows of all slices together.
+    """The rows of all slices together: what comparisons ask of them, made when they do.
 
     Attributes
     ----------
-    fit : TurnkeyFit
-        Points that stand for the rows.
-    noise : SamplingNoise
-        That of one of the rows.
-    decoding : Decoding or None
-        The clusters, if asked for.
+    whole : Sketch or PrivateSketch
+        Of all rows.
+    n_clusters : int, "auto" or None
+        Clusters asked for, or None.
+    seed : int
+        Of the decoder.
+    caller : str
+        For messages.
     """
 
-    fit: TurnkeyFit
-    noise: SamplingNoise
-    decoding: Decoding | None
+    whole: AnySketch
+    n_clusters: Clusters
+    seed: int
+    caller: str
 
     @classmethod
     def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
-        """Fit a sketch, and decode the clusters asked for: no more than one fit."""
+        """Check what is asked for; where that takes no time, make it as well."""
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error(caller, "n_clusters", must, n_clusters)
+        if n_clusters == "auto" and whole.spec.spectrum is not None:
+            n_clusters = None  # a plan for drift keeps nothing to decode
+        k = 1 if n_clusters is None or isinstance(n_clusters, str) else n_clusters
+        check_decodable(whole, k, seed, caller)
+        population = cls(whole, n_clusters, seed, caller)
+        if not population.is_lazy:
+            _ = population.noise, population.decoding  # with their warnings
+        return population
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether clusters wait until they are asked for: where the noise is known without."""
+        return self._is_wide or self._spectrum is not None
+
+    @cached_property
+    def noise(self) -> Noise:
+        """That of the distance of two sketches of such rows."""
+        if self._spectrum is not None:
+            return PlannedNoise(self._spectrum)
+        if not self._is_wide:
+            return self.sampling
+        assert isinstance(self.whole, Sketch)
+        if self.whole.spec.cells is None:
+            first = self.whole.prefix(min(FREQUENCIES, self.whole.spec.sketch_size))
+            return Population(first, None, self.seed, self.caller).sampling
+        return PlannedNoise(spectrum_of_cells(self.whole, self.seed))
+
+    @cached_property
+    @one_blas_thread
+    def sampling(self) -> SamplingNoise:
+        """That of one of the rows, in all that a sketch has of it."""
+        return SamplingNoise.of(self.fit.problem, self.fit.points)
+
+    @cached_property
+    @one_blas_thread
+    def fit(self) -> TurnkeyFit:
+        """Points that stand for the rows."""
         decoder = Turnkey()
-        k = _largest_k(decoder, n_clusters, whole.spec)
-        problem = Problem.of(whole, k, None, seed, caller)
-        fit = decoder.fit_problem(problem, k, seed)
-        noise = SamplingNoise.of(problem, fit.points)
-        if n_clusters is None:
-            return cls(fit, noise, None)
-        if not isinstance(n_clusters, str):
-            warn_of_more(whole, n_clusters)
-        decoding = fit.decode_auto(k) if n_clusters == "auto" else fit.decode(k)
+        k = _largest_k(decoder, self.n_clusters, self.whole.spec)
+        problem = Problem.of(self.whole, k, None, self.seed, self.caller)
+        return decoder.fit_problem(problem, k, self.seed)
+
+    @cached_property
+    @one_blas_thread
+    def decoding(self) -> Decoding | None:
+        """The clusters, if asked for."""
+        if self.n_clusters is None:
+            return None
+        fit, k = self.fit, self.n_clusters
+        if isinstance(k, str):
+            decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
+        else:
+            warn_of_more(self.whole, k)
+            decoding = fit.decode(k)
         warn_of_mistrust(decoding)
-        return cls(fit, noise, decoding)
+        return decoding
+
+    def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
+        """Variances, of one row, of the shares that are found in a sketch, shape (k,)."""
+        if isinstance(clusters, ClusterCells):
+            shares = np.minimum(clusters.weights, 1.0)
+            return np.asarray(shares * (1.0 - shares))  # rows are counted
+        return self.sampling.share_variances(clusters)
+
+    @property
+    def _spectrum(self) -> Spectrum | None:
+        """What the plan knows of the noise; None with noise that it does not know of."""
+        return self.whole.spec.spectrum if self.whole.noise_std == 0.0 else None
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether a fit takes long, and the waves alone tell enough of the noise."""
+        spec = self.whole.spec
+        is_plain = isinstance(self.whole, Sketch) and not self.whole.is_far
+        return is_plain and spec.sketch_size * spec.n_features > WIDE
 
 
 def _largest_k(decoder: Turnkey, n_clusters: Clusters, spec: SketchSpec) -> int:
@@ -168,6 +255,7 @@ class ClusterChange:
         )
 
 
+@one_blas_thread
 def cluster_changes(
     sides: tuple[AnySketch, AnySketch],
     counts: tuple[float, float],
@@ -198,7 +286,7 @@ def cluster_changes(
     clusters = follow_clusters(decoding, whole.spec, whole)
     scale = sum(1.0 / n for n in counts)
     added = AddedNoise.of(*sides).share_variances(clusters)
-    errors = np.sqrt(scale * population.noise.share_variances(clusters) + added)
+    errors = np.sqrt(scale * population.share_variances(clusters) + added)
     parts = np.array([clusters.shares_of(side) for side in sides])
     share_p = _normal_tails(parts[1] - parts[0], errors)
     means = [_means(fit, side, decoding) for side in sides]
@@ -327,25 +415,50 @@ class Comparison(Distance):
         added noise.
     counts : pair of float
         Numbers of independent rows that were reckoned with.
-    clusters : tuple of ClusterChange
-        One for each cluster of both sketches together, heaviest first; none if not asked for.
-    decoding : Decoding or None
-        The clusters of both sketches together.
     """
 
     counts: tuple[float, float]
-    clusters: tuple[ClusterChange, ...]
-    decoding: Decoding | None
+    _sides: tuple[AnySketch, AnySketch] = field(init=False, repr=False)
+    _population: Population = field(init=False, repr=False)
+
+    @classmethod
+    def _of(
+        cls,
+        found: Distance,
+        counts: tuple[float, float],
+        sides: tuple[AnySketch, AnySketch],
+        population: Population,
+    ) -> Comparison:
+        comparison = cls(**vars(found), counts=counts)
+        object.__setattr__(comparison, "_sides", sides)
+        object.__setattr__(comparison, "_population", population)
+        return comparison
+
+    @property
+    def decoding(self) -> Decoding | None:
+        """The clusters of both sketches together; None if not asked for."""
+        return self._population.decoding
+
+    @cached_property
+    def clusters(self) -> tuple[ClusterChange, ...]:
+        """One for each cluster of both sketches together, heaviest first; none if not asked for.
+
+        Of wide sketches they are decoded when first asked for.
+        """
+        if self.decoding is None:
+            return ()
+        return cluster_changes(self._sides, self.counts, self._population, self.false_alarm)
 
     def __repr__(self) -> str:
         verdict = "drift" if self.drifted else "no drift"
+        known = {**vars(self), **vars(self._population)}  # what takes long is not made for a word
+        clusters = f", {len(self.clusters)} clusters" if "decoding" in known else ""
         return (
             f"<Comparison: {verdict}, distance {self.distance:.3g}, threshold "
-            f"{self.threshold:.3g} at {self.false_alarm:g}, {len(self.clusters)} clusters>"
+            f"{self.threshold:.3g} at {self.false_alarm:g}{clusters}>"
         )
 
 
-@one_blas_thread
 def compare(
     a: AnySketch,
     b: AnySketch,
@@ -359,9 +472,10 @@ def compare(
 
     Without drift the squared distance :math:`\|z_a - z_b\|^2` follows, for many rows, the law of
     :math:`(1/n_a + 1/n_b) \sum_i \lambda_i \chi^2_1`, with :math:`\lambda_i` the eigenvalues
-    of the covariance of :math:`\frac{t(x)}{E t} (\phi(x) - z)`. They are taken over points
-    decoded from both sketches together, and scaled to what the sketch knows exactly; the quantile
-    is that of the saddlepoint approximation. Simulated rates are in ``docs/drift.md``.
+    of the covariance of :math:`\frac{t(x)}{E t} (\phi(x) - z)`. A plan of :func:`plan_drift` has
+    their shape; otherwise they are taken over points that stand for the rows of both sketches.
+    Their sum is what the sketches know exactly; the quantile is that of the saddlepoint
+    approximation. Simulated rates are in ``docs/drift.md``.
 
     Parameters
     ----------
@@ -370,7 +484,8 @@ def compare(
         draws: a sketch and a part of it are not, so compare ``whole - part`` with ``part``. Of
         private ones the noise is part of the threshold, and moves are not told.
     n_clusters : int, "auto" or None
-        Clusters of both together to report on; None leaves them out.
+        Clusters of both together to report on; None leaves them out, and so does "auto" for a
+        plan of :func:`plan_drift`.
     false_alarm : float, default=0.01
         The rate, from 1e-12 to 0.5, at which sketches without drift exceed the threshold; for
         the clusters, that of any wrong verdict.
@@ -384,8 +499,10 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        Costs one decoding of ``a + b``, O(1000^2 m) for the threshold, and a refit of either
-        sketch for the moves.
+        O(m) with a plan of :func:`plan_drift`: a millisecond. Otherwise one decoding of ``a + b``,
+        O(1000^2 m) for the threshold, and a refit of either sketch for the moves. Where d m is
+        more than a million, the threshold comes from 2048 frequencies and 1000 points, and
+        clusters are decoded when ``clusters`` is first asked for.
 
     Notes
     -----
@@ -411,16 +528,13 @@ def compare(
         if not isinstance(sketch, AnySketch):
             raise parameter_error("compare", name, "a Sketch or a PrivateSketch", sketch)
     a.check_addable(b, "compare")
-    whole = a + b
     counts = _counts((a, b), effective_counts)
-    population = Population.of(whole, n_clusters, seed, "compare")
-    clusters: tuple[ClusterChange, ...] = ()
-    if population.decoding is not None:
-        clusters = cluster_changes((a, b), counts, population, false_alarm)
+    population = Population.of(a + b, n_clusters, seed, "compare")
     found = distance_between(a, b, counts, population.noise, false_alarm)
-    return Comparison(
-        **asdict(found), counts=counts, clusters=clusters, decoding=population.decoding
-    )
+    comparison = Comparison._of(found, counts, (a, b), population)
+    if not population.is_lazy:
+        _ = comparison.clusters
+    return comparison
 
 
 def check_false_alarm(caller: str, value: float) -> float:
@@ -439,11 +553,31 @@ def _warn_of_far_rows(*sketches: AnySketch) -> None:
         warn(msg, PlanWarning)
 
 
+OTHER, ENOUGH_ROWS = 0.1, 500
+"""Relative change of the variance of features that is no chance from so many rows on."""
+
+
+def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
+    """Tell that a plan has measured the noise of other data than these two samples are of."""
+    spectrum = a.spec.spectrum
+    if spectrum is None or not spectrum.trace or min(a.count, b.count) < ENOUGH_ROWS:
+        return
+    traces = [trace_of(side.z, side.count) for side in (a, b)]
+    ratios = [trace / spectrum.trace for trace in traces]
+    if min(ratios) > 1.0 + OTHER or max(ratios) < 1.0 - OTHER:
+        msg = (
+            f"both sketches vary otherwise than the rows of the plan: by {traces[0]:.3g} and "
+            f"{traces[1]:.3g}, and not {spectrum.trace:.3g}. The rate of false alarms may be far "
+            "from the one asked for. Plan anew on recent rows."
+        )
+        warn(msg, PlanWarning)
+
+
 def distance_between(
     a: AnySketch,
     b: AnySketch,
     counts: tuple[float, float],
-    noise: SamplingNoise,
+    noise: Noise,
     false_alarm: float,
 ) -> Distance:
     """The distance of two sketches beside that of samples of one population.
@@ -454,7 +588,7 @@ def distance_between(
         Of one spec, with rows.
     counts : pair of float
         Numbers of independent rows.
-    noise : SamplingNoise
+    noise : Noise
         Of the population.
     false_alarm : float
         The rate of the threshold.
@@ -462,11 +596,12 @@ def distance_between(
     Returns
     -------
     distance : Distance
-        O(m), and some dozens of sums of 1000 terms; for private sketches also O(1000^2 m).
+        O(m), and some dozens of sums of up to 1000 terms; for private sketches also O(1000^2 m).
     """
     scale = 1.0 / counts[0] + 1.0 / counts[1]
-    weights = noise.law(scale, AddedNoise.of(a, b))
+    law = noise.null(a, b, counts)
     _warn_of_far_rows(a, b)
+    _warn_of_other_data(a, b)
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
     is_plain = a.spec.tilt is None and all(
@@ -475,10 +610,10 @@ def distance_between(
     factor = 1.0 + math.sqrt(2.0 * math.log(1.0 / false_alarm))
     return Distance(
         distance=distance,
-        excess=squared - float(weights.sum()),
-        threshold=max(ROUNDING, math.sqrt(quantile(false_alarm, weights))),
+        excess=squared - law.mean,
+        threshold=max(ROUNDING, math.sqrt(law.quantile(false_alarm))),
         false_alarm=false_alarm,
-        p_value=tail(squared, weights) if distance > ROUNDING else 1.0,
+        p_value=law.tail(squared) if distance > ROUNDING else 1.0,
         bound=factor * math.sqrt(scale) if is_plain else None,
     )
 
@@ -507,3 +642,153 @@ def _counts(
         for n, sketch in zip(effective, sides, strict=True)
     )
     return first, second
+
+
+# Which rows are typical of the change: the witness function of the two sketches.
+
+SCORED = 2**21  # features that are held at a time
+
+
+def score_rows(
+    before: AnySketch, after: AnySketch, rows: Any, *, columns: Sequence[str] | None = None
+) -> FloatArray:
+    r"""How typical rows are of what changed from one sketch to another.
+
+    .. math::
+
+        f(x) = \mathrm{Re} \langle z_b - z_a, \phi(x) \rangle
+        = \frac{1}{\sqrt m} \sum_j \mathrm{Re}\left((z_b - z_a)_j\,
+        e^{-\mathrm{i} \langle \omega_j, x' \rangle}\right)
+
+    the witness function of the MMD: the density of ``after`` minus that of ``before``, as the
+    kernel of the spec sees them. Large values are more typical of ``after``, negative ones of
+    ``before``; rows in a cluster that is new have the largest.
+
+    Parameters
+    ----------
+    before, after : Sketch or PrivateSketch
+        Of one spec. Their rows are not needed.
+    rows : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
+        Any rows, n of them: those that were sketched, or others.
+    columns : sequence of str or None
+        Columns to read, by name; None takes those of the spec, or all.
+
+    Returns
+    -------
+    scores : array of shape (n,)
+        In the order of the rows; NaN for rows that hold NaN or infinity, or lie beyond the reach of
+        the spec. O(n m d).
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> spec = ss.plan_drift(rng.normal(size=(1000, 80)), sketch_size=200)
+    >>> before, after = rng.normal(size=(2, 1000, 80))
+    >>> after[:50] += 2.0
+    >>> scores = ss.score_rows(ss.sketch(before, spec), ss.sketch(after, spec), after)
+    >>> bool((np.argsort(-scores)[:50] < 50).all())
+    True
+    """
+    found = [block for _, block in score_blocks(before, after, rows, columns)]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def score_blocks(
+    before: AnySketch, after: AnySketch, rows: Any, columns: Sequence[str] | None = None
+) -> Iterator[tuple[Block, FloatArray]]:
+    """Blocks of rows, with their scores: as :func:`score_rows`, in bounded memory."""
+    for name, sketch in (("before", before), ("after", after)):
+        if not isinstance(sketch, AnySketch):
+            raise parameter_error("score_rows", name, "a Sketch or a PrivateSketch", sketch)
+    before.check_addable(after, "compare")
+    spec, change = before.spec, after.z - before.z
+    turns = before.frequencies.turns
+    for block in Reading(spec=spec, columns=columns).open(rows):
+        if block.values.shape[1] != spec.n_features:
+            msg = (
+                f"{block.source} has {block.values.shape[1]} columns, and the sketches have "
+                f"{spec.n_features}. Select the columns."
+            )
+            raise DataError(msg)
+        yield block, _witness(_normalise(block.values, spec), change, turns, spec)
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """A row that is typical of a change.
+
+    Attributes
+    ----------
+    row : int
+        Its number in the data; the first is 0.
+    score : float
+        See :func:`score_rows`.
+    values : tuple of float
+        What it holds.
+    """
+
+    row: int
+    score: float
+    values: tuple[float, ...]
+
+
+def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> list[ScoredRow]:
+    """The n rows of the highest scores, highest first: O(n d) memory, however many rows there are.
+
+    Parameters
+    ----------
+    before, after : Sketch or PrivateSketch
+        As in :func:`score_rows`.
+    rows : data
+        As in :func:`score_rows`.
+    n : int
+        How many.
+
+    Returns
+    -------
+    found : list of ScoredRow
+        Fewer where there are fewer rows with a score. Of equal scores, the first rows.
+    """
+    found: list[ScoredRow] = []
+    first = 0
+    for block, scores in score_blocks(before, after, rows):
+        best = np.argsort(-scores, kind="stable")[:n]  # NaN last
+        found += [
+            ScoredRow(first + int(i), float(scores[i]), tuple(map(float, block.values[i])))
+            for i in best
+            if not math.isnan(scores[i])
+        ]
+        found = sorted(found, key=lambda row: (-row.score, row.row))[:n]
+        first += len(scores)
+    return found
+
+
+def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:
+    """Rows as they are sketched."""
+    X = directions_of(values) if spec.metric == "cosine" else np.asarray(values, dtype=np.float64)
+    return np.asarray((X - spec.center_vector) * spec.per_unit)
+
+
+def _witness(
+    rows: FloatArray, change: ComplexArray, turns: Float32Array, spec: SketchSpec
+) -> FloatArray:
+    """Scores of normalised rows, shape (n,); some rows and frequencies at a time."""
+    m = len(change)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_near = np.square(rows).sum(axis=1) < spec.reach**2  # False for NaN, too
+    scores = np.full(len(rows), np.nan)
+    near = np.flatnonzero(is_near)
+    width = min(m, FREQUENCIES)
+    for some in np.array_split(near, max(1, -(-len(near) * width // SCORED))):
+        total = np.zeros(len(some))
+        points = rows[some]
+        if spec.axes is not None:
+            points = select_kernel("cpu").project(points, spec.axes.table)
+        for first in range(0, m, width):
+            part = slice(first, first + width)
+            features = select_kernel().features(points, np.ascontiguousarray(turns[:, part]))
+            size = math.sqrt(features.shape[1] / m)
+            total += size * (features.real @ change.real[part] + features.imag @ change.imag[part])
+        scores[some] = total
+    return scores

@@ -36,7 +36,7 @@ from sketchshift._threads import one_blas_thread
 from sketchshift._writing import append_durably, open_journal
 from sketchshift.data import Block, Source
 from sketchshift.drift.compare import check_false_alarm
-from sketchshift.drift.noise import SamplingNoise
+from sketchshift.drift.noise import Noise
 from sketchshift.drift.watch import SinceWhen, compare_windows, learn_noise
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError
 from sketchshift.features import SketchSpec
@@ -242,7 +242,7 @@ class Monitor:
         self._begun: list[str] = []
         self._open: _Slice | None = None
         self._first = self._n_evaluated = 0
-        self._noise: tuple[Any, SamplingNoise | None] = (None, None)
+        self._noise: tuple[Any, Noise | None] = (None, None)
         self._has_warned = False
         self._read_total = lru_cache(TOTALS_HELD)(self._decode_total)
         self._journal = _SealedLines(folder / JOURNAL)
@@ -408,7 +408,7 @@ class Monitor:
             next_first=first,
         )
 
-    def _noise_of(self, span: tuple[int, int]) -> SamplingNoise | None:
+    def _noise_of(self, span: tuple[int, int]) -> Noise | None:
         """Learned anew whenever the number of slices has doubled: a fit costs more than windows.
 
         It depends on the slices alone, and not on when the program was started.

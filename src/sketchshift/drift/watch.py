@@ -26,7 +26,7 @@ from sketchshift.drift.compare import (
     distance_between,
     n_rows,
 )
-from sketchshift.drift.noise import AddedNoise, SamplingNoise
+from sketchshift.drift.noise import AddedNoise, Noise
 from sketchshift.errors import DataError, SpecError
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 
@@ -259,7 +259,7 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
 
 
 def _tests(
-    sketches: Sequence[AnySketch], noise: SamplingNoise, level: float
+    sketches: Sequence[AnySketch], noise: Noise, level: float
 ) -> list[tuple[Distance | None, Distance | None]]:
     """Distances of each slice from the last one with rows, and from the sum of all before."""
     tests: list[tuple[Distance | None, Distance | None]] = []
@@ -279,7 +279,7 @@ def _has_rows(sketch: AnySketch) -> bool:
     return sketch.total_weight > sketch.count_std
 
 
-def _test(a: AnySketch | None, b: AnySketch, noise: SamplingNoise, level: float) -> Distance | None:
+def _test(a: AnySketch | None, b: AnySketch, noise: Noise, level: float) -> Distance | None:
     if a is None:
         return None
     return distance_between(a, b, (n_rows(a), n_rows(b)), noise, level)
@@ -293,7 +293,7 @@ class _Followed:
         self.variances = np.zeros(0)
         if self.decoding is not None:
             self.clusters = follow_clusters(self.decoding, whole.spec, whole)
-            self.variances = population.noise.share_variances(self.clusters)
+            self.variances = population.share_variances(self.clusters)
 
     def __call__(self, sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
         if self.decoding is None or not _has_rows(sketch):
@@ -497,7 +497,7 @@ def compare_windows(
     total: Callable[[int], Sketch],
     span: tuple[int, int],
     *,
-    noise: SamplingNoise | None,
+    noise: Noise | None,
     false_alarm: float,
     reference: Sketch | None = None,
     keys: Sequence[Any] | None = None,
@@ -511,7 +511,7 @@ def compare_windows(
         Sketch of the first n slices of all, for n in the span and both its ends.
     span : pair of int
         Slices that count: from the first number to before the second.
-    noise : SamplingNoise or None
+    noise : Noise or None
         Of the population; None where there are no rows.
     false_alarm : float
         For all windows together.
@@ -554,6 +554,6 @@ def _evidence(before: Sketch, within: Sketch) -> float:
     return float(np.linalg.norm(before.z - within.z)) ** 2 / scale
 
 
-def learn_noise(population: Sketch, seed: int = 0) -> SamplingNoise:
+def learn_noise(population: Sketch, seed: int = 0) -> Noise:
     """What sampling alone does to sketches of rows like these: one fit."""
     return Population.of(population, None, seed, "since_when").noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
-from sketchshift.features.spec import Charge, Origin, SketchSpec, Tilt
+from sketchshift.features.spec import Charge, Origin, SketchSpec, Spectrum, Tilt
 
 __all__ = [
     "Axes",
@@ -13,6 +13,7 @@ __all__ = [
     "Frequencies",
     "Origin",
     "SketchSpec",
+    "Spectrum",
     "Tilt",
     "draw_frequencies",
     "register_law",

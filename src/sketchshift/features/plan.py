@@ -23,6 +23,7 @@ import numpy as np
 
 from sketchshift._kmeans import weighted_kmeans
 from sketchshift._text import column_in_words, counted
+from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_flag, check_integer
 from sketchshift.errors import DataError, PlanWarning, ScaleHint, warn
@@ -37,7 +38,7 @@ from sketchshift.features.cells import (
     plan_wide_cells,
 )
 from sketchshift.features.frequencies import MIN_FEATURES
-from sketchshift.features.spec import SketchSpec, Tilt
+from sketchshift.features.spec import SketchSpec, Spectrum, Tilt
 from sketchshift.kernels import MOMENT_BITS, select_kernel
 
 __all__ = [
@@ -48,6 +49,8 @@ __all__ = [
     "cells_in_words",
     "cluster_radius",
     "clusters_served",
+    "measure_spectrum",
+    "plan_drift_rows",
     "plan_rows",
     "planned_clusters",
     "rounded",
@@ -450,3 +453,150 @@ def rounded_center(center: FloatArray, scale: FloatArray) -> FloatArray:
     """The center on a grid of 1e-6 of the scale."""
     digits = (DIGITS - math.floor(math.log10(width)) for width in scale)
     return np.array([round(c, n) for c, n in zip(center.tolist(), digits, strict=True)])
+
+
+# A plan for drift alone: waves of one bandwidth, and what sampling does to them.
+#
+# Symbols
+# -------
+# lambda    eigenvalues of the covariance of the 2 m real features of a row
+
+DRIFT_BANDWIDTH = 0.7  # in the median distance of two rows: docs/drift.md has the measurements
+DRIFT_ROWS = 4096
+"""Rows that a plan for drift looks at."""
+
+FEWEST_FOR_DRIFT = 100  # rows, to know how sketches of them vary
+LEADING = 32  # eigenvalues that are kept one by one
+SPECTRUM_DIGITS = 4
+FAR_CENTER = 16.0  # median distances from 0 from which on phases of float32 need a center
+
+
+def plan_drift_rows(
+    rows: FloatArray,
+    *,
+    sketch_size: int,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    standardize: bool = False,
+    metric: str = "euclidean",
+) -> SketchSpec:
+    r"""The spec that finds drift in data that looks like these rows, and does nothing else.
+
+    One bandwidth, 0.7 times the median distance of two rows; no tilt, no cells. The center is left
+    out unless the rows lie far from 0: distances do not need it, and it takes d numbers.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The sample, in no order: finite numbers, n >= 100.
+    sketch_size : int
+        Number m of frequencies.
+    seed : int, default=0
+        Of the frequencies.
+    columns : sequence of str, optional
+        Names of the columns.
+    standardize : bool, default=False
+        Give every column a scale of its own, instead of one for all.
+    metric : {"euclidean", "cosine"}
+        That of the spec; for "cosine", the rows have length 1 already.
+
+    Returns
+    -------
+    spec : SketchSpec
+        With a spectrum. O(n m (d + m) + m^3).
+    """
+    n, d = rows.shape
+    if n < FEWEST_FOR_DRIFT:
+        msg = (
+            "a plan for drift must know how much samples of the data differ, and "
+            f"{counted(n, 'row')} cannot tell. Give {FEWEST_FOR_DRIFT} at least, better "
+            f"{DRIFT_ROWS:,}."
+        )
+        raise DataError(msg)
+    center, deviations = _moments(rows, np.full(n, 1.0 / n), columns)
+    check_flag("plan_drift", "standardize", standardize)
+    per_column = np.where(deviations > 0.0, deviations, 1.0) if standardize else np.ones(d)
+    distance = _median_distance((rows - center) / per_column)
+    if not distance > 0.0:
+        msg = (
+            f"most of the {n} rows of the sample are equal, so nothing is known about distances. "
+            "Plan on a sample across the data."
+        )
+        raise DataError(msg)
+    scale = np.array([rounded(width) for width in per_column * distance])
+    is_far = math.sqrt(np.square(center / scale).sum()) > FAR_CENTER
+    spec = SketchSpec(
+        n_features=d,
+        sketch_size=sketch_size,
+        bandwidth=DRIFT_BANDWIDTH,
+        seed=seed,
+        columns=None if columns is None else tuple(columns),
+        center=tuple(rounded_center(center, scale).tolist()) if is_far else None,
+        scale=tuple(scale.tolist()) if standardize else float(scale[0]),
+        structured=d >= MIN_FEATURES,
+        metric=metric,
+        moments="none",
+    )
+    normalised = (rows - spec.center_vector) * spec.per_unit
+    within = np.square(normalised).sum(axis=1) < spec.reach**2
+    features = select_kernel().features(normalised[within], spec.frequencies.turns)
+    return replace(spec, spectrum=measure_spectrum(np.hstack([features.real, features.imag])))
+
+
+def _median_distance(rows: FloatArray) -> float:
+    """Median of the distances of disjoint pairs of rows; pairs that are equal do not count."""
+    half = len(rows) // 2
+    squares = np.square(rows[:half] - rows[half : 2 * half]).sum(axis=1)
+    squares = squares[squares > 0.0]
+    return float(np.sqrt(np.median(squares))) if len(squares) else 0.0
+
+
+@one_blas_thread
+def measure_spectrum(features: FloatArray) -> Spectrum:
+    r"""Of the features of n rows, shape (n, 2 m): O(n m^2 + m^3).
+
+    A sample makes large eigenvalues larger and small ones smaller. What most of them leave in the
+    law of a distance is the sum of their squares, of which there is an unbiased estimate: with
+    S the sample's covariance and :math:`Q = \sum_i |h_i|^4 / (n - 1)`,
+
+    .. math:: \frac{n - 1}{n (n-2) (n-3)} \left((n-1)(n-2)\, \mathrm{tr} S^2
+              + (\mathrm{tr} S)^2 - n Q\right)
+    """
+    n = len(features)
+    h = features - features.mean(axis=0)
+    wide = h if n >= h.shape[1] else h.T  # the smaller of two matrices with the same eigenvalues
+    values = np.linalg.eigvalsh(wide.T @ wide / (n - 1))[::-1]
+    total, fourth = float(values.sum()), float((np.square(h).sum(axis=1) ** 2).sum()) / (n - 1)
+    squares = (n - 1) * (n - 2) * float(np.square(values).sum()) + total**2 - n * fourth
+    squares *= (n - 1) / (n * (n - 2) * (n - 3))
+    found = _find_leading(values / total, squares / total**2, n, h.shape[1])
+    return replace(found, trace=min(1.0, rounded(total)))
+
+
+def _find_leading(shares: FloatArray, squares: float, n: int, n_all: int) -> Spectrum:
+    """The shares of a sample that are larger than noise makes them, and what the others have.
+
+    n rows whose covariance has f equal eigenvalues show some up to (1 + sqrt(f / n))^2 times as
+    large (Marchenko & Pastur 1967); to one that is larger they add their sum over n.
+    """
+    spectrum = Spectrum((), _freedom(1.0, squares, n_all))
+    for _ in range(LEADING):
+        freedom, k = spectrum.freedom, len(spectrum.leading)
+        edge = spectrum.rest / freedom * (1.0 + math.sqrt(freedom / n)) ** 2
+        kept = shares[:LEADING][shares[:LEADING] > max(edge, LEAST**2)]
+        kept = kept - max(0.0, 1.0 - kept.sum()) / n
+        leading = tuple(float(f"{share:.{SPECTRUM_DIGITS}g}") for share in kept)
+        rest, rest_squares = 1.0 - sum(leading), squares - sum(share**2 for share in leading)
+        if len(leading) <= k or (rest > LEAST and rest_squares <= 0.0):
+            break
+        n_rest = max(1, n_all - len(leading))
+        spectrum = Spectrum(leading, _freedom(rest, rest_squares, n_rest))
+    return spectrum
+
+
+def _freedom(total: float, squares: float, most: int) -> float:
+    """How many equal numbers have this sum and sum of squares: from 1 to the most there are."""
+    if total <= LEAST:
+        return 1.0
+    found = min(max(total**2 / max(squares, 1e-12), 1.0), float(most))
+    return float(f"{found:.{SPECTRUM_DIGITS}g}")

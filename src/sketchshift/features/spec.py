@@ -53,6 +53,7 @@ __all__ = [
     "Charge",
     "Origin",
     "SketchSpec",
+    "Spectrum",
     "Tilt",
     "check_bandwidth",
     "check_scale",
@@ -252,7 +253,58 @@ class Origin:
         return cls(fields["kind"], fields["radius"], charges)
 
 
-def _fields(cls: type[Charge] | type[Origin], content: Any) -> dict[str, Any]:
+# What a plan for drift knows beforehand of the distance between two sketches without drift.
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    r"""The shape of the noise that sampling leaves in a sketch.
+
+    Eigenvalues :math:`\lambda_i` of the covariance of the features of rows, as shares of their sum:
+    the largest one by one, all others by their sum and that of their squares. A sketch knows the
+    sum itself exactly.
+
+    Parameters
+    ----------
+    leading : tuple of float
+        The largest shares, in falling order; positive, at most 1 in all.
+    freedom : float
+        :math:`(\sum \lambda)^2 / \sum \lambda^2` of all others: as many equal ones have their sum
+        and their sum of squares.
+    trace : float, default=0
+        The sum of all eigenvalues, from 0 to 1, of the rows that were measured: a sketch with
+        another one is of other data. 0 if it is not known.
+    """
+
+    leading: tuple[float, ...]
+    freedom: float
+    trace: float = 0.0
+
+    def __post_init__(self) -> None:
+        must = "positive shares in falling order, at most 1 in all"
+        if not _is_list(self.leading) or len(self.leading) > MAX_SKETCH_SIZE:
+            raise parameter_error("Spectrum", "leading", must, self.leading)
+        shares = [check_number("Spectrum", "leading", n, low=1e-20, high=1.0) for n in self.leading]
+        if shares != sorted(shares, reverse=True) or sum(shares) > 1.0 + 1e-6:
+            raise parameter_error("Spectrum", "leading", must, self.leading)
+        object.__setattr__(self, "leading", tuple(shares))
+        freedom = check_number("Spectrum", "freedom", self.freedom, low=1.0, high=1e9)
+        object.__setattr__(self, "freedom", freedom)
+        trace = check_number("Spectrum", "trace", self.trace, low=0.0, high=1.0)
+        object.__setattr__(self, "trace", trace)
+
+    @property
+    def rest(self) -> float:
+        """The share of all eigenvalues that are not leading."""
+        return max(0.0, 1.0 - sum(self.leading))
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Spectrum:
+        """What ``content``, a JSON object already parsed, describes."""
+        return cls(**_fields(cls, content))
+
+
+def _fields(cls: type[Charge] | type[Origin] | type[Spectrum], content: Any) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(cls)]
     if not isinstance(content, Mapping) or set(content) != set(names):
         must = f"an object with exactly {', '.join(names)}"
@@ -324,6 +376,9 @@ class SketchSpec:
     moments : {"full", "none"}
         Whether mean and covariance of the rows are kept (beyond 64 columns, variances alone), or
         their weight alone.
+    spectrum : Spectrum or None
+        What :func:`sketchshift.plan_drift` found of the noise of sampling, for comparisons that
+        need neither rows nor a decoder. It changes no integer of a sketch.
 
     Examples
     --------
@@ -350,6 +405,7 @@ class SketchSpec:
     axes: Axes | None = None
     metric: str = "euclidean"
     moments: str = "full"
+    spectrum: Spectrum | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
@@ -375,6 +431,8 @@ class SketchSpec:
             raise parameter_error(CALLER, "tilt", "a Tilt or None", self.tilt)
         if self.origin is not None and not isinstance(self.origin, Origin):
             raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
+        if self.spectrum is not None and not isinstance(self.spectrum, Spectrum):
+            raise parameter_error(CALLER, "spectrum", "a Spectrum or None", self.spectrum)
         if self.cells is not None and not (
             isinstance(self.cells, Cells) and self.cells.n_features == d
         ):
@@ -545,7 +603,8 @@ class SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
         fewest = 1 if self.cells is None else 0
         check_integer(CALLER + ".prefix", "sketch_size", sketch_size, fewest, self.sketch_size)
-        return dataclasses.replace(self, sketch_size=sketch_size)
+        spectrum = self.spectrum if sketch_size == self.sketch_size else None  # is that of all
+        return dataclasses.replace(self, sketch_size=sketch_size, spectrum=spectrum)
 
     def describe(self) -> str:
         """One line for messages: what differs between specs that do not match."""
@@ -564,6 +623,7 @@ class SketchSpec:
             "origin",
             "metric",
             "moments",
+            "spectrum",
         )
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in shown:
@@ -583,7 +643,7 @@ class SketchSpec:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                is_noun = isinstance(value, Tilt | Origin)
+                is_noun = isinstance(value, Tilt | Origin | Spectrum)
                 content[field.name] = dataclasses.asdict(value) if is_noun else value
         if self.cells is not None:
             content["cells"] = self.cells.to_dict()
@@ -649,6 +709,8 @@ class SketchSpec:
             content["tilt"] = Tilt(**tilt)
         if content.get("origin") is not None:
             content["origin"] = Origin.from_dict(content["origin"])
+        if content.get("spectrum") is not None:
+            content["spectrum"] = Spectrum.from_dict(content["spectrum"])
         if content.get("cells") is not None:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["cells"] = Cells.from_dict(content["cells"], d)

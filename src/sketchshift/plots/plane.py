@@ -154,7 +154,7 @@ def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     mean, variances = spread_of(sketch, decoding)
     variances = variances * spec.per_unit**2
     if isinstance(sketch, Sketch) and spec.axes is not None and sketch.cells is not None:
-        mean, (variances, along) = sketch.mean, _spread_of_cells(sketch)
+        along = _spread_along_axes(sketch)
         largest = np.argsort(-along, kind="stable")[:2]
         values, axes = along[largest], spec.axes.table[largest].astype(np.float64)
         labels = [f"main axis {i + 1}" for i in range(2)]
@@ -178,17 +178,13 @@ def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
     return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
 
 
-def _spread_of_cells(sketch: Sketch) -> tuple[FloatArray, FloatArray]:
-    """Variances of the rows along columns (d,), shared out alike within cells, and axes (p,)."""
+def _spread_along_axes(sketch: Sketch) -> FloatArray:
+    """Variances of the rows along the axes of the spec, in normalised units, shape (p,)."""
     assert sketch.cells is not None
     assert sketch.spec.axes is not None
-    sums = sketch.cells + sketch.outer
+    sums = (sketch.cells + sketch.outer).project(sketch.spec.axes)
     shares = as_shares(sums.weights)
-    spreads = [
-        shares @ (cells.variances + np.square(cells.means - shares @ cells.means))
-        for cells in (sums, sums.project(sketch.spec.axes))
-    ]
-    return spreads[0], spreads[1]
+    return np.asarray(shares @ (sums.variances + np.square(sums.means - shares @ sums.means)))
 
 
 def plane_image(

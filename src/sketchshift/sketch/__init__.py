@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from sketchshift.sketch.file import load
-from sketchshift.sketch.plan import bandwidth, plan
+from sketchshift.sketch.plan import bandwidth, plan, plan_drift
 from sketchshift.sketch.sketch import AnySketch, Sketch
 from sketchshift.sketch.sketcher import Sketcher, sketch
 from sketchshift.sketch.table import SketchTable
 
-__all__ = ["AnySketch", "Sketch", "SketchTable", "Sketcher", "bandwidth", "load", "plan", "sketch"]
+__all__ = [
+    "AnySketch",
+    "Sketch",
+    "SketchTable",
+    "Sketcher",
+    "bandwidth",
+    "load",
+    "plan",
+    "plan_drift",
+    "sketch",
+]

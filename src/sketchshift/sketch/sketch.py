@@ -460,10 +460,23 @@ class Sketch(AnySketch):
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance behind z: those of the rows, weighted by their tilt if any."""
+        """Mean and covariance behind z: those of the rows, weighted by their tilt if any.
+
+        Of a spec without moments, variances are those of its cells, shared out alike within each.
+        """
         if not self.spec.has_moments:
-            return self.expected_outline
+            return self._outline_of_cells()
         return self.tilted_mean, self.tilted_covariance
+
+    def _outline_of_cells(self) -> tuple[FloatArray, FloatArray]:
+        spec = self.spec
+        if self.cells is None or self.is_far:
+            return self.expected_outline
+        sums, mean = self.cells + self.outer, self.mean
+        shares = sums.weights / sums.weights.sum()
+        rests = sums.means - (mean - spec.center_vector) * spec.per_unit
+        variances = shares @ (sums.variances + np.square(rests))
+        return mean, np.diag(variances * spec.scale_vector**2)
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""

@@ -21,7 +21,7 @@ from sketchshift.kernels.contract import (
 )
 from sketchshift.kernels.cpu import CpuCells, CpuKernel
 from sketchshift.kernels.cpu.library import Variant
-from sketchshift.kernels.cuda.source import kernel_of
+from sketchshift.kernels.cuda import kernel_of
 
 try:
     import cupy

@@ -1,0 +1,348 @@
+"""Plans for drift alone: small slices, a measured law, rows typical of a change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+
+import drift_embeddings
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from drift_embeddings import POPULATIONS, Population, features
+from scipy.stats import binom, chi2
+
+import sketchshift as ss
+from sketchshift.cli import main
+from sketchshift.decoders.turnkey import Turnkey
+from sketchshift.drift.compare import find_top_rows
+from sketchshift.drift.noise import NullLaw
+from sketchshift.features.plan import measure_spectrum
+
+D, SIZE = 80, 200
+
+
+def rows_of(n: int, seed: int = 0, shift: float = 0.0) -> np.ndarray:
+    """Four clusters in 80 columns."""
+    rng = np.random.default_rng([seed, 80])
+    centers = np.random.default_rng(1).normal(size=(4, D))
+    return centers[rng.integers(0, 4, n)] + rng.normal(size=(n, D)) + shift
+
+
+@pytest.fixture(scope="module")
+def spec() -> ss.SketchSpec:
+    return ss.plan_drift(rows_of(4096, seed=99), sketch_size=SIZE)
+
+
+@pytest.fixture(scope="module")
+def pair(spec) -> tuple[ss.Sketch, ss.Sketch]:
+    """Two sketches; fifty rows of the second are of a new cluster."""
+    later = rows_of(1000, seed=2)
+    later[100:150] += 2.0
+    return ss.sketch(rows_of(1000, seed=1), spec), ss.sketch(later, spec)
+
+
+def phi(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
+    """Features as the theory has them, shape (n, m)."""
+    turns = spec.frequencies.turns.astype(np.float64)
+    phases = 2.0 * np.pi * ((X - spec.center_vector) / spec.scale_vector @ turns)
+    return np.exp(1j * phases) / math.sqrt(spec.sketch_size)
+
+
+# The plan.
+
+
+def test_a_slice_has_less_than_16_kilobytes_at_any_number_of_columns():
+    X = np.random.default_rng(0).normal(size=(300, 1536)).astype(np.float32)
+    spec = ss.plan_drift(X)
+
+    assert (spec.sketch_size, spec.moments) == (960, "none")
+    assert ss.sketch(X, spec).nbytes <= 16_000
+    assert len(spec.to_json()) <= 700
+
+
+def test_a_plan_does_not_depend_on_the_order_of_rows_and_can_be_written():
+    X = rows_of(500)
+    spec = ss.plan_drift(X, sketch_size=100)
+
+    assert ss.plan_drift(X[::-1], sketch_size=100) == spec
+    assert ss.SketchSpec.from_json(spec.to_json()) == spec
+
+
+def test_a_collection_has_the_plan_of_its_rows():
+    dask = pytest.importorskip("dask.array")
+    X = rows_of(900)
+    parts = dask.from_array(X, chunks=(250, D))
+
+    assert ss.plan_drift(parts, sketch_size=50) == ss.plan_drift(X, sketch_size=50)
+
+
+def test_the_bandwidth_is_0_7_median_distances(spec):
+    X = rows_of(2000, seed=5)
+    median = np.median(np.linalg.norm(X[:1000] - X[1000:], axis=1))
+
+    assert spec.bandwidth * spec.scale == pytest.approx(0.7 * median, rel=0.02)
+
+
+def test_a_center_is_kept_only_where_phases_need_it():
+    assert ss.plan_drift(rows_of(200), sketch_size=50).center is None
+    far = ss.plan_drift(rows_of(200) + 1e3, sketch_size=50)
+
+    assert np.abs(far.center_vector - 1e3).max() < 10.0
+    assert np.isfinite(far.spectrum.freedom)
+
+
+def test_a_plan_for_directions_sees_no_lengths():
+    X = rows_of(500)
+    spec = ss.plan_drift(X, sketch_size=100, metric="cosine")
+
+    assert spec.metric == "cosine"
+    assert ss.sketch(4.0 * X, spec) == ss.sketch(X, spec)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (rows_of(99), "99 rows cannot tell"),
+        (np.ones((200, D)), "are equal, so nothing is known about distances"),
+    ],
+)
+def test_rows_that_tell_nothing_are_refused(rows, words):
+    with pytest.raises(ss.DataError, match=words):
+        ss.plan_drift(rows)
+
+
+# The law without drift.
+
+
+@pytest.mark.parametrize("n", [300, 4096])
+@pytest.mark.parametrize(
+    "shares",
+    [np.ones(400), np.append(np.ones(400), 40.0), 0.9 ** np.arange(100), 1 / np.arange(1.0, 300.0)],
+    ids=["equal", "a large one", "geometric", "harmonic"],
+)
+def test_the_spectrum_of_a_sample_has_the_squares_of_the_truth(shares, n):
+    """Eigenvalues of the sample itself would have up to 2.3 times as much, at 300 rows."""
+    shares = np.sort(shares / shares.sum())[::-1]
+    rows = np.random.default_rng(0).normal(size=(n, len(shares))) * np.sqrt(shares)
+    found = measure_spectrum(0.1 * rows)
+    squares = sum(share**2 for share in found.leading) + found.rest**2 / found.freedom
+
+    assert squares == pytest.approx((shares**2).sum(), rel=0.2 if n == 300 else 0.05)
+    assert found.trace == pytest.approx(0.01, rel=0.1)
+    if shares[0] > 0.05:
+        assert found.leading[0] == pytest.approx(shares[0], rel=0.3 if n == 300 else 0.1)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.05, 0.01, 1e-5])
+def test_the_measured_law_of_equal_weights_is_the_chi_square_law(p):
+    law = NullLaw(np.array([0.5, 0.5]), np.array([20.0, 5.0]), 3.0, is_measured=True)
+    x = 3.0 + 0.5 * chi2.isf(p, 25)
+
+    assert law.quantile(p) == pytest.approx(x, rel=1e-4)
+    assert law.tail(x) == pytest.approx(p, rel=1e-3)
+
+
+@pytest.mark.parametrize("largest", [0.0086, 0.0124, 0.1])
+def test_the_measured_law_agrees_with_draws(largest):
+    """The saddlepoint approximation is off by up to 11 % here; 4 standard errors are 4 %."""
+    weights, freedoms = np.array([largest, (1.0 - largest) / 1400]), np.array([1.0, 1400.0])
+    rng = np.random.default_rng(0)
+    drawn = weights[0] * rng.chisquare(1, 10**6) + weights[1] * rng.chisquare(1400, 10**6)
+    law = NullLaw(weights, freedoms, is_measured=True)
+
+    for p in (0.05, 0.01):
+        assert (drawn > law.quantile(p)).mean() == pytest.approx(p, rel=4 / math.sqrt(p * 10**6))
+
+
+def test_far_into_the_tail_the_measured_law_is_the_approximation():
+    weights, freedoms = np.array([0.1, 0.001]), np.array([1.0, 900.0])
+    measured, other = (NullLaw(weights, freedoms, 0.0, is_it) for is_it in (True, False))
+
+    assert measured.quantile(1e-9) == pytest.approx(other.quantile(1e-9), rel=1e-12)
+
+
+@pytest.mark.parametrize("counts", [(100, 100), (100, 600)])
+@pytest.mark.parametrize("name", ["20 Gaussians", "t, 1.5 degrees", "low rank, unit length"])
+def test_false_alarms_are_as_many_as_asked_for(name, counts, monkeypatch):
+    """Within 20 %, up to chance: it fails without cause once in ten thousand times a bound."""
+    monkeypatch.setattr(drift_embeddings, "REPETITIONS", 3_000)
+    generate, metric = POPULATIONS[name]
+    plan_rows = drift_embeddings.on_host(generate(4096, D, drift_embeddings.stream(1)))
+    spec = ss.plan_drift(plan_rows, sketch_size=SIZE, metric=metric)
+    table = features(generate(30_000, D, drift_embeddings.stream(2)), spec)
+
+    for rate, level in zip(Population(spec, table).rates(counts), (0.05, 0.01), strict=True):
+        assert rate * 3_000 <= binom.isf(1e-4, 3_000, 1.2 * level)
+        assert rate * 3_000 >= binom.ppf(1e-4, 3_000, 0.8 * level)
+
+
+def test_the_p_value_is_that_of_permutations(spec):
+    """Of the same distance, between rows that are shuffled: 2000 times, errors of 0.01."""
+    X = np.concatenate([rows_of(300, seed=3), rows_of(400, seed=4, shift=0.02)])
+    waves, n = phi(X, spec), 300
+    found = ss.compare(*(ss.sketch(part, spec) for part in (X[:n], X[n:])))
+    rng, larger = np.random.default_rng(0), 0
+    for _ in range(2000):
+        order = rng.permutation(len(X))
+        change = waves[order[:n]].mean(axis=0) - waves[order[n:]].mean(axis=0)
+        larger += np.linalg.norm(change) >= found.distance
+
+    assert 0.001 < found.p_value < 0.7
+    assert found.p_value == pytest.approx(larger / 2000, abs=0.03)
+
+
+def test_a_comparison_needs_no_decoder_and_no_frequencies(pair, monkeypatch):
+    a, b = (ss.Sketch.from_bytes(side.to_bytes()) for side in pair)
+    monkeypatch.setattr(Turnkey, "fit_problem", None)
+    monkeypatch.setattr(ss.Sketch, "frequencies", None)
+    found = ss.compare(a, b)
+
+    assert found.drifted
+    assert (found.clusters, found.decoding) == ((), None)
+    assert repr(found).startswith("<Comparison: drift, distance ")
+    assert ss.watch({"monday": a, "tuesday": b}, false_alarm=0.1).alarms
+
+
+def test_a_few_rows_are_no_reason_to_fail(spec):
+    for n in (1, 2, 3):
+        found = ss.compare(ss.sketch(rows_of(n), spec), ss.sketch(rows_of(50, seed=1), spec))
+        assert 0.0 <= found.p_value <= 1.0
+        assert found.threshold > 0.0
+
+
+def test_equal_rows_do_not_drift(spec):
+    one = ss.sketch(np.repeat(rows_of(1), 600, axis=0), spec)
+    with pytest.warns(ss.PlanWarning, match="vary otherwise"):
+        found = ss.compare(one, one)
+
+    assert (found.distance, found.drifted) == (0.0, False)
+
+
+def test_data_that_the_plan_has_not_seen_is_told_of(spec, pair):
+    first, second = (ss.sketch(3.0 * rows_of(600, seed=i), spec) for i in (5, 6))
+    with pytest.warns(ss.PlanWarning, match="Plan anew on recent rows"):
+        ss.compare(first, second)
+    ss.compare(pair[0], first)  # only one side is other data: that is drift, and no warning
+
+
+# Rows that are typical of the change.
+
+
+def test_scores_are_the_witness_function(spec, pair):
+    a, b = pair
+    X = rows_of(300, seed=7)
+
+    expected = (phi(X, spec).conj() @ (b.z - a.z)).real
+    assert ss.score_rows(a, b, X) == pytest.approx(expected, abs=1e-7)
+    assert ss.score_rows(b, a, X) == pytest.approx(-expected, abs=1e-7)
+
+
+def test_the_mean_scores_of_the_rows_add_up_to_the_squared_distance(spec, pair):
+    X = [rows_of(1000, seed=1), rows_of(1000, seed=2)]
+    X[1][100:150] += 2.0
+    before, after = (ss.score_rows(*pair, side).mean() for side in X)
+
+    assert after - before == pytest.approx(ss.compare(*pair).distance ** 2, rel=1e-3)
+
+
+def test_rows_without_a_score_are_nan_and_the_others_do_not_change(spec, pair):
+    X = rows_of(10)
+    expected = ss.score_rows(*pair, X)
+    X[3, 5], X[7] = np.nan, 1e30
+    scores = ss.score_rows(*pair, X)
+
+    assert np.flatnonzero(np.isnan(scores)).tolist() == [3, 7]
+    assert np.delete(scores, [3, 7]) == pytest.approx(np.delete(expected, [3, 7]))
+
+
+@pytest.mark.parametrize("options", [{}, {"metric": "cosine"}])
+def test_scores_of_sketches_with_cells_and_axes_follow_their_waves(options):
+    X = rows_of(3000)
+    spec = ss.plan(X, n_clusters=3, **options)
+    a, b = ss.sketch(X, spec), ss.sketch(X[:50], spec)
+    alone = [ss.sketch(row[None], spec) for row in X[:5]]
+
+    expected = [((b.z - a.z) * one.z.conj()).sum().real for one in alone]
+    assert ss.score_rows(a, b, X[:5]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_rows_of_a_new_cluster_come_first_with_their_numbers(pair):
+    X = rows_of(1000, seed=2)
+    X[100:150] += 2.0
+    blocks = iter(np.array_split(X, 7))
+    found = find_top_rows(*pair, blocks, 40)
+    scores = ss.score_rows(*pair, X)
+
+    assert {row.row for row in found} <= set(range(100, 150))
+    assert [row.row for row in found] == np.argsort(-scores, kind="stable")[:40].tolist()
+    assert found[0].values == pytest.approx(X[found[0].row])
+
+
+def test_rows_of_other_columns_are_refused(pair):
+    with pytest.raises(ss.DataError, match="has 3 columns, and the sketches have 80"):
+        ss.score_rows(*pair, np.ones((5, 3)))
+    with pytest.raises(ss.SketchshiftError, match="before"):
+        ss.score_rows("a.sketch", pair[1], np.ones((5, D)))
+
+
+def test_the_command_lists_rows(pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = rows_of(1000, seed=2)
+    X[100:150] += 2.0
+    np.save("rows.npy", X)
+    for name, side in zip("ab", pair, strict=True):
+        side.save(f"{name}.sketch")
+    line = ["compare", "a.sketch", "b.sketch", "--rows", "rows.npy", "--top", "3"]
+    shown, machine = (CliRunner().invoke(main, [*line, *more]) for more in ([], ["--json"]))
+
+    best = np.argsort(-ss.score_rows(*pair, X))[:3].tolist()
+    assert [row["row"] for row in json.loads(machine.stdout)["top_rows"]] == best
+    assert "Rows most typical of the second" in shown.stdout
+    assert all(f"\n{row:>3}  " in shown.stdout for row in best)
+
+
+def test_the_command_plans_for_drift(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", rows_of(500))
+    line = ["plan", "rows.npy", "--drift", "-o", "plan.json", "-m", "70", "--seed", "3"]
+    done = CliRunner().invoke(main, line)
+    mixed = CliRunner().invoke(main, [*line, "-k", "3"])
+
+    expected = ss.plan_drift(rows_of(500), sketch_size=70, seed=3)
+    assert done.exit_code == 0
+    assert ss.SketchSpec.from_json((tmp_path / "plan.json").read_text()) == expected
+    assert "give --drift or --n-clusters, not both" in mixed.stderr
+
+
+# Wide sketches without such a plan.
+
+
+@pytest.mark.parametrize("cells", [True, False])
+def test_clusters_of_wide_sketches_wait_until_asked_for(blobs, cells, monkeypatch):
+    spec = ss.plan(blobs.rows(5_000, seed=99), n_clusters=4, cells=cells)
+    a, b = (ss.sketch(blobs.rows(3_000, seed=i), spec) for i in (1, 2))
+    eager = ss.compare(a, b, n_clusters=3)
+    monkeypatch.setattr(sys.modules["sketchshift.drift.compare"], "WIDE", 1)
+    lazy = ss.compare(a, b, n_clusters=3)
+
+    assert "decoding" not in vars(lazy._population)
+    assert lazy.distance == eager.distance
+    assert lazy.threshold == pytest.approx(eager.threshold, rel=0.1)
+    assert [c.share_b for c in lazy.clusters] == pytest.approx([c.share_b for c in eager.clusters])
+
+
+def test_a_prefix_has_no_spectrum(spec):
+    assert spec.prefix(50).spectrum is None
+    assert spec.prefix(SIZE) == spec
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"leading": (0.1, 0.2)}, {"leading": (0.9, 0.2)}, {"leading": 0.1}, {"freedom": 0.5}],
+)
+def test_what_is_no_spectrum_is_refused(spec, change):
+    with pytest.raises(ss.SpecError):
+        dataclasses.replace(spec.spectrum, **change)
