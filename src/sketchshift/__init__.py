@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     )
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.index import CoarseLists, train_lists
     from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
 
@@ -87,6 +88,7 @@ __all__ = [
     "Certificate",
     "ClOmpr",
     "ClusterChange",
+    "CoarseLists",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -144,6 +146,7 @@ __all__ = [
     "since_when",
     "sketch",
     "sketch_by",
+    "train_lists",
     "watch",
 ]
 
@@ -179,6 +182,7 @@ _ON_FIRST_USE = {
         "watch",
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
+    "index": ("CoarseLists", "train_lists"),
     "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),

@@ -27,6 +27,7 @@ LAYERS = {
     "decoders": 5,
     "estimators": 6,
     "drift": 6,
+    "index": 6,
     "engines": 7,
     "plots": 7,
     "report": 7,
