@@ -421,9 +421,14 @@ class WideFit(CellFit):
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
 
+    @cached_property
+    def inside(self) -> Points:
+        """Points that have the spread of the rows along the axes."""
+        return self.spread(self.rule.fewest_points)
+
     def costs(self, points: Points, partition: Partition, scale: FloatArray) -> tuple[float, float]:
         """See :class:`CellFit`: of points inside the cells, and what is across the axes."""
-        sums, spread = self.components, self.spread(self.rule.fewest_points)
+        sums, spread = self.components, self.inside
         shares, unit = as_shares(sums.weights), float(scale[0]) ** 2
         nearest = squared_distances(spread.places, partition.centers).min(axis=1)
         inside = shares @ sums.variances.sum(axis=1)

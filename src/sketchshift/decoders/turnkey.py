@@ -512,14 +512,13 @@ class WideRows(CellRows):
         return exchange.settle(self.points, [*starts, groups] if len(groups) == k else starts)
 
     def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
-        points = self.fit.spread(self.decoder.cell_points.n_points(1))
-        return points, assign(points.places, cells.centers)
+        return self.fit.inside, assign(self.fit.inside.places, cells.centers)
 
     @one_blas_thread
     def decode_auto(self, max_clusters: int) -> Decoding:
         """See :class:`TurnkeyFit`; k is chosen by what waves see along the axes."""
         self.problem.require_waves()
-        points = self.fit.spread(self.decoder.cell_points.n_points(1))
+        points = self.fit.inside
         seen = replace(points, places=self.problem.along_axes(points.places))
         return self._decode_auto(max_clusters, exact=False, points=seen)
 

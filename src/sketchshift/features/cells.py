@@ -448,8 +448,9 @@ FEW_CLUSTERS, MANY_CLUSTERS = 128, 1024
 MOST_GROUPS = 2048  # beyond, groups are not clusters: a row would look at too many
 PROBES_WHEN_MANY = 4
 WIDE_ROWS_PER_CELL = 8
-PILOT_STARTS, START_STEPS, PILOT_STEPS = 6, 10, 12
-FEWEST_FOR_STARTS, ROWS_FOR_STARTS = 4096, 64  # the latter for each cluster
+PILOT_STARTS, START_STEPS = 6, 10
+PILOT_STEPS = (30, 16)  # of few clusters, and of many
+FEWEST_FOR_STARTS, ROWS_FOR_STARTS = 8192, 100  # the latter for each cluster
 
 
 def n_wide_cells_for(n_clusters: int, n_rows: int) -> int:
@@ -519,7 +520,7 @@ def _best_clusters(
             centers = _move_to_means(few, of_few, centers, unit)
         found.append((_cost(few, of_few, centers, unit), centers))
     _, centers = min(found, key=lambda each: each[0])
-    for _ in range(PILOT_STEPS):
+    for _ in range(PILOT_STEPS[k > FEW_CLUSTERS]):
         centers = _move_to_means(rows, shares, centers, unit)
     return centers
 
