@@ -31,6 +31,7 @@ from sketchshift.decoders.points import (
 from sketchshift.decoders.problem import Problem
 from sketchshift.features import Axes, Cells
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
+from sketchshift.metrics import mse
 from sketchshift.sketch import Sketch
 from sketchshift.sketch.cells import CellSums
 
@@ -430,13 +431,13 @@ class WideFit(CellFit):
         """See :class:`CellFit`: of points inside the cells, and what is across the axes."""
         sums, spread = self.components, self.inside
         shares, unit = as_shares(sums.weights), float(scale[0]) ** 2
-        nearest = squared_distances(spread.places, partition.centers).min(axis=1)
+        cost = mse(spread.places, partition.centers, sample_weight=spread.weights)
         inside = shares @ sums.variances.sum(axis=1)
         rests = spread.places - spread.weights @ spread.places
         between = sums.means - shares @ sums.means
         drawn = spread.weights @ np.square(rests).sum(axis=1) - shares @ (between**2).sum(axis=1)
         across = max(float(inside) - max(float(drawn), 0.0), 0.0)
-        return (float(spread.weights @ nearest) + across) * unit, 0.0
+        return (cost + across) * unit, 0.0
 
 
 def draw_inside(

@@ -225,8 +225,9 @@ def _nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatAr
         distances = _squared_distances(points, centers)
         owners = distances.argmin(axis=1)
         return owners, distances[np.arange(len(points)), owners]
-    halves = 0.5 * np.square(centers).sum(axis=1)
-    owners = (halves - points @ centers.T).argmin(axis=1)
+    halves, step = 0.5 * np.square(centers).sum(axis=1), max(1, MANY // len(centers))
+    spans = [points[first : first + step] for first in range(0, len(points), step)]
+    owners = np.concatenate([(halves - span @ centers.T).argmin(axis=1) for span in spans])
     return owners, np.square(points - centers[owners]).sum(axis=1)
 
 

@@ -343,7 +343,8 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
     if spec.axes is not None:
-        return None if spec.cells is None else clusters_served(spec)
+        has_clusters = spec.cells is not None and spec.cells.probes == 1
+        return clusters_served(spec) if has_clusters else None
     tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
     is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
     k, m = clusters_served(spec), _size_of(spec)
