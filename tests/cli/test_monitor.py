@@ -198,18 +198,34 @@ def test_a_file_that_grew_is_told_once_and_never_counts_twice(place, run):
     assert run.facts(LINE)["files_changed"] == 1
 
 
-def test_a_file_that_cannot_be_read_is_left_out_until_it_changes(place, run):
+def test_a_file_that_cannot_be_read_is_left_out_and_every_run_says_so(place, run):
     (place / "in" / "bad.parquet").write_bytes(b"PAR1 and no more")
     write(place / "in", 1, rows(1))
 
     failed = run(LINE, status=1)
-    again = run(LINE)
+    again = run(LINE, status=1)
     write(place / "in", 2, rows(2)).replace("in/bad.parquet")
 
     assert "bad.parquet is left out: " in failed.stderr
-    assert again.stderr == ""
+    assert "bad.parquet is left out: " in again.stderr
     assert run.facts(LINE)["files"] == 2
     assert run.facts(LINE)["files_failed"] == 0
+
+
+def test_a_first_file_that_cannot_be_read_does_not_stop_the_plan(place, run):
+    (place / "in" / "a.csv").write_bytes(b"")
+    write(place / "in", 1, rows(1))
+
+    result = run("monitor in --state st -k 3 --once", status=1)
+
+    assert "a.csv is left out: " in result.stderr
+    assert "1 file, 300 rows" in result.stdout
+
+
+def test_the_folder_that_is_watched_keeps_no_state(place, run):
+    write(place / "in", 1, rows(1))
+
+    assert "a folder of its own" in run("monitor in --state in --plan plan.json", status=2).stderr
 
 
 def test_invalid_rows_are_counted_and_left_out(place, run):

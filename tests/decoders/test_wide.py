@@ -47,6 +47,7 @@ def test_clusters_are_no_worse_than_those_of_the_sample_after_one_exact_pass():
     assert ss.mse(rows, decoding.centroids) <= 1.001 * ss.mse(rows, means)
 
 
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_a_plan_that_saw_half_of_the_space_is_far_better_than_its_own_clusters():
     rows, k = draw_rows(12_000, 6), 6
     first = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][0]
@@ -101,3 +102,71 @@ def test_the_estimator_clusters_directions_and_predicts_them():
 
     assert ss.mse(units, model.cluster_centers_) <= 1.01 * ss.mse(units, reference)
     assert (model.predict(rows) == ss.metrics.assign(units, model.cluster_centers_)).all()
+
+
+def test_the_bound_holds_for_tight_rows_far_from_the_plan():
+    rng = np.random.default_rng(1)
+    for d, away, size in ((31, 1000.0, 1e-3), (40, 10.0, 1e-6), (100, 1e6, 1.0), (40, 30.0, 0.1)):
+        plan = ss.plan(rng.normal(size=(500, d)), 3)
+        rows = away * rng.normal(size=d) + size * rng.normal(size=(200, d))
+        for weights in (None, rng.random(200)):
+            sketch = ss.sketch(rows, plan, sample_weight=weights)
+            for centroids in (rows.mean(axis=0, keepdims=True), rows[:3]):
+                cost = ss.mse(rows, centroids, sample_weight=weights)
+                assert ss.certify(sketch, centroids).cost_bound >= cost * (1.0 - 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
+def test_clusters_are_not_trusted_under_a_plan_that_saw_other_rows():
+    rng = np.random.default_rng(0)
+    middles, labels = 4.0 * rng.normal(size=(8, 40)), rng.integers(8, size=3000)
+    rows = middles[labels] + rng.normal(size=(3000, 40))
+
+    for seen in (rows[labels < 2], 10.0 * rows, 0.01 * rows, rows[:12]):
+        assert not ss.decode(ss.sketch(rows, ss.plan(seen, 8)), 8).is_good
+    assert ss.decode(ss.sketch(rows, ss.plan(rows[::2], 8)), 8).is_good
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
+@pytest.mark.parametrize(("n", "k"), [(12, 4), (30, 10), (50, 40), (200, 60)])
+def test_few_rows_give_as_many_different_clusters_as_asked_for(n, k):
+    rows = draw_rows(n, 3)
+
+    decoding = ss.decode(ss.sketch(rows, n_clusters=k), k)
+
+    assert len(np.unique(decoding.centroids, axis=0)) == k
+
+
+def test_equal_rows_are_one_cluster_when_the_decoder_chooses():
+    spec = ss.plan(draw_rows(2000, 3), n_clusters=3)
+    rows = np.repeat(draw_rows(2, 2), 20, axis=0)
+
+    assert len(ss.decode(ss.sketch(rows[:20], spec), "auto").centroids) == 1
+    assert len(ss.decode(ss.sketch(rows, spec), "auto").centroids) == 2
+
+
+def test_halves_of_one_sample_have_the_same_clusters_to_a_comparison():
+    rows = draw_rows(6000, 4)
+    spec = ss.plan(rows, n_clusters=4)
+
+    found = ss.compare(ss.sketch(rows[::2], spec), ss.sketch(rows[1::2], spec), n_clusters=4)
+
+    assert not found.drifted
+    assert {cluster.verdict for cluster in found.clusters} == {"same"}
+
+
+def test_short_rows_are_predicted_by_their_directions_and_rows_of_zeros_are_refused():
+    rows = draw_rows(1000, 3)
+    model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
+
+    assert (model.predict(1e-20 * rows) == model.predict(rows)).all()
+    with pytest.raises(ss.InvalidRowsError, match="row 1 has no direction"):
+        model.predict(np.vstack([rows[:1], np.zeros((1, D))]))
+
+
+def test_private_plans_and_mixtures_say_what_to_do_with_many_columns():
+    rows = draw_rows(1000, 3)
+
+    assert ss.privacy.plan_public(rows, 3).axes is None
+    with pytest.raises(ss.DataError, match="cells=False"):
+        ss.CompressiveGaussianMixture(3, spec=ss.plan(rows, 3)).fit(rows)

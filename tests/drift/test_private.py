@@ -123,8 +123,8 @@ def test_watching_two_is_comparing_them(days):
 
     found = ss.compare(a, b, n_clusters=None, false_alarm=0.01)
     assert second.before == second.earlier
-    assert second.before.threshold == found.threshold
-    assert second.before.p_value == found.p_value
+    assert second.before.threshold == pytest.approx(found.threshold, rel=1e-12)
+    assert second.before.p_value == pytest.approx(found.p_value, rel=1e-9)
 
 
 def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum(days):

@@ -60,9 +60,9 @@ def assign(
 
     DATA is read block by block, in order: memory does not grow with the number of rows. The
     columns are those that the centroids have names for, or the column of vectors that --columns
-    names. Distances are those that the clusters were found by, standardised if they were. The
-    output has one column, "cluster", and a row for each row of DATA, -1 where a value is missing
-    or infinite.
+    names. Distances are those that the clusters were found by, standardised if they were; if they
+    were found with --metric cosine, give it here, too. The output has one column, "cluster", and a
+    row for each row of DATA, -1 where a value is missing or infinite.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import click
 from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files, load_sum, sketch_files
-from sketchshift.cli.options import drift_options
+from sketchshift.cli.options import columns_option, drift_options
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
     Output,
@@ -50,6 +50,7 @@ COLUMNS_SHOWN = 5
     show_default=True,
     help="With --rows: how many of them.",
 )
+@columns_option
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -63,6 +64,7 @@ def compare(
     seed: int,
     rows_path: str | None,
     top: int,
+    columns: tuple[str, ...] | None,
     out: Output,
 ) -> None:
     """Tell whether, and where, the data of two sketches differ.
@@ -88,7 +90,7 @@ def compare(
     a, b = (load_sum([file]) for file in files)
     with show_progress("items", "Comparing the sketches"):
         found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
-        scored = find_top_rows(a, b, data, top) if data else []
+        scored = find_top_rows(a, b, data, top, columns) if data else []
     record = {
         "command": "compare",
         "first": first,

@@ -185,6 +185,9 @@ def monitor(
     is_stream = STANDARD_INPUT in inputs
     _check_inputs(inputs, slicing != Slicing(), stream)
     folder = _make_folder(state)
+    if any(Path(given).is_dir() and folder.samefile(given) for given in inputs):
+        msg = f"--state {state} is the folder that is watched. Give it a folder of its own."
+        raise click.UsageError(msg)
     stop = _Stop()
     with _stopped_by_signals(stop):
         look = _Look(inputs, folder, stop, 0.0 if once else settle)
@@ -320,7 +323,8 @@ def _make_plan(
     """Plan on the first rows of a stream, or on the first files; None if none came."""
     arguments = turnkey_arguments(ctx)
     on_invalid = ctx.params["on_invalid"]
-    files = [] if pipe is not None else look.wait_for_first(None if once else poll)
+    reading = Reading(columns=ctx.params["columns"], on_invalid=on_invalid)
+    files = [] if pipe is not None else look.wait_for_first(None if once else poll, reading)
     if not files and (pipe is None or pipe.is_empty):
         what = "file" if pipe is None else "row"
         note(f"There is no {what} yet to plan on. Give a --plan, or wait for {what}s.")
@@ -362,13 +366,23 @@ class _Look:
         """Whether it has not been changed for a while; clocks of other machines may be ahead."""
         return abs(time.time() - mark.time) >= self.settle
 
-    def wait_for_first(self, poll: float | None) -> list[Path]:
-        """The files that are there, once there are any; only one look without ``poll``."""
+    def wait_for_first(self, poll: float | None, reading: Reading) -> list[Path]:
+        """The files that can be read, once there are any; only one look without ``poll``."""
         while True:
-            files = [path for path, mark in self.files() if self.is_settled(mark)]
+            settled = [path for path, mark in self.files() if self.is_settled(mark)]
+            files = [path for path in settled if _is_readable(path, reading)]
             if files or poll is None or self.stop.is_asked:
                 return files
             self.stop.wait(poll)
+
+
+def _is_readable(path: Path, reading: Reading) -> bool:
+    """Whether a file can be opened; one that cannot is told of when its turn comes."""
+    try:
+        reading.open(path)
+    except (DataError, OSError):
+        return False
+    return True
 
 
 def _expand(given: str) -> list[Path]:
@@ -394,6 +408,7 @@ class _Session:
     def __init__(self, kept: Monitor, reading: Reading, look: _Look, out: Output) -> None:
         self.kept, self._reading, self._look, self._out = kept, reading, look, out
         self.n_failed = 0
+        self._failed: dict[str, FileMark] = {}  # of this run: the next one tries them again
         self.waiting_since: float | None = None
         self._next_table = 0.0
 
@@ -433,7 +448,7 @@ class _Session:
         self.waiting_since = min(left, default=None)
 
     def _is_known(self, path: Path, mark: FileMark) -> bool:
-        return mark in (self.kept.marks.get(str(path)), self.kept.failed.get(str(path)))
+        return mark in (self.kept.marks.get(str(path)), self._failed.get(str(path)))
 
     def _is_new(self, path: Path, mark: FileMark) -> bool:
         """Whether to read a file; one that changed after it was read is told, and left."""
@@ -459,7 +474,9 @@ class _Session:
         except (DataError, OSError) as error:
             self.n_failed += 1
             if _if_there(partial(FileMark.of, path)) == mark:
-                self.kept.enter_failure(str(path), mark, sentence(error))
+                self._failed[str(path)] = mark
+                if self.kept.failed.get(str(path)) != mark:
+                    self.kept.enter_failure(str(path), mark, sentence(error))
             note(f"Warning: {path} is left out: {sentence(error)}")
             return
         if _if_there(partial(FileMark.of, path)) == mark:
@@ -635,7 +652,7 @@ class _Pipe:
                 yield table
             return
         header = self._buffered.readline()
-        names = next(csv.reader([header.decode("utf-8-sig")]), [])
+        names = next(csv.reader([_decode(header)]), [])
         wanted = self._columns or names
         missing = [name for name in wanted if name not in names]
         if missing:
@@ -662,6 +679,18 @@ def _open_pipe(columns: Sequence[str] | None, spec: SketchSpec | None, stop: _St
     names = columns if columns is not None or spec is None else spec.columns
     raw = _RawPipe(sys.stdin.fileno(), stop)
     return _Pipe(raw, names, Reading(spec, columns))
+
+
+def _decode(header: bytes) -> str:
+    """The first line of a text."""
+    try:
+        return header.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        msg = (
+            "standard input is neither CSV, nor JSON lines, nor an Arrow stream. Give files by "
+            "their names instead of -."
+        )
+        raise DataError(msg) from None
 
 
 def _parse_csv(text: bytes, names: Sequence[str], wanted: Sequence[str]) -> Any:

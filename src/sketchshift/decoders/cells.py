@@ -55,6 +55,8 @@ class CellPoints:
     unlike : float
         Rows are unlike those of the plan if they have more than this many times their mean inertia
         within cells; otherwise no cell is loose.
+    narrow : float
+        Along axes, rows are unlike those of the plan also if they have less than this share of it.
     loose : float
         A cell is loose where its rows have this many times the mean inertia of the plan's cells.
     fewest_rows : float
@@ -82,6 +84,7 @@ class CellPoints:
     more_per_cluster: int = 80
     few_clusters: int = 100
     unlike: float = 1.1
+    narrow: float = 0.5
     loose: float = 2.0
     fewest_rows: float = 0.005
     gaussians: int = 8
@@ -421,6 +424,28 @@ class WideFit(CellFit):
         places, weights = np.concatenate([fitted, drawn]), np.concatenate([of_fitted, of_drawn])
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
+
+    def doubt(self, k: int) -> str:
+        """Why k clusters may be wrong although the bound is close; empty if nothing says so.
+
+        In many columns most of the spread within cells is across the axes, in bound and estimate
+        alike: that they are close proves little where cells hold other rows than the plan saw.
+        """
+        cells = self.sketch.spec.cells
+        assert cells is not None
+        sums = self.components
+        inertia = float(as_shares(sums.weights) @ sums.variances.sum(axis=1))
+        # rows of the plan lie nearer to centers that were found on them than others will
+        seen = max(cells.n_rows, cells.n_cells + 1)
+        expected = cells.within * seen / (seen - cells.n_cells)
+        ratio, n_cells = inertia / (expected or 1.0), len(sums.weights)
+        if self.rule.narrow <= ratio <= self.rule.unlike and n_cells >= 2 * k:
+            return ""
+        return (
+            f"But the rows are unlike those of the plan: their spread within cells is {ratio:.2g} "
+            f"times what it expects, in {n_cells:,} cells for {k:,} clusters, so that better "
+            "clusters may exist. A plan on rows like these would tell."
+        )
 
     @cached_property
     def inside(self) -> Points:

@@ -147,9 +147,9 @@ def bound_cost(
     if not total > 0.0:
         raise DataError("there is nothing to prove: these cells have no rows.")
     cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
-    n_partial = sketch.n_partial
-    hidden = sum(part.rounding_of_weights(n_partial) for part in parts) / total
-    least = total - n_partial * 2.0**-CELL_WEIGHT_BITS  # of what the weights really are
+    n_partial, unit = sketch.n_partial, 2.0 ** -(CELL_WEIGHT_BITS if spec.axes is None else BITS)
+    hidden = sum(part.rounding_of_weights(n_partial, unit) for part in parts) / total
+    least = total - n_partial * unit  # of what the weights really are
     if not least > 0.0:
         raise DataError("there is nothing to prove: the rows have no weight to speak of.")
     proved = ((math.sqrt(cost) + root) ** 2 + hidden) * (total / least) * (1.0 + _SLACK)
@@ -202,17 +202,17 @@ class _Sent:
             math.sqrt(float((sums.squares * scale**2).sum())),
         )
 
-    def rounding_of_weights(self, n_rows: int) -> float:
+    def rounding_of_weights(self, n_rows: int, unit: float) -> float:
         """What partial weights may hide: n, S and Q are rounded, for each row that has one.
 
         The cost of a cell is Q - 2 <S, c - g> + n |c - g|^2 around its origin g. A row is off by
-        half a step in the root of Q and in each column of S, and by 2**-33 in n.
+        half a step in the root of Q and in each column of S, and by half a unit in n.
         """
         if n_rows == 0:
             return 0.0
         root = 0.5 * self.step * math.sqrt(n_rows)
         of_squares = root * (2.0 * self.spread + root)
-        of_sums, of_weights = self.step * self.farthest, 2.0**-CELL_WEIGHT_BITS * self.farthest**2
+        of_sums, of_weights = self.step * self.farthest, unit * self.farthest**2
         return of_squares + n_rows * (of_sums + of_weights)
 
 

@@ -202,6 +202,9 @@ class Turnkey:
             return DistinctCells(self, problem, seed, points, (), rows, fit)
         points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
         if isinstance(fit, WideFit):
+            if len(found.weights) < 2 * k:  # too few to be cut as they are
+                fit = replace(fit, is_loose=np.ones_like(fit.is_loose))
+                points, few = (fit.draw(r.n_points(k)) for r in (self.cell_points, self.exchange))
             return WideRows(self, problem, seed, points, (), fit, few)
         return CellRows(self, problem, seed, points, tuple(trace), fit, few)
 
@@ -511,6 +514,13 @@ class WideRows(CellRows):
         starts = [means_by_label(few, part.labels, few.places[:k]) for part in found]
         return exchange.settle(self.points, [*starts, groups] if len(groups) == k else starts)
 
+    def _judge(self, sketch: Sketch, centroids: FloatArray, cells: Partition) -> Trust:
+        """As of few columns; but rows unlike those of the plan hide more than the axes show."""
+        trust, doubt = super()._judge(sketch, centroids, cells), self.fit.doubt(len(centroids))
+        if not trust.is_good or not doubt:
+            return trust
+        return replace(trust, is_good=False, sentence=f"{trust.sentence} {doubt}")
+
     def _inside(self, cells: Partition) -> tuple[Points, IntArray]:
         return self.fit.inside, assign(self.fit.inside.places, cells.centers)
 
@@ -549,7 +559,8 @@ class DistinctCells(_OfCells, DistinctRows):
     def decode_auto(self, max_clusters: int) -> Decoding:
         """See :class:`TurnkeyFit`."""
         self.problem.require_waves()
-        return self._decode_auto(max_clusters, exact=True)
+        seen = replace(self.points, places=self.problem.along_axes(self.points.places))
+        return self._decode_auto(max_clusters, exact=True, points=seen)
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,9 @@ Clusters = int | Literal["auto"] | None
 ENOUGH = 10
 """Clusters that a fit is made for when none are asked for: it only serves the noise."""
 
+DIRECTIONS = 10
+"""Along which rows of a cluster are taken to spread where their covariance is not known."""
+
 WIDE = 2**20
 """Columns times frequencies from which on fits wait until somebody asks for clusters."""
 
@@ -345,7 +348,11 @@ def _move_tails(moves: FloatArray, decoding: Decoding, scales: FloatArray) -> Fl
 
 def _covariances(decoding: Decoding) -> FloatArray:
     k, d = decoding.centroids.shape
-    return np.zeros((k, d, d)) if decoding.covariances is None else decoding.covariances
+    if decoding.covariances is not None:
+        return decoding.covariances
+    # of many columns the size alone is known: as if rows spread along a few directions
+    few = min(d, DIRECTIONS)
+    return np.full((k, 1, 1), (decoding.cost or 0.0) / few) * np.eye(few)
 
 
 def _verdict(change: float, is_share: bool, is_move: bool) -> str:
@@ -733,7 +740,13 @@ class ScoredRow:
     values: tuple[float, ...]
 
 
-def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> list[ScoredRow]:
+def find_top_rows(
+    before: AnySketch,
+    after: AnySketch,
+    rows: Any,
+    n: int,
+    columns: Sequence[str] | None = None,
+) -> list[ScoredRow]:
     """The n rows of the highest scores, highest first: O(n d) memory, however many rows there are.
 
     Parameters
@@ -744,6 +757,8 @@ def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> lis
         As in :func:`score_rows`.
     n : int
         How many.
+    columns : sequence of str or None
+        As in :func:`score_rows`.
 
     Returns
     -------
@@ -752,7 +767,7 @@ def find_top_rows(before: AnySketch, after: AnySketch, rows: Any, n: int) -> lis
     """
     found: list[ScoredRow] = []
     first = 0
-    for block, scores in score_blocks(before, after, rows):
+    for block, scores in score_blocks(before, after, rows, columns=columns):
         best = np.argsort(-scores, kind="stable")[:n]  # NaN last
         found += [
             ScoredRow(first + int(i), float(scores[i]), tuple(map(float, block.values[i])))

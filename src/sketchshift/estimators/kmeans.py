@@ -17,11 +17,11 @@ from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.decoders import Decoder, Decoding, Outcome, decode
 from sketchshift.decoders.decoder import DECODERS, uses_cells
-from sketchshift.errors import warn
+from sketchshift.errors import InvalidRowsError, warn
 from sketchshift.estimators.base import Collection, Rows, SketchedEstimator, rows_in_memory
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import METRICS
+from sketchshift.features.spec import METRICS, directions_of
 from sketchshift.metrics import as_weights, assign, mse
 from sketchshift.sketch import AnySketch
 
@@ -254,9 +254,7 @@ class CompressiveKMeans(
         """Rows and centroids where distances are those that clusters were found by."""
         spec, centroids = self.sketch_.spec, self.cluster_centers_
         if spec.metric == "cosine":
-            from sklearn.preprocessing import normalize
-
-            rows = normalize(rows)
+            rows = _directions(rows)
         if not isinstance(spec.scale, tuple):  # one for all columns changes no order
             return rows, centroids
         if issparse(rows):
@@ -313,6 +311,16 @@ class CompressiveKMeans(
             msg = f"{found} of {self.n_clusters} clusters were found. {decoding.outcome}"
             warn(msg, ConvergenceWarning)
         return decoding
+
+
+def _directions(rows: Any) -> FloatArray:
+    """Rows of length 1; those without a direction are refused."""
+    found = directions_of(rows.toarray() if issparse(rows) else np.asarray(rows))
+    lost = np.flatnonzero(~np.isfinite(found[:, 0]))
+    if len(lost):
+        msg = f"row {lost[0]} has no direction, since its length is 0 or too large. Leave it out."
+        raise InvalidRowsError(msg)
+    return found
 
 
 def _nearest(rows: Any, centroids: FloatArray) -> IntArray:

@@ -21,6 +21,7 @@ from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.points import draw_places
 from sketchshift.decoders.problem import spread_of
+from sketchshift.errors import DataError
 from sketchshift.sketch import AnySketch
 
 __all__ = [
@@ -221,6 +222,12 @@ class MomentFit:
     @classmethod
     def of(cls, sketch: AnySketch, decoding: Decoding, coordinates: Coordinates) -> MomentFit:
         """The fit of a sketch without tilt, from its decoded clusters."""
+        if sketch.spec.axes is not None:
+            msg = (
+                "a mixture needs waves of all columns, and this sketch has them along a few axes "
+                "alone. Plan with cells=False (--no-cells), or leave out spec."
+            )
+            raise DataError(msg)
         stretch = (coordinates.widths / sketch.spec.scale_vector)[:, None]
         z, released = sketch.z, _released(sketch)
         squared_norm = float(np.vdot(z, z).real) - released

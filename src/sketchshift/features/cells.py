@@ -447,7 +447,7 @@ WIDE_CELLS = (10, 4)  # for each cluster where these are few, and where they are
 FEW_CLUSTERS, MANY_CLUSTERS = 128, 1024
 MOST_GROUPS = 2048  # beyond, groups are not clusters: a row would look at too many
 PROBES_WHEN_MANY = 4
-WIDE_ROWS_PER_CELL = 8
+WIDE_ROWS_PER_CELL, FEWEST_ROWS_PER_CELL = 8, 2  # the latter where rows are few
 PILOT_STARTS, START_STEPS = 6, 10
 PILOT_STEPS = (30, 16)  # of few clusters, and of many
 FEWEST_FOR_STARTS, ROWS_FOR_STARTS = 8192, 100  # the latter for each cluster
@@ -460,7 +460,8 @@ def n_wide_cells_for(n_clusters: int, n_rows: int) -> int:
         MANY_CLUSTERS / FEW_CLUSTERS
     )
     wanted = round(n_clusters * (few - (few - many) * min(share, 1.0)))
-    return min(wanted, n_rows // WIDE_ROWS_PER_CELL, MAX_CELLS)
+    enough = max(n_rows // WIDE_ROWS_PER_CELL, min(n_rows // FEWEST_ROWS_PER_CELL, 4 * n_clusters))
+    return min(wanted, enough, MAX_CELLS)
 
 
 def plan_wide_cells(
@@ -546,10 +547,11 @@ def _cut_groups(
     ends = np.searchsorted(labels[order], np.arange(len(groups) + 1))
     costs = squares.astype(np.float64) if shares is None else squares * shares
     total, centers, starts = math.fsum(costs) or 1.0, [], [0]
+    at_least = min(WIDE_ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, len(rows) // n_cells))
     for g in range(len(groups)):
         own = order[ends[g] : ends[g + 1]]
         wanted = round(n_cells * math.fsum(costs[own]) / total)
-        wanted = max(1, min(wanted, len(own) // WIDE_ROWS_PER_CELL))
+        wanted = max(1, min(wanted, len(own) // at_least))
         of_group = groups[g : g + 1]
         if wanted > 1:
             of_own = None if shares is None else shares[own]

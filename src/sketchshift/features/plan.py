@@ -119,6 +119,7 @@ WIDE = 30  # columns; beyond, waves and squares are taken along a few axes
 AXES = 10
 MOST_WAVES_WHEN_WIDE = 4096
 NUMBERS_AT_A_TIME = 2**22
+FEW_ROWS = 1000  # of fewer, groups may be fewer than clusters were asked for
 CELLS_WHEN_WIDE = 0.9  # of the numbers, if somebody says how many these are
 
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
@@ -141,6 +142,7 @@ def plan_rows(
     bounds: tuple[FloatArray, FloatArray] | None = None,
     cells: bool | int = True,
     metric: str = "euclidean",
+    has_axes: bool = True,
     overwrite: bool = False,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
@@ -176,6 +178,8 @@ def plan_rows(
         hold the sums of all columns, and squares and waves are those along the 10 principal axes.
     metric : {"euclidean", "cosine"}
         Of the spec; rows are those that it sees, for "cosine" of length 1.
+    has_axes : bool, default=True
+        Whether plans of many columns have axes.
     overwrite : bool, default=False
         Whether the rows may be written over, which saves memory where they have many columns.
 
@@ -210,7 +214,8 @@ def plan_rows(
         structured=d >= MIN_FEATURES,  # as good, and faster
         metric=metric,
     )
-    n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if d > WIDE and not standardize else 0
+    is_wide = has_axes and d > WIDE and not standardize
+    n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if is_wide else 0
     if n_wide:
         narrow = _narrowed(basis, rows, overwrite=overwrite)
         return _plan_wide(basis, narrow, weights, shares, k, n_wide, (low, high))
@@ -343,7 +348,8 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         None for a spec made by hand, or with an m of its own: who chose it knows why.
     """
     if spec.axes is not None:
-        has_clusters = spec.cells is not None and spec.cells.probes == 1
+        cells = spec.cells
+        has_clusters = cells is not None and cells.probes == 1 and cells.n_rows >= FEW_ROWS
         return clusters_served(spec) if has_clusters else None
     tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
     is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE

@@ -33,8 +33,9 @@ from sketchshift.features.spec import MAX_PRIVATE_CELLS
 from sketchshift.kernels import select_kernel
 from sketchshift.privacy.ledger import Account, check_account
 from sketchshift.privacy.mechanism import Budget, Look
-from sketchshift.sketch import plan as plan_from_rows
 from sketchshift.sketch.measure import clip_rows
+from sketchshift.sketch.plan import plan_collection_or_rows
+from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.sketcher import REACHED
 
 __all__ = ["check_ball", "outline_spec", "plan", "plan_declared", "plan_public", "within_reach"]
@@ -154,7 +155,8 @@ def plan_public(
     k = check_integer("plan_public", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     check_flag("plan_public", "cells", cells)
     J = min(CELLS_PER_CLUSTER * k, MAX_PRIVATE_CELLS) if cells else False
-    spec = plan_from_rows(sample, k, seed=seed, columns=columns, cells=J)
+    planning = Planning(k, seed=seed, cells=J, has_axes=False)  # releases clip cells of columns
+    spec = plan_collection_or_rows(sample, Reading(columns=columns), planning)
     m = _sketch_size(spec.n_features, n_clusters) if sketch_size is None else sketch_size
     scale = float(spec.scale_vector[0])
     if radius is not None:

@@ -133,8 +133,7 @@ class CellSums:
         integers: each number is rounded once. With axes, see :meth:`of_wide`.
         """
         if axes is not None:
-            numbers = integers.astype(np.float64)
-            return cls.of_wide(numbers, centers, axes, steps, 2.0**-CELL_WEIGHT_BITS)
+            return cls.of_wide(integers, centers, axes, steps, CELL_WEIGHT_BITS)
         d, one = centers.shape[1], 2**CELL_WEIGHT_BITS
         n, S, Q = integers[:, 0], integers[:, 1 : 1 + d], integers[:, 1 + d :]
         weight = np.maximum(n, 1)[:, None]  # sums of no rows are 0
@@ -151,32 +150,48 @@ class CellSums:
     @classmethod
     def of_wide(
         cls,
-        numbers: FloatArray,
+        integers: Integers,
         centers: FloatArray,
         axes: Float32Array,
         steps: FloatArray,
-        unit: float,
+        bits: int,
     ) -> CellSums:
-        """From numbers (J, 2 + d + p) in steps (J,), around centers (J, d), along axes (p, d)."""
-        d, step = centers.shape[1], steps[:, None]
-        weights, sums = numbers[:, 0] * unit, numbers[:, 1 : 1 + d] * step
-        is_light = weights == 0.0
-        heavy = np.where(is_light, 1.0, weights)[:, None]
-        offsets = np.where(is_light[:, None], 0.0, sums / heavy)
-        raw = numbers[:, 1 + d :] * step**2
-        along = offsets @ axes.T.astype(np.float64)
-        means = np.hstack([np.square(offsets).sum(axis=1, keepdims=True), along**2])
-        variances = np.where(is_light[:, None], 0.0, raw / heavy - means)
-        variances[variances <= _CANCELLED * raw / heavy] = 0.0  # of equal rows, rounding is left
-        shared = np.ones(d) / d
-        spread, squares = variances[:, :1] * shared, raw[:, :1] * shared
-        moved = centers + offsets
-        return cls(weights, moved, spread, steps, centers, sums, squares, variances[:, 1:])
+        """From integers (J, 2 + d + p) in steps (J,), around centers (J, d), along axes (p, d).
+
+        A row of weight 1 has 2**bits of it. The sum of all variances is exact, as in :meth:`of`.
+        """
+        d, step, one = centers.shape[1], steps[:, None], 2**bits
+        n, S, Q = integers[:, 0].astype(object), integers[:, 1 : 1 + d], integers[:, 1 + d]
+        weight = np.maximum(n, 1)
+        total = (Q.astype(object) * weight - _sums_of_squares(S) * one) * one / weight**2
+        numbers = integers.astype(np.float64)
+        weights = (n / one).astype(np.float64)
+        heavy = np.where(weights > 0.0, weights, np.inf)[:, None]
+        sums, raw = numbers[:, 1 : 1 + d] * step, numbers[:, 1 + d :] * step**2
+        offsets = sums / heavy
+        squares = np.square(offsets @ axes.T.astype(np.float64))
+        along = np.maximum(raw[:, 1:] / heavy - squares, 0.0)
+        along[along <= _CANCELLED * raw[:, 1:] / heavy] = 0.0  # of equal rows, rounding is left
+        share = np.full((1, d), 1.0 / d)
+        spread = np.maximum(total.astype(np.float64), 0.0)[:, None] * step**2 * share
+        return cls(
+            weights, centers + offsets, spread, steps, centers, sums, raw[:, :1] * share, along
+        )
 
     @classmethod
     def none(cls, d: int) -> CellSums:
         """Of no cells."""
         return cls.of(np.zeros((0, 1 + 2 * d), dtype=object), np.zeros((0, d)), np.zeros(0))
+
+
+def _sums_of_squares(integers: Integers) -> WideArray:
+    """Of each row (J, d), as Python's integers; int64 below 2**47 are split in two."""
+    if integers.dtype == object:
+        return np.asarray((integers * integers).sum(axis=1))
+    high, low = integers >> 24, integers & 2**24 - 1
+    limbs = [(high * high).sum(axis=1), (high * low).sum(axis=1), (low * low).sum(axis=1)]
+    squared, mixed, rest = (limb.astype(object) for limb in limbs)
+    return np.asarray((squared << 48) + (mixed << 25) + rest)
 
 
 class WideCellPart(Part):
@@ -200,8 +215,7 @@ class WideCellPart(Part):
         """What the integers say of the rows."""
         centers = self._centers.centers.astype(np.float64)
         steps = np.full(len(centers), 1.0 / self._centers.per_unit)
-        numbers = integers.astype(np.float64)
-        return CellSums.of_wide(numbers, centers, self._axes, steps, 2.0**-BITS)
+        return CellSums.of_wide(integers, centers, self._axes, steps, BITS)
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the kernel's table of centers."""
@@ -596,11 +610,13 @@ class _FarAdder:
         self._n_squares = self._d if axes is None else 1 + len(axes)
         self._pending = np.zeros((16, 1 + self._d + 3 * self._n_squares), dtype=np.int64)
         self._n_pending = 0
+        # lower limbs of all columns are added up where there are axes
+        self._most = _FAR_ROWS if axes is None else max(1, 2 * _FAR_ROWS // self._d)
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
         """Add rows to what is pending; at once where they count more than once."""
         values = self._kernel.on_host(rows.values)
-        if rows.digit or self._n_pending + len(values) > _FAR_ROWS:
+        if rows.digit or self._n_pending + len(values) > self._most:
             self.flush(integers)
         centers = np.full(len(values), NOWHERE) if rows.cells is None else rows.cells
         offsets = values - self._origins[centers]
@@ -608,19 +624,12 @@ class _FarAdder:
         found, which = np.unique(keys, axis=0, return_inverse=True)
         slots = np.array([self._slot((int(rows.zone), *key)) for key in found.tolist()])
         steps = np.ldexp(offsets, (_FAR_BITS - keys[:, 2])[:, None])
-        added = _far_integers(steps, self._squared(steps), rows.shares)
+        along = None if self._axes is None else self._kernel.project(steps, self._axes)
+        added = _far_integers(steps, along, rows.shares)
         np.add.at(self._pending, slots[which.ravel()], added)
         self._n_pending += len(values)
         if rows.digit:
             self.flush(integers, rows.digit)
-
-    def _squared(self, steps: FloatArray) -> FloatArray:
-        """What squares are taken of: the columns; or the length, and coordinates along the axes."""
-        if self._axes is None:
-            return steps
-        lengths, powers = _lengths(steps)
-        along = self._kernel.project(steps, self._axes)
-        return np.column_stack([np.ldexp(lengths, powers), along])
 
     def _slot(self, key: FarKey) -> int:
         """Where a key has its sums; there is room for twice as many when there is none."""
@@ -643,14 +652,28 @@ class _FarAdder:
         self._pending[:] = 0
 
 
-def _far_integers(steps: FloatArray, squared: FloatArray, shares: FloatArray | None) -> IntArray:
-    """What rows add to their cells: weight, sums (d,), squares (q,) in three limbs of q each."""
+def _far_integers(
+    steps: FloatArray, along: FloatArray | None, shares: FloatArray | None
+) -> IntArray:
+    """What rows add to their cells: weight, sums (d,), squares in three limbs.
+
+    Squares are those of the columns; with coordinates ``along`` axes, their sum and those of these.
+    """
     f = np.ones(len(steps)) if shares is None else shares
     weights = np.rint(f * 2.0**CELL_WEIGHT_BITS).astype(np.int64)
     sums = np.rint(f[:, None] * steps).astype(np.int64)
-    roots = np.rint(np.sqrt(f)[:, None] * squared).astype(np.int64)
+    limbs = _square_limbs(np.sqrt(f)[:, None] * steps)
+    if along is not None:
+        of_axes = _square_limbs(np.sqrt(f)[:, None] * along)
+        pairs = zip(limbs, of_axes, strict=True)
+        limbs = [np.column_stack([limb.sum(axis=1), other]) for limb, other in pairs]
+    return np.hstack([weights[:, None], sums, *limbs])
+
+
+def _square_limbs(numbers: FloatArray) -> list[IntArray]:
+    roots = np.rint(numbers).astype(np.int64)
     high, low = roots >> _HALF_BITS, roots & 2**_HALF_BITS - 1
-    return np.hstack([weights[:, None], sums, low * low, high * low, high * high])
+    return [low * low, high * low, high * high]
 
 
 class PartialPart(Part):

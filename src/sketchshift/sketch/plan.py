@@ -22,7 +22,15 @@ from sketchshift.features.spec import directions_of
 from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
-__all__ = ["bandwidth", "draw_sample", "plan", "plan_drift", "plan_sample", "plan_source"]
+__all__ = [
+    "bandwidth",
+    "draw_sample",
+    "plan",
+    "plan_collection_or_rows",
+    "plan_drift",
+    "plan_sample",
+    "plan_source",
+]
 
 # The turnkey spec: draw a sample of any data, and plan on it.
 #
@@ -97,10 +105,15 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    return plan_collection_or_rows(sample, reading, planning)
+
+
+def plan_collection_or_rows(sample: Any, reading: Reading, planning: Planning) -> SketchSpec:
+    """The plan of rows here, or of a collection of an engine."""
     engine = engine_of(sample)
     if engine is not None:
         return engine.plan(sample, reading, planning)
-    spec, _ = plan_source(reading.open(sample), planning, on_invalid)
+    spec, _ = plan_source(reading.open(sample), planning, reading.on_invalid)
     return spec
 
 
@@ -258,6 +271,7 @@ def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | N
         bounds=bounds,
         cells=planning.cells,
         metric=planning.metric,
+        has_axes=planning.has_axes,
         overwrite=True,  # they were drawn for this
     )
 

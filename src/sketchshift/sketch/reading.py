@@ -202,6 +202,7 @@ class Planning:
     standardize: bool = False
     cells: bool | int = True
     metric: str = "euclidean"
+    has_axes: bool = True
 
     def __post_init__(self) -> None:
         if type(self.cells) is int:
