@@ -25,6 +25,7 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.decoders import Decoding, Outcome, Trust, decode
 from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.features.spec import METRICS
 from sketchshift.metrics import assign, match_centroids
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
@@ -32,7 +33,6 @@ from sketchshift.sketch.sketch import merge_sketches
 __all__ = ["CoarseLists", "train_lists"]
 
 MOST_LISTS = 16_384
-METRICS = ("euclidean", "cosine")
 LOSS_TO_STAY = 1.01
 """Times the cost of centroids found anew that the previous ones, moved on, may have and stay."""
 

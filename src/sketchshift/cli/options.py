@@ -302,6 +302,14 @@ class _LargestK(click.IntRange):
 LARGEST_K = _LargestK(1, MAX_CLUSTERS)
 
 
+metric_option = option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="euclidean",
+    show_default=True,
+    help="Cosine divides every row by its length first.",
+)
+
 turnkey_options = Options(
     click.option(
         "-k",
@@ -319,21 +327,7 @@ turnkey_options = Options(
         show_default=True,
         help="With -k: count rows by cells as well, or only sum waves, as the paper does.",
     ),
-    click.option(
-        "--metric",
-        type=click.Choice(METRICS),
-        default="euclidean",
-        show_default=True,
-        help="With -k: cosine divides every row by its length first.",
-    ),
-)
-
-metric_option = option(
-    "--metric",
-    type=click.Choice(METRICS),
-    default="euclidean",
-    show_default=True,
-    help="Cosine divides every row by its length first.",
+    metric_option,
 )
 
 columns_option = option(
