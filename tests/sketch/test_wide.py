@@ -201,9 +201,9 @@ def test_a_row_without_a_direction_is_refused_by_its_number_or_left_out():
     sketch = ss.sketch(rows, spec, on_invalid="skip")
 
     assert (sketch.count, sketch.n_invalid) == (498, 2)
-    assert sketch == ss.sketch(np.delete(rows, [7, 8], axis=0), spec) + (
-        sketch - ss.sketch(np.delete(rows, [7, 8], axis=0), spec)
-    )
+    others = ss.sketch(np.delete(rows, [7, 8], axis=0), spec)
+    np.testing.assert_array_equal(sketch.z, others.z)
+    np.testing.assert_array_equal(sketch.cells.sums, others.cells.sums)
 
 
 def test_a_sketch_that_keeps_the_weight_alone_says_so():
