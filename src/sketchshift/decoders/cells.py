@@ -386,7 +386,7 @@ class WideFit(CellFit):
         rates = 1.0 / variances
         exponents = places**2 @ rates.T - 2.0 * places @ (seen.means[at] * rates).T
         exponents += (seen.means[at] ** 2 * rates + np.log(variances)).sum(axis=1)
-        exponents -= 2.0 * np.log(seen.weights[at])
+        exponents -= 2.0 * np.log(np.maximum(seen.weights[at], 1e-300))  # 0: as good as never
         return np.asarray(at[exponents.argmin(axis=1)])
 
     def _lift(self, places: FloatArray, labels: IntArray) -> FloatArray:

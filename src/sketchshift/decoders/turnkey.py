@@ -203,7 +203,7 @@ class Turnkey:
         points, few = (fit.draw(rule.n_points(k)) for rule in (self.cell_points, self.exchange))
         if isinstance(fit, WideFit):
             if len(found.weights) < 2 * k:  # too few to be cut as they are
-                fit = replace(fit, is_loose=fit.sums.weights > 0.0)
+                fit = replace(fit, is_loose=np.ones_like(fit.is_loose))
                 points, few = (fit.draw(r.n_points(k)) for r in (self.cell_points, self.exchange))
             return WideRows(self, problem, seed, points, (), fit, few)
         return CellRows(self, problem, seed, points, tuple(trace), fit, few)
