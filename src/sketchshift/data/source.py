@@ -596,6 +596,8 @@ class Choice:
         A column of numbers.
     keys : tuple of str
         Columns of any type.
+    texts : tuple of str
+        Columns of any type that numbers are made of, or that a condition on rows needs.
     width : int or None
         As :class:`Field` has it, of the only column.
     skip_invalid : bool
@@ -606,8 +608,15 @@ class Choice:
     columns: tuple[str, ...]
     weights: str | None
     keys: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     width: int | None = None
     skip_invalid: bool = False
+
+    @property
+    def as_written(self) -> tuple[str, ...]:
+        """Columns to be read as they are, each once, without those read as numbers."""
+        both = dict.fromkeys((*self.texts, *self.keys))
+        return tuple(name for name in both if name not in self.numeric)
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -627,7 +636,7 @@ class Choice:
     @property
     def names(self) -> list[str]:
         """Every column that has to be read, each once."""
-        return [*self.numeric, *(key for key in self.keys if key not in self.numeric)]
+        return [*self.numeric, *self.as_written]
 
     @property
     def numeric(self) -> list[str]:

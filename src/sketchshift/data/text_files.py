@@ -435,7 +435,7 @@ def open_delimited(path: Path, request: Request) -> Source:
         raise fault
     choice = choose(fields, request, where)
     types = {name: _read_as(head.schema.field(name).type) for name in choice.numeric}
-    types |= {k: _key_type(head.schema.field(k).type) for k in choice.keys if k not in types}
+    types |= {name: _key_type(head.schema.field(name).type) for name in choice.as_written}
     d, size = len(choice.columns), max(READ_BYTES, 2 * sniffed)
     rows = request.rows_for(d)
 
