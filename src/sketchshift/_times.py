@@ -15,3 +15,7 @@ def part_of(column: Any, unit: str) -> Any:
     import pyarrow.compute as pc
 
     return {"hour": pc.hour, "weekday": pc.day_of_week, "month": pc.month}[unit](column)
+
+
+def is_time_column(column: Any) -> bool:
+    return False

@@ -713,7 +713,8 @@ def _meant(fields: Sequence[Field], request: Request, weights: str | None) -> Ch
     if request.beside == "all":
         keys = tuple(f.name for f in fields)
     elif request.beside == "others":
-        keys = tuple(f.name for f in others if f.name not in columns and f.width is None)
+        unread = (f.name for f in others if f.name not in columns and f.width is None)
+        keys = (*keys, *unread)
     skip, recipe = request.skip_invalid, request.recipe
     return Choice(columns, weights, keys, texts, skip_invalid=skip, recipe=recipe)
 
