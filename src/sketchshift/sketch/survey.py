@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -21,7 +20,7 @@ from sketchshift._times import PERIODS, is_time_column
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
-from sketchshift.errors import ChooseColumns, DataError
+from sketchshift.errors import ChooseColumns, DataError, Option
 from sketchshift.recipe import (
     MISSING,
     Category,
@@ -35,7 +34,7 @@ from sketchshift.recipe import (
 )
 from sketchshift.sketch.reading import keep_rows
 
-__all__ = ["ENCODINGS", "ON_MISSING", "SCALES", "Option", "Survey", "SurveyedColumn", "survey"]
+__all__ = ["ENCODINGS", "ON_MISSING", "SCALES", "Survey", "SurveyedColumn", "survey"]
 
 SCALES = ("auto", "none", "standard", "robust", "log")
 ON_MISSING = ("auto", "raise", "skip", "mean", "column")
@@ -59,34 +58,6 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE,
 )
 _CAMEL_ID = re.compile(r"[a-z](ID|Id)$")
-
-
-@dataclass(frozen=True)
-class Option:
-    """An argument of :func:`survey` that a note proposes; commands have it as an option.
-
-    Attributes
-    ----------
-    name : str
-        Of the argument.
-    value : str or tuple of str
-        What to pass.
-    """
-
-    name: str
-    value: str | tuple[str, ...]
-
-    def __str__(self) -> str:
-        """As Python has it."""
-        value = self.value if isinstance(self.value, str) else list(self.value)
-        return f"{self.name}={value!r}"
-
-    def in_shell(self) -> str:
-        """As the command line has it, quoted for a shell."""
-        flag = "on_invalid" if self.name == "on_missing" else self.name
-        value = (self.value,) if isinstance(self.value, str) else self.value
-        names = (f'"{name}"' if "," in name else name for name in value)
-        return f"--{flag.replace('_', '-')} {shlex.quote(','.join(names))}"
 
 
 Note: TypeAlias = tuple[str | Option, ...]
@@ -723,6 +694,5 @@ def _nothing_left(facts: Sequence[SurveyedColumn]) -> DataError:
     texts = [f.name for f in facts if f.kind == "category"]
     fact = f"there is no column of numbers to cluster: {listed}. "
     if texts:
-        option = Option("categories", tuple(texts[:3]))
-        return DataError(fact, f"Take categories: {option} ({option.in_shell()}).")
+        return DataError(fact, "Take categories with ", Option("categories", tuple(texts[:3])), ".")
     return DataError(fact, "Name the columns to take with ", ChooseColumns(names[:3]), ".")
