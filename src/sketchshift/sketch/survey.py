@@ -340,8 +340,19 @@ def _draw(source: Source, where: str | None, seed: int) -> _Sample:
         raise DataError("there are no rows to look at. Check the path or the condition.")
     numbers = np.concatenate([np.asarray(block.values, dtype=np.float64) for block in blocks])
     tables = [_as_table(block.keys) for block in blocks if block.keys is not None]
-    others = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+    others = _join(tables) if tables else pa.table({})
     return _Sample(names, numbers, others, is_complete)
+
+
+def _join(tables: Sequence[Any]) -> Any:
+    """One table; of columns that hold unlike types in unlike files, text."""
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowTypeError:
+        texts = pa.schema([(name, pa.string()) for name in tables[0].column_names])
+        return pa.concat_tables([table.cast(texts) for table in tables])
 
 
 def _as_table(keys: Any) -> Any:
