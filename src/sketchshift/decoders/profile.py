@@ -113,6 +113,8 @@ class ProfileTable:
         rows, in standard deviations of all rows. NaN where it is not known.
     mean, std : arrays of shape (d,)
         Of all rows.
+    parts : tuple
+        Which columns of the table these columns are made of.
     """
 
     columns: tuple[str, ...]
@@ -121,6 +123,7 @@ class ProfileTable:
     deviations: FloatArray
     mean: FloatArray
     std: FloatArray
+    parts: tuple[_Part, ...]
 
     @classmethod
     def of(cls, decoding: Decoding) -> ProfileTable:
@@ -133,7 +136,7 @@ class ProfileTable:
             spreads = np.sqrt(np.diagonal(decoding.covariances, axis1=1, axis2=2))
         with np.errstate(invalid="ignore", divide="ignore"):
             deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
-        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std)
+        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _parts_of(decoding))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,15 +164,14 @@ class Profile:
 
     clusters: tuple[ClusterProfile, ...]
     table: ProfileTable
-    _parts: tuple[_Part, ...]
 
     @classmethod
     def of(cls, decoding: Decoding) -> Profile:
         """The profile of a decoding: O(k d log d)."""
-        table, parts = ProfileTable.of(decoding), _parts_of(decoding)
+        table = ProfileTable.of(decoding)
         shares, n = decoding.weights, decoding.n_rows
         rows = [None if n is None else round(float(share) * n) for share in shares]
-        traits = [_rank(_tell(parts, table, i, rows[i])) for i in range(len(shares))]
+        traits = [_rank(_tell(table, i, rows[i])) for i in range(len(shares))]
         spreads, names = _spreads(decoding, table), _names(traits)
         clusters = (
             ClusterProfile(
@@ -177,7 +179,7 @@ class Profile:
             )
             for i in range(len(shares))
         )
-        return cls(tuple(clusters), table, parts)
+        return cls(tuple(clusters), table)
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -264,7 +266,7 @@ class Profile:
 
     def _natural_means(self) -> FloatArray:
         means = self.table.means.copy()
-        for part in self._parts:
+        for part in self.table.parts:
             if part.kind == "log":
                 j = part.first
                 means[:, j] = [part.natural(float(value)) for value in means[:, j]]
@@ -351,10 +353,10 @@ def _parts_of(decoding: Decoding) -> tuple[_Part, ...]:
     return tuple(parts)
 
 
-def _tell(parts: Sequence[_Part], table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
+def _tell(table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
     """Every column of cluster i, as far as it is known."""
     tellers = {"category": _tell_category, "cycle": _tell_cycle, "frequency": _tell_frequency}
-    for part in parts:
+    for part in table.parts:
         trait = tellers.get(part.kind, _tell_number)(part, table, i, rows)
         if math.isfinite(trait.deviation):
             yield trait
