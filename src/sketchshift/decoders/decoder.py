@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from sketchshift._text import column_names, nameless_columns
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
-from sketchshift.sketch import AnySketch
+from sketchshift.decoders.profile import Profile
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
     "DECODERS",
@@ -232,6 +238,9 @@ class Decoding:
         no cluster count here, and not in ``cost``.
     trust : Trust or None
         How far both are apart, for rows that belong to clusters.
+    sketch : Sketch, PrivateSketch or None
+        What was decoded: it knows the columns, and what all rows are. None where a decoder was
+        asked by itself; :func:`~sketchshift.decode` fills it in.
     """
 
     centroids: FloatArray
@@ -244,6 +253,69 @@ class Decoding:
     cost: float | None = None
     cost_bound: float | None = None
     trust: Trust | None = None
+    sketch: AnySketch | None = None
+
+    # What all rows are: each cluster is told by how it differs.
+
+    @property
+    def spec(self) -> SketchSpec | None:
+        """What the sketch was taken with: columns, scales, metric."""
+        return None if self.sketch is None else self.sketch.spec
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns of the centroids; "column 0" and so on where they have none."""
+        if self.spec is None:
+            return nameless_columns(self.centroids.shape[1])
+        return column_names(self.spec)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of all rows, of a private sketch an estimate of it."""
+        return None if self.sketch is None else self.sketch.count
+
+    @property
+    def total_weight(self) -> float | None:
+        """Sum of the weights of all rows."""
+        return None if self.sketch is None else self.sketch.total_weight
+
+    @property
+    def mean(self) -> FloatArray | None:
+        """Mean of all rows, shape (d,): of the sketch, or where it has none as the clusters say."""
+        return self._outline[0]
+
+    @property
+    def std(self) -> FloatArray | None:
+        """Standard deviation of all rows (divided by N), shape (d,); None where it is unknown."""
+        return self._outline[1]
+
+    @cached_property
+    def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
+        known = None if self.sketch is None else self.sketch.moments
+        if isinstance(self.sketch, Sketch) and known is None and self.sketch.spec.cells is not None:
+            known = self.sketch.outline  # of its cells
+        if known is not None:
+            return known[0], np.sqrt(np.diag(known[1]))
+        if not len(self.weights):
+            return None, None
+        mean = self.weights @ self.centroids
+        if self.covariances is None:
+            return mean, None
+        within = np.diagonal(self.covariances, axis1=1, axis2=2)
+        return mean, np.sqrt(self.weights @ (within + np.square(self.centroids - mean)))
+
+    @property
+    def column_scale(self) -> FloatArray:
+        """What distances divide each column by, shape (d,); ones where all columns are alike."""
+        spec = self.spec
+        if spec is None or not isinstance(spec.scale, tuple):
+            return np.ones(self.centroids.shape[1])
+        return spec.scale_vector
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What each cluster is, in words and numbers."""
+        return Profile.of(self)
 
     @property
     def is_good(self) -> bool:

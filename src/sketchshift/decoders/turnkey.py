@@ -684,7 +684,7 @@ def _decode_auto(
         raise parameter_error("decode", "n_clusters", must, "auto")
     k = decoder.most_clusters(sketch.spec, max_clusters)
     fit = decoder.fit(sketch, k, seed=seed, progress=progress)
-    found = _checked_decoding(fit.decode_auto(k), decoder)
+    found = _checked_decoding(fit.decode_auto(k), decoder, sketch)
     warn_of_mistrust(found)
     return found
 
@@ -727,18 +727,18 @@ def decode_range(
     decoder = decoder_named(decoder, "decode_range")
     warn_of_more(sketch, max(numbers))
     fit = decoder.fit(sketch, max(numbers), seed=seed, progress=progress)
-    found = tuple(_checked_decoding(fit.decode(k), decoder) for k in numbers)
+    found = tuple(_checked_decoding(fit.decode(k), decoder, sketch) for k in numbers)
     for worst in [decoding for decoding in found if not decoding.is_good][:1]:
         warn_of_mistrust(worst)
     return found
 
 
-def _checked_decoding(found: Any, decoder: Any) -> Decoding:
-    """What a decoder of any origin gave, if it is what a decoder has to give."""
+def _checked_decoding(found: Any, decoder: Any, sketch: AnySketch) -> Decoding:
+    """What a decoder of any origin gave, if it is what a decoder has to give, with its sketch."""
     if not isinstance(found, Decoding):
         msg = (
             f"the fit of {type(decoder).__name__} must decode to a Decoding. It gave "
             f"{type(found).__name__} instead."
         )
         raise TypeError(msg)
-    return found
+    return replace(found, sketch=sketch)
