@@ -13,6 +13,7 @@ from sklearn import datasets
 
 import sketchshift as ss
 from sketchshift._text import meaningful
+from sketchshift.recipe import Category, Cycle, Frequency, Log, Recipe
 
 
 def flights() -> pd.DataFrame:
@@ -132,42 +133,74 @@ def test_names_differ_by_further_columns_and_then_by_the_number():
 
 def test_columns_of_a_recipe_are_told_as_the_table_has_them():
     parts = (
-        SimpleNamespace(column="price", kind="log", names=("price",), natural=np.exp),
-        SimpleNamespace(
-            column="cut",
-            kind="category",
-            names=("cut: Ideal", "cut: Premium"),
-            values=("Ideal", "Premium"),
-        ),
-        SimpleNamespace(
-            column="time",
-            kind="cycle",
-            names=("cos", "sin"),
-            natural=lambda cos, sin: np.arctan2(sin, cos) % (2 * np.pi) * 12 / np.pi,
-        ),
-        SimpleNamespace(column="city", kind="frequency", names=("city",)),
+        Log("price", unit=1e-9),
+        Category("cut", ("Ideal", "Premium")),
+        Cycle("time", "hour"),
+        Frequency("city", ("Rome",), (1.0,)),
     )
     names = tuple(name for part in parts for name in part.names)
     angle = 17 / 12 * np.pi
-    means = [[np.log(9120), 0.2, 0.62, 0.8 * np.cos(angle), 0.8 * np.sin(angle), 0.02]]
-    mean, share = [np.log(2400), 0.4, 0.25, 0.0, 0.0, 0.2], np.array([0.4, 0.25])
+    means = [[np.log(9120e9), 0.2, 0.62, 0.8 * np.cos(angle), 0.8 * np.sin(angle), 0.02]]
+    mean, share = [np.log(2400e9), 0.4, 0.25, 0.0, 0.0, 0.2], np.array([0.4, 0.25])
     std = [1.0, *np.sqrt(share * (1 - share)), 0.7, 0.7, 0.1]
-    recipe = SimpleNamespace(parts=parts)
+    recipe = Recipe(parts)
     profile = told(means, [1.0], columns=names, mean=mean, std=std, recipe=recipe, rows=53940)
     (cluster,) = profile.clusters
 
     assert [t.text for t in cluster.traits] == [
         "city: rare values, -1.8 sd",
         "price high, +1.3 sd",
-        "time around 17, 1.1 sd from the mean",
+        "time around 17 h, 1.1 sd off",
     ]
     assert cluster.traits[1].shown == "9,120"
     assert profile.to_pandas()["price"][0] == pytest.approx(9120)
-    far = told([[np.log(2400), 0.2, 0.62, 0, 0, 0.2]], [1.0], mean=mean, std=std, recipe=recipe)
+    far = told([[np.log(2400e9), 0.2, 0.62, 0, 0, 0.2]], [1.0], mean=mean, std=std, recipe=recipe)
     (cut,) = far.clusters[0].traits
     assert cut.text == "cut: 62 % Premium, 25 % of all rows"
     assert (cut.value, far.clusters[0].name) == ("Premium", "cut mostly Premium")
     assert cut.deviation == pytest.approx((0.62 - 0.25) / np.sqrt(0.25 * 0.75))
+
+
+@pytest.mark.parametrize(
+    ("unit", "period", "place", "words"),
+    [
+        ("hour", 24, 23.8, "0 h"),
+        ("weekday", 7, 5, "Saturday"),
+        ("month", 12, 12, "December"),
+        ("month", 12, 3, "March"),
+    ],
+)
+def test_times_that_come_round_are_told_as_hours_days_and_months(unit, period, place, words):
+    angle = 2 * np.pi * place / period
+    recipe = Recipe((Cycle("when", unit),))
+    means = [[0.9 * np.cos(angle), 0.9 * np.sin(angle)]]
+    (cluster,) = told(means, [1.0], columns=recipe.names, recipe=recipe).clusters
+
+    assert cluster.name == f"when around {words}"
+
+
+def test_a_table_of_any_columns_is_told_and_assigned_as_it_is():
+    """Through a real recipe: each cluster is one value of the category and one size."""
+    rng = np.random.default_rng(0)
+    n, is_large = 3000, np.arange(3000) % 3 == 0
+    table = pd.DataFrame(
+        {
+            "price": np.where(is_large, 5000.0, 50.0) * rng.lognormal(sigma=0.3, size=n),
+            "cut": np.where(is_large, "Premium", "Good"),
+        }
+    )
+    recipe = Recipe((Log("price"), Category("cut", ("Good", "Premium"))))
+    spec = ss.plan(table, n_clusters=2, columns=recipe, standardize=True)
+    decoding = ss.decode(ss.sketch(table, spec), 2)
+    small, large = decoding.profile.clusters
+
+    assert (small.rows, large.rows) == (2000, 1000)
+    assert {t.text for t in large.traits} >= {"cut: 100 % Premium, 33 % of all rows"}
+    price = next(t for t in large.traits if t.column == "price")
+    typical = np.expm1(np.log1p(table["price"][is_large]).mean())
+    assert price.value == pytest.approx(typical, rel=1e-3)
+    np.testing.assert_array_equal(decoding.predict(table), is_large)
+    np.testing.assert_array_equal(ss.assign(table[["cut", "price"]], decoding), is_large)
 
 
 def test_a_profile_is_a_table_with_the_names_of_the_columns_kept():
