@@ -26,7 +26,7 @@ from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.features.spec import directions_of
 from sketchshift.metrics import Assignment, nearest_two
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch
 from sketchshift.sketch.reading import Reading
 
 __all__ = [
@@ -244,8 +244,8 @@ class Decoding:
     trust : Trust or None
         How far both are apart, for rows that belong to clusters.
     sketch : Sketch, PrivateSketch or None
-        What was decoded: it knows the columns, and what all rows are. None where a decoder was
-        asked by itself; :func:`~sketchshift.decode` fills it in.
+        What was decoded: it knows the columns, and what all rows are. :func:`~sketchshift.decode`
+        fills it in where a decoder did not.
     """
 
     centroids: FloatArray
@@ -286,28 +286,27 @@ class Decoding:
 
     @property
     def mean(self) -> FloatArray | None:
-        """Mean of all rows, shape (d,): of the sketch, or where it has none as the clusters say."""
+        """Mean of all rows, shape (d,): of the sketch, or, where it has none, of the clusters.
+
+        None where there are neither.
+        """
         return self._outline[0]
 
     @property
     def std(self) -> FloatArray | None:
-        """Standard deviation of all rows (divided by N), shape (d,); None where it is unknown."""
+        """Standard deviation of all rows (divided by N), shape (d,), likewise."""
         return self._outline[1]
 
     @cached_property
     def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
-        known = None if self.sketch is None else self.sketch.moments
-        if isinstance(self.sketch, Sketch) and known is None and self.sketch.spec.cells is not None:
-            known = self.sketch.outline  # of its cells
-        if known is not None:
-            return known[0], np.sqrt(np.diag(known[1]))
+        from sketchshift.decoders.mixture import Mixture
+        from sketchshift.decoders.problem import moments_of  # which makes decodings
+
         if not len(self.weights):
             return None, None
-        mean = self.weights @ self.centroids
-        if self.covariances is None:
-            return mean, None
-        within = np.diagonal(self.covariances, axis1=1, axis2=2)
-        return mean, np.sqrt(self.weights @ (within + np.square(self.centroids - mean)))
+        own = Mixture(self.weights, self.centroids, self.covariances)
+        mean, covariance = own.moments if self.sketch is None else moments_of(self.sketch, self)
+        return mean, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
 
     @property
     def column_scale(self) -> FloatArray:
