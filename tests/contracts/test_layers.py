@@ -10,6 +10,8 @@ import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
+    "_colours": 0,
+    "_html": 0,
     "_interrupt": 0,
     "errors": 0,
     "_kmeans": 0,
@@ -39,6 +41,8 @@ LAYERS = {
     "smoke": 8,
 }
 EXCEPTIONS = {
+    ("_html", "_colours"),
+    ("_html", "_text"),
     ("errors", "_text"),
     ("_kmeans", "_threads"),
     ("_kmeans", "_typing"),

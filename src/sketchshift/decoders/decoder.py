@@ -18,7 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sketchshift._text import column_names, nameless_columns
+from sketchshift._html import card, note
+from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.profile import Profile, to_arrow
@@ -418,6 +419,12 @@ class Decoding:
     def __repr__(self) -> str:
         k, d = self.centroids.shape
         return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"
+
+    def _repr_html_(self) -> str:
+        k, d = self.centroids.shape
+        rows = "" if self.sketch is None else f" of {rows_in_words(self.sketch)}"
+        title = f"{counted(k, 'cluster')}{rows}, {counted(d, 'column')}"
+        return card(title, note(self.sentence), self.profile.to_html())
 
 
 # What decoders have in common, and where they are found by name.

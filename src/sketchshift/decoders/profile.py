@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
 from sketchshift._text import counted, finite, meaningful
 from sketchshift._typing import FloatArray
 from sketchshift.recipe import Category, Cycle, Log, Number, Part
@@ -36,6 +38,9 @@ NOTABLE, VERY = 0.3, 2.0
 
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
+
+MOST_SHOWN = 12
+"""Columns of the table in a notebook."""
 
 AVERAGE = "near the average"
 
@@ -140,6 +145,16 @@ class ProfileTable:
         with np.errstate(invalid="ignore", divide="ignore"):
             deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
         return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _places_of(decoding))
+
+    def mean_shown(self, i: int, j: int, natural: float, rows: int | None) -> str:
+        """The mean of column j in cluster i, with the digits that mean something."""
+        spread = float(self.spreads[i, j] if np.isfinite(self.spreads[i, j]) else self.std[j])
+        place = next(p for p in reversed(self.places) if p.first <= j)
+        if isinstance(place.part, Log):
+            spread *= place.part.unit + abs(natural)  # the slope of the scale there
+        if isinstance(place.part, Category):
+            return f"{100 * natural:.0f} %"
+        return meaningful(float(natural), spread, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +272,32 @@ class Profile:
         }
         return to_arrow(own, self.table.columns, self._natural_means())
 
+    def _repr_html_(self) -> str:
+        return card(f"Profile of {counted(len(self), 'cluster')}", self.to_html())
+
+    def to_html(self) -> Html:
+        """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
+        table, natural = self.table, self._natural_means()
+        shown = _columns_shown(table)
+        rows: list[Row] = [
+            [
+                Cell(chip(i), is_text=True),
+                Cell(c.name, title="; ".join(t.text for t in c.traits), is_text=True),
+                "" if c.rows is None else f"{c.rows:,}",
+                bar(c.share, f"{100 * c.share:.1f} %", colour_of(i)),
+                "" if c.spread is None else f"{c.spread:.2f}",
+                *(
+                    shaded(table.mean_shown(i, j, natural[i, j], c.rows), table.deviations[i, j])
+                    for j in shown
+                ),
+            ]
+            for i, c in enumerate(self.clusters)
+        ]
+        head = ["", "name", "rows", "share", "spread", *(table.columns[j] for j in shown)]
+        more = len(table.columns) - len(shown)
+        left_out = f"Means of the {len(shown)} columns that differ most; {more} more are not shown."
+        return Html(grid(head, rows) + (note(left_out) if more else ""))
+
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
         return self.to_arrow().to_pandas()
@@ -293,6 +334,14 @@ def to_arrow(own: dict[str, Any], columns: Sequence[str], values: FloatArray) ->
     names = [f"cluster {name}" if name in taken else name for name in own]
     arrays = [pa.array(column) for column in [*own.values(), *values.T]]
     return pa.table(arrays, names=[*names, *columns])
+
+
+def _columns_shown(table: ProfileTable) -> list[int]:
+    """The columns that differ most between clusters, in their order."""
+    if not len(table.deviations):
+        return []
+    largest = np.nan_to_num(np.abs(table.deviations)).max(axis=0)
+    return sorted(np.argsort(-largest, kind="stable")[:MOST_SHOWN].tolist())
 
 
 def _rows_told(cluster: ClusterProfile) -> str:
@@ -369,13 +418,10 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     """A number, or the typical value of one on a log scale."""
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
-    spread = float(table.spreads[i, j])
-    spread = spread if math.isfinite(spread) else float(table.std[j])
     if isinstance(place.part, Log):
         value = float(place.part.natural(value))
-        spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
-    text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
+    text, shown = f"{column} {word}, {deviation:+.1f} sd", table.mean_shown(i, j, value, rows)
     return Trait(column, value, deviation, text, shown, f"{word} {column}")
 
 

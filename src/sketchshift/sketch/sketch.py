@@ -20,6 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
+from sketchshift._text import (
+    column_names,
+    counted,
+    meaningful,
+    number,
+    rows_in_words,
+    size_in_words,
+)
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
@@ -193,6 +202,30 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
         f"  right: {b.spec.describe()}\n"
     )
     raise IncompatibleSketchesError(msg, a._one_plan, verb=verb, left=a.spec, right=b.spec)
+
+
+COLUMNS_SHOWN = 12
+"""Columns of a sketch in a notebook."""
+
+
+def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
+    """A sketch for notebooks: what it is of, and mean and spread of its columns if it has them."""
+    spec, moments, parts = sketch.spec, sketch.moments, [known]
+    title = f"{what} of {rows_in_words(sketch)}, {counted(spec.n_features, 'column')}"
+    if moments is not None and np.isfinite(moments[0]).all():
+        names, stds = column_names(spec), np.sqrt(np.maximum(np.diagonal(moments[1]), 0.0))
+        rows: list[Row] = [
+            [
+                Cell(names[j], is_text=True),
+                meaningful(float(moments[0][j]), float(stds[j]), sketch.count),
+                meaningful(float(stds[j]), float(stds[j])),
+            ]
+            for j in range(min(spec.n_features, COLUMNS_SHOWN))
+        ]
+        parts.append(grid(["column", "mean", "standard deviation"], rows))
+        more = spec.n_features - len(rows)
+        parts.append(note(f"{counted(more, 'more column')}." if more else ""))
+    return card(title, *parts, fold("Plan", facts(spec.facts)))
 
 
 # Mean and covariance from the exact integers of moments, in the units of the data.
@@ -518,6 +551,12 @@ class Sketch(AnySketch):
             f"<Sketch of {self.count} rows{weight}{skipped} x {self.spec.n_features} columns: "
             f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
         )
+
+    def _repr_html_(self) -> str:
+        left_out = {"left out": counted(self.n_invalid, "row")} if self.n_invalid else {}
+        weight = {} if self.total_weight == self.count else {"weight": number(self.total_weight)}
+        known = facts({**weight, **left_out, "size": size_in_words(self.nbytes)})
+        return show_columns("Sketch", self, known)
 
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep
