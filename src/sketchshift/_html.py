@@ -124,8 +124,8 @@ def grid(head: Sequence[str], rows: Iterable[Row]) -> Html:
 
 
 def _cell(cell: Cell) -> str:
-    style = CELL.replace("nowrap", "normal") + ";min-width:8em" if cell.is_text else CELL
-    style += ";text-align:left" if cell.is_text else ";text-align:right"
+    left = CELL.replace("nowrap", "normal") + ";text-align:left;max-width:32em"
+    style = left if cell.is_text else f"{CELL};text-align:right"
     style += f";background:{cell.background}" if cell.background else ""
     title = f' title="{escape(cell.title)}"' if cell.title else ""
     return f'<td style="{style}"{title}>{escape(cell.content)}</td>'
@@ -143,15 +143,16 @@ def chip(i: int) -> Html:
     return Html(f'<span style="color:{colour_of(i)}">{MARKS[mark_of(i)]}</span> {i}')
 
 
-def bar(share: float, text: str, colour: str = "currentColor") -> Html:
-    """A share as a bar, with its text before it."""
+def bar(share: float, text: str, colour: str = "currentColor") -> Cell:
+    """A share, of the longest bar, as a bar with its text before it."""
     width = 72.0 * min(max(share, 0.0), 1.0)
-    return Html(
+    drawn = Html(
         f'<span style="display:inline-block;text-align:right;min-width:4em">{escape(text)}</span>'
         f'<span style="display:inline-block;width:72px;margin-left:6px;text-align:left;'
         f'border-left:1px solid {FAINT}"><span style="display:inline-block;height:0.7em;'
         f'width:{width:.1f}px;background:{colour};opacity:0.8"></span></span>'
     )
+    return Cell(Html(f'<span style="white-space:nowrap">{drawn}</span>'), is_text=True)
 
 
 def curve(

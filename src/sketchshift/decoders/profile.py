@@ -278,13 +278,13 @@ class Profile:
     def to_html(self) -> Html:
         """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
         table, natural = self.table, self._natural_means()
-        shown = _columns_shown(table)
+        shown, largest = _columns_shown(table), max([c.share for c in self.clusters], default=1.0)
         rows: list[Row] = [
             [
                 Cell(chip(i), is_text=True),
                 Cell(c.name, title="; ".join(t.text for t in c.traits), is_text=True),
                 "" if c.rows is None else f"{c.rows:,}",
-                bar(c.share, f"{100 * c.share:.1f} %", colour_of(i)),
+                bar(c.share / largest, f"{100 * c.share:.1f} %", colour_of(i)),
                 "" if c.spread is None else f"{c.spread:.2f}",
                 *(
                     shaded(table.mean_shown(i, j, natural[i, j], c.rows), table.deviations[i, j])

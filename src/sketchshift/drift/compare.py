@@ -482,12 +482,13 @@ class Comparison(Distance):
 
     def _changes_table(self, changes: tuple[ClusterChange, ...]) -> Html:
         assert self.decoding is not None
+        largest = max(share for c in changes for share in (c.share_a, c.share_b)) or 1.0
         rows: list[Row] = [
             [
                 Cell(chip(i), is_text=True),
                 Cell(cluster.name, is_text=True),
-                bar(change.share_a, f"{100 * change.share_a:.1f} %", colour_of(i)),
-                bar(change.share_b, f"{100 * change.share_b:.1f} %", colour_of(i)),
+                bar(change.share_a / largest, f"{100 * change.share_a:.1f} %", colour_of(i)),
+                bar(change.share_b / largest, f"{100 * change.share_b:.1f} %", colour_of(i)),
                 f"{100 * change.change:+.1f} %",
                 Cell(change.verdict, is_text=True),
             ]

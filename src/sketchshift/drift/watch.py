@@ -136,9 +136,9 @@ class Watch:
         rows = [
             _curve_row(Cell("rows", is_text=True), counts, told, keys),
             _curve_row(
-                Cell("drift", title="1 is the threshold", is_text=True),
+                Cell("drift, in thresholds", is_text=True),
                 drift := [_drift(each) for each in self.slices],
-                [f"{value:.2g} thresholds" for value in drift],
+                [f"{value:.2g}" for value in drift],
                 keys,
                 alarms=alarms,
                 line=1.0,
@@ -150,7 +150,9 @@ class Watch:
             name = Cell(Html(f"{chip(i)} {escape(cluster.name)}"), is_text=True)
             texts = [f"{100 * share:.1f} %" for share in shares]
             rows.append(_curve_row(name, shares, texts, keys, colour=colour_of(i)))
-        span = note(f"{keys[0]} to {keys[-1]}" + ("; alarms are dots" if any(alarms) else ""))
+        span = note(
+            f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
+        )
         return card(title, span, grid(["", "over time", "least", "most", "last"], rows))
 
     def to_arrow(self) -> Any:
@@ -191,11 +193,12 @@ def _curve_row(
 ) -> Row:
     """One line of the table in a notebook: a curve, and its ends in words."""
     titles = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
+    drawn = Cell(curve(values, titles, **looks), is_text=True)
     known = [i for i, value in enumerate(values) if math.isfinite(value)]
     if not known:
-        return [name, curve(values, titles, **looks), "", "", ""]
+        return [name, drawn, "", "", ""]
     ends = min(known, key=values.__getitem__), max(known, key=values.__getitem__), known[-1]
-    return [name, curve(values, titles, **looks), *(Cell(texts[i], title=keys[i]) for i in ends)]
+    return [name, drawn, *(Cell(texts[i], title=keys[i]) for i in ends)]
 
 
 @one_blas_thread

@@ -29,7 +29,7 @@ from sketchshift.sketch.sketch import Sketch, check_same_spec, merge_sketches
 __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
-SLICES_SHOWN = 10  # in a notebook
+SLICES_SHOWN = 14  # in a notebook
 
 
 @dataclass(frozen=True, eq=False)
