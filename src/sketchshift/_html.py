@@ -28,6 +28,7 @@ __all__ = [
     "fold",
     "grid",
     "note",
+    "progress_line",
     "shaded",
 ]
 
@@ -153,6 +154,12 @@ def bar(share: float, text: str, colour: str = "currentColor") -> Cell:
         f'width:{width:.1f}px;background:{colour};opacity:0.8"></span></span>'
     )
     return Cell(Html(f'<span style="white-space:nowrap">{drawn}</span>'), is_text=True)
+
+
+def progress_line(label: str, share: float | None, text: str) -> Html:
+    """How far work is: a bar where the end is known, and how much is done."""
+    drawn = "" if share is None else f'<progress value="{share:.3f}" max="1"></progress> '
+    return Html(f'<div style="color:inherit">{escape(label)} {drawn}{escape(text)}</div>')
 
 
 def curve(

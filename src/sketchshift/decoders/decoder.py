@@ -300,14 +300,16 @@ class Decoding:
 
     @cached_property
     def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
-        from sketchshift.decoders.mixture import Mixture
-        from sketchshift.decoders.problem import moments_of  # which makes decodings
-
+        known = None if self.sketch is None else self.sketch.spread
+        if known is not None:
+            return known[0], np.sqrt(np.maximum(known[1], 0.0))
         if not len(self.weights):
             return None, None
-        own = Mixture(self.weights, self.centroids, self.covariances)
-        mean, covariance = own.moments if self.sketch is None else moments_of(self.sketch, self)
-        return mean, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        mean = self.weights @ self.centroids
+        variances = np.square(self.centroids - mean)
+        if self.covariances is not None:
+            variances += np.diagonal(self.covariances, axis1=1, axis2=2)
+        return mean, np.sqrt(self.weights @ variances)
 
     @property
     def column_scale(self) -> FloatArray:

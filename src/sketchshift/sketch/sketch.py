@@ -50,6 +50,7 @@ __all__ = [
     "check_removal",
     "check_same_spec",
     "merge_sketches",
+    "show_columns",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -115,6 +116,11 @@ class AnySketch(ABC):
 
         In the units of the data; entries of the covariance that are not kept are NaN.
         """
+        return None
+
+    @property
+    def spread(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean and variance of each column, shapes (d,), or None where they are not known."""
         return None
 
     @property
@@ -210,14 +216,14 @@ COLUMNS_SHOWN = 12
 
 def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
     """A sketch for notebooks: what it is of, and mean and spread of its columns if it has them."""
-    spec, moments, parts = sketch.spec, sketch.moments, [known]
+    spec, spread, parts = sketch.spec, sketch.spread, [known]
     title = f"{what} of {rows_in_words(sketch)}, {counted(spec.n_features, 'column')}"
-    if moments is not None and np.isfinite(moments[0]).all():
-        names, stds = column_names(spec), np.sqrt(np.maximum(np.diagonal(moments[1]), 0.0))
+    if spread is not None:
+        names, stds = column_names(spec), np.sqrt(np.maximum(spread[1], 0.0))
         rows: list[Row] = [
             [
                 Cell(names[j], is_text=True),
-                meaningful(float(moments[0][j]), float(stds[j]), sketch.count),
+                meaningful(float(spread[0][j]), float(stds[j]), sketch.count),
                 meaningful(float(stds[j]), float(stds[j])),
             ]
             for j in range(min(spec.n_features, COLUMNS_SHOWN))
@@ -502,14 +508,27 @@ class Sketch(AnySketch):
         return self.tilted_mean, self.tilted_covariance
 
     def _outline_of_cells(self) -> tuple[FloatArray, FloatArray]:
+        spread = self.spread
+        return self.expected_outline if spread is None else (spread[0], np.diag(spread[1]))
+
+    @property
+    def spread(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean and variance of each column, shapes (d,); of a spec without moments, of its cells.
+
+        None where there are neither, or no rows.
+        """
         spec = self.spec
-        if self.cells is None or self.is_far:
-            return self.expected_outline
+        if self.is_far:
+            return None
+        if spec.has_moments:
+            return self.mean, self.variance
+        if self.cells is None:
+            return None
         sums, mean = self.cells + self.outer, self.mean
         shares = sums.weights / sums.weights.sum()
         rests = sums.means - (mean - spec.center_vector) * spec.per_unit
         variances = shares @ (sums.variances + np.square(rests))
-        return mean, np.diag(variances * spec.scale_vector**2)
+        return mean, variances * spec.scale_vector**2
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
