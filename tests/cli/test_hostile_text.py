@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
+from sketchshift._progress import counting_progress
 from sketchshift.cli.assign import read_centroids
 from sketchshift.cli.output import encode_clusters
-from sketchshift.cli.progress import counting_progress
 
 TITLE = "\x1b]0;owned\x07"  # renames the window
 HOSTILE = f"a\x1b[31m\x9b2J{TITLE}\u202eb\u2066\u200f\u061c\u2028\x7f\r"

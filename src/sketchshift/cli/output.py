@@ -147,7 +147,7 @@ def show_progress(
     """
     if show is False or (show is None and not sys.stderr.isatty()):
         return nullcontext()
-    from sketchshift.cli.progress import KINDS  # rich takes a while to import
+    from sketchshift._progress import KINDS  # rich takes a while to import
 
     return KINDS[kind](label, then=then, show=show)
 
