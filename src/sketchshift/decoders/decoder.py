@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from sketchshift._text import column_names, nameless_columns
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders.profile import Profile
+from sketchshift.decoders.profile import Profile, to_arrow
+from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.features.spec import directions_of
+from sketchshift.metrics import Assignment, nearest_two
+from sketchshift.sketch import AnySketch
+from sketchshift.sketch.reading import Reading
 
 __all__ = [
     "DECODERS",
@@ -239,8 +244,8 @@ class Decoding:
     trust : Trust or None
         How far both are apart, for rows that belong to clusters.
     sketch : Sketch, PrivateSketch or None
-        What was decoded: it knows the columns, and what all rows are. None where a decoder was
-        asked by itself; :func:`~sketchshift.decode` fills it in.
+        What was decoded: it knows the columns, and what all rows are. :func:`~sketchshift.decode`
+        fills it in where a decoder did not.
     """
 
     centroids: FloatArray
@@ -281,28 +286,27 @@ class Decoding:
 
     @property
     def mean(self) -> FloatArray | None:
-        """Mean of all rows, shape (d,): of the sketch, or where it has none as the clusters say."""
+        """Mean of all rows, shape (d,): of the sketch, or, where it has none, of the clusters.
+
+        None where there are neither.
+        """
         return self._outline[0]
 
     @property
     def std(self) -> FloatArray | None:
-        """Standard deviation of all rows (divided by N), shape (d,); None where it is unknown."""
+        """Standard deviation of all rows (divided by N), shape (d,), likewise."""
         return self._outline[1]
 
     @cached_property
     def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
-        known = None if self.sketch is None else self.sketch.moments
-        if isinstance(self.sketch, Sketch) and known is None and self.sketch.spec.cells is not None:
-            known = self.sketch.outline  # of its cells
-        if known is not None:
-            return known[0], np.sqrt(np.diag(known[1]))
+        from sketchshift.decoders.mixture import Mixture
+        from sketchshift.decoders.problem import moments_of  # which makes decodings
+
         if not len(self.weights):
             return None, None
-        mean = self.weights @ self.centroids
-        if self.covariances is None:
-            return mean, None
-        within = np.diagonal(self.covariances, axis1=1, axis2=2)
-        return mean, np.sqrt(self.weights @ (within + np.square(self.centroids - mean)))
+        own = Mixture(self.weights, self.centroids, self.covariances)
+        mean, covariance = own.moments if self.sketch is None else moments_of(self.sketch, self)
+        return mean, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
 
     @property
     def column_scale(self) -> FloatArray:
@@ -316,6 +320,87 @@ class Decoding:
     def profile(self) -> Profile:
         """What each cluster is, in words and numbers."""
         return Profile.of(self)
+
+    # Which cluster rows belong to.
+
+    def assign(self, data: Any) -> Assignment:
+        """The cluster of each row, the distance to it, the second choice, and how sure it is.
+
+        Distances are those that the clusters were found by: of columns divided by their scales
+        where the plan standardises, of directions where its metric is "cosine".
+
+        Parameters
+        ----------
+        data : anything that :func:`~sketchshift.sketch` reads
+            An array, a frame, a path: read block by block, columns by name where they have names.
+
+        Returns
+        -------
+        assignment : Assignment
+            In the order of the rows. Rows with missing values have the label -1. O(N k d) time,
+            O(N) memory.
+        """
+        found = [nearest_two(rows, self.centroids, self.column_scale) for rows in self._read(data)]
+        fields = ("labels", "distances", "second", "confidence")
+        return Assignment(*(np.concatenate([getattr(f, name) for f in found]) for name in fields))
+
+    def predict(self, data: Any) -> IntArray:
+        """Number of the cluster of each row, from 0; -1 where a value is missing.
+
+        Parameters
+        ----------
+        data : anything that :func:`~sketchshift.sketch` reads
+            As in :meth:`assign`.
+
+        Returns
+        -------
+        labels : int64 array of shape (N,)
+            The share of rows with each label is close to :attr:`weights`.
+        """
+        return self.assign(data).labels
+
+    def _read(self, data: Any) -> Iterator[FloatArray]:
+        """Blocks of rows, as distances see them before they are scaled."""
+        if not len(self.centroids):
+            raise DataError("there are no clusters to assign rows to: none was found.")
+        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
+        source = Reading(self.spec, on_invalid="skip").open(data)
+        for block in source:
+            values = np.asarray(block.values, dtype=np.float64)
+            if values.shape[1] != self.centroids.shape[1]:
+                d = self.centroids.shape[1]
+                msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
+                raise DataError(msg)
+            is_cosine = self.spec is not None and self.spec.metric == "cosine"
+            yield directions_of(values) if is_cosine else values
+
+    # As a table, and as a picture.
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of a row for each cluster: ``cluster``, ``share`` and its centroid."""
+        own = {"cluster": np.arange(len(self.weights)), "share": self.weights}
+        return to_arrow(own, self.columns, self.centroids)
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame; ``profile.to_pandas()`` tells more of each cluster."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The same as a Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def plot(self) -> Any:
+        """The clusters on a map, their shares, and how they were found: a matplotlib figure."""
+        if self.sketch is None:
+            msg = (
+                "this decoding does not know its sketch. Draw it with "
+                "sketchshift.plots.decoding_figure(sketch, decoding)."
+            )
+            raise DataError(msg)
+        plots = import_module("sketchshift.plots")  # stands above this room
+        return plots.decoding_figure(self.sketch, self)
 
     @property
     def is_good(self) -> bool:

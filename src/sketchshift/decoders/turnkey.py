@@ -318,6 +318,7 @@ class TurnkeyFit(ABC):
             self.problem.residual_of_rows(Mixture(weights, middles, covariances)),
             Outcome.COMPLETE,
             self.trace,
+            sketch=self.problem.sketch,
         )
         return self._with_costs(decoding, cells)
 
@@ -741,4 +742,4 @@ def _checked_decoding(found: Any, decoder: Any, sketch: AnySketch) -> Decoding:
             f"{type(found).__name__} instead."
         )
         raise TypeError(msg)
-    return replace(found, sketch=sketch)
+    return found if found.sketch is not None else replace(found, sketch=sketch)
