@@ -29,6 +29,7 @@ from sketchshift.errors import (
     PlanWarning,
     PrivacyWarning,
     ScaleHint,
+    SetDialect,
     SharePlan,
     SketchshiftError,
     Term,
@@ -173,6 +174,8 @@ def _words(term: Term) -> str:
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
         case Parameter(_, name):
             return _flag_named(name) or str(term)
+        case SetDialect(field, value):
+            return f"--{field} {shlex.quote(value) if value else field.upper()}"
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "

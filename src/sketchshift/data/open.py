@@ -627,6 +627,7 @@ def open_source(
     keys: Any = None,
     n_features: int | None = None,
     skip_invalid: bool = False,
+    dialect: Any = None,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -654,6 +655,8 @@ def open_source(
     skip_invalid : bool
         Whether vectors that are missing, or have another length than the others, are delivered as
         NaN. Default: they are an error that names the row.
+    dialect : Dialect, optional
+        How text files are written. Default: that is found out from each file.
 
     Returns
     -------
@@ -666,8 +669,9 @@ def open_source(
     DataError
         If this cannot be read as rows of numbers with the columns asked for.
     """
+    options = {"skip_invalid": skip_invalid, "dialect": dialect}
     request = make_request(
-        columns, weights, block_rows, default_columns, keys, n_features, skip_invalid=skip_invalid
+        columns, weights, block_rows, default_columns, keys, n_features, **options
     )
     if isinstance(data, str | PathLike):
         return open_files([data], request)

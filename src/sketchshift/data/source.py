@@ -405,7 +405,8 @@ FEWEST_ROWS, MOST_ROWS = 256, 65536
 class Request:
     """The arguments of ``open_source``, checked once.
 
-    ``n_features`` is the length of vectors where the data has none to show.
+    ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
+    files are written (:class:`sketchshift.data.text_files.Dialect`); None: that is found out.
     """
 
     columns: tuple[str, ...] | None = None
@@ -415,6 +416,7 @@ class Request:
     keys: tuple[str, ...] | Labels = ()
     n_features: int | None = None
     skip_invalid: bool = False
+    dialect: Any = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -498,6 +500,7 @@ def make_request(
     n_features: int | None = None,
     *,
     skip_invalid: bool = False,
+    dialect: Any = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     return Request(
@@ -508,6 +511,7 @@ def make_request(
         keys=check_keys(keys),
         n_features=n_features,
         skip_invalid=skip_invalid,
+        dialect=dialect,
     )
 
 
