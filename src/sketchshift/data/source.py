@@ -406,7 +406,7 @@ class Request:
     """The arguments of ``open_source``, checked once.
 
     ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
-    files are written (:class:`sketchshift.data.text_files.Dialect`); None: that is found out.
+    files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
     """
 
     columns: tuple[str, ...] | None = None
