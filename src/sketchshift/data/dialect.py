@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -516,15 +516,10 @@ def _find_number_signs(
     votes: Counter[str] = Counter()
     groups: Counter[str] = Counter()
     unsure: Counter[str] = Counter()
-    for column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
-        cells = [cell for cell in pc.utf8_trim_whitespace(pa.array(column)).to_pylist() if cell]
-        if not any(sign in cell for cell in cells for sign in ",.'\u2019" + SPACES):
-            continue
-        bodies = [text.lstrip("+-") for text in _strip_signs(pa.array(cells)).to_pylist()]
-        seen = [found for text in bodies if (found := _read_signs(text)) is not None]
-        n_words = sum(cell in WORDS for cell in cells)
-        if 2 * (len(seen) + n_words) < len(cells):
-            continue
+    for cells in _columns_with_signs(rows):
+        seen = [found for text in cells if (found := _read_signs(text)) is not None]
+        if 2 * (len(seen) + sum(text in WORDS for text in cells)) < len(cells):
+            continue  # text
         decimals = {decimal for decimal, _, _ in seen if decimal}
         votes.update(decimals if len(decimals) == 1 else ())
         groups.update({group for _, group, _ in seen if group})
@@ -537,6 +532,18 @@ def _find_number_signs(
     groups.update(unsure)
     del groups[decimal]
     return decimal, max(groups, key=lambda sign: groups[sign], default="")
+
+
+def _columns_with_signs(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The cells of columns that may show a sign in a number, without currencies and the like."""
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    columns = [
+        [cell.strip() for cell in column if cell.strip()] for column in zip(*whole, strict=True)
+    ]
+    signs = set(",.'\u2019" + SPACES)
+    columns = [cells for cells in columns if any(not signs.isdisjoint(cell) for cell in cells)]
+    bare = iter(_strip_signs(pa.array(chain.from_iterable(columns), pa.string())).to_pylist())
+    return [[text.lstrip("+-") for text in islice(bare, len(cells))] for cells in columns]
 
 
 def _read_signs(text: str) -> tuple[str, str, str] | None:
