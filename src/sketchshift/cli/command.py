@@ -30,6 +30,7 @@ from sketchshift.errors import (
     PlanWarning,
     PrivacyWarning,
     ScaleHint,
+    SetDialect,
     SharePlan,
     SketchshiftError,
     Term,
@@ -176,6 +177,8 @@ def _words(term: Term) -> str:
             return term.in_shell()
         case Parameter(_, name):
             return _flag_named(name) or str(term)
+        case SetDialect(field, value):
+            return f"--{field} {shlex.quote(value) if value else field.upper()}"
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "
