@@ -40,7 +40,7 @@ from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
-from sketchshift.drift.compare import Population, cluster_changes
+from sketchshift.drift.compare import ClusterChange, Population, cluster_changes
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
@@ -359,15 +359,16 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
     order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
     few = order[:DISTINCT]
     pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
+    u = apart / np.sqrt(within + TINY)
     confused = []
     for a, b in pairs:
-        r = 0.0  # correlation within, as far as it is known: columns that say the same count once
+        r = np.zeros(len(odds))  # correlation within: columns that say the same count once
         if decoding.covariances is not None:
             c = decoding.covariances[:COMPARED, a, b]
             r = 0.5 * (c[first] + c[second]) / np.sqrt(within[:, a] * within[:, b] + TINY)
             r = np.clip(r, -0.99, 0.99)
-        u, v = (apart[:, c] / np.sqrt(within[:, c] + TINY) for c in (a, b))
-        confused.append(odds @ np.exp(-(u**2 - 2 * r * u * v + v**2) / (1 - r**2) / 8.0))
+        squares = (u[:, a] ** 2 - 2 * r * u[:, a] * u[:, b] + u[:, b] ** 2) / (1 - r**2)
+        confused.append(odds @ np.exp(-squares / 8.0))
     best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
     return order.tolist(), list(best)
 
@@ -422,18 +423,20 @@ def _cells(sketch: AnySketch, decoding: Decoding) -> dict[str, Any] | None:
 def _range(sketch: AnySketch) -> dict[str, Any]:
     """Least and largest values of the columns: nothing is drawn beyond them.
 
-    Those that the plan saw, and what cells have the means of that came later.
+    Those that the plan saw; where the mean of a cell lies beyond, rows came later that it did not
+    see, and the range goes as far as such cells probably do.
     """
     spec = sketch.spec
     if spec.cells is None or not spec.cells.lower:
-        return {"lower": None, "upper": None}
+        return {"lower": None, "upper": None, "ticks": None}
     lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
     sums = sketch.cells if isinstance(sketch, Sketch) else None
     if sums is not None and sums.weights.any():
-        means = spec.center_vector + spec.scale_vector * sums.means[sums.weights > 0.0]
-        off = spec.scale_vector * sums.steps.max()
-        lower = np.where(means.min(axis=0) < lower - off, means.min(axis=0), lower)
-        upper = np.where(means.max(axis=0) > upper + off, means.max(axis=0), upper)
+        sums = sums[sums.weights > 0.0]
+        means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
+        means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
+        lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
+        upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
     ticks = [
         _log_ticks(kind, low, high)
         for kind, low, high in zip(_kinds(spec), lower, upper, strict=True)
@@ -631,7 +634,7 @@ def compare_slices(
     ]
     names = [cluster.name for cluster in decoding.profile.clusters]
     largest = sorted(range(k), key=lambda i: -abs(changes[i].change))
-    words = [_change_in_words(i, names[i], **clusters[i]) for i in largest]
+    words = [_change_in_words(i, names[i], changes[i]) for i in largest]
     return {
         "sentence": _sentence(found, before, after),
         "words": [sentence for sentence in words if sentence],
@@ -641,16 +644,15 @@ def compare_slices(
     }
 
 
-def _change_in_words(i: int, name: str, before: float, after: float, verdict: str) -> str:
+def _change_in_words(i: int, name: str, change: ClusterChange) -> str:
     """Such as "Cluster 2 (high distance) grew from 12.0 % to 18.3 % of the rows."."""
-    if verdict == "same":
+    if change.verdict == "same":
         return ""
-    change, *moved = verdict.split(" and ")
-    shares = f"{change} from {100 * before:.1f} % to {100 * after:.1f} % of the rows"
-    words = "its values moved" if change == "moved" else shares + ", its values moved" * bool(moved)
-    return (
-        f"Cluster {i} ({name}): {words}." if change == "moved" else f"Cluster {i} ({name}) {words}."
-    )
+    if change.verdict == "moved":
+        return f"Cluster {i} ({name}) has other values now."
+    verb, *moved = change.verdict.split(" and ")
+    shares = f"{verb} from {100 * change.share_a:.1f} % to {100 * change.share_b:.1f} % of the rows"
+    return f"Cluster {i} ({name}) {shares}{', with other values' * bool(moved)}."
 
 
 def _sentence(found: Comparison, before: Selection, after: Selection) -> str:
