@@ -25,6 +25,7 @@ from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
     ChooseColumns,
     LoadSketch,
+    Option,
     Parameter,
     PlanWarning,
     PrivacyWarning,
@@ -171,6 +172,8 @@ def _words(term: Term) -> str:
             return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case Option():
+            return term.in_shell()
         case Parameter(_, name):
             return _flag_named(name) or str(term)
         case SharePlan():

@@ -31,7 +31,7 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
+    from sketchshift.sketch.survey import Survey
 
 __all__ = [
     "ClusterFiles",
@@ -58,6 +59,7 @@ __all__ = [
     "describe_choice",
     "describe_file",
     "describe_rows_left_out",
+    "describe_survey",
     "describe_trust",
     "encode_clusters",
     "join_with_commas",
@@ -70,6 +72,7 @@ __all__ = [
     "show_progress",
     "sketch_record",
     "spec_record",
+    "survey_record",
     "warn_of_outcome",
 ]
 
@@ -257,6 +260,16 @@ def describe_file(output: str, sketch: AnySketch, n_bytes: int) -> str:
     rows = counted(sketch.count, "row") + total
     skipped = describe_rows_left_out(sketch)
     return f"Wrote {output}: {rows} x {columns} in {n_bytes:,} bytes{skipped}."
+
+
+def survey_record(survey: Survey | None) -> dict[str, Any]:
+    """What was chosen of a table; nothing where there was nothing to choose."""
+    return {} if survey is None else {"survey": survey.to_dict()}
+
+
+def describe_survey(survey: Survey | None) -> list[str]:
+    """Which columns were taken, which not, and why."""
+    return [] if survey is None else survey.lines(Option.in_shell)
 
 
 def describe_rows_left_out(sketch: AnySketch) -> str:

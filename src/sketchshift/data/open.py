@@ -38,6 +38,7 @@ from sketchshift.data.source import (
     report_damage,
 )
 from sketchshift.errors import ChooseColumns, DataError, LoadSketch
+from sketchshift.recipe import Recipe
 
 __all__ = [
     "expand",
@@ -620,13 +621,14 @@ def _names(source: Source) -> str:
 def open_source(
     data: Any,
     *,
-    columns: Sequence[str] | None = None,
-    default_columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    default_columns: Sequence[str] | Recipe | None = None,
     weights: str | ArrayLike | None = None,
     block_rows: int | None = None,
     keys: Any = None,
     n_features: int | None = None,
     skip_invalid: bool = False,
+    beside: str = "nothing",
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -637,9 +639,10 @@ def open_source(
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
         .ipc, .npy, .safetensors); or an iterable whose items are any of these but paths.
-    columns : sequence of str, optional
-        Names of the columns to deliver, in this order. Default: all but weights and keys.
-    default_columns : sequence of str, optional
+    columns : sequence of str or Recipe, optional
+        Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
+        but weights and keys.
+    default_columns : sequence of str or Recipe, optional
         Names to take when ``columns`` is None and the data has names; data without names
         is then read by position.
     weights : str or array of shape (N,), optional
@@ -654,6 +657,9 @@ def open_source(
     skip_invalid : bool
         Whether vectors that are missing, or have another length than the others, are delivered as
         NaN. Default: they are an error that names the row.
+    beside : {"nothing", "others", "all"}
+        Which columns are delivered as they are, as keys: "others" takes columns of numbers alone,
+        if none are named, and delivers all others so; "all" delivers every column so, as well.
 
     Returns
     -------
@@ -667,7 +673,14 @@ def open_source(
         If this cannot be read as rows of numbers with the columns asked for.
     """
     request = make_request(
-        columns, weights, block_rows, default_columns, keys, n_features, skip_invalid=skip_invalid
+        columns,
+        weights,
+        block_rows,
+        default_columns,
+        keys,
+        n_features,
+        skip_invalid=skip_invalid,
+        beside=beside,
     )
     if isinstance(data, str | PathLike):
         return open_files([data], request)

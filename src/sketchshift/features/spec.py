@@ -38,6 +38,7 @@ from sketchshift.kernels import (
     Kernel,
     select_kernel,
 )
+from sketchshift.recipe import Recipe
 
 __all__ = [
     "ADJACENCIES",
@@ -379,6 +380,9 @@ class SketchSpec:
     spectrum : Spectrum or None
         What :func:`sketchshift.plan_drift` found of the noise of sampling, for comparisons that
         need neither rows nor a decoder. It changes no integer of a sketch.
+    recipe : Recipe or None
+        How the columns of a table become the d columns of numbers, whose names are ``columns``;
+        None where these are columns of the table. Arrays are taken as these numbers.
 
     Examples
     --------
@@ -406,6 +410,7 @@ class SketchSpec:
     metric: str = "euclidean"
     moments: str = "full"
     spectrum: Spectrum | None = None
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
@@ -433,6 +438,11 @@ class SketchSpec:
             raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
         if self.spectrum is not None and not isinstance(self.spectrum, Spectrum):
             raise parameter_error(CALLER, "spectrum", "a Spectrum or None", self.spectrum)
+        if self.recipe is not None and not (
+            isinstance(self.recipe, Recipe) and self.recipe.names == checked.get("columns")
+        ):
+            must = "a Recipe that makes the columns of the spec, or None"
+            raise parameter_error(CALLER, "recipe", must, self.recipe)
         if self.cells is not None and not (
             isinstance(self.cells, Cells) and self.cells.n_features == d
         ):
@@ -635,6 +645,9 @@ class SketchSpec:
             parts.append(f"cells={self.cells.n_cells}")
         if self.axes is not None:
             parts.append(f"axes={self.axes.n_axes}")
+        if self.recipe is not None:
+            kinds = dict.fromkeys(part.kind for part in self.recipe.parts)
+            parts.append(f"recipe={'+'.join(kinds)}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
 
     def to_json(self) -> str:
@@ -649,6 +662,8 @@ class SketchSpec:
             content["cells"] = self.cells.to_dict()
         if self.axes is not None:
             content["axes"] = self.axes.to_text()
+        if self.recipe is not None:
+            content["recipe"] = self.recipe.to_list()
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -717,6 +732,8 @@ class SketchSpec:
         if content.get("axes") is not None:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["axes"] = Axes.from_text(content["axes"], d)
+        if content.get("recipe") is not None:
+            content["recipe"] = Recipe.from_list(content["recipe"])
         return cls(**content)
 
 

@@ -26,6 +26,7 @@ from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
+from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import (
     check_same_plan,
     read_checkpoint,
@@ -406,10 +407,11 @@ def sketch(
     n_clusters: int | None = None,
     sketch_size: int | None = None,
     seed: int | None = None,
-    standardize: bool | None = None,
+    standardize: bool | str | None = None,
     cells: bool | None = None,
     metric: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
     n_threads: int | None = None,
     on_invalid: str = "raise",
@@ -435,9 +437,12 @@ def sketch(
         iterator is planned on its first rows.
     sketch_size, seed, standardize, cells, metric : int, int, bool, bool and str, or None
         With ``n_clusters``: as in :func:`sketchshift.plan`.
-    columns : sequence of str or None
+    columns : sequence of str, Recipe or None
         Columns to read, by name; None takes the spec's, or all. One column of vectors is read as
-        one column for each of their numbers.
+        one column for each of their numbers. A recipe says how to make numbers of columns of any
+        kind: see :func:`sketchshift.survey`.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not read.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them, of order 1: they count in steps of
         2**-22.
@@ -473,7 +478,7 @@ def sketch(
     """
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
@@ -526,7 +531,8 @@ def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str,
     columns = None if source.columns is None else list(source.columns)
     shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
     vector = {} if source.vector is None else {"vector": source.vector}
-    return {"columns": columns, **vector, **shared, **more}
+    where = {} if reading.where is None else {"where": reading.where}
+    return {"columns": columns, **vector, **where, **shared, **more}
 
 
 def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:
@@ -551,7 +557,7 @@ def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tupl
     source = reading.open(data)
     if planning is None:
         return reading, source
-    spec, source = plan_source(source, planning, reading.on_invalid)
+    spec, source = plan_source(source, planning, reading.on_invalid, reading.recipe)
     return replace(reading, spec=spec), source
 
 

@@ -21,6 +21,7 @@ from sketchshift._typing import IntArray
 from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
+from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, find_number_keys, parse, parse_numbers, read_keys
 from sketchshift.sketch.measure import Measure, RowAdder
@@ -52,10 +53,11 @@ def sketch_by(
     n_clusters: int | None = None,
     sketch_size: int | None = None,
     seed: int | None = None,
-    standardize: bool | None = None,
+    standardize: bool | str | None = None,
     cells: bool | None = None,
     metric: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
     max_slices: int = 10_000,
     n_threads: int | None = None,
@@ -76,7 +78,7 @@ def sketch_by(
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
         each row, where the data lies in memory. Missing keys make a slice of their own. Keys in
         text files are whole numbers if all are written as such, else text: 01234 is not 1234.
-    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, sample_weight
+    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, where, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
     max_slices : int, default=10_000
@@ -104,7 +106,8 @@ def sketch_by(
         raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
+    reading = replace(reading, max_slices=max_slices)
     reading = add_keys(reading, by)
     engine = engine_of(data)
     if engine is not None:

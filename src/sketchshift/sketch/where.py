@@ -22,7 +22,7 @@ from sketchshift._text import listed
 from sketchshift._typing import IntArray
 from sketchshift.errors import DataError
 
-__all__ = ["ROW", "find_rows"]
+__all__ = ["ROW", "columns_named", "find_rows"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
@@ -207,3 +207,11 @@ def _scalar(literal: Any, kind: Any) -> Any:
     if pa.types.is_integer(kind) and isinstance(literal, str) and "." in literal:
         return pa.scalar(float(literal))  # month > 2.5
     return pa.scalar(literal).cast(kind)
+
+
+def columns_named(where: str) -> tuple[str, ...]:
+    """Names of the columns in a condition, each once."""
+    from sqlglot import expressions as sql
+    from sqlglot import parse_one
+
+    return tuple(dict.fromkeys(node.name for node in parse_one(where).find_all(sql.Column)))
