@@ -91,12 +91,15 @@ class Population:
         Of the decoder.
     caller : str
         For messages.
+    given : Decoding or None
+        Clusters of the rows that are there already: they keep their numbers.
     """
 
     whole: AnySketch
     n_clusters: Clusters
     seed: int
     caller: str
+    given: Decoding | None = None
 
     @classmethod
     def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
@@ -150,8 +153,8 @@ class Population:
     @one_blas_thread
     def decoding(self) -> Decoding | None:
         """The clusters, if asked for."""
-        if self.n_clusters is None:
-            return None
+        if self.n_clusters is None or self.given is not None:
+            return self.given
         fit, k = self.fit, self.n_clusters
         if isinstance(k, str):
             decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
