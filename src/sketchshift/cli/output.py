@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from datetime import time as time_of_day
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +40,13 @@ from sketchshift.sketch import AnySketch, Sketch
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sketchshift.cli.inputs import KeyCounts
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
     from sketchshift.sketch.survey import Survey
 
 __all__ = [
+    "RECIPE",
     "ClusterFiles",
     "Output",
     "Picture",
@@ -59,6 +61,7 @@ __all__ = [
     "decoding_record",
     "describe_choice",
     "describe_file",
+    "describe_keys",
     "describe_rows_left_out",
     "describe_survey",
     "describe_trust",
@@ -487,8 +490,14 @@ class ClusterFiles:
         lines = []
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)
-            scale = sketch.spec.scale if isinstance(sketch.spec.scale, tuple) else ()
-            data = encode_clusters(decoding, column_names(sketch.spec), kind, scale)
+            spec = sketch.spec
+            made: dict[str, Any] = {}
+            scale = spec.scale if isinstance(spec.scale, tuple) else ()
+            if spec.recipe is not None:
+                made[RECIPE] = spec.recipe.to_list()
+            if spec.metric != "euclidean":
+                made["metric"] = spec.metric
+            data = encode_clusters(decoding, column_names(spec), kind, scale, made)
             write_atomically(self.table, data)
             lines = [f"Wrote {self.output}."]
 
@@ -521,7 +530,7 @@ class ClusterFiles:
 # from 0, heaviest first: as the rows of ``Decoding.centroids``, as labels, and as the marks in
 # the pictures.
 
-COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
+COLUMNS_SHOWN, CLUSTERS_SHOWN, KEYS_SHOWN = 8, 40, 3
 """What a table for people holds; files and ``--json`` hold all."""
 
 
@@ -538,7 +547,7 @@ def cluster_records(decoding: Decoding) -> list[dict[str, Any]]:
 
 
 def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
-    """Lines for people: number, share and centroid of each cluster.
+    """Lines for people: number, share and mean of each cluster, with digits that mean something.
 
     Parameters
     ----------
@@ -550,21 +559,30 @@ def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
     Returns
     -------
     lines : list of str
-        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters; the last line says
-        how to see the rest.
+        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters;
+        the last line says how to see the rest.
     """
+    profile = decoding.profile
     k, d = decoding.centroids.shape
-    shown = decoding.centroids[:CLUSTERS_SHOWN, :COLUMNS_SHOWN]
-    columns = [_numbers(column.tolist()) for column in shown.T]
-    shares = [f"{100 * weight:.1f} %" for weight in decoding.weights[:CLUSTERS_SHOWN]]
+    means, table = profile.natural_means, profile.table
     rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
-    rows += [[str(i), shares[i], *(column[i] for column in columns)] for i in range(len(shown))]
+    for i, cluster in enumerate(profile.clusters[:CLUSTERS_SHOWN]):
+        shown = (table.mean_shown(i, j, means[i, j], cluster.rows) for j in range(d))
+        rows.append([str(i), f"{100 * cluster.share:.1f} %", *islice(shown, COLUMNS_SHOWN)])
     hidden = {"cluster": k - CLUSTERS_SHOWN, "column": d - COLUMNS_SHOWN}
     return align(rows, right=True) + count_hidden(hidden, "-o centroids.csv writes all")
 
 
+RECIPE = "recipe"
+"""The last column of a table of centroids whose numbers were made of other columns."""
+
+
 def encode_clusters(
-    decoding: Decoding, names: Sequence[str], kind: str, scale: Sequence[float] = ()
+    decoding: Decoding,
+    names: Sequence[str],
+    kind: str,
+    scale: Sequence[float] = (),
+    made: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The clusters as a file.
 
@@ -581,6 +599,9 @@ def encode_clusters(
     scale : sequence of float
         Of each column, if they have scales of their own: what distances are measured in. In
         tables, more columns: "x scale" for the column "x".
+    made : mapping or None
+        How rows become numbers, where that is more than their columns: in tables, JSON in the
+        first row of one more column, "recipe".
 
     Returns
     -------
@@ -588,16 +609,19 @@ def encode_clusters(
         Reading it gives the same floats.
     """
     if kind == "json":
-        clusters = {"columns": list(names), "clusters": cluster_records(decoding)}
-        clusters |= {"scale": list(scale)} if scale else {}
+        clusters: dict[str, Any] = {"columns": list(names), "clusters": cluster_records(decoding)}
+        clusters |= ({"scale": list(scale)} if scale else {}) | dict(made or {})
         return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
     if count_data_columns(names) < len(names):
         scale = scale or [1.0] * len(names)  # or names of the data would be read as scales
-    head = cluster_header(names, has_scales=bool(scale))
+    head = cluster_header(names, has_scales=bool(scale)) + [RECIPE] * bool(made)
+    how = [json.dumps(made), *[""] * len(decoding.weights)] if made else []
     if kind == "parquet":
-        return _parquet(decoding, head, scale)
+        return _parquet(decoding, head, scale, how)
     lines: list[list[Any]] = [[cell(name) for name in head]]
-    lines += [[f["cluster"], f["share"], *f["centroid"], *scale] for f in cluster_records(decoding)]
+    for record in cluster_records(decoding):
+        i = record["cluster"]
+        lines += [[i, record["share"], *record["centroid"], *scale, *how[i : i + 1]]]
     return "".join(map(_csv_line, lines)).encode()
 
 
@@ -615,25 +639,34 @@ def _csv_line(cells: Sequence[Any]) -> str:
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _numbers(values: Sequence[float]) -> list[str]:
-    """Numbers with as many decimals as leave the largest six digits."""
-    largest = max(map(abs, values), default=0.0)
-    if not 1e-3 <= largest < 1e6:
-        return [number(value) for value in values]
-    decimals = 5 - math.floor(math.log10(largest))
-    return [f"{value:.{decimals}f}" for value in values]
-
-
-def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) -> bytes:
+def _parquet(
+    decoding: Decoding, head: Sequence[str], scale: Sequence[float], how: Sequence[str]
+) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
     arrays = [pa.array(range(len(decoding.weights)), type=pa.int64())]
     arrays += [pa.array(column) for column in (decoding.weights, *decoding.centroids.T)]
     arrays += [pa.array([width] * len(decoding.weights)) for width in scale]
+    arrays += [pa.array(how[: len(decoding.weights)])] if how else []
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.Table.from_arrays(arrays, names=list(head)), sink)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def describe_keys(keys: KeyCounts | None) -> list[str]:
+    """Which slices each cluster's rows are from, where that is not as for all rows."""
+    if keys is None:
+        return []
+    lines = [f"By {keys.by}:"]
+    for i, shares in enumerate(keys.shares):
+        order = np.argsort(-shares, kind="stable")[:KEYS_SHOWN]
+        parts = [
+            f"{keys.values[j]} {100 * shares[j]:.0f} % (of all rows {100 * keys.of_all[j]:.0f} %)"
+            for j in order
+        ]
+        lines.append(f"{i}  " + ", ".join(parts))
+    return [*lines, ""]
 
 
 # How far clusters can be trusted.

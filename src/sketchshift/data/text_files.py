@@ -432,7 +432,8 @@ def open_delimited(path: Path, request: Request) -> Source:
         _field(field, inferred, cells, table.dialect)
         for field, inferred, cells in zip(fields_of(head.schema), head, written, strict=True)
     ]
-    if request.columns is None and len(fields) > 1 and _names_rows(table, head, written):
+    takes_all = request.columns is None and request.beside == "nothing" and len(fields) > 1
+    if takes_all and _names_rows(table, head, written):
         fields = fields[1:]
     choice = choose(fields, request, where)
     kinds = dict(zip(head.schema.names, head.schema.types, strict=True))

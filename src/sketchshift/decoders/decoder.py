@@ -20,8 +20,8 @@ import numpy as np
 
 from sketchshift._html import card, note
 from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
-from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import parameter_error
+from sketchshift._typing import FloatArray, IntArray, RealArray
+from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.profile import Profile, to_arrow
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
@@ -374,18 +374,59 @@ class Decoding:
 
     def _read(self, data: Any) -> Iterator[FloatArray]:
         """Blocks of rows, as distances see them before they are scaled."""
+        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
+        for block in Reading(self.spec, on_invalid="skip").open(data):
+            yield self._see(block.values)
+
+    def _see(self, rows: RealArray) -> FloatArray:
+        """Rows (n, d), as distances see them before they are scaled."""
+        d = self.centroids.shape[1]
         if not len(self.centroids):
             raise DataError("there are no clusters to assign rows to: none was found.")
-        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
-        source = Reading(self.spec, on_invalid="skip").open(data)
-        for block in source:
-            values = np.asarray(block.values, dtype=np.float64)
-            if values.shape[1] != self.centroids.shape[1]:
-                d = self.centroids.shape[1]
-                msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
-                raise DataError(msg)
-            is_cosine = self.spec is not None and self.spec.metric == "cosine"
-            yield directions_of(values) if is_cosine else values
+        values = np.asarray(rows, dtype=np.float64)
+        if values.shape[1] != d:
+            msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
+            raise DataError(msg)
+        is_cosine = self.spec is not None and self.spec.metric == "cosine"
+        return directions_of(values) if is_cosine else values
+
+    def examples(self, data: Any, n_rows: int = 3, *, where: str | None = None) -> Any:
+        """The rows nearest to each centroid, as the table has them, in one more pass.
+
+        Parameters
+        ----------
+        data : frame, Arrow data or path(s)
+            A table with names of columns.
+        n_rows : int, default=3
+            How many rows of each cluster.
+        where : str or None
+            A condition on the columns, as SQL writes it.
+
+        Returns
+        -------
+        table : Arrow table of up to k n_rows rows
+            All columns of the data behind ``cluster`` and ``distance``, the nearest first. O(N k d)
+            time, memory of a few blocks.
+        """
+        import pyarrow as pa
+
+        n_rows = check_integer("examples", "n_rows", n_rows, 1, 10**6)
+        nearest: list[Any] = [[] for _ in self.weights]  # (distance, order, row) of each cluster
+        reading = Reading(self.spec, on_invalid="skip", where=where)
+        for number, block in enumerate(reading.open(data, beside="all")):
+            if block.keys is None:
+                raise DataError("examples need a table with names of columns, and this has none.")
+            found = nearest_two(self._see(block.values), self.centroids, self.column_scale)
+            for i, best in enumerate(nearest):
+                mine = np.flatnonzero(found.labels == i)
+                mine = mine[np.argsort(found.distances[mine], kind="stable")[:n_rows]]
+                rows = block.keys.take(pa.array(mine))
+                kept = [
+                    (float(found.distances[row]), number, rows.slice(place, 1))
+                    for place, row in enumerate(mine.tolist())
+                ]
+                best[:] = sorted([*best, *kept], key=lambda item: item[:2])[:n_rows]
+        return _join_examples(nearest)
 
     # As a table, and as a picture.
 
@@ -437,6 +478,24 @@ class Decoding:
         rows = "" if self.sketch is None else f" of {rows_in_words(self.sketch)}"
         title = f"{counted(k, 'cluster')}{rows}, {counted(d, 'column')}"
         return card(title, note(self.sentence), self.profile.to_html())
+
+
+def _join_examples(nearest: Sequence[Sequence[tuple[float, int, Any]]]) -> Any:
+    """One Arrow table of the rows of all clusters."""
+    import pyarrow as pa
+
+    found = [(i, distance, row) for i, best in enumerate(nearest) for distance, _, row in best]
+    if not found:
+        raise DataError("there are no rows to show. Check the path or the condition.")
+    tables = [
+        pa.Table.from_batches([row]) if isinstance(row, pa.RecordBatch) else row
+        for *_, row in found
+    ]
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    own = {"cluster": [i for i, *_ in found], "distance": [distance for _, distance, _ in found]}
+    names = [f"cluster {name}" if name in rows.column_names else name for name in own]
+    arrays = [pa.array(values) for values in own.values()]
+    return pa.table([*arrays, *rows.columns], names=[*names, *rows.column_names])
 
 
 # What decoders have in common, and where they are found by name.

@@ -270,14 +270,14 @@ class Profile:
             "spread": [c.spread for c in self.clusters],
             "name": [c.name for c in self.clusters],
         }
-        return to_arrow(own, self.table.columns, self._natural_means())
+        return to_arrow(own, self.table.columns, self.natural_means)
 
     def _repr_html_(self) -> str:
         return card(f"Profile of {counted(len(self), 'cluster')}", self.to_html())
 
     def to_html(self) -> Html:
         """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
-        table, natural = self.table, self._natural_means()
+        table, natural = self.table, self.natural_means
         shown, largest = _columns_shown(table), max([c.share for c in self.clusters], default=1.0)
         rows: list[Row] = [
             [
@@ -308,7 +308,9 @@ class Profile:
 
         return polars.from_arrow(self.to_arrow())
 
-    def _natural_means(self) -> FloatArray:
+    @property
+    def natural_means(self) -> FloatArray:
+        """Means (k, d) in the units of the table: of a column on a log scale, the typical value."""
         means = self.table.means.copy()
         for place in self.table.places:
             if isinstance(place.part, Log):
