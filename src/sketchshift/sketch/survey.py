@@ -109,7 +109,7 @@ class Survey:
     Attributes
     ----------
     columns : tuple of SurveyedColumn
-        All of them, in the order of the table.
+        All of them: those of numbers first, each in the order of the table.
     recipe : Recipe
         How they become numbers.
     standardize : bool or "robust"
