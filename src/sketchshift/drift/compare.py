@@ -472,7 +472,7 @@ class Comparison(Distance):
         known = {
             "distance": f"{self.distance:.3g}",
             "threshold": f"{self.threshold:.3g}",
-            "p-value": f"{self.p_value:.2g}",
+            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
             "false alarms": f"{100 * self.false_alarm:g} %",
             "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
         }
