@@ -111,7 +111,7 @@ def test_warnings_cannot_control_a_terminal(run, tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
     monkeypatch.chdir(tmp_path)
 
-    said = run("cluster rows.parquet -k 2").stderr
+    said = run("cluster rows.parquet -k 2 --scale none").stderr
 
     assert "Note: " in said
     assert r"\x1b[31m" in said

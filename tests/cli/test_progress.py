@@ -196,7 +196,7 @@ def read_terminal(words: list[str], folder: Path, code: str = PTY) -> str:
     [
         (
             "cluster points.csv -k auto --no-cells",
-            ["Planning on a sample", "Reading rows", "Fitting the sketch", "Choosing the number"],
+            ["Looking at the table", "Reading rows", "Fitting the sketch", "Choosing the number"],
         ),
         ("cluster points.csv -k auto", ["Reading rows", "Choosing the number"]),
         ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),

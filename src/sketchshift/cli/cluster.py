@@ -32,10 +32,12 @@ from sketchshift.cli.output import (
     decoding_record,
     describe_choice,
     describe_rows_left_out,
+    describe_survey,
     describe_trust,
     join_with_commas,
     show_progress,
     sketch_record,
+    survey_record,
     warn_of_outcome,
 )
 from sketchshift.decoders import Decoding
@@ -50,8 +52,9 @@ __all__ = ["cluster"]
     "-k",
     "--n-clusters",
     type=CLUSTERS,
-    required=True,
-    help="Number k of clusters, or auto: chosen from the sketch.",
+    default="auto",
+    show_default=True,
+    help="Number k of clusters, or auto: chosen from the data.",
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
@@ -112,6 +115,7 @@ def cluster(
     record = {
         "command": "cluster",
         "inputs": [str(file) for file in sources.files],
+        **survey_record(sources.survey),
         "output": output,
         "plot": plot,
         "n_clusters": n_clusters,
@@ -122,19 +126,25 @@ def cluster(
         "clusters": cluster_records(decoding),
     }
     choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
-    lines = [*_describe(sketch, decoding, seconds, choice), *file_lines]
+    about = describe_survey(sources.survey)
+    lines = [*_describe(sketch, decoding, seconds, about, choice), *file_lines]
     out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, sources))
     warn_of_outcome(decoding, n_clusters)
 
 
 def _describe(
-    sketch: AnySketch, decoding: Decoding, seconds: float, choice: Sequence[str]
+    sketch: AnySketch,
+    decoding: Decoding,
+    seconds: float,
+    about: Sequence[str],
+    choice: Sequence[str],
 ) -> list[str]:
     spec = sketch.spec
     rows, columns = rows_in_words(sketch), counted(spec.n_features, "column")
     return [
         f"{_count(decoding)} in {rows} x {columns}{describe_rows_left_out(sketch)}, decoded from "
         f"{sketch.nbytes:,} bytes in {seconds:.2f} s.",
+        *about,
         "",
         *cluster_table(decoding, column_names(spec)),
         "",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 import sketchshift
 from sketchshift._text import (
@@ -31,7 +32,7 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
+    from sketchshift.sketch.survey import Survey
 
 __all__ = [
     "ClusterFiles",
@@ -58,6 +60,7 @@ __all__ = [
     "describe_choice",
     "describe_file",
     "describe_rows_left_out",
+    "describe_survey",
     "describe_trust",
     "encode_clusters",
     "join_with_commas",
@@ -67,9 +70,12 @@ __all__ = [
     "percent",
     "promise_lines",
     "quote",
+    "repeat_command",
     "show_progress",
     "sketch_record",
     "spec_record",
+    "spell_option",
+    "survey_record",
     "warn_of_outcome",
 ]
 
@@ -257,6 +263,16 @@ def describe_file(output: str, sketch: AnySketch, n_bytes: int) -> str:
     rows = counted(sketch.count, "row") + total
     skipped = describe_rows_left_out(sketch)
     return f"Wrote {output}: {rows} x {columns} in {n_bytes:,} bytes{skipped}."
+
+
+def survey_record(survey: Survey | None) -> dict[str, Any]:
+    """What was chosen of a table; nothing where there was nothing to choose."""
+    return {} if survey is None else {"survey": survey.to_dict()}
+
+
+def describe_survey(survey: Survey | None) -> list[str]:
+    """Which columns were taken, which not, and why."""
+    return [] if survey is None else survey.lines(Option.in_shell)
 
 
 def describe_rows_left_out(sketch: AnySketch) -> str:
@@ -656,11 +672,17 @@ def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     if curve is None:
         return None
     arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "misfit", "score")}
-    return arrays | {"chosen": curve.chosen, "criterion": curve.criterion}
+    return arrays | {
+        "explained": (1.0 - curve.inertia).tolist(),
+        "chosen": curve.chosen,
+        "criterion": curve.criterion,
+        "is_natural": curve.is_natural,
+        "alternatives": list(curve.alternatives),
+    }
 
 
 def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) -> list[str]:
-    """The rule and the scores around the choice, and what to do where it lies at the edge.
+    """Why there are so many clusters, or that no number is natural; and what else to try.
 
     Parameters
     ----------
@@ -674,28 +696,89 @@ def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) ->
     Returns
     -------
     lines : list of str
-        None, one or two.
+        Sentences, and below them commands that can be pasted.
     """
     if curve is None:
         return []
-    from sketchshift.decoders.choose_k import TOLERANCE, most_clusters
+    k, most = curve.chosen, len(curve.n_clusters)
+    if curve.criterion == "distinct points":
+        return [f"Chose k = {k}: the rows have {counted(k, 'distinct value')}."]
+    if k == 1:
+        line = f"The rows are one group: no number of clusters up to {most} explains them better."
+        return [line, *_describe_alternatives(curve, "To cut it into pieces all the same: ")]
+    if curve.is_natural:
+        line = (
+            f"Chose k = {k} of 1 to {most}: fewer clusters would mix groups, more would cut groups "
+            "into pieces."
+        )
+        return [line, *_look_further(curve, spec, is_data=is_data)]
+    return [
+        f"There is no natural number of clusters up to {most}: more clusters go on explaining "
+        f"more. Here is k = {k}.",
+        *_describe_alternatives(curve),
+        *_look_further(curve, spec, is_data=is_data),
+    ]
 
-    most, is_scored = len(curve.n_clusters), curve.criterion == "misfit"
-    near = range(max(1, curve.chosen - 3), min(most, curve.chosen + 3) + 1)
-    scores = ", ".join(f"{k}: {curve.score[k - 1]:.3g}" for k in near)
-    rule = f" (the smallest k within {100 * (TOLERANCE - 1):.2g} % of the best score)"
-    line = (
-        f"Chose k = {curve.chosen} of 1 to {counted(most, 'cluster')}, by the {curve.criterion}"
-        f"{rule if is_scored else ''}. Scores  {scores}."
-    )
-    if not (is_scored and _is_at_edge(curve)):
-        return [line]
-    is_served = is_data or 2 * most <= most_clusters(spec, None)
-    remedy = "Look further with --max-clusters" if is_served else "Sketch the data again with -k"
-    return [line, f"This is at the edge: there may be more clusters. {remedy} {2 * most}."]
+
+def _describe_alternatives(curve: KCurve, opening: str = "") -> list[str]:
+    """What other numbers of clusters explain, and the commands that show them."""
+    others = curve.alternatives
+    if not others:
+        return []
+    first, *rest = (f"{100 * (1.0 - curve.inertia[k - 1]):.0f} %" for k in others)
+    shares = [f"k = {k} {share}" for k, share in zip(others[1:], rest, strict=True)]
+    told = [f"k = {others[0]} explains {first} of the variance", *shares]
+    commands = [f"  {repeat_command('-k', str(k))}" for k in others if k != curve.chosen]
+    return [f"{opening}{', '.join(told)}.", *commands]
 
 
-def _is_at_edge(curve: KCurve) -> bool:
-    """Whether the largest k has the best score, and the choice is that one or next to it."""
-    last = len(curve.n_clusters)
-    return int(curve.score.argmin()) + 1 == last and curve.chosen >= last - 1
+def _look_further(curve: KCurve, spec: SketchSpec, *, is_data: bool) -> list[str]:
+    """How to look at more clusters, where the most have the best score and the curve ends."""
+    from sketchshift.decoders.choose_k import most_clusters
+
+    most = len(curve.n_clusters)
+    best = int(curve.score.argmin()) + 1
+    if best < most or (curve.is_natural and curve.chosen < most - 1):
+        return []
+    line = f"More than {most} clusters were not looked at, and there may be more."
+    if is_data or 2 * most <= most_clusters(spec, None):
+        further = repeat_command("-k", "auto", "--max-clusters", str(2 * most))
+        return [f"{line} To look further:", f"  {further}"]
+    return [f"{line} To look further, sketch the data again with -k {2 * most}."]
+
+
+_NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot", "plot_columns", "save_sketch"}
+_NOT_REPEATED |= {"progress", "checkpoint", "out", "debug"}
+
+
+def repeat_command(*more: str) -> str:
+    """The running command as it is typed, with another number of clusters and without files.
+
+    Parameters
+    ----------
+    *more : str
+        Options to add.
+
+    Returns
+    -------
+    line : str
+        Quoted for a shell.
+    """
+    ctx = click.get_current_context()
+    words = [str(ctx.info_name)]
+    for param in ctx.command.params:
+        name, value = str(param.name), ctx.params.get(str(param.name))
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if isinstance(param, click.Argument):
+            words += value if isinstance(value, tuple) else [str(value)]
+        elif isinstance(param, click.Option) and is_typed and name not in _NOT_REPEATED:
+            words += spell_option(param, value)
+    return " ".join(["sketchshift", *(quote(str(word)) for word in (*words, *more))])
+
+
+def spell_option(option: click.Option, value: Any) -> list[str]:
+    """An option as it is typed."""
+    if isinstance(value, bool):
+        return [option.opts[0] if value else option.secondary_opts[0]]
+    text = join_with_commas(value) if isinstance(value, tuple) else str(value)
+    return [option.opts[0], text]

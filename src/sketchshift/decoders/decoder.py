@@ -130,10 +130,16 @@ class KCurve:
     inertia : array of shape (k_max,)
         Share of the variance that is left within clusters: the elbow curve of k-means.
     chosen : int
-        The least k whose score is within 2.5 % of the least.
+        The least k whose score is within 2.5 % of the least, where that is a natural number;
+        otherwise the middle one of the alternatives.
     criterion : str
-        What decided: "misfit", or "distinct points" when rows have so few values that each
-        is a cluster.
+        What decided: "misfit"; "distinct points" when rows have so few values that each is a
+        cluster; or "variance" where there is no natural number of clusters.
+    is_natural : bool
+        Whether the curve singles this number out. If not, more clusters go on explaining more, and
+        any number is as good as another.
+    alternatives : tuple of int
+        A coarse, a medium and a fine number of clusters, each where the gain of one more drops.
     """
 
     n_clusters: IntArray
@@ -142,10 +148,14 @@ class KCurve:
     inertia: FloatArray
     chosen: int
     criterion: str
+    is_natural: bool = True
+    alternatives: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
+        what = "" if self.is_natural else ", no natural number"
         return (
-            f"<KCurve of 1 to {len(self.n_clusters)} clusters: {self.chosen} by {self.criterion}>"
+            f"<KCurve of 1 to {len(self.n_clusters)} clusters: {self.chosen} by {self.criterion}"
+            f"{what}>"
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid
+from sketchshift._text import visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
@@ -56,6 +57,8 @@ __all__ = [
     "distance_between",
     "find_top_rows",
     "n_rows",
+    "name_clusters",
+    "percent",
     "score_blocks",
     "score_rows",
 ]
@@ -88,12 +91,15 @@ class Population:
         Of the decoder.
     caller : str
         For messages.
+    given : Decoding or None
+        Clusters of the rows that are there already: they keep their numbers.
     """
 
     whole: AnySketch
     n_clusters: Clusters
     seed: int
     caller: str
+    given: Decoding | None = None
 
     @classmethod
     def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
@@ -147,8 +153,8 @@ class Population:
     @one_blas_thread
     def decoding(self) -> Decoding | None:
         """The clusters, if asked for."""
-        if self.n_clusters is None:
-            return None
+        if self.n_clusters is None or self.given is not None:
+            return self.given
         fit, k = self.fit, self.n_clusters
         if isinstance(k, str):
             decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
@@ -682,6 +688,18 @@ def _counts(
         for n, sketch in zip(effective, sides, strict=True)
     )
     return first, second
+
+
+def name_clusters(decoding: Decoding | None) -> list[str]:
+    """What clusters are called in a sentence: by what sets them apart, in quotes."""
+    clusters = () if decoding is None else decoding.profile.clusters
+    return [f"'{visible(each.name)}'" for each in clusters]
+
+
+def percent(share: float) -> str:
+    """A share with the digits that mean something in a sentence: 12 %, 3.4 %, 0.05 %."""
+    value = 100.0 * share
+    return f"{value:.0f} %" if value >= 10.0 or value == 0.0 else f"{value:.2g} %"
 
 
 # Which rows are typical of the change: the witness function of the two sketches.
