@@ -758,9 +758,9 @@ def _describe_alternatives(curve: KCurve, opening: str = "") -> list[str]:
     others = curve.alternatives
     if not others:
         return []
-    first, *rest = (f"{100 * (1.0 - curve.inertia[k - 1]):.0f} %" for k in others)
-    shares = [f"k = {k} {share}" for k, share in zip(others[1:], rest, strict=True)]
-    told = [f"k = {others[0]} explains {first} of the variance", *shares]
+    shares = [f"{100 * (1.0 - curve.inertia[k - 1]):.0f} %" for k in others]
+    told = [f"k = {k} explains {share}" for k, share in zip(others, shares, strict=True)]
+    told[0] += " of the variance"
     commands = [f"  {repeat_command('-k', str(k))}" for k in others if k != curve.chosen]
     return [f"{opening}{', '.join(told)}.", *commands]
 
