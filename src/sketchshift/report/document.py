@@ -36,7 +36,7 @@ from sketchshift._text import (
     rows_in_words,
     visible_lines,
 )
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
@@ -249,6 +249,7 @@ DISTINCT, COMPARED = 20, 40
 """Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
 
 TINY = 1e-300
+FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
 
 
 def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
@@ -357,7 +358,7 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
     within = 0.5 * (variances[first] + variances[second])
     squares = np.divide(apart**2, within, out=np.zeros_like(apart), where=within > 0.0)
     order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
-    few = order[:DISTINCT]
+    few = _on_scales(decoding, order)[:DISTINCT]
     pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
     u = apart / np.sqrt(within + TINY)
     confused = []
@@ -371,6 +372,13 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
         confused.append(odds @ np.exp(-squares / 8.0))
     best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
     return order.tolist(), list(best)
+
+
+def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
+    """Columns that have a scale of their own, if there are two: shares and circles make no map."""
+    kinds = [] if decoding.spec is None else _kinds(decoding.spec)
+    found = [c for c in order.tolist() if kinds and kinds[c][0] in ("number", "log")]
+    return np.array(found) if len(found) > 1 else order
 
 
 def _variances(decoding: Decoding) -> FloatArray:
@@ -496,9 +504,12 @@ def _log_ticks(kind: tuple[str, Any], low: float, high: float) -> list[tuple[flo
         return None
     places = np.linspace(low, high, 1000)
     values = np.array([float(kind[1](place)) for place in places])
-    powers = 10.0 ** np.arange(-9, 16)
-    round_numbers = np.sort(np.concatenate([-powers, [0.0], powers]))
-    inside = round_numbers[(round_numbers >= values[0]) & (round_numbers <= values[-1])]
+    for factors in ([1.0], [1.0, 2.0, 5.0]):
+        sizes = np.outer(10.0 ** np.arange(-9, 16), factors).ravel()
+        numbers = np.concatenate([-sizes[::-1], [0.0], sizes])
+        inside = numbers[(numbers >= values[0]) & (numbers <= values[-1])]
+        if len(inside) > FEW_TICKS:
+            break
     return [(float(np.interp(x, values, places)), meaningful(float(x))) for x in inside]
 
 
