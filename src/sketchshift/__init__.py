@@ -80,12 +80,13 @@ if TYPE_CHECKING:
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
     from sketchshift.index import CoarseLists, train_lists
-    from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
+    from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assignment",
     "Box",
     "Cells",
     "Certificate",
@@ -192,7 +193,7 @@ _ON_FIRST_USE = {
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
     "index": ("CoarseLists", "train_lists"),
-    "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
+    "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),
 }

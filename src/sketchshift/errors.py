@@ -31,6 +31,7 @@ __all__ = [
     "PrivacyWarning",
     "RemovalError",
     "ScaleHint",
+    "SetDialect",
     "SharePlan",
     "SketchFormatError",
     "SketchshiftError",
@@ -93,6 +94,26 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class SetDialect:
+    """Say how a text table is written.
+
+    Attributes
+    ----------
+    field : str
+        Of a dialect: "separator", "decimal", "thousands", "encoding" or "missing".
+    value : str
+        Empty where that is left to the reader.
+    """
+
+    field: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        value = f"[{self.value!r}]" if self.field == "missing" else repr(self.value)
+        return f"dialect=Dialect({self.field}={value if self.value else '...'})"
+
+
+@dataclass(frozen=True)
 class Option:
     """An argument of :func:`sketchshift.survey` to pass; commands have it as an option.
 
@@ -128,7 +149,7 @@ class SharePlan:
         return "Sketch every part of the data with one SketchSpec (one plan file)."
 
 
-Term = ChooseColumns | LoadSketch | Option | Parameter | SharePlan
+Term = ChooseColumns | LoadSketch | Option | Parameter | SetDialect | SharePlan
 """What a message is about or advises, named so that each surface can say it in its own words."""
 
 

@@ -408,7 +408,8 @@ FEWEST_ROWS, MOST_ROWS = 256, 65536
 class Request:
     """The arguments of ``open_source``, checked once.
 
-    ``n_features`` is the length of vectors where the data has none to show.
+    ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
+    files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
     """
 
     columns: tuple[str, ...] | None = None
@@ -420,6 +421,7 @@ class Request:
     skip_invalid: bool = False
     recipe: Recipe | None = None
     beside: str = "nothing"
+    dialect: Any = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -504,6 +506,7 @@ def make_request(
     *,
     skip_invalid: bool = False,
     beside: str = "nothing",
+    dialect: Any = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     meant = default_columns if columns is None else columns
@@ -518,6 +521,7 @@ def make_request(
         skip_invalid=skip_invalid,
         recipe=recipe,
         beside=check_choice("open_source", "beside", beside, BESIDE),
+        dialect=dialect,
     )
 
 

@@ -12,6 +12,8 @@ k, d      clusters, columns
 
 from __future__ import annotations
 
+import calendar
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
 from sketchshift._text import counted, finite, meaningful
 from sketchshift._typing import FloatArray
+from sketchshift.recipe import Category, Cycle, Log, Number, Part
 
 if TYPE_CHECKING:
     from sketchshift.decoders.decoder import Decoding
@@ -33,6 +38,9 @@ NOTABLE, VERY = 0.3, 2.0
 
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
+
+MOST_SHOWN = 12
+"""Columns of the table in a notebook."""
 
 AVERAGE = "near the average"
 
@@ -113,6 +121,8 @@ class ProfileTable:
         rows, in standard deviations of all rows. NaN where it is not known.
     mean, std : arrays of shape (d,)
         Of all rows.
+    places : tuple
+        The columns of the table that these columns are made of.
     """
 
     columns: tuple[str, ...]
@@ -121,6 +131,7 @@ class ProfileTable:
     deviations: FloatArray
     mean: FloatArray
     std: FloatArray
+    places: tuple[_Place, ...]
 
     @classmethod
     def of(cls, decoding: Decoding) -> ProfileTable:
@@ -133,7 +144,17 @@ class ProfileTable:
             spreads = np.sqrt(np.diagonal(decoding.covariances, axis1=1, axis2=2))
         with np.errstate(invalid="ignore", divide="ignore"):
             deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
-        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std)
+        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _places_of(decoding))
+
+    def mean_shown(self, i: int, j: int, natural: float, rows: int | None) -> str:
+        """The mean of column j in cluster i, with the digits that mean something."""
+        spread = float(self.spreads[i, j] if np.isfinite(self.spreads[i, j]) else self.std[j])
+        place = next(p for p in reversed(self.places) if p.first <= j)
+        if isinstance(place.part, Log):
+            spread *= place.part.unit + abs(natural)  # the slope of the scale there
+        if isinstance(place.part, Category):
+            return f"{100 * natural:.0f} %"
+        return meaningful(float(natural), spread, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,15 +182,14 @@ class Profile:
 
     clusters: tuple[ClusterProfile, ...]
     table: ProfileTable
-    _parts: tuple[_Part, ...]
 
     @classmethod
     def of(cls, decoding: Decoding) -> Profile:
         """The profile of a decoding: O(k d log d)."""
-        table, parts = ProfileTable.of(decoding), _parts_of(decoding)
+        table = ProfileTable.of(decoding)
         shares, n = decoding.weights, decoding.n_rows
         rows = [None if n is None else round(float(share) * n) for share in shares]
-        traits = [_rank(_tell(parts, table, i, rows[i])) for i in range(len(shares))]
+        traits = [_rank(_tell(table, i, rows[i])) for i in range(len(shares))]
         spreads, names = _spreads(decoding, table), _names(traits)
         clusters = (
             ClusterProfile(
@@ -177,7 +197,7 @@ class Profile:
             )
             for i in range(len(shares))
         )
-        return cls(tuple(clusters), table, parts)
+        return cls(tuple(clusters), table)
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -250,7 +270,33 @@ class Profile:
             "spread": [c.spread for c in self.clusters],
             "name": [c.name for c in self.clusters],
         }
-        return to_arrow(own, self.table.columns, self._natural_means())
+        return to_arrow(own, self.table.columns, self.natural_means)
+
+    def _repr_html_(self) -> str:
+        return card(f"Profile of {counted(len(self), 'cluster')}", self.to_html())
+
+    def to_html(self) -> Html:
+        """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
+        table, natural = self.table, self.natural_means
+        shown, largest = _columns_shown(table), max([c.share for c in self.clusters], default=1.0)
+        rows: list[Row] = [
+            [
+                Cell(chip(i), is_text=True),
+                Cell(c.name, title="; ".join(t.text for t in c.traits), is_text=True),
+                "" if c.rows is None else f"{c.rows:,}",
+                bar(c.share / largest, f"{100 * c.share:.1f} %", colour_of(i)),
+                "" if c.spread is None else f"{c.spread:.2f}",
+                *(
+                    shaded(table.mean_shown(i, j, natural[i, j], c.rows), table.deviations[i, j])
+                    for j in shown
+                ),
+            ]
+            for i, c in enumerate(self.clusters)
+        ]
+        head = ["", "name", "rows", "share", "spread", *(table.columns[j] for j in shown)]
+        more = len(table.columns) - len(shown)
+        left_out = f"Means of the {len(shown)} columns that differ most; {more} more are not shown."
+        return Html(grid(head, rows) + (note(left_out) if more else ""))
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
@@ -262,12 +308,13 @@ class Profile:
 
         return polars.from_arrow(self.to_arrow())
 
-    def _natural_means(self) -> FloatArray:
+    @property
+    def natural_means(self) -> FloatArray:
+        """Means (k, d) in the units of the table: of a column on a log scale, the typical value."""
         means = self.table.means.copy()
-        for part in self._parts:
-            if part.kind == "log":
-                j = part.first
-                means[:, j] = [part.natural(float(value)) for value in means[:, j]]
+        for place in self.table.places:
+            if isinstance(place.part, Log):
+                means[:, place.first] = place.part.natural(means[:, place.first])
         return means
 
 
@@ -289,6 +336,14 @@ def to_arrow(own: dict[str, Any], columns: Sequence[str], values: FloatArray) ->
     names = [f"cluster {name}" if name in taken else name for name in own]
     arrays = [pa.array(column) for column in [*own.values(), *values.T]]
     return pa.table(arrays, names=[*names, *columns])
+
+
+def _columns_shown(table: ProfileTable) -> list[int]:
+    """The columns that differ most between clusters, in their order."""
+    if not len(table.deviations):
+        return []
+    largest = np.nan_to_num(np.abs(table.deviations)).max(axis=0)
+    return sorted(np.argsort(-largest, kind="stable")[:MOST_SHOWN].tolist())
 
 
 def _rows_told(cluster: ClusterProfile) -> str:
@@ -326,92 +381,90 @@ def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Place:
     """One column of the table, and where its numbers stand among the d columns."""
 
-    column: str
-    kind: str
+    part: Part
     first: int
-    size: int
-    values: tuple[str, ...]
-    natural: Callable[..., Any]
+
+    @property
+    def column(self) -> str:
+        return self.part.column
+
+    @property
+    def numbers(self) -> slice:
+        return slice(self.first, self.first + len(self.part.names))
 
 
-def _parts_of(decoding: Decoding) -> tuple[_Part, ...]:
-    recipe = getattr(decoding.spec, "recipe", None)
-    if recipe is None:
-        names = enumerate(decoding.columns)
-        return tuple(_Part(name, "number", j, 1, (), float) for j, name in names)
-    parts, first = [], 0
-    for part in recipe.parts:
-        size, values = len(part.names), tuple(getattr(part, "values", None) or ())
-        natural = getattr(part, "natural", float)
-        parts.append(_Part(part.column, part.kind, first, size, values, natural))
-        first += size
-    return tuple(parts)
+def _places_of(decoding: Decoding) -> tuple[_Place, ...]:
+    recipe = None if decoding.spec is None else decoding.spec.recipe
+    parts = [Number(name) for name in decoding.columns] if recipe is None else recipe.parts
+    ends = itertools.accumulate((len(part.names) for part in parts), initial=0)
+    return tuple(_Place(part, first) for part, first in zip(parts, ends, strict=False))
 
 
-def _tell(parts: Sequence[_Part], table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
+def _tell(table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
     """Every column of cluster i, as far as it is known."""
     tellers = {"category": _tell_category, "cycle": _tell_cycle, "frequency": _tell_frequency}
-    for part in parts:
-        trait = tellers.get(part.kind, _tell_number)(part, table, i, rows)
+    for place in table.places:
+        trait = tellers.get(place.part.kind, _tell_number)(place, table, i, rows)
         if math.isfinite(trait.deviation):
             yield trait
 
 
-def _height(deviation: float) -> str:
-    word = "high" if deviation > 0.0 else "low"
+def _very(word: str, deviation: float) -> str:
     return f"very {word}" if abs(deviation) >= VERY else word
 
 
-def _tell_number(part: _Part, table: ProfileTable, i: int, rows: int | None) -> Trait:
+def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
     """A number, or the typical value of one on a log scale."""
-    j, column = part.first, part.column
-    value, deviation = float(part.natural(float(table.means[i, j]))), float(table.deviations[i, j])
-    spread = float(table.spreads[i, j])
-    spread = spread if math.isfinite(spread) else float(table.std[j])
-    if part.kind == "log":  # a spread of logs is a share of the value
-        spread *= abs(value)
-    word, shown = _height(deviation), meaningful(value, spread, rows)
-    return Trait(
-        column, value, deviation, f"{column} {word}, {deviation:+.1f} sd", shown, f"{word} {column}"
-    )
+    j, column = place.first, place.column
+    value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
+    if isinstance(place.part, Log):
+        value = float(place.part.natural(value))
+    word = _very("high" if deviation > 0.0 else "low", deviation)
+    text, shown = f"{column} {word}, {deviation:+.1f} sd", table.mean_shown(i, j, value, rows)
+    return Trait(column, value, deviation, text, shown, f"{word} {column}")
 
 
-def _tell_category(part: _Part, table: ProfileTable, i: int, rows: int | None) -> Trait:
+def _tell_category(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
     """The value of a category whose share is the most above that of all rows."""
-    here, everywhere = (
-        np.clip(shares[part.first : part.first + part.size], 0.0, 1.0)
-        for shares in (table.means[i], table.mean)
-    )
-    j = int(np.argmax(here - everywhere))
-    value = part.values[j] if j < len(part.values) else table.columns[part.first + j]
-    shown = f"{100 * here[j]:.0f} % {value}"
-    text = f"{part.column}: {shown}, {100 * everywhere[j]:.0f} % of all rows"
+    assert isinstance(place.part, Category)
+    column, numbers = place.column, place.numbers
+    here, all_rows = (np.clip(m[numbers], 0.0, 1.0) for m in (table.means[i], table.mean))
+    j = int(np.argmax(here - all_rows))
+    value, shown = place.part.values[j], f"{100 * here[j]:.0f} % {place.part.values[j]}"
+    text = f"{column}: {shown}, {100 * all_rows[j]:.0f} % of all rows"
     often = "mostly" if here[j] >= 0.5 else "more often"
-    deviation = float(table.deviations[i, part.first + j])
-    return Trait(part.column, value, deviation, text, shown, f"{part.column} {often} {value}")
+    deviation = float(table.deviations[i, numbers][j])
+    return Trait(column, value, deviation, text, shown, f"{column} {often} {value}")
 
 
-def _tell_frequency(part: _Part, table: ProfileTable, i: int, rows: int | None) -> Trait:
+def _tell_frequency(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
     """How common the values of a column are."""
-    value, deviation = float(table.means[i, part.first]), float(table.deviations[i, part.first])
-    word = "common" if deviation > 0.0 else "rare"
-    word = f"very {word}" if abs(deviation) >= VERY else word
-    shown = f"values that {100 * value:.2g} % of rows have"
-    text = f"{part.column}: {word} values, {deviation:+.1f} sd"
-    return Trait(part.column, value, deviation, text, shown, f"{word} {part.column}")
+    value, deviation = float(table.means[i, place.first]), float(table.deviations[i, place.first])
+    word = _very("common" if deviation > 0.0 else "rare", deviation)
+    text = f"{place.column}: {word} values, {deviation:+.1f} sd"
+    shown = f"each in {100 * value:.2g} % of rows"
+    return Trait(place.column, value, deviation, text, shown, f"{word} {place.column}")
 
 
-def _tell_cycle(part: _Part, table: ProfileTable, i: int, rows: int | None) -> Trait:
+def _tell_cycle(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
     """When: of the mean of points on a circle, the direction."""
-    both = slice(part.first, part.first + part.size)
-    offset = table.means[i, both] - table.mean[both]
-    std = float(np.sqrt(np.mean(np.square(table.std[both]))))
-    deviation = float(np.linalg.norm(offset)) / std if std > 0.0 else 0.0
-    moment = part.natural(*map(float, table.means[i, both]))
-    shown = moment if isinstance(moment, str) else meaningful(float(moment))
-    label = f"{part.column} around {shown}"
-    text = f"{label}, {deviation:.1f} sd from the mean"
-    return Trait(part.column, moment, deviation, text, shown, label)
+    assert isinstance(place.part, Cycle)
+    mean = table.means[i, place.numbers]
+    std = float(np.sqrt(np.mean(np.square(table.std[place.numbers]))))
+    distance = float(np.linalg.norm(mean - table.mean[place.numbers]))
+    deviation = distance / std if std > 0.0 else 0.0
+    moment = place.part.natural(*map(float, mean))
+    shown = _MOMENTS[place.part.unit](moment)
+    label = f"{place.column} around {shown}"
+    return Trait(place.column, moment, deviation, f"{label}, {deviation:.1f} sd off", shown, label)
+
+
+_MOMENTS: dict[str, Callable[[float], str]] = {
+    "hour": lambda hour: f"{round(hour) % 24} h",
+    "weekday": lambda day: calendar.day_name[round(day) % 7],
+    "month": lambda month: calendar.month_name[round(month) % 12 or 12],
+}
+"""A place on a circle in words; months count from 1, and 0 is December."""
