@@ -35,7 +35,7 @@ __all__ = [
 FAINT = "color-mix(in srgb, currentColor 25%, transparent)"
 CELL = "padding:2px 8px;vertical-align:middle;white-space:nowrap;background:transparent"
 MARKS = {"circle": "●", "square": "■", "triangle": "▲", "diamond": "◆"}
-CURVE = (220.0, 36.0)
+CURVE = (220.0, 28.0)
 """Width and height of a small curve."""
 
 MOST_DOTS = 60

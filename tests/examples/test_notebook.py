@@ -151,7 +151,7 @@ def test_wide_tables_show_the_columns_that_differ_most():
     seen = read(decoding).seen
 
     assert "c30" in seen
-    assert "Means of the 12 columns that differ most; 28 more are not shown." in seen
+    assert "The 12 columns that differ most; 28 more are not shown." in seen
     assert "28 more columns." in read(decoding.sketch).seen
 
 

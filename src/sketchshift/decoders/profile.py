@@ -42,6 +42,11 @@ TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 MOST_SHOWN = 12
 """Columns of the table in a notebook."""
 
+LEGEND = (
+    "Columns hold means: orange is above the mean of all rows, blue below. "
+    "A spread of 1 is as wide as all rows."
+)
+
 AVERAGE = "near the average"
 
 
@@ -295,8 +300,8 @@ class Profile:
         ]
         head = ["", "name", "rows", "share", "spread", *(table.columns[j] for j in shown)]
         more = len(table.columns) - len(shown)
-        left_out = f"Means of the {len(shown)} columns that differ most; {more} more are not shown."
-        return Html(grid(head, rows) + (note(left_out) if more else ""))
+        left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
+        return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
