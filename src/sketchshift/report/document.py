@@ -36,11 +36,12 @@ from sketchshift._text import (
     rows_in_words,
     visible_lines,
 )
+from sketchshift._times import MONTHS, WEEKDAYS
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
-from sketchshift.drift.compare import ClusterChange, Population, cluster_changes
+from sketchshift.drift.compare import Population, cluster_changes
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
@@ -177,10 +178,6 @@ class SketchFile:
         ]
 
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
 def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
     """Values of a column of the key for a person: months as ``"Jan 2013"``, days as days.
 
@@ -197,9 +194,11 @@ def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
 def _describe_key(unit: str, key: Any) -> str:
     if key is None:
         return "(missing)"
+    if unit == "month_of_year" and key in range(1, 13):
+        return MONTHS[key - 1][:3]
     if not isinstance(key, datetime.date):
         return str(key)
-    month = f"{MONTHS[key.month - 1]} {key.year}"
+    month = f"{MONTHS[key.month - 1][:3]} {key.year}"
     if unit == "year":
         return str(key.year)
     if unit == "quarter":
@@ -217,15 +216,13 @@ def _describe_key(unit: str, key: Any) -> str:
 def _order_in_time(names: Sequence[str]) -> list[int]:
     """Places of names in the order of the calendar if they are weekdays or months, else as given.
 
-    Full names count by their first three letters.
+    Names may be cut to their first letters, three at least.
     """
-    starts = [name[:3].title() for name in names]
     for calendar in (WEEKDAYS, MONTHS):
-        if all(
-            start in calendar and len(name.split()) == 1
-            for start, name in zip(starts, names, strict=True)
-        ):
-            return sorted(range(len(names)), key=lambda i: calendar.index(starts[i]))
+        starts = [day[:3] for day in calendar]
+        places = [starts.index(name[:3]) if name[:3] in starts else 0 for name in names]
+        if all(calendar[i].startswith(name[:9]) for i, name in zip(places, names, strict=True)):
+            return sorted(range(len(names)), key=lambda i: places[i])
     return list(range(len(names)))
 
 
@@ -247,6 +244,9 @@ MOST_NUMBERS = 100_000
 
 DISTINCT, COMPARED = 20, 40
 """Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
+
+SCALES = ("number", "log")
+"""Kinds of columns that make an axis of a map; shares and circles do not."""
 
 TINY = 1e-300
 FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
@@ -317,6 +317,7 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
         "order": order,
         "pair": pair,
         "main": _main_axes(decoding),
+        "has_categories": any(kind not in SCALES for kind, _ in _kinds(sketch.spec)),
         "covariances": _pack_covariances(decoding),
         "cells": _cells(sketch, decoding),
         "residual": decoding.residual_norm,
@@ -375,9 +376,9 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
 
 
 def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
-    """Columns that have a scale of their own, if there are two: shares and circles make no map."""
+    """Columns with a scale, if there are two of them."""
     kinds = [] if decoding.spec is None else _kinds(decoding.spec)
-    found = [c for c in order.tolist() if kinds and kinds[c][0] in ("number", "log")]
+    found = [c for c in order.tolist() if kinds and kinds[c][0] in SCALES]
     return np.array(found) if len(found) > 1 else order
 
 
@@ -645,25 +646,14 @@ def compare_slices(
     ]
     names = [cluster.name for cluster in decoding.profile.clusters]
     largest = sorted(range(k), key=lambda i: -abs(changes[i].change))
-    words = [_change_in_words(i, names[i], changes[i]) for i in largest]
+    changed = [i for i in largest if changes[i].verdict != "same"]
     return {
         "sentence": _sentence(found, before, after),
-        "words": [sentence for sentence in words if sentence],
+        "words": [f"{changes[i].tell(f'Cluster {i} ({names[i]})')}." for i in changed],
         "before": before.label,
         "after": after.label,
         "clusters": clusters,
     }
-
-
-def _change_in_words(i: int, name: str, change: ClusterChange) -> str:
-    """Such as "Cluster 2 (high distance) grew from 12.0 % to 18.3 % of the rows."."""
-    if change.verdict == "same":
-        return ""
-    if change.verdict == "moved":
-        return f"Cluster {i} ({name}) has other values now."
-    verb, *moved = change.verdict.split(" and ")
-    shares = f"{verb} from {100 * change.share_a:.1f} % to {100 * change.share_b:.1f} % of the rows"
-    return f"Cluster {i} ({name}) {shares}{', with other values' * bool(moved)}."
 
 
 def _sentence(found: Comparison, before: Selection, after: Selection) -> str:
