@@ -546,15 +546,13 @@ def cluster_records(decoding: Decoding) -> list[dict[str, Any]]:
     return records
 
 
-def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
+def cluster_table(decoding: Decoding) -> list[str]:
     """Lines for people: number, share and mean of each cluster, with digits that mean something.
 
     Parameters
     ----------
     decoding : Decoding
         What was found.
-    names : sequence of str
-        Of the columns.
 
     Returns
     -------
@@ -563,13 +561,14 @@ def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
         the last line says how to see the rest.
     """
     profile = decoding.profile
-    k, d = decoding.centroids.shape
-    means, table = profile.natural_means, profile.table
-    rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
-    for i, cluster in enumerate(profile.clusters[:CLUSTERS_SHOWN]):
-        shown = (table.mean_shown(i, j, means[i, j], cluster.rows) for j in range(d))
-        rows.append([str(i), f"{100 * cluster.share:.1f} %", *islice(shown, COLUMNS_SHOWN)])
-    hidden = {"cluster": k - CLUSTERS_SHOWN, "column": d - COLUMNS_SHOWN}
+    rows = [["cluster", "share", *profile.titles[:COLUMNS_SHOWN]]]
+    for cluster, told in islice(zip(profile.clusters, profile.told, strict=True), CLUSTERS_SHOWN):
+        means = [trait.shown for trait in told[:COLUMNS_SHOWN]]
+        rows.append([str(cluster.number), f"{100 * cluster.share:.1f} %", *means])
+    hidden = {
+        "cluster": len(profile) - CLUSTERS_SHOWN,
+        "column": len(profile.titles) - COLUMNS_SHOWN,
+    }
     return align(rows, right=True) + count_hidden(hidden, "-o centroids.csv writes all")
 
 

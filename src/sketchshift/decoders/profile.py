@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -272,8 +273,7 @@ class Profile:
 
     def to_html(self) -> Html:
         """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
-        told = [list(_tell(self.table, c.number, c.rows)) for c in self.clusters]
-        shown = _columns_shown(told)
+        told, shown = self.told, _columns_shown(self.told)
         largest = max([c.share for c in self.clusters], default=1.0)
         rows: list[Row] = [
             [
@@ -286,11 +286,21 @@ class Profile:
             ]
             for i, c in enumerate(self.clusters)
         ]
-        places = self.table.places
-        head = ["", "name", "rows", "share", "spread", *(places[j].title for j in shown)]
-        more = len(places) - len(shown)
+        titles = self.titles
+        head = ["", "name", "rows", "share", "spread", *(titles[j] for j in shown)]
+        more = len(titles) - len(shown)
         left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
         return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the table that numbers were made of, as people call them."""
+        return [place.title for place in self.table.places]
+
+    @cached_property
+    def told(self) -> list[list[Trait]]:
+        """For each cluster, every one of these columns, whether it sets it apart or not."""
+        return [list(_tell(self.table, c.number, c.rows)) for c in self.clusters]
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
