@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import sketchshift as ss
-from sketchshift.cli import progress
+from sketchshift import _progress
 
 QUICK = "--decoder sketch-and-shift --starts 30"
 
@@ -151,13 +151,14 @@ def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week)
     lines = text.splitlines()
 
     assert lines[0].startswith(f"3 clusters in 180 rows x 2 columns, decoded from {week.nbytes:,}")
-    assert lines[2].split() == ["cluster", "share", "x", "y"]
-    cells = lines[3].split()
     expected = decode(week)
+    assert lines[2 : 2 + len(expected.profile.lines())] == expected.profile.lines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("cluster"))
+    assert lines[head].split() == ["cluster", "share", "x", "y"]
+    cells = lines[head + 1].split()
     assert cells[0] == "0"
     assert cells[1:3] == [f"{100 * expected.weights[0]:.1f}", "%"]
-    assert float(cells[3]) == pytest.approx(expected.centroids[0, 0], abs=1e-5)
-    assert f"Residual norm {expected.residual_norm:.3g}" in text
+    assert float(cells[3]) == pytest.approx(expected.centroids[0, 0], abs=0.05)
     assert lines[-2] == expected.sentence
     assert lines[-1] == f"Next: sketchshift cluster week.sketch -k 3 {QUICK} -o centroids.csv"
 
@@ -183,8 +184,9 @@ def test_a_table_for_people_is_not_wider_than_they_can_read(folder, run):
     text = run(f"cluster wide.sketch -k 3 {QUICK}").stdout
     run(f"cluster wide.sketch -k 3 -o wide.csv {QUICK}")
 
-    assert "column 7" in text
-    assert "column 8" not in text
+    head = next(line for line in text.splitlines() if line.startswith("cluster"))
+    assert "column 7" in head
+    assert "column 8" not in head
     assert "3 columns more: -o centroids.csv writes all." in text
     assert floats(folder / "wide.csv").shape == (3, 13)
 
@@ -252,7 +254,7 @@ def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
     ("flags", "amount"), [("", "1 of 9 fits"), ("--decoder sketch-and-shift", "1 of 6 atoms")]
 )
 def test_progress_shows_what_was_done(folder, run, monkeypatch, flags, amount):
-    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(_progress, "DELAY", 0.0)
     monkeypatch.setenv("COLUMNS", "120")
 
     result = run(f"cluster week.sketch -k 3 --progress --json {flags}")

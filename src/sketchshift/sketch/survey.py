@@ -372,11 +372,16 @@ def _with_numbers_as_keys(source: Source) -> Source:
 
     def widen(blocks: Iterable[Block]) -> Iterator[Block]:
         for block in blocks:
-            keys = pa.table({}) if block.keys is None else _as_table(block.keys)
-            for name, values in zip(source.columns or (), block.values.T, strict=True):
-                if name not in keys.column_names:
-                    numbers = pa.array(np.ascontiguousarray(values), from_pandas=True)
-                    keys = keys.append_column(name, numbers)
+            numbers = {
+                name: pa.array(np.ascontiguousarray(values), from_pandas=True)
+                for name, values in zip(source.columns or (), block.values.T, strict=True)
+            }
+            keys = pa.table(numbers)
+            for name in () if block.keys is None else block.keys.schema.names:
+                if name not in numbers:
+                    keys = keys.append_column(
+                        block.keys.schema.field(name), block.keys.column(name)
+                    )
             yield replace(block, keys=keys)
 
     across = source.across
