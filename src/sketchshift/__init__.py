@@ -48,12 +48,15 @@ if TYPE_CHECKING:
         Box,
         Certificate,
         ClOmpr,
+        ClusterProfile,
         Decoding,
         KCurve,
         Outcome,
+        Profile,
         Round,
         SketchAndShift,
         Step,
+        Trait,
         Trust,
         certify,
         decode,
@@ -77,17 +80,19 @@ if TYPE_CHECKING:
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
     from sketchshift.index import CoarseLists, train_lists
-    from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
+    from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assignment",
     "Box",
     "Cells",
     "Certificate",
     "ClOmpr",
     "ClusterChange",
+    "ClusterProfile",
     "CoarseLists",
     "Comparison",
     "CompressiveGaussianMixture",
@@ -104,6 +109,7 @@ __all__ = [
     "PlanWarning",
     "PrivacyError",
     "PrivacyWarning",
+    "Profile",
     "RemovalError",
     "Round",
     "ScaleHint",
@@ -119,6 +125,7 @@ __all__ = [
     "Spectrum",
     "Step",
     "Tilt",
+    "Trait",
     "Trust",
     "Watch",
     "WatchedSlice",
@@ -155,12 +162,15 @@ _ON_FIRST_USE = {
         "Box",
         "Certificate",
         "ClOmpr",
+        "ClusterProfile",
         "Decoding",
         "KCurve",
         "Outcome",
+        "Profile",
         "Round",
         "SketchAndShift",
         "Step",
+        "Trait",
         "Trust",
         "certify",
         "decode",
@@ -183,7 +193,7 @@ _ON_FIRST_USE = {
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
     "index": ("CoarseLists", "train_lists"),
-    "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
+    "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),
 }

@@ -19,6 +19,7 @@ __all__ = [
     "WEEKDAYS",
     "as_times",
     "find_form",
+    "is_day_first",
     "is_time_column",
     "name_of",
     "part_of",
@@ -187,10 +188,8 @@ def tell_order(column: Any) -> str:
     column : Arrow array or chunked array
         As :func:`as_times` takes it.
     """
-    import pyarrow as pa
-
     column = _plain(column)
-    if not pa.types.is_string(column.type) or find_form(column) != "numbers":
+    if is_day_first(column) is None:
         return ""
     order, is_certain = _find_order(_match(_filled(column), "numbers"))
     if is_certain:
@@ -199,6 +198,16 @@ def tell_order(column: Any) -> str:
     return (
         f"Dates such as {_filled(column)[0].as_py()} are read with the {first} before the {other}."
     )
+
+
+def is_day_first(column: Any) -> bool | None:
+    """Whether texts such as 5/1/2026 have the day first; None for others, where that is plain."""
+    import pyarrow as pa
+
+    column = _plain(column)
+    if not pa.types.is_string(column.type) or find_form(_filled(column)) != "numbers":
+        return None
+    return _find_order(_match(_filled(column), "numbers"))[0]
 
 
 def part_of(times: Any, unit: str) -> Any:

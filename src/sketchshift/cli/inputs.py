@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+import numpy as np
 
 from sketchshift._text import rows_in_words
+from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
     TABLE_FLAGS,
     Options,
@@ -23,7 +26,8 @@ from sketchshift.cli.options import (
     table_options,
     weights_option,
 )
-from sketchshift.cli.output import check_output, note, quote, show_progress
+from sketchshift.cli.output import check_output, keys_in_words, note, quote, show_progress
+from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_DATA",
     "Inputs",
+    "KeyCounts",
     "check_rows",
     "data_files",
     "has_magic",
@@ -289,6 +294,7 @@ def _add(
 
 S = TypeVar("S", bound=AnySketch)
 
+MOST_KEYS = 24  # slices whose rows are shared out among clusters
 AUTO = 20  # clusters that data is planned for with -k auto
 OF_DATA = (
     *(flag for flag in TABLE_FLAGS if flag != "where"),
@@ -356,6 +362,20 @@ class Inputs:
         """What is read, and what is written beside the result."""
         return [*self.files, *([] if self.saved is None else [self.saved])]
 
+    def count_keys(self, decoding: Decoding) -> KeyCounts | None:
+        """How the slices of a table are distributed over clusters; None for anything else."""
+        if self.is_data or len(self.files) > 1 or not is_table(self.files[0]):
+            return None
+        table = load_table(self.files[0], self._params["where"])
+        if len(table.by) != 1 or not 1 < len(table) <= MOST_KEYS:
+            return None
+        whole = table.merge()
+        parts = [shares(decoding, part, reference=whole) for part in table.sketches]
+        rows = np.array(parts).T * table.counts
+        values = [value or "-" for value in keys_in_words(table.keys.column(0).to_pylist())]
+        of_clusters = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        return KeyCounts(table.by[0], values, of_clusters, table.counts / table.counts.sum())
+
     def sketch(
         self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
     ) -> AnySketch:
@@ -386,6 +406,33 @@ class Inputs:
         if self.saved is not None:
             result.save(self.saved)
         return result
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """How the slices of a table of sketches are distributed over clusters.
+
+    Attributes
+    ----------
+    by : str
+        The key.
+    values : list of str
+        Its values, in words.
+    shares : array of shape (k, len(values))
+        Of the rows of each cluster, those in each slice; rows add up to 1.
+    of_all : array of shape (len(values),)
+        The same for all rows.
+    """
+
+    by: str
+    values: list[str]
+    shares: FloatArray
+    of_all: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        shares = {"shares": self.shares.tolist(), "of_all": self.of_all.tolist()}
+        return {"by": self.by, "values": self.values, **shares}
 
 
 def look_at(

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,15 @@ CURRENCY = rf"(?:(?:US|CA|AU|NZ|HK|R|C|A|S)?[{SYMBOLS}]|{CODES})"
 SPACES, QUOTES = " \u00a0\u2009\u202f", "'\u2019"
 GROUPING = {",": ",", ".": ".", " ": SPACES, "'": QUOTES}
 """Signs between thousands, and how each of them may be written."""
+
+AROUND_NUMBERS = (
+    (r"^\(\s*([^-+()]+?)\s*\)$", r"-\1"),
+    ("^(\u2212)", "-"),
+    (rf"^([-+]?)\s*(?:{CURRENCY})\s*", r"\1"),
+    (rf"\s*(?:{CURRENCY}|%)$", ""),
+    (r"^([-+])\s+", r"\1"),
+)
+"""Patterns of what stands around a number, and what is left of it."""
 
 USUAL = ConvertOptions().null_values
 WORDS = (
@@ -267,26 +276,22 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     without = pc.replace_substring_regex(digits, f"[{signs}]", "")
     digits = pc.if_else(pc.match_substring_regex(digits, grouped), without, digits)
     is_number = pc.match_substring_regex(digits, plain)
-    numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), None)
+    nothing = pa.nulls(len(digits), digits.type)
+    numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), nothing)
     return numbers.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False)
 
 
 def drop_missing(column: Any, dialect: Dialect) -> Any:
     """The cells without blanks around them; words for a missing value are null."""
     cells = pc.utf8_trim_whitespace(column)
-    words = pa.array([*WORDS, *dialect.missing], cells.type)
-    return pc.if_else(pc.is_in(cells, words), pa.scalar(None, cells.type), cells)
+    words = "|".join(map(re.escape, (*WORDS, *dialect.missing)))  # an array of them asks for pandas
+    is_missing = pc.match_substring_regex(cells, f"^(?:{words})$")
+    return pc.if_else(is_missing, pa.nulls(len(cells), cells.type), cells)
 
 
 def _strip_signs(cells: Any) -> Any:
     """Texts without currencies, percent signs and parentheses around the number."""
-    for pattern, text in (
-        (r"^\(\s*([^-+()]+?)\s*\)$", r"-\1"),
-        ("^(\u2212)", "-"),
-        (rf"^([-+]?)\s*(?:{CURRENCY})\s*", r"\1"),
-        (rf"\s*(?:{CURRENCY}|%)$", ""),
-        (r"^([-+])\s+", r"\1"),
-    ):
+    for pattern, text in AROUND_NUMBERS:
         cells = pc.replace_substring_regex(cells, pattern, text)
     return cells
 
@@ -542,8 +547,15 @@ def _columns_with_signs(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
     signs = set(",.'\u2019" + SPACES)
     columns = [cells for cells in columns if any(not signs.isdisjoint(cell) for cell in cells)]
-    bare = iter(_strip_signs(pa.array(chain.from_iterable(columns), pa.string())).to_pylist())
-    return [[text.lstrip("+-") for text in islice(bare, len(cells))] for cells in columns]
+    return [[_strip_cell(cell).lstrip("+-") for cell in cells] for cells in columns]
+
+
+def _strip_cell(cell: str) -> str:
+    """As :func:`_strip_signs`, one text at a time: most have nothing around the number."""
+    if not cell.isascii() or not cell.replace(".", "").isdigit():
+        for pattern, text in AROUND_NUMBERS:
+            cell = re.sub(pattern, text, cell)
+    return cell
 
 
 def _read_signs(text: str) -> tuple[str, str, str] | None:

@@ -375,7 +375,7 @@ def mark_as_written(batch: Any, names: Sequence[str], decimal: str = ".") -> Any
 
     for name in names:
         texts = batch.column(name)
-        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        texts = pc.if_else(pc.equal(texts, ""), pa.nulls(len(texts), texts.type), texts)
         place = batch.schema.get_field_index(name)
         mark = MARK | {DECIMAL: decimal.encode()}
         batch = batch.set_column(place, pa.field(name, texts.type, metadata=mark), texts)

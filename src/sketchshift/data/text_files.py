@@ -433,7 +433,8 @@ def open_delimited(path: Path, request: Request) -> Source:
         _field(field, inferred, cells, table.dialect)
         for field, inferred, cells in zip(fields_of(head.schema), head, written, strict=True)
     ]
-    if request.columns is None and len(fields) > 1 and _names_rows(table, head, written):
+    takes_all = request.columns is None and request.beside == "nothing" and len(fields) > 1
+    if takes_all and _names_rows(table, head, written):
         fields = fields[1:]
     choice = choose(fields, request, where)
     kinds = dict(zip(head.schema.names, head.schema.types, strict=True))
@@ -501,17 +502,20 @@ def _field(field: Field, inferred: Any, written: Any, dialect: Dialect) -> Field
 
     One that holds nothing but words for a missing value, other than the usual ones, is text.
     """
-    if pa.types.is_null(inferred.type) and not set(_texts(written)) <= set(USUAL):
+    if pa.types.is_null(inferred.type) and not set(map(_text, written.to_pylist())) <= set(USUAL):
         return Field(field.name, "text", is_number=False)
     if not pa.types.is_string(inferred.type):
         return field
-    cells = drop_missing(pa.array(_texts(written), pa.string()), dialect).drop_null()
+    texts, fault = _cast(written, pa.string())
+    if fault is not None:
+        texts = pa.array(list(map(_text, written.to_pylist())), pa.string())
+    cells = drop_missing(texts, dialect).drop_null()
     _, is_fault = parse_numbers(cells[:CELLS_TRIED], dialect)
     return Field(field.name, "text", 2 * pc.sum(is_fault).as_py() <= len(is_fault))
 
 
-def _texts(written: Any) -> list[str]:
-    return [cell.decode("utf-8", "replace") for cell in written.to_pylist()]
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "replace")
 
 
 def _names_rows(table: TextTable, head: Any, written: Any) -> bool:

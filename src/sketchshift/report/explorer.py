@@ -1,7 +1,7 @@
 """The explorer's answers: its page, clusters for any k and slice, comparisons, a report.
 
 A request holds a few whole numbers (:class:`Query`): no path, no condition and no text. Who may
-ask is the business of ``guard``.
+ask is the business of ``server``.
 """
 
 from __future__ import annotations
@@ -369,11 +369,13 @@ class Explorer:
         return {}
 
     def compare(self, query: Query, check: Check) -> dict[str, Any]:
-        """Two selections side by side."""
+        """Two selections side by side, told by the clusters that are shown."""
         choices = self.file.choices
         before, is_rest = choices[query.before], query.after == len(choices)
         after = select_rest(self.file, before) if is_rest else choices[query.after]
-        return compare_slices(self.file, before, after, query.k)
+        decoding = self.fits.decoding(query.choice, query.k, check)
+        decoded = self.file.sketch_of(choices[query.choice])
+        return compare_slices(self.file, before, after, decoding, decoded)
 
     def page(self) -> str:
         """The page, which asks for its first clusters itself."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sketchshift._text import counted
-from sketchshift._times import PERIODS, is_time_column
+from sketchshift._times import PERIODS, is_day_first, is_time_column, tell_order
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
@@ -45,12 +45,13 @@ PLACES = 200  # where rows are drawn from, in a large file
 SMALL_BYTES = 2**23  # of a file that is looked at as a whole
 FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
 ONE_HOT = 12  # values of a category, at most, that get a column each
+LISTED = 16  # columns in a line for people
 MOST_LISTED = 200  # values of a category whose frequencies are kept
 UNITS_DIFFER = 10.0  # ratio of standard deviations from which on each column has its own scale
 MOSTLY_MISSING = 1 / 3  # share of missing values from which on a column is left out
 FEW_ROWS_LOST = 0.2  # share of rows with a missing value up to which these are left out
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
-DECADES = 2.0  # that such a column spans at least
+DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
 
 _IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|key|index|idx|rownum|row|nr|no|number|serial|code|zip|zipcode|"
@@ -155,11 +156,9 @@ class Survey:
 
     def lines(self, words: Callable[[Option], str] = str) -> list[str]:
         """A few lines for people; ``words`` is how a surface spells an option."""
-        used = ", ".join(f"{c.name}{f' ({c.reason})' if c.reason else ''}" for c in self.used)
-        lines = [f"Columns: {used}."]
+        lines = [f"Columns: {_list_some(self.used)}."]
         if self.left_out:
-            out = ", ".join(f"{c.name} ({c.reason})" for c in self.left_out)
-            lines += [f"Left out: {out}."]
+            lines += [f"Left out: {_list_some(self.left_out)}."]
         return lines + [_spell(note, words) for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,6 +177,12 @@ class Survey:
             "notes": [_spell(note, Option.in_shell) for note in self.notes],
             "keeps": self.keeps,
         }
+
+
+def _list_some(columns: Sequence[SurveyedColumn]) -> str:
+    shown = [f"{c.name}{f' ({c.reason})' if c.reason else ''}" for c in columns[:LISTED]]
+    more = len(columns) - LISTED
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def _spell(note: Note, words: Callable[[Option], str]) -> str:
@@ -340,8 +345,19 @@ def _draw(source: Source, where: str | None, seed: int) -> _Sample:
         raise DataError("there are no rows to look at. Check the path or the condition.")
     numbers = np.concatenate([np.asarray(block.values, dtype=np.float64) for block in blocks])
     tables = [_as_table(block.keys) for block in blocks if block.keys is not None]
-    others = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+    others = _join(tables) if tables else pa.table({})
     return _Sample(names, numbers, others, is_complete)
+
+
+def _join(tables: Sequence[Any]) -> Any:
+    """One table; of columns that hold unlike types in unlike files, text."""
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowTypeError:
+        texts = pa.schema([(name, pa.string()) for name in tables[0].column_names])
+        return pa.concat_tables([table.cast(texts) for table in tables])
 
 
 def _as_table(keys: Any) -> Any:
@@ -498,9 +514,12 @@ def _conclude(
         words = words if isinstance(part, Category) else "frequency"
         facts.append(SurveyedColumn(name, "category", True, words, distinct=len(part.values)))
     for cycle in asked.cycles:
-        cycle.encode(sample.others.column(cycle.column))  # says what is wrong with it
+        column = sample.others.column(cycle.column)
+        cycle = replace(cycle, day_first=is_day_first(column))
+        cycle.encode(column)  # says what is wrong with it
         parts.append(cycle)
         facts.append(SurveyedColumn(cycle.column, "time", True, cycle.unit))
+        notes += [(words,) for words in [tell_order(column)] if words]
     if not parts:
         raise _nothing_left(facts)
     recipe = Recipe(tuple(parts))
@@ -655,7 +674,7 @@ def _choose_scale(
 def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list[Note]:
     """What could be decided otherwise."""
     notes: list[Note] = []
-    heavy = [f for f in facts if f.is_used and f.decades and f.reason != "log"]
+    heavy = [f for f in facts if f.is_used and f.decades >= MANY_DECADES and f.reason != "log"]
     if heavy and scale in ("auto", "standard", "none"):
         worst = max(heavy, key=lambda f: f.decades)
         more = f", and {counted(len(heavy) - 1, 'other column')} like it" if len(heavy) > 1 else ""
@@ -669,7 +688,18 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
     if times and not asked.cycles:
         cycle = (f"weekday({times[0]})",)
         notes.append((f"To use the weekday of {times[0]!r} as well: ", Option("cycles", cycle)))
+    rounds = tuple(f"{f.name.lower()}({f.name})" for f in facts if f.is_used and _comes_round(f))
+    if rounds:
+        names = _columns([f.name for f in facts if f.is_used and _comes_round(f)])
+        verb = "comes" if len(rounds) == 1 else "come"
+        notes.append((f"{names} {verb} round, and 23 h is near 0 h: ", Option("cycles", rounds)))
     return notes
+
+
+def _comes_round(fact: SurveyedColumn) -> bool:
+    """Whether a number is an hour, a weekday or a month, by its name and range."""
+    period = PERIODS.get(fact.name.lower(), 0)
+    return fact.kind == "number" and fact.low >= 0.0 and 2.0 < fact.high <= period
 
 
 def _decades_in_words(decades: float) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._text import listed
+from sketchshift._html import Cell, Row, bar, card, curve, facts, fold, grid, note
+from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
 from sketchshift._writing import write_atomically
@@ -28,6 +29,7 @@ from sketchshift.sketch.sketch import Sketch, check_same_spec, merge_sketches
 __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
+SLICES_SHOWN = 14  # in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,32 @@ class SketchTable:
     def __repr__(self) -> str:
         rows = int(self.counts.sum())
         return f"<SketchTable of {len(self)} slices by {', '.join(self.by)}: {rows} rows>"
+
+    def _repr_html_(self) -> str:
+        counts, names = self.counts, [_key_in_words(key) for key, _ in self]
+        title = f"{counted(len(self), 'slice')} by {', '.join(self.by)}: "
+        title += counted(int(counts.sum()), "row")
+        if not len(self):
+            return card(title)
+        largest, n = int(counts.max()), len(self)
+        shown = (
+            list(range(n)) if n <= SLICES_SHOWN else [*range(SLICES_SHOWN - 3), *range(n - 3, n)]
+        )
+        rows: list[Row] = [
+            [Cell(names[i], is_text=True), bar(counts[i] / max(largest, 1), f"{counts[i]:,}")]
+            for i in shown
+        ]
+        if n > len(shown):
+            rows.insert(SLICES_SHOWN - 3, [Cell(f"{n - len(shown):,} more", is_text=True), ""])
+        titles = [
+            f"{name}: {counted(int(c), 'row')}" for name, c in zip(names, counts, strict=True)
+        ]
+        parts = [
+            note("Rows of each slice, in order:"),
+            curve([float(c) for c in counts], titles),
+            grid([", ".join(self.by), "rows"], rows),
+        ]
+        return card(title, *parts, fold("Plan", facts(self.spec.facts)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SketchTable):
@@ -254,6 +282,10 @@ class SketchTable:
             msg = f"the key has a column {clashes[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
         return self.keys.append_column(COUNT, pa.array(self.counts))
+
+
+def _key_in_words(key: Any) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
