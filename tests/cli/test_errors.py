@@ -93,9 +93,9 @@ FAILURES = {
     "subtract week.sketch damaged.sketch -o a.sketch": "damaged.sketch: the digest does not match",
     "subtract 'day*.sketch' week.sketch -o a.sketch": "WHOLE must be one sketch",
     "inspect damaged.sketch": "damaged.sketch: the digest does not match",
-    "cluster notes.txt -k 3": "a sketch file, and data is read from files that end in .parq",
-    "merge notes.txt -o a.sketch": "notes.txt: the first bytes are not those of a sketch file, and",
-    "sketch notes.txt -k 3 -o a.sketch": "'notes.txt': its name does not end in .parquet, .csv,",
+    "cluster notes.doc -k 3": "a sketch file, and data is read from files that end in .parq",
+    "merge notes.doc -o a.sketch": "notes.doc: the first bytes are not those of a sketch file, and",
+    "sketch notes.doc -k 3 -o a.sketch": "'notes.doc': its name does not end in .parquet, .csv,",
     "sketch week.sketch -k 3 -o a.sketch": "'week.sketch' is a sketch, not data. Cluster it: "
     "sketchshift cluster week.sketch -k auto\n",
     "plan 'day*.sketch' -k 3 -o a.json": "'day1.sketch' is a sketch, not data. Cluster it: ",
@@ -117,7 +117,7 @@ def faulty(folder):
     """The folder with files in which something is wrong."""
     (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
     (folder / "words.csv").write_text("who,what\nAda,x\nEmmy,y\n")
-    (folder / "notes.txt").write_text("1 2\n3 4\n")
+    (folder / "notes.doc").write_text("1 2\n3 4\n")
     (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
     (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")
     data = bytearray((folder / "day1.sketch").read_bytes())

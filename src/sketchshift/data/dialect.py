@@ -278,7 +278,7 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     is_number = pc.match_substring_regex(digits, plain)
     nothing = pa.nulls(len(digits), digits.type)
     numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), nothing)
-    return numbers.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False)
+    return numbers.cast(pa.float64()), pc.and_kleene(pc.is_valid(digits), pc.invert(is_number))
 
 
 def drop_missing(column: Any, dialect: Dialect) -> Any:
@@ -445,7 +445,10 @@ def _texts_across(path: Path) -> Iterator[bytes]:
 
 
 def _find_separator(text: str, customary: str, *, is_whole: bool) -> str:
-    """The sign that cuts most lines into as many cells as the first, and most into numbers."""
+    """The sign that cuts most lines into as many cells as the first, and most into numbers.
+
+    Spaces are taken only where they cut all lines into numbers.
+    """
 
     def score(sign: str) -> tuple[float, int]:
         first, rows, _ = _split(text, sign, is_whole=is_whole)
@@ -453,9 +456,11 @@ def _find_separator(text: str, customary: str, *, is_whole: bool) -> str:
             return 0.0, 0
         fits = [row for row in rows if len(row) == len(first)]
         n_numbers = sum(_is_number(cell) for row in fits for cell in row)
+        if sign == " " and n_numbers < len(rows or first) * len(first):
+            return 0.0, 0  # words
         return (len(fits) / len(rows) if rows else 0.5), n_numbers
 
-    scores = {sign: score(sign) for sign in (customary, ",", ";", "\t", "|")}
+    scores = {sign: score(sign) for sign in (customary, ",", ";", "\t", "|", " ")}
     best = max(scores, key=lambda sign: scores[sign])  # the first of equals
     return best if scores[best][0] > 0 else customary
 
