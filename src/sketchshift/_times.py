@@ -205,7 +205,7 @@ def is_day_first(column: Any) -> bool | None:
     import pyarrow as pa
 
     column = _plain(column)
-    if not pa.types.is_string(column.type) or find_form(_filled(column)) != "numbers":
+    if not pa.types.is_string(column.type) or find_form(column) != "numbers":
         return None
     return _find_order(_match(_filled(column), "numbers"))[0]
 

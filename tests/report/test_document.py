@@ -7,10 +7,12 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
 from sketchshift._text import meaningful
+from sketchshift.recipe import Category, Log, Recipe
 from sketchshift.report.document import (
     SketchFile,
     build_document,
@@ -92,6 +94,28 @@ def test_the_columns_of_the_map_are_those_that_tell_the_clusters_apart():
     assert sorted(view["order"]) == list(range(6))
 
 
+def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_table():
+    """Two groups a thousand times apart; prices on the axis are those of the table."""
+    rng = np.random.default_rng(0)
+    price = np.exp(rng.normal(size=2000)) * np.repeat([1.0, 1000.0], 1000)
+    data = pa.table({"price": price, "cut": np.repeat(["fair", "good"], 1000)})
+    recipe = Recipe([Log("price"), Category("cut", ("fair", "good"))])
+    sketch = ss.sketch(data, ss.plan(data, 2, columns=recipe))
+    decoding = ss.decode(sketch, 2)
+
+    view = build_view(SketchFile.of("x", 1, sketch).choices[0], sketch, decoding)
+
+    for place, text in view["ticks"][0]:
+        assert recipe.parts[0].natural(place) == pytest.approx(
+            float(text.replace(",", "")), rel=0.02
+        )
+    assert {"1", "10", "100", "1,000"} < {text for _, text in view["ticks"][0]}
+    assert view["ticks"][1:] == [None, None]
+    rich = int(np.argmax(decoding.centroids[:, 0]))
+    assert 500 < float(view["shown"][rich][0].replace(",", "")) < 2000
+    assert view["shown"][rich][1:] == ["0 %", "100 %"]
+
+
 def test_values_are_shown_with_the_digits_that_mean_something(subject):
     decoding = ss.decode(subject.whole, 3)
     table, profile = decoding.profile.table, decoding.profile.clusters
@@ -128,6 +152,8 @@ def test_the_first_sentence_says_what_is_in_the_data(subject):
         ("quarter", date(2013, 4, 1), "Q2 2013"),
         ("week", date(2026, 1, 5), "week of 5 Jan 2026"),
         ("hour", datetime(2026, 1, 7, 14, tzinfo=UTC), "7 Jan 2026, 14:00:00+00:00"),
+        ("month_of_year", 4, "Apr"),
+        ("hour_of_day", 4, "4"),
         ("month", "2013-01", "2013-01"),
         ("shop", None, "(missing)"),
     ],
@@ -171,8 +197,7 @@ def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_
     before, after = (100 * found["clusters"][grown][name] for name in ("before", "after"))
     assert after > before
     name = decoding.profile.clusters[grown].name
-    shares = f"grew from {before:.1f} % to {after:.1f} % of the rows"
-    assert sentence == f"Cluster {grown} ({name}) {shares}."
+    assert sentence == f"Cluster {grown} ({name}) grew from {before:.0f} % to {after:.0f} %."
     assert found["sentence"].startswith("day = 2026-01-01 and day = 2026-01-04 differ: ")
 
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sketchshift._colours import colour_of
-from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid
-from sketchshift._text import visible
+from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid, note
+from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
@@ -259,6 +259,16 @@ class ClusterChange:
             return math.inf
         return self.move / (self.width or 1.0)
 
+    def tell(self, name: str) -> str:
+        """What became of the cluster, in words, under a name."""
+        words = []
+        for word in self.verdict.split(" and "):
+            if word == "moved":
+                words.append(f"moved by {self.relative_move:.2g} of its width")
+            elif word != "same":
+                words.append(f"{word} from {percent(self.share_a)} to {percent(self.share_b)}")
+        return f"{name} {' and '.join(words) or 'is the same'}"
+
     def __repr__(self) -> str:
         return (
             f"<ClusterChange {self.share_a:.3f} -> {self.share_b:.3f}, moved by "
@@ -464,6 +474,22 @@ class Comparison(Distance):
             return ()
         return cluster_changes(self._sides, self.counts, self._population, self.false_alarm)
 
+    @property
+    def sentence(self) -> str:
+        """What changed, in one sentence: the clusters that changed most, at most three."""
+        changed = [i for i, cluster in enumerate(self.clusters) if cluster.verdict != "same"]
+        changed = sorted(changed, key=lambda i: -abs(self.clusters[i].change))
+        names = name_clusters(self.decoding)
+        told = "; ".join(self.clusters[i].tell(names[i]) for i in changed[:TOLD])
+        more = len(changed) - TOLD
+        told += f"; and {counted(more, 'more cluster')}" if more > 0 else ""
+        if not self.drifted:
+            but = f", but {told}" if told else ""
+            return f"The second has not changed by more than chance{but}."
+        if not self.clusters:
+            return "The second has changed: its rows lie elsewhere than those of the first."
+        return f"The second has changed: {told or 'a little in several clusters, none by much'}."
+
     def __repr__(self) -> str:
         verdict = "drift" if self.drifted else "no drift"
         known = {**vars(self), **vars(self._population)}  # what takes long is not made for a word
@@ -478,13 +504,14 @@ class Comparison(Distance):
         known = {
             "distance": f"{self.distance:.3g}",
             "threshold": f"{self.threshold:.3g}",
-            "p-value": f"{self.p_value:.2g}",
+            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
             "false alarms": f"{100 * self.false_alarm:g} %",
             "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
         }
         is_known = "decoding" in {**vars(self), **vars(self._population)}  # else it takes long
         changes = self.clusters if is_known else ()
-        return card(title, facts(known), *([self._changes_table(changes)] if changes else []))
+        told = [note(self.sentence), self._changes_table(changes)] if changes else []
+        return card(title, facts(known), *told)
 
     def _changes_table(self, changes: tuple[ClusterChange, ...]) -> Html:
         assert self.decoding is not None
@@ -688,6 +715,10 @@ def _counts(
         for n, sketch in zip(effective, sides, strict=True)
     )
     return first, second
+
+
+TOLD = 3
+"""Clusters named in a sentence."""
 
 
 def name_clusters(decoding: Decoding | None) -> list[str]:

@@ -53,6 +53,9 @@ TIME = "time"
 """What the keys of a mapping are called, if not said."""
 
 
+SENTENCES_SHOWN = 3
+"""Of the last alarms, in a notebook."""
+
 EFFECT = 0.05
 """Share of the rows that a change concerns at least, if it is worth an alarm and none is given."""
 
@@ -190,9 +193,9 @@ class Watch:
         if not self.slices:
             return card(title)
         counts = [float(each.count) for each in self.slices]
-        told = [counted(each.count, "row") for each in self.slices]
+        sizes = [counted(each.count, "row") for each in self.slices]
         rows = [
-            _curve_row(Cell("rows", is_text=True), counts, told, keys),
+            _curve_row(Cell("rows", is_text=True), counts, sizes, keys),
             _curve_row(
                 Cell("drift, in thresholds", is_text=True),
                 drift := [_drift(each) for each in self.slices],
@@ -211,7 +214,9 @@ class Watch:
         span = note(
             f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
         )
-        return card(title, span, grid(["", "over time", "least", "most", "last"], rows))
+        told = [f"{each.key}: {each.sentence}" for each in self.alarms if each.sentence]
+        last = [note(text) for text in told[-SENTENCES_SHOWN:]]
+        return card(title, span, grid(["", "over time", "least", "most", "last"], rows), *last)
 
     def to_arrow(self) -> Any:
         """The slices as an Arrow table.
@@ -244,8 +249,7 @@ class Watch:
 
 def _drift(each: WatchedSlice) -> float:
     """The largest distance of a slice, in thresholds; NaN where there is nothing to compare."""
-    tests = (test for test in (each.before, each.earlier) if test is not None)
-    ratios = (test.distance / test.threshold for test in tests if test.threshold > 0.0)
+    ratios = (test.distance / test.threshold for test in each.tests if test.threshold > 0.0)
     return max(ratios, default=math.nan)
 
 
@@ -601,6 +605,7 @@ class _Spread:
         z = np.array([side.sketch.z - test.other.sketch.z for test, side in own])
         values = np.linalg.eigvalsh((z @ z.conj().T).real)[::-1][:freedom]
         weights = values[values > 1e-9 * values[0]] if values[0] > 0.0 else np.ones(1)
+        weights[0] *= 1.0 + math.sqrt(4.0 / freedom)  # by chance it may be as much too small
         return cls(_between([test for test, _ in own]), weights, freedom)
 
     def judge(self, test: _Test) -> _Test:

@@ -36,11 +36,12 @@ from sketchshift._text import (
     rows_in_words,
     visible_lines,
 )
-from sketchshift._typing import FloatArray
+from sketchshift._times import MONTHS, WEEKDAYS
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
-from sketchshift.drift.compare import ClusterChange, Population, cluster_changes
+from sketchshift.drift.compare import Population, cluster_changes
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
@@ -177,10 +178,6 @@ class SketchFile:
         ]
 
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
 def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
     """Values of a column of the key for a person: months as ``"Jan 2013"``, days as days.
 
@@ -197,9 +194,11 @@ def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
 def _describe_key(unit: str, key: Any) -> str:
     if key is None:
         return "(missing)"
+    if unit == "month_of_year" and key in range(1, 13):
+        return MONTHS[key - 1][:3]
     if not isinstance(key, datetime.date):
         return str(key)
-    month = f"{MONTHS[key.month - 1]} {key.year}"
+    month = f"{MONTHS[key.month - 1][:3]} {key.year}"
     if unit == "year":
         return str(key.year)
     if unit == "quarter":
@@ -217,15 +216,13 @@ def _describe_key(unit: str, key: Any) -> str:
 def _order_in_time(names: Sequence[str]) -> list[int]:
     """Places of names in the order of the calendar if they are weekdays or months, else as given.
 
-    Full names count by their first three letters.
+    Names may be cut to their first letters, three at least.
     """
-    starts = [name[:3].title() for name in names]
     for calendar in (WEEKDAYS, MONTHS):
-        if all(
-            start in calendar and len(name.split()) == 1
-            for start, name in zip(starts, names, strict=True)
-        ):
-            return sorted(range(len(names)), key=lambda i: calendar.index(starts[i]))
+        starts = [day[:3] for day in calendar]
+        places = [starts.index(name[:3]) if name[:3] in starts else 0 for name in names]
+        if all(calendar[i].startswith(name[:9]) for i, name in zip(places, names, strict=True)):
+            return sorted(range(len(names)), key=lambda i: places[i])
     return list(range(len(names)))
 
 
@@ -248,7 +245,11 @@ MOST_NUMBERS = 100_000
 DISTINCT, COMPARED = 20, 40
 """Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
 
+SCALES = ("number", "log")
+"""Kinds of columns that make an axis of a map; shares and circles do not."""
+
 TINY = 1e-300
+FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
 
 
 def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
@@ -316,6 +317,7 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
         "order": order,
         "pair": pair,
         "main": _main_axes(decoding),
+        "has_categories": any(kind not in SCALES for kind, _ in _kinds(sketch.spec)),
         "covariances": _pack_covariances(decoding),
         "cells": _cells(sketch, decoding),
         "residual": decoding.residual_norm,
@@ -357,7 +359,7 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
     within = 0.5 * (variances[first] + variances[second])
     squares = np.divide(apart**2, within, out=np.zeros_like(apart), where=within > 0.0)
     order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
-    few = order[:DISTINCT]
+    few = _on_scales(decoding, order)[:DISTINCT]
     pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
     u = apart / np.sqrt(within + TINY)
     confused = []
@@ -371,6 +373,13 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
         confused.append(odds @ np.exp(-squares / 8.0))
     best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
     return order.tolist(), list(best)
+
+
+def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
+    """Columns with a scale, if there are two of them."""
+    kinds = [] if decoding.spec is None else _kinds(decoding.spec)
+    found = [c for c in order.tolist() if kinds and kinds[c][0] in SCALES]
+    return np.array(found) if len(found) > 1 else order
 
 
 def _variances(decoding: Decoding) -> FloatArray:
@@ -496,9 +505,12 @@ def _log_ticks(kind: tuple[str, Any], low: float, high: float) -> list[tuple[flo
         return None
     places = np.linspace(low, high, 1000)
     values = np.array([float(kind[1](place)) for place in places])
-    powers = 10.0 ** np.arange(-9, 16)
-    round_numbers = np.sort(np.concatenate([-powers, [0.0], powers]))
-    inside = round_numbers[(round_numbers >= values[0]) & (round_numbers <= values[-1])]
+    for factors in ([1.0], [1.0, 2.0, 5.0]):
+        sizes = np.outer(10.0 ** np.arange(-9, 16), factors).ravel()
+        numbers = np.concatenate([-sizes[::-1], [0.0], sizes])
+        inside = numbers[(numbers >= values[0]) & (numbers <= values[-1])]
+        if len(inside) > FEW_TICKS:
+            break
     return [(float(np.interp(x, values, places)), meaningful(float(x))) for x in inside]
 
 
@@ -634,25 +646,14 @@ def compare_slices(
     ]
     names = [cluster.name for cluster in decoding.profile.clusters]
     largest = sorted(range(k), key=lambda i: -abs(changes[i].change))
-    words = [_change_in_words(i, names[i], changes[i]) for i in largest]
+    changed = [i for i in largest if changes[i].verdict != "same"]
     return {
         "sentence": _sentence(found, before, after),
-        "words": [sentence for sentence in words if sentence],
+        "words": [f"{changes[i].tell(f'Cluster {i} ({names[i]})')}." for i in changed],
         "before": before.label,
         "after": after.label,
         "clusters": clusters,
     }
-
-
-def _change_in_words(i: int, name: str, change: ClusterChange) -> str:
-    """Such as "Cluster 2 (high distance) grew from 12.0 % to 18.3 % of the rows."."""
-    if change.verdict == "same":
-        return ""
-    if change.verdict == "moved":
-        return f"Cluster {i} ({name}) has other values now."
-    verb, *moved = change.verdict.split(" and ")
-    shares = f"{verb} from {100 * change.share_a:.1f} % to {100 * change.share_b:.1f} % of the rows"
-    return f"Cluster {i} ({name}) {shares}{', with other values' * bool(moved)}."
 
 
 def _sentence(found: Comparison, before: Selection, after: Selection) -> str:

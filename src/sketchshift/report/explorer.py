@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from starlette.applications import Starlette
@@ -220,7 +220,7 @@ class Fits:
             rows = f"{sketch.about}{sketch.count} rows"
             msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
-        found = self._fit(choice, check).decode(k)
+        found = replace(self._fit(choice, check).decode(k), sketch=sketch)
         covariances = found.covariances
         return found, found.centroids.nbytes + (0 if covariances is None else covariances.nbytes)
 

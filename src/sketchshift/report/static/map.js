@@ -83,9 +83,10 @@ function drawMap(state) {
 
 function mapNote(state, u, v) {
   const isBest = u.column === state.view.pair[0] && v.column === state.view.pair[1];
-  const best = isBest && state.d > 2 ? "These two columns tell the clusters apart best. " : "";
+  const others = " Clusters that differ by categories lie on each other here: the main axes tell them apart.";
+  const best = isBest && state.d > 2 ? `These two columns${state.view.has_categories ? " with numbers" : ""} tell the clusters apart best. ` : "";
   const ring = state.covariances ? " A ring holds about half of its cluster’s rows." : "";
-  return `${best}The stronger the colour, the denser the rows.${ring}`;
+  return `${best}The stronger the colour, the denser the rows.${ring}${isBest && state.view.has_categories && state.view.main.length ? others : ""}`;
 }
 
 // Numbers beside an axis: round ones, in the units of the table.
