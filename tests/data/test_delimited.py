@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sketchshift as ss
 from sketchshift.data import open_source, text_files
 from sketchshift.data.dialect import Dialect, describe
 from sketchshift.data.open import spool_stdin
@@ -370,16 +371,16 @@ def test_a_letter_of_another_encoding_among_utf8_is_named_with_what_to_do(write)
     assert "column 'k' holds b'\\xe9' in row 1 (data rows count from 0), which is not" in str(
         caught.value
     )
-    assert str(caught.value).endswith("with dialect=Dialect(encoding='cp1252').")
-    dialect = Dialect(encoding="cp1252")
-    (block,) = open_source(path, columns=["x"], keys=["k"], dialect=dialect)
+    assert str(caught.value).endswith(": `with ss.text_dialect(encoding='cp1252'):`.")
+    with ss.text_dialect(encoding="cp1252"):
+        (block,) = open_source(path, columns=["x"], keys=["k"])
     assert block.keys["k"].to_pylist()[1] == "é"
 
 
 def test_a_byte_that_the_encoding_does_not_have_is_an_error_that_says_what_to_do(write):
     path = write(b"x,k\n1,a\n2,\x81\n")
 
-    with pytest.raises(DataError, match=r"as cp1252 .*dialect=Dialect\(encoding=\.\.\.\)"):
+    with pytest.raises(DataError, match=r"as cp1252 .*text_dialect\(encoding=\.\.\.\)"):
         list(open_source(path, keys=["k"], dialect=Dialect(encoding="cp1252")))
 
 
@@ -549,10 +550,23 @@ def test_what_is_no_number_is_named(write, cell):
 def test_a_word_can_be_said_to_mean_a_missing_value(gather, write):
     path = write("a,b\n1,2\n2,2\nkaputt,3\n")
 
-    with pytest.raises(DataError, match=r"say so with dialect=Dialect\(missing=\['kaputt'\]\)\.$"):
+    with pytest.raises(
+        DataError, match=r"say so: `with ss\.text_dialect\(missing=\['kaputt'\]\):`\.$"
+    ):
         list(open_source(path))
     values = gather(path, dialect=Dialect(missing=["kaputt"]))
     np.testing.assert_array_equal(values[:, 0], [1, 2, np.nan])
+
+
+def test_what_is_said_in_a_with_holds_inside_of_it_alone(write):
+    path = write("a;b\n1,234;5\n2,345;6\n")
+
+    def mean() -> float:
+        return float(ss.sketch(path, n_clusters=1).mean[0])
+
+    with ss.text_dialect(thousands=","):
+        assert mean() == pytest.approx(1789.5)
+    assert mean() == pytest.approx(1.7895)
 
 
 def test_words_for_a_missing_value_are_text_in_columns_of_text(write):

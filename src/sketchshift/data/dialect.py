@@ -16,6 +16,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
 from sketchshift._validation import parameter_error
-from sketchshift.data.source import report_damage
+from sketchshift.data.source import DIALECT, report_damage
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "drop_missing",
     "look_at",
     "parse_numbers",
+    "text_dialect",
     "unpack",
 ]
 
@@ -188,7 +190,7 @@ class Dialect:
             What is known.
         """
         with report_damage(str(path), *DAMAGE):
-            return next(look_at(Path(path), given or cls(), ())).dialect
+            return next(look_at(Path(path), given or DIALECT.get() or cls(), ())).dialect
 
     @property
     def words(self) -> str:
@@ -203,6 +205,47 @@ class Dialect:
             "without a line of column names": self.header is False,
         }
         return ", ".join(fact for fact, is_so in facts.items() if is_so)
+
+
+@contextmanager
+def text_dialect(
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+    header: bool | None = None,
+) -> Iterator[None]:
+    """Say how the text files are written that are read inside of a ``with``.
+
+    Parameters
+    ----------
+    separator : str, optional
+        Between the cells of a line. Default of this and the others: found out from each file.
+    decimal : {".", ","}, optional
+        Of numbers with a fraction.
+    thousands : {",", ".", " ", "'", ""}, optional
+        Between groups of three digits.
+    encoding : str, optional
+        As Python names it: "utf-8", "cp1252".
+    missing : sequence of str
+        Words that mean a missing value, beside the usual ones.
+    header : bool, optional
+        Whether the first line has the names of the columns.
+
+    Examples
+    --------
+    >>> import sketchshift as ss
+    >>> with ss.text_dialect(separator=";", decimal=","):
+    ...     pass  # ss.sketch("sales.csv", n_clusters=5)
+    """
+    dialect = Dialect(separator, decimal, thousands, encoding, tuple(missing), header)
+    token = DIALECT.set(dialect)
+    try:
+        yield
+    finally:
+        DIALECT.reset(token)
 
 
 def describe(path: str | PathLike[str], dialect: Dialect | None = None) -> str:
