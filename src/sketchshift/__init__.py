@@ -45,6 +45,7 @@ from sketchshift.sketch import (
 
 if TYPE_CHECKING:
     from sketchshift import privacy
+    from sketchshift.data.dialect import text_dialect
     from sketchshift.decoders import (
         Box,
         Certificate,
@@ -159,6 +160,7 @@ __all__ = [
     "sketch",
     "sketch_by",
     "survey",
+    "text_dialect",
     "train_lists",
     "watch",
 ]
@@ -184,6 +186,7 @@ _ON_FIRST_USE = {
         "register_decoder",
         "shares",
     ),
+    "data.dialect": ("text_dialect",),
     "drift": (
         "ClusterChange",
         "Comparison",

@@ -7,11 +7,14 @@ writers have left.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +25,14 @@ try:
 except ImportError:  # Windows: drafts of killed writers stay there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["append_durably", "draft_of", "open_journal", "opened_atomically", "write_atomically"]
+__all__ = [
+    "append_durably",
+    "draft_of",
+    "open_journal",
+    "opened_atomically",
+    "opened_for_now",
+    "write_atomically",
+]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -62,6 +72,15 @@ def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
             error.filename = str(path)
         raise
     _sync_directory(path.parent)
+
+
+@contextmanager
+def opened_for_now(name: str) -> Iterator[IO[bytes]]:
+    """A new file of this name, in a folder of its own that is removed when Python ends."""
+    folder = tempfile.mkdtemp(prefix="sketchshift-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with (Path(folder) / name).open("xb") as file:
+        yield file
 
 
 @contextmanager

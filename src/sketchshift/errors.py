@@ -110,7 +110,7 @@ class SetDialect:
 
     def __str__(self) -> str:
         value = f"[{self.value!r}]" if self.field == "missing" else repr(self.value)
-        return f"dialect=Dialect({self.field}={value if self.value else '...'})"
+        return f"`with ss.text_dialect({self.field}={value if self.value else '...'}):`"
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ EXCEPTIONS = {
     ("errors", "_text"),
     ("_kmeans", "_threads"),
     ("_kmeans", "_typing"),
+    ("_times", "_typing"),
+    ("_times", "errors"),
     ("_validation", "_progress"),
     ("_validation", "errors"),
     ("cli", "plots"),

@@ -36,7 +36,7 @@ def folder(tmp_path):
     write(tmp_path / "2" / "2.csv.gz", FRAME[10:15])
     with pa.OSFile(str(tmp_path / "3.ARROW"), "wb") as f, pa.ipc.new_file(f, TABLE.schema) as w:
         w.write_table(TABLE.slice(15))
-    for ignored in (".hidden.csv", "_SUCCESS.csv", "_tmp/1.csv", ".git/1.csv", "notes.txt"):
+    for ignored in (".hidden.csv", "_SUCCESS.csv", "_tmp/1.csv", ".git/1.csv", "notes.doc"):
         write(tmp_path / ignored)
     return tmp_path
 
@@ -174,15 +174,15 @@ def test_arrays_of_other_width_are_both_named(tmp_path):
         ("none.csv", r"no file or folder '.*none\.csv'"),
         ("none*.csv", r"no file matches '.*none\*\.csv'"),
         (
-            "notes.txt",
-            r"notes\.txt': its name does not end in \.parquet, \.csv, .* or \.safetensors",
+            "notes.doc",
+            r"notes\.doc': its name does not end in \.parquet, \.csv, .* or \.safetensors",
         ),
         ("empty", r"folder '.*empty' has no file that ends in \.parquet"),
-        ("*.txt", r"notes\.txt': its name does not end in"),
+        ("*.doc", r"notes\.doc': its name does not end in"),
     ],
 )
 def test_paths_that_lead_nowhere_are_named(tmp_path, name, message):
-    write(tmp_path / "notes.txt")
+    write(tmp_path / "notes.doc")
     (tmp_path / "empty").mkdir()
 
     with pytest.raises(DataError, match=message):

@@ -15,6 +15,7 @@ from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoi
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
+    DIALECT,
     NAMES,
     decoder_of,
     decoder_options,
@@ -236,7 +237,7 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         is_meant = name not in (*_ABOUT_OUTPUT, *left_out)
         if is_typed and is_meant and isinstance(param, click.Option):
-            words += _spell(param, params[name])
+            words += _spell(param, (params | ctx.meta.get(DIALECT, {}))[name])
     return [*words, *more]
 
 

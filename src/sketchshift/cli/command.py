@@ -57,6 +57,7 @@ EXPERT = frozenset(
         *("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper"),
         *("kernel", "threads", "checkpoint", "disjoint", "poll", "settle", "metrics_address"),
         *("port", "check", "debug"),
+        *("separator", "decimal", "thousands", "encoding", "missing", "header"),
     }
 )
 """Options that the help of every command lists last, among those for experts.

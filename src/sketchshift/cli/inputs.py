@@ -212,6 +212,10 @@ def keep_checkpoint(path: str | None, others: Sequence[Path]) -> Iterator[Path |
 
 
 def _expand(path: str) -> list[Path]:
+    if path == "-":
+        from sketchshift.data.open import spool_stdin
+
+        return [spool_stdin()]
     given = Path(path).expanduser()
     if given.is_dir():
         hint = f"Give its files, as in '{given / '*.sketch'}'."

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTERS",
     "DECODER_FLAGS",
+    "DIALECT",
     "KEYS",
     "LARGEST_K",
     "NAMES",
@@ -64,6 +65,7 @@ __all__ = [
     "spec_options",
     "standardize_option",
     "table_options",
+    "text_options",
     "turnkey_arguments",
     "turnkey_options",
     "warm_up",
@@ -377,11 +379,60 @@ turnkey_options = Options(
     metric_option,
 )
 
-columns_option = option(
-    "--columns",
-    type=NAMES,
-    metavar="NAMES",
-    help="Columns to read, by name: a,b. Default: those of numbers, without identifiers.",
+DIALECT = "sketchshift.dialect"
+"""Where a command keeps the flags that say how text files are written."""
+
+
+def _note_dialect(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Text files are read so while the command runs."""
+    if value in (None, ()):
+        return
+    from sketchshift.data.dialect import text_dialect
+
+    said = ctx.meta.setdefault(DIALECT, {})
+    said[str(param.name)] = value
+    signs = {"tab": "\t"}
+    try:
+        ctx.with_resource(text_dialect(**{name: signs.get(x, x) for name, x in said.items()}))
+    except ValueError as cause:
+        raise click.BadParameter(str(cause), ctx, param) from cause
+
+
+def _text_option(name: str, **settings: Any) -> Callable[[Any], Any]:
+    return click.option(name, expose_value=False, callback=_note_dialect, **settings)
+
+
+text_options = Options(
+    _text_option(
+        "--separator", metavar="SIGN", help="Between the cells of a text file: ';' or tab."
+    ),
+    _text_option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of a text file."),
+    _text_option(
+        "--thousands", metavar="SIGN", help="Between thousands in a text file: ',', '.' or ' '."
+    ),
+    _text_option("--encoding", metavar="NAME", help="Of a text file: utf-8, cp1252."),
+    _text_option(
+        "--missing",
+        type=NAMES,
+        metavar="WORDS",
+        help="Words that mean a missing value in a text file, beside the usual ones: n/k,-999.",
+    ),
+    _text_option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a text file has the names of the columns.",
+    ),
+)
+"""How text files are written. Default: that is found out from each file."""
+
+columns_option = Options(
+    click.option(
+        "--columns",
+        type=NAMES,
+        metavar="NAMES",
+        help="Columns to read, by name: a,b. Default: those of numbers, without identifiers.",
+    ),
+    text_options,
 )
 
 table_options = Options(

@@ -16,9 +16,10 @@ import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
 from sketchshift._validation import parameter_error
-from sketchshift.data.source import report_damage
+from sketchshift.data.source import DIALECT, report_damage
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "drop_missing",
     "look_at",
     "parse_numbers",
+    "text_dialect",
     "unpack",
 ]
 
@@ -104,6 +106,15 @@ CURRENCY = rf"(?:(?:US|CA|AU|NZ|HK|R|C|A|S)?[{SYMBOLS}]|{CODES})"
 SPACES, QUOTES = " \u00a0\u2009\u202f", "'\u2019"
 GROUPING = {",": ",", ".": ".", " ": SPACES, "'": QUOTES}
 """Signs between thousands, and how each of them may be written."""
+
+AROUND_NUMBERS = (
+    (r"^\(\s*([^-+()]+?)\s*\)$", r"-\1"),
+    ("^(\u2212)", "-"),
+    (rf"^([-+]?)\s*(?:{CURRENCY})\s*", r"\1"),
+    (rf"\s*(?:{CURRENCY}|%)$", ""),
+    (r"^([-+])\s+", r"\1"),
+)
+"""Patterns of what stands around a number, and what is left of it."""
 
 USUAL = ConvertOptions().null_values
 WORDS = (
@@ -179,7 +190,7 @@ class Dialect:
             What is known.
         """
         with report_damage(str(path), *DAMAGE):
-            return next(look_at(Path(path), given or cls(), ())).dialect
+            return next(look_at(Path(path), given or DIALECT.get() or cls(), ())).dialect
 
     @property
     def words(self) -> str:
@@ -194,6 +205,47 @@ class Dialect:
             "without a line of column names": self.header is False,
         }
         return ", ".join(fact for fact, is_so in facts.items() if is_so)
+
+
+@contextmanager
+def text_dialect(
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+    header: bool | None = None,
+) -> Iterator[None]:
+    """Say how the text files are written that are read inside of a ``with``.
+
+    Parameters
+    ----------
+    separator : str, optional
+        Between the cells of a line. Default of this and the others: found out from each file.
+    decimal : {".", ","}, optional
+        Of numbers with a fraction.
+    thousands : {",", ".", " ", "'", ""}, optional
+        Between groups of three digits.
+    encoding : str, optional
+        As Python names it: "utf-8", "cp1252".
+    missing : sequence of str
+        Words that mean a missing value, beside the usual ones.
+    header : bool, optional
+        Whether the first line has the names of the columns.
+
+    Examples
+    --------
+    >>> import sketchshift as ss
+    >>> with ss.text_dialect(separator=";", decimal=","):
+    ...     pass  # ss.sketch("sales.csv", n_clusters=5)
+    """
+    dialect = Dialect(separator, decimal, thousands, encoding, tuple(missing), header)
+    token = DIALECT.set(dialect)
+    try:
+        yield
+    finally:
+        DIALECT.reset(token)
 
 
 def describe(path: str | PathLike[str], dialect: Dialect | None = None) -> str:
@@ -267,26 +319,22 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     without = pc.replace_substring_regex(digits, f"[{signs}]", "")
     digits = pc.if_else(pc.match_substring_regex(digits, grouped), without, digits)
     is_number = pc.match_substring_regex(digits, plain)
-    numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), None)
-    return numbers.cast(pa.float64()), pc.fill_null(pc.invert(is_number), False)
+    nothing = pa.nulls(len(digits), digits.type)
+    numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), nothing)
+    return numbers.cast(pa.float64()), pc.and_kleene(pc.is_valid(digits), pc.invert(is_number))
 
 
 def drop_missing(column: Any, dialect: Dialect) -> Any:
     """The cells without blanks around them; words for a missing value are null."""
     cells = pc.utf8_trim_whitespace(column)
-    words = pa.array([*WORDS, *dialect.missing], cells.type)
-    return pc.if_else(pc.is_in(cells, words), pa.scalar(None, cells.type), cells)
+    words = "|".join(map(re.escape, (*WORDS, *dialect.missing)))  # an array of them asks for pandas
+    is_missing = pc.match_substring_regex(cells, f"^(?:{words})$")
+    return pc.if_else(is_missing, pa.nulls(len(cells), cells.type), cells)
 
 
 def _strip_signs(cells: Any) -> Any:
     """Texts without currencies, percent signs and parentheses around the number."""
-    for pattern, text in (
-        (r"^\(\s*([^-+()]+?)\s*\)$", r"-\1"),
-        ("^(\u2212)", "-"),
-        (rf"^([-+]?)\s*(?:{CURRENCY})\s*", r"\1"),
-        (rf"\s*(?:{CURRENCY}|%)$", ""),
-        (r"^([-+])\s+", r"\1"),
-    ):
+    for pattern, text in AROUND_NUMBERS:
         cells = pc.replace_substring_regex(cells, pattern, text)
     return cells
 
@@ -440,7 +488,10 @@ def _texts_across(path: Path) -> Iterator[bytes]:
 
 
 def _find_separator(text: str, customary: str, *, is_whole: bool) -> str:
-    """The sign that cuts most lines into as many cells as the first, and most into numbers."""
+    """The sign that cuts most lines into as many cells as the first, and most into numbers.
+
+    Spaces are taken only where they cut all lines into numbers.
+    """
 
     def score(sign: str) -> tuple[float, int]:
         first, rows, _ = _split(text, sign, is_whole=is_whole)
@@ -448,9 +499,11 @@ def _find_separator(text: str, customary: str, *, is_whole: bool) -> str:
             return 0.0, 0
         fits = [row for row in rows if len(row) == len(first)]
         n_numbers = sum(_is_number(cell) for row in fits for cell in row)
+        if sign == " " and n_numbers < len(rows or first) * len(first):
+            return 0.0, 0  # words
         return (len(fits) / len(rows) if rows else 0.5), n_numbers
 
-    scores = {sign: score(sign) for sign in (customary, ",", ";", "\t", "|")}
+    scores = {sign: score(sign) for sign in (customary, ",", ";", "\t", "|", " ")}
     best = max(scores, key=lambda sign: scores[sign])  # the first of equals
     return best if scores[best][0] > 0 else customary
 
@@ -542,8 +595,15 @@ def _columns_with_signs(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
     signs = set(",.'\u2019" + SPACES)
     columns = [cells for cells in columns if any(not signs.isdisjoint(cell) for cell in cells)]
-    bare = iter(_strip_signs(pa.array(chain.from_iterable(columns), pa.string())).to_pylist())
-    return [[text.lstrip("+-") for text in islice(bare, len(cells))] for cells in columns]
+    return [[_strip_cell(cell).lstrip("+-") for cell in cells] for cells in columns]
+
+
+def _strip_cell(cell: str) -> str:
+    """As :func:`_strip_signs`, one text at a time: most have nothing around the number."""
+    if not cell.isascii() or not cell.replace(".", "").isdigit():
+        for pattern, text in AROUND_NUMBERS:
+            cell = re.sub(pattern, text, cell)
+    return cell
 
 
 def _read_signs(text: str) -> tuple[str, str, str] | None:

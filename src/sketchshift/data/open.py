@@ -7,9 +7,7 @@ formats that come with the package are registered like any other. Reads nothing 
 
 from __future__ import annotations
 
-import atexit
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -28,6 +26,7 @@ from numpy.typing import ArrayLike
 from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
+from sketchshift._writing import opened_for_now
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
@@ -141,11 +140,16 @@ def is_data_file(path: Path) -> bool:
     return path.name.lower().endswith(tuple(_formats))
 
 
-def _opener_of(path: Path) -> Opener:
+def _suffix_of(path: Path) -> str | None:
+    """The end of a name that tells the format of a file: the longest that is known."""
     name = path.name.lower()
-    found = [suffix for suffix in _formats if name.endswith(suffix)]
-    if found:
-        return _formats[max(found, key=len)]
+    return max((end for end in _formats if name.endswith(end)), key=len, default=None)
+
+
+def _opener_of(path: Path) -> Opener:
+    end = _suffix_of(path)
+    if end is not None:
+        return _formats[end]
     if path.suffix.lower() == ".sketch":
         raise DataError(f"{str(path)!r} is a sketch, not data. ", LoadSketch(str(path)))
     msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
@@ -373,21 +377,18 @@ def spool_stdin() -> Path:
     if sys.stdin.isatty():
         msg = "'-' reads standard input, and nothing is piped into it. As in: cat x.csv | ... -"
         raise DataError(msg)
-    folder = tempfile.TemporaryDirectory(prefix="sketchshift-")
-    atexit.register(folder.cleanup)
     first = stdin.read(COPIED_BYTES)
     if not first:
         raise DataError("there are no rows: standard input is empty.")
     end = next((end for start, end in BEGINNINGS.items() if first.startswith(start)), ".csv")
-    path = Path(folder.name) / f"stdin{end}"
     began, is_told = time.monotonic(), False
-    with path.open("wb") as file:
+    with opened_for_now(f"stdin{end}") as file:
         for part in chain([first], iter(partial(stdin.read, COPIED_BYTES), b"")):
             file.write(part)
             if not is_told and time.monotonic() - began > PATIENCE_S:
-                sys.stderr.write(f"standard input is copied to {folder.name} before it is read\n")
+                sys.stderr.write(f"standard input is copied to {file.name} before it is read\n")
                 is_told = True
-    return path
+    return Path(file.name)
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -405,7 +406,8 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _is_loose(file: Path) -> bool:
-    return file.name.lower().endswith((*LOOSE, *(end + pack for end in LOOSE for pack in PACKED)))
+    end = _suffix_of(file)
+    return end is not None and end.startswith(LOOSE)
 
 
 def _matches(pattern: Path) -> list[Path]:

@@ -14,6 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
@@ -31,6 +32,7 @@ from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 from sketchshift.recipe import Recipe
 
 __all__ = [
+    "DIALECT",
     "Access",
     "Across",
     "Block",
@@ -375,7 +377,7 @@ def mark_as_written(batch: Any, names: Sequence[str], decimal: str = ".") -> Any
 
     for name in names:
         texts = batch.column(name)
-        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        texts = pc.if_else(pc.equal(texts, ""), pa.nulls(len(texts), texts.type), texts)
         place = batch.schema.get_field_index(name)
         mark = MARK | {DECIMAL: decimal.encode()}
         batch = batch.set_column(place, pa.field(name, texts.type, metadata=mark), texts)
@@ -406,6 +408,9 @@ def check_keys(keys: Any) -> tuple[str, ...] | Labels:
 # What the caller asked for, checked once before any data is looked at.
 #
 # Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
+
+DIALECT: ContextVar[Any] = ContextVar("DIALECT", default=None)
+"""How text files are written, where that is said for all that are read."""
 
 BESIDE = ("nothing", "others", "all")
 BLOCK_BYTES, LARGEST_BLOCK_BYTES = 2**21, 2**25
@@ -529,7 +534,7 @@ def make_request(
         skip_invalid=skip_invalid,
         recipe=recipe,
         beside=check_choice("open_source", "beside", beside, BESIDE),
-        dialect=dialect,
+        dialect=DIALECT.get() if dialect is None else dialect,
     )
 
 

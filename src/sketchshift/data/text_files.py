@@ -288,7 +288,7 @@ class _Reader:
                 raise
         except UnicodeDecodeError as cause:
             fact = f"cannot read {self.table.path} as {self.table.dialect.encoding} ({cause}). "
-            raise DataError(fact, "Say what it is with ", SetDialect("encoding"), ".") from cause
+            raise DataError(fact, "Say what it is: ", SetDialect("encoding"), ".") from cause
 
     def _options(
         self,
@@ -350,14 +350,14 @@ class _Reader:
         try:
             text = cell.decode()
         except UnicodeDecodeError:
-            fact = f"{where}{cell!r}{place}which is not UTF-8. Say what the file is with "
+            fact = f"{where}{cell!r}{place}which is not UTF-8. Say what the file is: "
             return DataError(fact, SetDialect("encoding", "cp1252"), ".")
         kind = self.types[name]
         named = {pa.float64(): "a number", pa.bool_(): "true or false, as it did before"}
         wanted = named.get(kind, f"a key of type {kind}, as it did before")
         return DataError(
             f"{where}{text!r}{place}where it should hold {wanted}. Correct the cell, or choose "
-            "other columns. If it means that there is no value, say so with ",
+            "other columns. If it means that there is no value, say so: ",
             SetDialect("missing", text),
             ".",
         )
@@ -367,7 +367,7 @@ class _Reader:
         return DataError(
             f"{self.table.path}: row {row} (data rows count from 0) has {line.actual_columns} "
             f"cells, but the first line has {line.expected_columns}: {line.text[:80]!r}. Correct "
-            "the line, or say what separates the cells with ",
+            "the line, or say what separates the cells: ",
             SetDialect("separator"),
             ".",
         )
@@ -502,17 +502,20 @@ def _field(field: Field, inferred: Any, written: Any, dialect: Dialect) -> Field
 
     One that holds nothing but words for a missing value, other than the usual ones, is text.
     """
-    if pa.types.is_null(inferred.type) and not set(_texts(written)) <= set(USUAL):
+    if pa.types.is_null(inferred.type) and not set(map(_text, written.to_pylist())) <= set(USUAL):
         return Field(field.name, "text", is_number=False)
     if not pa.types.is_string(inferred.type):
         return field
-    cells = drop_missing(pa.array(_texts(written), pa.string()), dialect).drop_null()
+    texts, fault = _cast(written, pa.string())
+    if fault is not None:
+        texts = pa.array(list(map(_text, written.to_pylist())), pa.string())
+    cells = drop_missing(texts, dialect).drop_null()
     _, is_fault = parse_numbers(cells[:CELLS_TRIED], dialect)
     return Field(field.name, "text", 2 * pc.sum(is_fault).as_py() <= len(is_fault))
 
 
-def _texts(written: Any) -> list[str]:
-    return [cell.decode("utf-8", "replace") for cell in written.to_pylist()]
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "replace")
 
 
 def _names_rows(table: TextTable, head: Any, written: Any) -> bool:
