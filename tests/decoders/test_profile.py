@@ -97,13 +97,16 @@ def test_a_cluster_is_told_by_the_columns_farthest_from_the_mean_of_all_rows():
     assert profile.clusters[1].name == "high proline, high flavanoids"
 
 
-def told(means, shares, *, columns=None, mean=0.0, std=1.0, recipe=None, rows=1000) -> ss.Profile:
+def told(
+    means, shares, *, columns=None, mean=0.0, std=1.0, recipe=None, rows=1000, covariance=None
+) -> ss.Profile:
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
     d = means.shape[1]
     spread = np.broadcast_to(mean, d).astype(float), np.square(np.broadcast_to(std, d))
     spec = SimpleNamespace(columns=columns, n_features=d, scale=None, recipe=recipe)
-    sketch = SimpleNamespace(spec=spec, count=rows, spread=spread)
+    moments = None if covariance is None else (spread[0], np.asarray(covariance))
+    sketch = SimpleNamespace(spec=spec, count=rows, spread=spread, moments=moments)
     covariances = np.tile(0.01 * np.eye(d), (len(means), 1, 1))
     done = ss.Outcome.COMPLETE
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
@@ -136,6 +139,18 @@ def test_the_same_words_in_another_order_are_no_other_name():
     names = [c.name for c in told(means, [0.5, 0.5], columns=("a", "b", "c")).clusters]
 
     assert names == ["high a, high b, high c", "high b, high a, low c"]
+
+
+def test_a_column_that_says_the_same_as_another_is_not_told_again():
+    covariance = np.array([[1.0, -0.95, 0.5], [-0.95, 1.0, 0.0], [0.5, 0.0, 1.0]])
+    means = [[1.9, -1.8, 1.0]]
+    (one,) = told(means, [1.0], columns=("a", "b", "c"), covariance=covariance).clusters
+
+    assert [t.column for t in one.traits] == ["a", "c"]
+    assert one.name == "high a, high c"
+    wine = table_of(datasets.load_wine)
+    known = decode(wine, 3, standardize=True).profile.table.correlations
+    np.testing.assert_allclose(known, np.corrcoef(wine.to_numpy().T), atol=1e-3)
 
 
 def test_columns_of_a_recipe_are_told_as_the_table_has_them():
