@@ -27,7 +27,9 @@ from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
 from sketchshift._text import counted, finite, meaningful
 from sketchshift._typing import FloatArray
+from sketchshift.metrics import nearest_two
 from sketchshift.recipe import Category, Cycle, Log, Number, Part
+from sketchshift.sketch import Sketch
 
 if TYPE_CHECKING:
     from sketchshift.decoders.decoder import Decoding
@@ -383,11 +385,32 @@ def _rows_told(cluster: ClusterProfile) -> str:
 def _spreads(decoding: Decoding, table: ProfileTable) -> list[float | None]:
     """How wide clusters are, as shares of how wide all rows are."""
     scale = decoding.column_scale
-    whole = float(np.sqrt(np.square(table.std / scale).sum()))
-    wide = np.sqrt(np.square(table.spreads / scale).sum(axis=1))
+    whole = float(np.square(table.std / scale).sum())
+    wide = np.square(table.spreads / scale).sum(axis=1)
+    if decoding.covariances is None:
+        wide = _squares_of_cells(decoding)
     if whole == 0.0:
         return [0.0 if width == 0.0 else None for width in wide]
-    return [float(width / whole) if np.isfinite(width / whole) else None for width in wide]
+    shares = np.sqrt(wide / whole).tolist()
+    return [share if math.isfinite(share) else None for share in shares]
+
+
+def _squares_of_cells(decoding: Decoding) -> FloatArray:
+    """Mean squared distances of rows to their centroids, (k,): cells go to the nearest one.
+
+    NaN where there are no cells, or none of a cluster. O(J k d).
+    """
+    sketch, k = decoding.sketch, len(decoding.weights)
+    if not isinstance(sketch, Sketch) or sketch.cells is None or not k:
+        return np.full(k, np.nan)
+    spec, sums = sketch.spec, sketch.cells + sketch.outer
+    places = spec.center_vector + spec.scale_vector * sums.means
+    found = nearest_two(places, decoding.centroids, decoding.column_scale)
+    per_unit = spec.scale_vector / decoding.column_scale
+    squares = np.square(found.distances) + (sums.variances * per_unit**2).sum(axis=1)
+    weights = np.bincount(found.labels, sums.weights, minlength=k)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.bincount(found.labels, sums.weights * squares, k) / weights)
 
 
 def _rank(traits: Sequence[Trait], voices: Sequence[int]) -> list[Trait]:
