@@ -27,7 +27,9 @@ from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
 from sketchshift._text import counted, finite, meaningful
 from sketchshift._typing import FloatArray
+from sketchshift.metrics import nearest_two
 from sketchshift.recipe import Category, Cycle, Log, Number, Part
+from sketchshift.sketch import Sketch
 
 if TYPE_CHECKING:
     from sketchshift.decoders.decoder import Decoding
@@ -36,6 +38,9 @@ __all__ = ["ClusterProfile", "Profile", "ProfileTable", "Trait", "to_arrow"]
 
 NOTABLE, VERY = 0.3, 2.0
 """Standard deviations from which a column is "high" or "low", and "very" so."""
+
+ECHO = 0.9
+"""Correlation, over all rows, from which on two columns say the same, and one of them is told."""
 
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
@@ -103,7 +108,8 @@ class ClusterProfile:
     name : str
         A few words, different for each cluster: ``"high price, low table"``.
     traits : tuple of Trait
-        The three columns that set it apart, farthest first; those within 0.3 sd are left out.
+        The three columns that set it apart, farthest first. Those within 0.3 sd are left out, and
+        those that say the same as one that differs more: with a correlation of 0.9 or more.
     """
 
     number: int
@@ -129,6 +135,8 @@ class ProfileTable:
         Of all rows.
     places : tuple
         The columns of the table that these columns are made of.
+    correlations : array of shape (d, d) or None
+        Of all rows, where the sketch keeps them.
     """
 
     columns: tuple[str, ...]
@@ -138,6 +146,14 @@ class ProfileTable:
     mean: FloatArray
     std: FloatArray
     places: tuple[_Place, ...]
+    correlations: FloatArray | None = None
+
+    def is_echo(self, a: int, b: int) -> bool:
+        """Whether columns a and b of the table say the same, as far as is known."""
+        first = [self.places[j].first for j in (a, b)]
+        are_numbers = all(len(self.places[j].part.names) == 1 for j in (a, b))
+        known = self.correlations
+        return known is not None and are_numbers and bool(abs(known[first[0], first[1]]) >= ECHO)
 
     @classmethod
     def of(cls, decoding: Decoding) -> ProfileTable:
@@ -150,7 +166,9 @@ class ProfileTable:
             spreads = np.sqrt(np.diagonal(decoding.covariances, axis1=1, axis2=2))
         with np.errstate(invalid="ignore", divide="ignore"):
             deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
-        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _places_of(decoding))
+        places, correlations = _places_of(decoding), _correlations(decoding)
+        columns = tuple(decoding.columns)
+        return cls(columns, C, spreads, deviations, mean, std, places, correlations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +191,7 @@ class Profile:
     >>> [cluster.rows for cluster in profile.clusters]
     [300, 100]
     >>> profile.clusters[1].name
-    'high column 1, high column 0'
+    'high column 1'
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -185,7 +203,9 @@ class Profile:
         table = ProfileTable.of(decoding)
         shares, n = decoding.weights, decoding.n_rows
         rows = [None if n is None else round(float(share) * n) for share in shares]
-        traits = [_rank(_tell(table, i, rows[i])) for i in range(len(shares))]
+        told = [list(_tell(table, i, rows[i])) for i in range(len(shares))]
+        voices = _voices(table, told) if told else []
+        traits = [_rank(own, voices) for own in told]
         spreads, names = _spreads(decoding, table), _names(traits)
         clusters = (
             ClusterProfile(
@@ -350,10 +370,7 @@ def _shaded(place: _Place, trait: Trait) -> Cell:
 
 def _columns_shown(told: Sequence[Sequence[Trait]]) -> list[int]:
     """The columns that differ most between clusters, in their order."""
-    if not told:
-        return []
-    largest = np.nan_to_num([[abs(trait.deviation) for trait in own] for own in told]).max(axis=0)
-    return sorted(np.argsort(-largest, kind="stable")[:MOST_SHOWN].tolist())
+    return sorted(np.argsort(-_largest(told), kind="stable")[:MOST_SHOWN].tolist()) if told else []
 
 
 def _with_value(trait: Trait) -> str:
@@ -368,17 +385,64 @@ def _rows_told(cluster: ClusterProfile) -> str:
 def _spreads(decoding: Decoding, table: ProfileTable) -> list[float | None]:
     """How wide clusters are, as shares of how wide all rows are."""
     scale = decoding.column_scale
-    whole = float(np.sqrt(np.square(table.std / scale).sum()))
-    wide = np.sqrt(np.square(table.spreads / scale).sum(axis=1))
+    whole = float(np.square(table.std / scale).sum())
+    wide = np.square(table.spreads / scale).sum(axis=1)
+    if decoding.covariances is None:
+        wide = _squares_of_cells(decoding)
     if whole == 0.0:
         return [0.0 if width == 0.0 else None for width in wide]
-    return [float(width / whole) if np.isfinite(width / whole) else None for width in wide]
+    shares = np.sqrt(wide / whole).tolist()
+    return [share if math.isfinite(share) else None for share in shares]
 
 
-def _rank(traits: Iterator[Trait]) -> list[Trait]:
-    """Those worth a word, farthest from the mean first."""
-    notable = (trait for trait in traits if trait.is_notable)  # nor is one that is not known
+def _squares_of_cells(decoding: Decoding) -> FloatArray:
+    """Mean squared distances of rows to their centroids, (k,): cells go to the nearest one.
+
+    NaN where there are no cells, or none of a cluster. O(J k d).
+    """
+    sketch, k = decoding.sketch, len(decoding.weights)
+    if not isinstance(sketch, Sketch) or sketch.cells is None or not k:
+        return np.full(k, np.nan)
+    spec, sums = sketch.spec, sketch.cells + sketch.outer
+    places = spec.center_vector + spec.scale_vector * sums.means
+    found = nearest_two(places, decoding.centroids, decoding.column_scale)
+    per_unit = spec.scale_vector / decoding.column_scale
+    squares = np.square(found.distances) + (sums.variances * per_unit**2).sum(axis=1)
+    weights = np.bincount(found.labels, sums.weights, minlength=k)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.bincount(found.labels, sums.weights * squares, k) / weights)
+
+
+def _rank(traits: Sequence[Trait], voices: Sequence[int]) -> list[Trait]:
+    """Those worth a word among some columns, farthest from the mean first."""
+    notable = (traits[j] for j in voices if traits[j].is_notable)  # nor one that is not known
     return sorted(notable, key=lambda trait: -abs(trait.deviation))
+
+
+def _voices(table: ProfileTable, told: Sequence[Sequence[Trait]]) -> list[int]:
+    """The columns that speak, of those that say the same the one that differs most: O(d^2)."""
+    largest = _largest(told)
+    voices: list[int] = []
+    for j in np.argsort(-largest, kind="stable").tolist():
+        if not any(table.is_echo(j, other) for other in voices):
+            voices.append(j)
+    return sorted(voices)
+
+
+def _largest(told: Sequence[Sequence[Trait]]) -> FloatArray:
+    """Of each column, the largest deviation among the clusters; 0 where it is not known."""
+    deviations = np.array([[trait.deviation for trait in own] for own in told])
+    return np.asarray(np.nan_to_num(np.abs(deviations)).max(axis=0, initial=0.0))
+
+
+def _correlations(decoding: Decoding) -> FloatArray | None:
+    """Of all rows, (d, d); NaN where a column does not vary or the sketch does not keep them."""
+    moments = None if decoding.sketch is None else decoding.sketch.moments
+    if moments is None:
+        return None
+    stds = np.sqrt(np.diagonal(moments[1]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(moments[1] / np.outer(stds, stds))
 
 
 def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
