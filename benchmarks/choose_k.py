@@ -17,6 +17,7 @@ from harness import if_here
 import sketchshift as ss
 from sketchshift.data import real
 from sketchshift.decoders import Turnkey
+from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.gaussians import GaussianFitter
 from sketchshift.decoders.turnkey import TurnkeyFit
 from sketchshift.kernels import select_kernel
@@ -25,7 +26,7 @@ SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)
 CRITERIA = ("score", "misfit x 1.5", "held-out x 2", "spectral gap", "inertia")
 SIPU = {"s1": 15, "s2": 15, "s3": 15, "s4": 15, "a1": 20, "a2": 35, "a3": 50, "unbalance": 8}
 SIPU |= {"d31": 31, "birch1": 100}
-RANDOM = 100  # mixtures
+RANDOM, CONTINUA = 100, 80  # mixtures, and sets without clusters
 
 
 def blobs(k: int, d: int, apart: float, n: int) -> np.ndarray:
@@ -156,8 +157,50 @@ def choices(X: np.ndarray, k_max: int, seed: int) -> list[int]:
     fit = Turnkey().fit(ss.sketch(X, ss.plan(X, k_max, seed=seed)), k_max, seed=seed)
     curve = fit.decode_auto(k_max).curve
     held, gap = held_out(fit, k_max), spectral_gap(fit, k_max)
-    misfit = within(curve.misfit**2, 1.5)
-    return [curve.chosen, misfit, within(held, 2.0), gap, elbow(curve.inertia)]
+    score, misfit = within(curve.score, TOLERANCE), within(curve.misfit**2, 1.5)
+    return [score, misfit, within(held, 2.0), gap, elbow(curve.inertia)]
+
+
+def continuum(i: int) -> np.ndarray:
+    """Standardised rows without clusters, of one of eight kinds."""
+    rng = np.random.default_rng((77, i))
+    d, n = int(rng.choice([1, 2, 3, 5, 8, 12])), int(rng.choice([500, 3_000, 20_000]))
+    match i % 8:
+        case 0:
+            X = rng.lognormal(0, rng.uniform(0.5, 1.2), (n, d))
+        case 1:
+            X = rng.standard_t(rng.choice([2.5, 3, 4]), (n, d))
+        case 2:
+            X = rng.random((n, d))
+        case 3:
+            X = rng.gamma(rng.uniform(0.5, 2), size=(n, d))
+        case 4:
+            X = rng.normal(size=(n, max(d, 2)))  # a sphere of some thickness
+            X *= (1 + 0.1 * rng.normal(size=(n, 1))) / np.linalg.norm(X, axis=1)[:, None]
+        case 5:
+            t, noise = 6 * rng.random(n), rng.normal(size=(2, n))
+            X = np.column_stack([t, np.sin(t) + 0.1 * noise[0], 0.3 * t**2 + 0.2 * noise[1]])
+        case 6:
+            tail, flat = rng.lognormal(0, 1, (n, 1)), rng.random((n, 1))
+            X = np.hstack([tail, flat, rng.normal(size=(n, d))])
+        case _:
+            X = rng.beta(0.7, 2, size=(n, d))
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def verdicts(numbers: range) -> str:
+    """How many mixtures have a natural number, rightly or not, and how many continua have."""
+    right, wrong, one, many = 0, 0, 0, 0
+    for i in numbers:
+        X, k, most = random_mixture(i)
+        curve = ss.decode(ss.sketch(X, n_clusters=most), "auto").curve
+        right += curve.is_natural and curve.chosen == k
+        wrong += curve.is_natural and curve.chosen != k
+    for i in numbers[: CONTINUA * len(numbers) // RANDOM]:
+        curve = ss.decode(ss.sketch(continuum(i), n_clusters=20), "auto").curve
+        one += curve.chosen == 1
+        many += curve.is_natural and curve.chosen > 1
+    return f"natural: {right} rightly, {wrong} not; without clusters: {one} one group, {many} more"
 
 
 def seconds(X: np.ndarray, k_max: int) -> tuple[float, float]:
@@ -191,6 +234,8 @@ def main(names: list[str]) -> None:
         [n == k for n in choices(X, most, 0)] for X, k, most in map(random_mixture, range(RANDOM))
     ]
     print(f"| {RANDOM} random mixtures, right |||", " | ".join(map(str, np.sum(hits, axis=0))), "|")
+    for numbers in (range(RANDOM), range(RANDOM, 2 * RANDOM)):
+        print(f"{numbers}: {verdicts(numbers)}")
     for d, k_max in ((10, 20), (2, 100)):
         plain, auto = seconds(blobs(k_max // 2, d, 3.0, 20_000), k_max)
         print(f"d = {d}: {k_max} clusters {plain:.2f} s, auto up to {k_max} {auto:.2f} s")

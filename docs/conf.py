@@ -7,7 +7,7 @@ from pathlib import Path
 import sketchshift
 
 DOCS = Path(__file__).parent
-sys.path.append(str(DOCS))  # command_help, gallery_hooks
+sys.path.append(str(DOCS))  # command_help, gallery_hooks, mathml
 import gallery_hooks  # noqa: E402
 
 project = "sketchshift"
@@ -17,10 +17,10 @@ version = release = sketchshift.__version__
 
 extensions = [
     "command_help",
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -29,6 +29,7 @@ extensions = [
 copybutton_exclude = ".linenos, .gp, .go"  # what is copied runs: no prompts, no output
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "sketchshift"
 html_static_path = ["_static"]

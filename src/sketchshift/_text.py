@@ -26,6 +26,7 @@ __all__ = [
     "nameless_columns",
     "number",
     "rows_in_words",
+    "size_in_words",
     "visible",
     "visible_lines",
 ]
@@ -65,6 +66,14 @@ def counted(n: int, noun: str) -> str:
 def rows_in_words(sketch: _Rows) -> str:
     """How many rows a sketch is of, or about how many."""
     return sketch.about + counted(sketch.count, "row")
+
+
+def size_in_words(n_bytes: int) -> str:
+    """Bytes as people write them: ``"812 bytes"``, ``"14.1 kB"``, ``"2.5 MB"``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return counted(n_bytes, "byte")
 
 
 def column_names(spec: _Columns) -> Sequence[str]:

@@ -225,18 +225,28 @@ class Cycle(Part):
     Parameters
     ----------
     column : str
-        Of dates, times or text that holds them.
+        Of dates, times or text that holds them; or of the whole numbers p themselves.
     unit : str
-        What comes round: "hour" (P = 24), "weekday" (7), "month" (12).
+        What comes round: "hour" (P = 24), "weekday" (7), "month" (12) or "day_of_year" (366).
+    day_first : bool or None
+        Whether 5/1/2026 is the fifth of January, for texts that leave it open.
+    zone : str or None
+        Time zone whose clocks count, such as "Europe/Paris"; None: that of the column.
     """
 
     unit: str = "hour"
+    day_first: bool | None = None
+    zone: str | None = None
     kind: ClassVar[str] = "cycle"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.unit not in PERIODS:
             raise parameter_error(CALLER, "unit", f"one of {', '.join(PERIODS)}", self.unit)
+        if self.day_first not in (None, True, False):
+            raise parameter_error(CALLER, "day_first", "True, False or None", self.day_first)
+        if not (self.zone is None or isinstance(self.zone, str)):
+            raise parameter_error(CALLER, "zone", "the name of a time zone, or None", self.zone)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -245,9 +255,25 @@ class Cycle(Part):
 
     def encode(self, column: Any) -> FloatArray:
         """Cosines and sines, from a table: no two processors differ in it."""
-        places = part_of(as_times(column), self.unit)
-        positions: IntArray = np.asarray(places.fill_null(len(self._circle) - 1))
-        return np.asarray(self._circle[positions])
+        missing = len(self._circle) - 1
+        places: IntArray = np.asarray(self._places(column).fill_null(missing))
+        return np.asarray(self._circle[np.where((places >= 0) & (places < missing), places, -1)])
+
+    def _places(self, column: Any) -> Any:
+        """The numbers p of an Arrow column."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if is_text and pc.all(pc.match_substring_regex(column, r"^\s*\d{1,3}\s*$")).as_py():
+            column = pc.utf8_trim_whitespace(column).cast(pa.int64())
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            return column.cast(pa.int64(), safe=False)
+        return part_of(as_times(column, self.zone, self.day_first, is_part=True), self.unit)
 
     @cached_property
     def _circle(self) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -124,14 +125,13 @@ def test_a_spec_by_hand_is_not_said_to_be_planned(folder, run):
     assert run("cluster week.sketch -k 9").stderr == ""  # m = 40, by hand
 
 
-def test_the_rule_of_the_choice_is_said(folder, run):
+def test_the_reason_of_the_choice_is_said(folder, run):
     save_groups("three.csv", 3)
 
     text = run("cluster three.csv -k auto --max-clusters 8").stdout
 
-    rule = "(the smallest k within 2.5 % of the best score)"
-    assert f"Chose k = 3 of 1 to 8 clusters, by the misfit {rule}. Scores  1: " in text
-    assert "at the edge" not in text
+    assert "Chose k = 3 of 1 to 8: fewer clusters would mix groups, more would cut" in text
+    assert "not looked at" not in text
 
 
 def test_a_choice_at_the_edge_says_how_to_look_further(folder, run):
@@ -142,11 +142,45 @@ def test_a_choice_at_the_edge_says_how_to_look_further(folder, run):
     run("sketch seven.csv -k 20 -o large.sketch")
     less_than_there_is = run("cluster large.sketch -k auto --max-clusters 7").stdout
 
-    edge = "This is at the edge: there may be more clusters."
-    assert f"{edge} Look further with --max-clusters 14." in data
-    assert f"{edge} Sketch the data again with -k 14." in all_there_is
-    assert f"{edge} Look further with --max-clusters 14." in less_than_there_is
-    assert "at the edge" not in run("cluster large.sketch -k auto").stdout
+    edge = "More than 7 clusters were not looked at, and there may be more. To look further"
+    assert f"{edge}:\n  sketchshift cluster seven.csv -k auto --max-clusters 14\n" in data
+    assert f"{edge}, sketch the data again with -k 14." in all_there_is
+    assert f"{edge}:\n  sketchshift cluster large.sketch -k auto --max-clusters 14\n" in (
+        less_than_there_is
+    )
+    assert "not looked at" not in run("cluster large.sketch -k auto").stdout
+
+
+def test_rows_without_clusters_are_said_to_have_none_and_the_commands_can_be_pasted(folder, run):
+    rows = np.random.default_rng(1).lognormal(size=(3_000, 2))
+    np.savetxt("tails.csv", rows, delimiter=",", header="the price,weight", comments="")
+
+    text = run("cluster tails.csv -k auto --columns 'the price,weight' -o centroids.csv").stdout
+
+    none = (
+        r"no natural number of clusters up to 20: .* go on explaining more\. Here is k = (\d)\.\n"
+    )
+    shares = (
+        r"k = (\d+) explains \d+ % of the variance" + 2 * r", k = (\d+) explains \d+ %" + r"\.\n"
+    )
+    chosen, coarse, medium, fine = re.search(none + shares, text).groups()
+    assert chosen == medium
+    assert text.startswith(f"{medium} clusters in 3,000 rows")
+    for k in (coarse, fine):
+        line = f"sketchshift cluster tails.csv --columns 'the price,weight' -k {k}"
+        assert f"\n  {line}\n" in text
+        assert run(line).stdout.startswith(f"{k} clusters in 3,000 rows x 2 columns")
+
+
+def test_one_group_is_said_to_be_one(folder, run):
+    rows = np.random.default_rng(1).normal(size=(3_000, 2))
+    np.savetxt("one.csv", rows, delimiter=",", header="x,y", comments="")
+
+    text = run("cluster one.csv -k auto").stdout
+
+    assert "The rows are one group: no number of clusters up to 20 explains them better." in text
+    pasted = re.search(r"\n  (sketchshift cluster one.csv -k (\d+))\n", text)
+    assert run(pasted[1]).stdout.startswith(f"{pasted[2]} clusters in ")
 
 
 def test_few_distinct_rows_are_no_edge(folder, run):
@@ -155,8 +189,8 @@ def test_few_distinct_rows_are_no_edge(folder, run):
 
     text = run("cluster three.csv -k auto").stdout
 
-    assert "Chose k = 3 of 1 to 3 clusters, by the distinct points. Scores" in text
-    assert "at the edge" not in text
+    assert "Chose k = 3: the rows have 3 distinct values." in text
+    assert "not looked at" not in text
 
 
 def test_a_rate_is_told_of_many_rows_only(folder, run, monkeypatch):

@@ -378,8 +378,10 @@ def test_k_is_chosen_and_the_curve_is_shown(run, folder):
     text = run("cluster three.csv -k auto --max-clusters 8").stdout
     facts = run.facts("cluster three.csv -k auto --max-clusters 8")
 
-    assert "Chose k = 3 of 1 to 8 clusters, by the misfit (the smallest k" in text
+    assert "Chose k = 3 of 1 to 8: fewer clusters would mix groups" in text
     assert facts["curve"]["chosen"] == len(facts["clusters"]) == 3
+    assert facts["curve"]["is_natural"]
+    assert facts["curve"]["explained"][0] == 0.0
     assert facts["curve"]["n_clusters"] == list(range(1, 9))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,26 +14,14 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
-COMMANDS = [
-    "demo",
-    "plan",
-    "private-plan",
-    "sketch",
-    "merge",
-    "subtract",
-    "release",
-    "inspect",
-    "cluster",
-    "report",
-    "explore",
-    "assign",
-    "certify",
-    "compare",
-    "watch",
-    "monitor",
-    "data",
-    "reproduce",
-]
+GROUPS = {
+    "Find clusters": ["cluster", "assign", "report", "explore", "demo"],
+    "Keep sketches": ["sketch", "plan", "merge", "subtract", "inspect"],
+    "Compare over time": ["compare", "watch", "monitor"],
+    "Privacy": ["private-plan", "release"],
+    "More": ["certify", "data", "reproduce"],
+}
+COMMANDS = [command for group in GROUPS.values() for command in group]
 
 
 def help_of(command: str) -> str:
@@ -50,12 +39,60 @@ def examples_in(text: str) -> list[str]:
 EXAMPLES = [example for command in COMMANDS for example in examples_in(help_of(command))]
 
 
-def test_the_commands_are_listed_in_the_order_of_use(run):
-    text = run("--help").stdout
+def sections_of(text: str) -> dict[str, list[str]]:
+    """The headings that end with a colon at the margin, and the lines below each."""
+    sections: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if re.fullmatch(r"\w[\w ]*:", line):
+            lines = sections.setdefault(line[:-1], [])
+        elif sections and line:
+            lines.append(line)
+    return sections
+
+
+def test_the_commands_are_listed_by_what_people_want_to_do(run):
+    sections = sections_of(run("--help").stdout)
+    shown = {title: [line.split()[0] for line in lines] for title, lines in sections.items()}
 
     assert main.list_commands(None) == COMMANDS
-    assert [text.index(f"\n  {name} ") for name in COMMANDS] == sorted(
-        text.index(f"\n  {name} ") for name in COMMANDS
+    assert list(shown)[-len(GROUPS) :] == list(GROUPS)
+    assert {title: shown[title] for title in GROUPS} == GROUPS
+
+
+def test_what_a_command_does_fits_in_a_line_of_a_terminal(run):
+    lines = [line for title in GROUPS for line in sections_of(run("--help").stdout)[title]]
+    own = [line for line in lines if "reproduce" not in line]  # it is of another package
+
+    assert all(line.endswith(".") and not line.endswith("...") for line in own)
+    assert max(map(len, own)) <= 78
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_for_experts_come_last(command):
+    sections = sections_of(help_of(command))
+
+    assert list(sections)[-2:] == ["Options", "Expert options"]
+    listed = [line.split()[-1] for line in sections["Options"] if line.startswith("  -h")]
+    assert listed == ["exit."]
+    assert any(line.startswith("  --debug ") for line in sections["Expert options"])
+
+
+PAPER = ("bandwidth", "frequenc", "tilt", "atom", "decoder", "fourier", "residual", "seed")
+
+
+@pytest.mark.parametrize("command", ["cluster", "assign", "report", "explore", "merge", "compare"])
+def test_everyday_options_do_not_speak_like_the_paper(command):
+    text = " ".join(sections_of(help_of(command))["Options"]).lower()
+
+    assert [word for word in PAPER if word in text] == []
+
+
+def test_an_option_may_be_everybodys_in_one_command_and_the_experts_in_another():
+    sections = sections_of(help_of("private-plan"))
+
+    assert any(line.startswith("  --center ") for line in sections["Options"])
+    assert any(
+        line.startswith("  --center ") for line in sections_of(help_of("plan"))["Expert options"]
     )
 
 

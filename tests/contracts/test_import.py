@@ -75,12 +75,8 @@ def test_decoding_an_array_loads_no_other_package():
     assert loaded_by(code, HEAVY) == []
 
 
-def test_what_the_help_lists_is_how_the_help_of_each_command_begins():
-    for name, words in COMMANDS.items():
-        command = main.get_command(None, name)
-
-        assert command.name == name
-        assert " ".join(command.help.split("\n\n")[0].split()) == words
+def test_what_the_help_lists_are_the_commands_by_their_names():
+    assert [main.get_command(None, name).name for name in COMMANDS] == list(COMMANDS)
 
 
 def test_every_public_name_is_that_of_its_room():

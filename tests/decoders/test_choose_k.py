@@ -91,6 +91,77 @@ def test_the_curve_has_every_number_up_to_the_largest():
     assert str(curve.chosen) in repr(curve)
 
 
+CONTINUA = {
+    "uniform": lambda rng: rng.random((8_000, 2)),
+    "lognormal": lambda rng: rng.lognormal(size=(8_000, 3)),
+    "student": lambda rng: rng.standard_t(3, size=(8_000, 2)),
+    "a ring": lambda rng: (
+        (lambda angle: np.column_stack([np.cos(angle), np.sin(angle)]))(rng.uniform(0, 7, 8_000))
+        + 0.05 * rng.normal(size=(8_000, 2))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUA)
+def test_data_without_clusters_has_no_natural_number(name):
+    X = CONTINUA[name](np.random.default_rng(4))
+
+    curve = ss.decode(ss.sketch(X, n_clusters=20), n_clusters="auto").curve
+
+    assert not curve.is_natural
+    assert "no natural number" in repr(curve)
+    assert curve.criterion == "variance"
+    coarse, medium, fine = curve.alternatives
+    assert 2 <= coarse < medium < fine <= 20
+    assert curve.chosen == medium
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 3), (4, 2), (6, 5)])
+def test_clusters_far_apart_are_a_natural_number(k, d):
+    curve = ss.decode(ss.sketch(mixture(k, d, apart=6.0), n_clusters=12), n_clusters="auto").curve
+
+    assert curve.is_natural
+    assert curve.chosen == k
+
+
+def test_the_inertia_of_the_alternatives_is_that_of_kmeans():
+    """The share of the variance that is told is the one that scikit-learn finds in the rows."""
+    cluster = pytest.importorskip("sklearn.cluster")
+    X = np.random.default_rng(5).lognormal(size=(4_000, 2))
+
+    curve = ss.decode(ss.sketch(X, n_clusters=20), n_clusters="auto").curve
+
+    total = ((X - X.mean(axis=0)) ** 2).sum()
+    for k in curve.alternatives:
+        expected = cluster.KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / total
+        assert curve.inertia[k - 1] == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("score", "k", "is_natural"),
+    [
+        ([2.0, 3.0, 1.0, 1.1, 1.2, 1.3], 3, True),  # a bend, and a rise after it
+        ([2.0, 1.6, 1.3, 1.1, 1.0, 1.0], 5, False),  # falls to the end
+        ([2.0, 1.9, 1.8, 1.7, 1.6, 1.0], 6, True),  # a cliff at the end
+        ([1.05, 3.0, 1.0, 1.1, 1.2, 1.3], 3, False),  # hardly better than one cluster
+        ([1.0, 2.0, 3.0], 1, True),
+    ],
+)
+def test_a_natural_number_is_a_bend_of_the_curve(score, k, is_natural):
+    assert ChoiceOfK().is_natural(np.array(score), k) is is_natural
+
+
+def test_alternatives_are_where_the_elbow_curve_slackens():
+    """A power law has no elbow; one is put at 3, 7 and 14 each."""
+    k = np.arange(1, 21)
+    elbows = k**-1.0 * np.prod([np.maximum(1.0, k / e) ** 0.3 for e in (3, 7, 14)], axis=0)
+
+    assert ChoiceOfK().alternatives(elbows) == (3, 7, 14)
+    assert ChoiceOfK().alternatives(elbows[:1]) == ()
+    assert ChoiceOfK().alternatives(elbows[:2]) == (2,)
+    assert ChoiceOfK().alternatives(elbows[:3]) == (2, 3)
+
+
 def test_the_largest_number_can_be_given():
     sketch = ss.sketch(mixture(5, 2, apart=6.0), n_clusters=10)
 

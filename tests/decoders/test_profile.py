@@ -101,9 +101,9 @@ def told(means, shares, *, columns=None, mean=0.0, std=1.0, recipe=None, rows=10
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
     d = means.shape[1]
-    moments = np.broadcast_to(mean, d).astype(float), np.diag(np.broadcast_to(std, d) ** 2.0)
+    spread = np.broadcast_to(mean, d).astype(float), np.square(np.broadcast_to(std, d))
     spec = SimpleNamespace(columns=columns, n_features=d, scale=None, recipe=recipe)
-    sketch = SimpleNamespace(spec=spec, count=rows, moments=moments)
+    sketch = SimpleNamespace(spec=spec, count=rows, spread=spread)
     covariances = np.tile(0.01 * np.eye(d), (len(means), 1, 1))
     done = ss.Outcome.COMPLETE
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
@@ -129,6 +129,13 @@ def test_names_differ_by_further_columns_and_then_by_the_number():
         "near the average (2)",
         "near the average (3)",
     ]
+
+
+def test_the_same_words_in_another_order_are_no_other_name():
+    means = [[1.9, 1.8, 1.0], [1.8, 1.9, -1.0]]
+    names = [c.name for c in told(means, [0.5, 0.5], columns=("a", "b", "c")).clusters]
+
+    assert names == ["high a, high b, high c", "high b, high a, low c"]
 
 
 def test_columns_of_a_recipe_are_told_as_the_table_has_them():

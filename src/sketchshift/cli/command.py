@@ -25,19 +25,48 @@ from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
     ChooseColumns,
     LoadSketch,
+    Option,
     Parameter,
     PlanWarning,
     PrivacyWarning,
     ScaleHint,
+    SetDialect,
     SharePlan,
     SketchshiftError,
     Term,
 )
 
-__all__ = ["Command", "command", "debug_option", "keep_lines", "sentence", "visible_messages"]
+__all__ = [
+    "EXPERT",
+    "Command",
+    "EverydayOption",
+    "command",
+    "debug_option",
+    "keep_lines",
+    "sentence",
+    "visible_messages",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
+
+EXPERT = frozenset(
+    {
+        *("bandwidth", "bandwidth_high", "far_share", "law", "structured", "precision", "center"),
+        *("tilt_radius", "tilt_cap", "sketch_size", "cells", "no_cells", "n_features", "seed"),
+        *("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper"),
+        *("kernel", "threads", "checkpoint", "disjoint", "poll", "settle", "metrics_address"),
+        *("port", "check", "debug"),
+    }
+)
+"""Options that the help of every command lists last, among those for experts.
+
+Hardly anybody needs them, and the words of the paper are theirs alone. Where everybody does, a
+command has ``cls=EverydayOption``."""
+
+
+class EverydayOption(click.Option):
+    """An option that everybody needs in this command, and experts alone in others."""
 
 
 def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -86,6 +115,19 @@ class Command(click.Command):
         self.help = (written or "").replace("{formats}", first_suffixes())
         super().format_help_text(ctx, formatter)
         self.help = written
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that people need, then those for experts."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": [], "Expert options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                is_expert = option.name in EXPERT and not isinstance(option, EverydayOption)
+                groups["Expert options" if is_expert else "Options"].append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a deliberate exception ends it with exit status 1, Ctrl-C with 130."""
@@ -171,8 +213,12 @@ def _words(term: Term) -> str:
             return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case Option():
+            return term.in_shell()
         case Parameter(_, name):
             return _flag_named(name) or str(term)
+        case SetDialect(field, value):
+            return f"--{field} {shlex.quote(value) if value else field.upper()}"
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "

@@ -32,27 +32,39 @@ ENTRY_POINTS = "sketchshift.commands"
 PLUGINS = "sketchshift.plugins"
 """The group of entry points that name modules to import."""
 
-COMMANDS = {
-    "demo": "Sketch a real dataset and show what its few kilobytes hold.",
-    "plan": "Write the plan that every sketch to be merged must share.",
-    "private-plan": "Write a plan whose numbers tell nothing of private rows.",
-    "sketch": "Read DATA once and write its sketch.",
-    "merge": "Add sketches of parts of a dataset.",
-    "subtract": "Take the rows of the sketches PART out of the sketch WHOLE.",
-    "release": "Release SKETCH with differential privacy: z, cells and the count, with noise.",
-    "inspect": "Show what is inside FILE: a sketch, a table of sketches, or the plan of one.",
-    "cluster": "Find k clusters: of data, read once, or of sketches, without the data.",
-    "report": "Write a report on FILE, a sketch or a table of sketches: one HTML file.",
-    "explore": "Look at FILE, a sketch or a table of sketches, on a page that decodes as you move "
-    "k.",
-    "assign": "Write the number of the nearest centroid for every row of DATA.",
-    "certify": "Prove what centroids cost at most on the rows of SKETCH, without the rows.",
-    "compare": "Tell whether, and where, the data of two sketches differ.",
-    "watch": "Follow sketches over time: distances, alarms, shares of the clusters.",
-    "monitor": "Read new files or rows as they come, and tell when, and since when, they differ.",
-    "data": "Fetch public datasets: all of them, or those named.",
+GROUPS = {
+    "Find clusters": {
+        "cluster": "Find the clusters of a table, or of sketches.",
+        "assign": "Write the cluster of every row.",
+        "report": "Write one page about the clusters, to send around.",
+        "explore": "Look at the clusters in a browser, for any k.",
+        "demo": "Try it on the pixels of a photograph.",
+    },
+    "Keep sketches": {
+        "sketch": "Read data once, and keep a few kilobytes of it.",
+        "plan": "Decide what sketches share that will be added up.",
+        "merge": "Add sketches, of days or of machines.",
+        "subtract": "Take rows out of a sketch again.",
+        "inspect": "Show what is in a file.",
+    },
+    "Compare over time": {
+        "compare": "Tell whether two sketches differ, and where.",
+        "watch": "Follow sketches over time: what changed, and when.",
+        "monitor": "Read new data as it comes, and tell when it changes.",
+    },
+    "Privacy": {
+        "private-plan": "Make a plan that tells nothing of private rows.",
+        "release": "Add noise to a sketch, so that it may be published.",
+    },
+    "More": {
+        "certify": "Prove how good given centroids are at worst.",
+        "data": "Fetch public datasets.",
+    },
 }
-"""The commands of this package in the order in which they are used, and how their help begins."""
+"""The commands of this package by what people want to do, each with what it does."""
+
+COMMANDS = {name: words for group in GROUPS.values() for name, words in group.items()}
+"""The same without the groups."""
 
 
 @cache
@@ -72,7 +84,7 @@ def load_plugins() -> None:
 
 
 class _Commands(click.Group):
-    """Lists the commands in the order in which they are used, those of other packages last."""
+    """Lists the commands by what people want to do, those of other packages last."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -110,17 +122,18 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        names = self.list_commands(ctx)
-        width = formatter.width - 6 - max(map(len, names))
-        listed = [_summary(name) or self.get_command(ctx, name) for name in names]
-        helps = [command.get_short_help_str(width) for command in listed if command is not None]
-        with formatter.section("Commands"):
-            formatter.write_dl(list(zip(names, helps, strict=True)))
-
-
-def _summary(name: str) -> click.Command | None:
-    """What there is to list of a command of this package, which is not imported for that."""
-    return click.Command(name, help=COMMANDS[name]) if name in COMMANDS else None
+        others = [name for name in self.list_commands(ctx) if name not in COMMANDS]
+        wide = max(map(len, [*COMMANDS, *others]))  # one column for all groups
+        found = {name: self.get_command(ctx, name) for name in others}
+        more = {
+            name: command.get_short_help_str(formatter.width - 6 - wide)
+            for name, command in found.items()
+            if command is not None
+        }
+        for title, group in GROUPS.items():
+            listed = group | more if title == "More" else group
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(wide), words) for name, words in listed.items()])
 
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
@@ -166,13 +179,17 @@ def _broken(found: EntryPoint, reason: str) -> click.Command:
 @click.version_option(sketchshift.__version__, prog_name="sketchshift")
 @debug_option
 def main() -> None:
-    """Read data once into a few kilobytes that add and subtract exactly; cluster from these.
+    """Find the clusters of a table, however large: it is read once.
+
+    What is kept of it is a sketch, a few kilobytes. Sketches of days or of machines are added,
+    subtracted and compared, and clustered again for any k without the data.
 
     Examples
     --------
       sketchshift demo
-      sketchshift sketch points.csv -k 10 -o day1.sketch
+      sketchshift cluster points.csv -k auto
 
+    `sketchshift cluster --help` tells more, and so does every command.
     Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """

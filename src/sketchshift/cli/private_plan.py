@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift.cli.command import command
+from sketchshift.cli.command import EverydayOption, command
 from sketchshift.cli.inputs import data_files
 from sketchshift.cli.options import (
     LARGEST_K,
@@ -34,7 +34,12 @@ _COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private row
 @click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @click.option("-k", "--n-clusters", type=LARGEST_K, required=True)
-@click.option("--center", type=NUMBERS, help="Middle of the data as you know it: 0,0.5,-2.")
+@click.option(
+    "--center",
+    cls=EverydayOption,
+    type=NUMBERS,
+    help="Middle of the data as you know it: 0,0.5,-2.",
+)
 @click.option(
     "--radius", type=_POSITIVE, help="Radius of a ball around --center that holds the data."
 )

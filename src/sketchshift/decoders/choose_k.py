@@ -3,7 +3,9 @@ r"""The number of clusters, from the sketch alone.
 Takes the points that the turnkey decoder draws from its fits; hands a :class:`KCurve`. For each
 k the points are cut into k cells, and every cell stands for a Gaussian that is not fitted any
 further. Their sketch comes near the true one when cells are clusters: fewer cells cover two
-clusters with one Gaussian, more cut a cluster into halves that are not Gaussian.
+clusters with one Gaussian, more cut a cluster into halves that are not Gaussian. Where there are no
+clusters the score falls without end, and says nothing: the choice is then one of three numbers at
+which the share of the variance explained slackens.
 
 Symbols
 -------
@@ -59,6 +61,15 @@ class ChoiceOfK:
         The least k within this factor of the least score is chosen.
     noise_factor : float
         Of the noise of a release: Gaussians fit it too, so that cells are further off than that.
+    gain : float
+        A natural number of clusters has a score better than one cluster by this factor.
+    knee : float
+        Its score is better than with one cluster less, times better than with the most, by this.
+    room, steep : float
+        Where the most are not more than ``room`` times as many, the curve has hardly gone on: then
+        its score must be better than with one cluster less by the factor ``steep``.
+    finest : int
+        The alternatives to a natural number are up to so many.
     """
 
     fewest: int = 2
@@ -72,6 +83,11 @@ class ChoiceOfK:
     growth: float = 0.25
     tolerance: float = TOLERANCE
     noise_factor: float = 10.0
+    gain: float = 1.15
+    knee: float = 1.2
+    room: float = 1.25
+    steep: float = 1.5
+    finest: int = 20
 
     def most_clusters(self, spec: SketchSpec, max_clusters: int | None) -> int:
         """The largest k to look at: as asked for, or what so many frequencies can tell apart."""
@@ -93,7 +109,8 @@ class ChoiceOfK:
 
         With r_k the misfit of k Gaussians and nu^2 the variance of a sketch of so many random
         rows (with ten times that of the noise of a private release), the choice is the least k
-        whose score is within 2.5 % of the least.
+        whose score is within 2.5 % of the least, if the curve has a bend there (``is_natural``);
+        otherwise the middle one of three ``alternatives``.
 
         .. math:: \mathrm{score}_k = k^{1/4} \sqrt{r_k^2 + \nu^2}
 
@@ -127,8 +144,61 @@ class ChoiceOfK:
         noise = 0.0 if exact else rule.noise(points)
         score = numbers**self.growth * np.sqrt(misfit**2 + noise)
         chosen = int(np.argmax(score <= self.tolerance * score.min())) + 1
-        criterion = "distinct points" if exact else "misfit"
-        return KCurve(numbers, misfit, score, within / (within[0] or 1.0), chosen, criterion)
+        inertia = within / (within[0] or 1.0)
+        is_natural, others = exact or self.is_natural(score, chosen), self.alternatives(inertia)
+        if not is_natural:
+            chosen = others[len(others) // 2]
+        criterion = "distinct points" if exact else "misfit" if is_natural else "variance"
+        return KCurve(numbers, misfit, score, inertia, chosen, criterion, is_natural, others)
+
+    def is_natural(self, score: FloatArray, k: int) -> bool:
+        r"""Whether the curve of scores, shape (k_max,), singles k out of its neighbours.
+
+        One cluster always is: more of them explain nothing. Other numbers have to explain more than
+        one cluster does, and to lie where the curve bends: it falls before them, by how much one
+        cluster less is worse, and does not fall after them.
+
+        .. math:: \frac{s_{k-1}}{s_k} \cdot \frac{s_{k_{\max}}}{s_k} \ge 1.2
+        """
+        if k == 1:
+            return True
+        most, at = len(score), score[k - 1]
+        if score[0] < self.gain * at:
+            return False
+        before, after = score[k - 2] / at, score[-1] / at
+        if most <= self.room * k:
+            return bool(before >= self.steep)
+        return bool(before * after >= self.knee)
+
+    def alternatives(self, inertia: FloatArray) -> tuple[int, ...]:
+        r"""A coarse, a medium and a fine number of clusters, from the inertia of shape (k_max,).
+
+        Each is the number, of those that come into question, after which the curve slackens most:
+        with V_k the inertia, where this is largest.
+
+        .. math::
+            \frac{\log V_{k-1} - \log V_k}{\log k - \log (k-1)}
+            - \frac{\log V_k - \log V_{k+1}}{\log (k+1) - \log k}
+
+        The medium one is taken from the middle third of the numbers from 2 to 20, counted in
+        logarithms; the others are at least 1.5 times smaller or larger. Where the most clusters are
+        few, there are fewer than three.
+        """
+        numbers = np.arange(1, len(inertia) + 1)
+        left = np.log(np.maximum(inertia, np.finfo(np.float64).tiny))
+        falls = -np.diff(left) / np.diff(np.log(numbers))
+        bends = np.append(falls[:-1] - falls[1:], -np.inf)  # of 2, 3, ..., k_max
+
+        def sharpest(low: float, high: float) -> list[int]:
+            some = numbers[1 : self.finest]
+            some = some[(some >= low) & (some <= high)]
+            return [int(some[bends[some - 2].argmax()])] if len(some) else []
+
+        third = (min(len(inertia), self.finest) / 2.0) ** (1.0 / 3.0)
+        medium = sharpest(2.0 * third, 2.0 * third**2) or sharpest(2, self.finest)
+        coarse = [n for k in medium for n in sharpest(2, k / 1.5)]
+        fine = [n for k in medium for n in sharpest(1.5 * k, self.finest)]
+        return (*coarse, *medium, *fine)
 
     def nested_centers(
         self, points: Points, k: int, seed: int, kmeans: KMeans

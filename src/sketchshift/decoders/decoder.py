@@ -18,9 +18,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sketchshift._text import column_names, nameless_columns
-from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import parameter_error
+from sketchshift._html import card, note
+from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
+from sketchshift._typing import FloatArray, IntArray, RealArray
+from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.profile import Profile, to_arrow
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
@@ -129,10 +130,16 @@ class KCurve:
     inertia : array of shape (k_max,)
         Share of the variance that is left within clusters: the elbow curve of k-means.
     chosen : int
-        The least k whose score is within 2.5 % of the least.
+        The least k whose score is within 2.5 % of the least, where that is a natural number;
+        otherwise the middle one of the alternatives.
     criterion : str
-        What decided: "misfit", or "distinct points" when rows have so few values that each
-        is a cluster.
+        What decided: "misfit"; "distinct points" when rows have so few values that each is a
+        cluster; or "variance" where there is no natural number of clusters.
+    is_natural : bool
+        Whether the curve singles this number out. If not, more clusters go on explaining more, and
+        any number is as good as another.
+    alternatives : tuple of int
+        A coarse, a medium and a fine number of clusters, each where the gain of one more drops.
     """
 
     n_clusters: IntArray
@@ -141,10 +148,14 @@ class KCurve:
     inertia: FloatArray
     chosen: int
     criterion: str
+    is_natural: bool = True
+    alternatives: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
+        what = "" if self.is_natural else ", no natural number"
         return (
-            f"<KCurve of 1 to {len(self.n_clusters)} clusters: {self.chosen} by {self.criterion}>"
+            f"<KCurve of 1 to {len(self.n_clusters)} clusters: {self.chosen} by {self.criterion}"
+            f"{what}>"
         )
 
 
@@ -299,14 +310,16 @@ class Decoding:
 
     @cached_property
     def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
-        from sketchshift.decoders.mixture import Mixture
-        from sketchshift.decoders.problem import moments_of  # which makes decodings
-
+        known = None if self.sketch is None else self.sketch.spread
+        if known is not None:
+            return known[0], np.sqrt(np.maximum(known[1], 0.0))
         if not len(self.weights):
             return None, None
-        own = Mixture(self.weights, self.centroids, self.covariances)
-        mean, covariance = own.moments if self.sketch is None else moments_of(self.sketch, self)
-        return mean, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        mean = self.weights @ self.centroids
+        variances = np.square(self.centroids - mean)
+        if self.covariances is not None:
+            variances += np.diagonal(self.covariances, axis1=1, axis2=2)
+        return mean, np.sqrt(self.weights @ variances)
 
     @property
     def column_scale(self) -> FloatArray:
@@ -361,18 +374,59 @@ class Decoding:
 
     def _read(self, data: Any) -> Iterator[FloatArray]:
         """Blocks of rows, as distances see them before they are scaled."""
+        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
+        for block in Reading(self.spec, on_invalid="skip").open(data):
+            yield self._see(block.values)
+
+    def _see(self, rows: RealArray) -> FloatArray:
+        """Rows (n, d), as distances see them before they are scaled."""
+        d = self.centroids.shape[1]
         if not len(self.centroids):
             raise DataError("there are no clusters to assign rows to: none was found.")
-        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
-        source = Reading(self.spec, on_invalid="skip").open(data)
-        for block in source:
-            values = np.asarray(block.values, dtype=np.float64)
-            if values.shape[1] != self.centroids.shape[1]:
-                d = self.centroids.shape[1]
-                msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
-                raise DataError(msg)
-            is_cosine = self.spec is not None and self.spec.metric == "cosine"
-            yield directions_of(values) if is_cosine else values
+        values = np.asarray(rows, dtype=np.float64)
+        if values.shape[1] != d:
+            msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
+            raise DataError(msg)
+        is_cosine = self.spec is not None and self.spec.metric == "cosine"
+        return directions_of(values) if is_cosine else values
+
+    def examples(self, data: Any, n_rows: int = 3, *, where: str | None = None) -> Any:
+        """The rows nearest to each centroid, as the table has them, in one more pass.
+
+        Parameters
+        ----------
+        data : frame, Arrow data or path(s)
+            A table with names of columns.
+        n_rows : int, default=3
+            How many rows of each cluster.
+        where : str or None
+            A condition on the columns, as SQL writes it.
+
+        Returns
+        -------
+        table : Arrow table of up to k n_rows rows
+            All columns of the data behind ``cluster`` and ``distance``, the nearest first. O(N k d)
+            time, memory of a few blocks.
+        """
+        import pyarrow as pa
+
+        n_rows = check_integer("examples", "n_rows", n_rows, 1, 10**6)
+        nearest: list[Any] = [[] for _ in self.weights]  # (distance, order, row) of each cluster
+        reading = Reading(self.spec, on_invalid="skip", where=where)
+        for number, block in enumerate(reading.open(data, beside="all")):
+            if block.keys is None:
+                raise DataError("examples need a table with names of columns, and this has none.")
+            found = nearest_two(self._see(block.values), self.centroids, self.column_scale)
+            for i, best in enumerate(nearest):
+                mine = np.flatnonzero(found.labels == i)
+                mine = mine[np.argsort(found.distances[mine], kind="stable")[:n_rows]]
+                rows = block.keys.take(pa.array(mine))
+                kept = [
+                    (float(found.distances[row]), number, rows.slice(place, 1))
+                    for place, row in enumerate(mine.tolist())
+                ]
+                best[:] = sorted([*best, *kept], key=lambda item: item[:2])[:n_rows]
+        return _join_examples(nearest)
 
     # As a table, and as a picture.
 
@@ -418,6 +472,30 @@ class Decoding:
     def __repr__(self) -> str:
         k, d = self.centroids.shape
         return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"
+
+    def _repr_html_(self) -> str:
+        k, d = self.centroids.shape
+        rows = "" if self.sketch is None else f" of {rows_in_words(self.sketch)}"
+        title = f"{counted(k, 'cluster')}{rows}, {counted(d, 'column')}"
+        return card(title, note(self.sentence), self.profile.to_html())
+
+
+def _join_examples(nearest: Sequence[Sequence[tuple[float, int, Any]]]) -> Any:
+    """One Arrow table of the rows of all clusters."""
+    import pyarrow as pa
+
+    found = [(i, distance, row) for i, best in enumerate(nearest) for distance, _, row in best]
+    if not found:
+        raise DataError("there are no rows to show. Check the path or the condition.")
+    tables = [
+        pa.Table.from_batches([row]) if isinstance(row, pa.RecordBatch) else row
+        for *_, row in found
+    ]
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    own = {"cluster": [i for i, *_ in found], "distance": [distance for _, distance, _ in found]}
+    names = [f"cluster {name}" if name in rows.column_names else name for name in own]
+    arrays = [pa.array(values) for values in own.values()]
+    return pa.table([*arrays, *rows.columns], names=[*names, *rows.column_names])
 
 
 # What decoders have in common, and where they are found by name.

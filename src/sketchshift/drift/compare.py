@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid, note
 from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
@@ -89,12 +91,15 @@ class Population:
         Of the decoder.
     caller : str
         For messages.
+    given : Decoding or None
+        Clusters of the rows that are there already: they keep their numbers.
     """
 
     whole: AnySketch
     n_clusters: Clusters
     seed: int
     caller: str
+    given: Decoding | None = None
 
     @classmethod
     def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
@@ -148,8 +153,8 @@ class Population:
     @one_blas_thread
     def decoding(self) -> Decoding | None:
         """The clusters, if asked for."""
-        if self.n_clusters is None:
-            return None
+        if self.n_clusters is None or self.given is not None:
+            return self.given
         fit, k = self.fit, self.n_clusters
         if isinstance(k, str):
             decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
@@ -493,6 +498,38 @@ class Comparison(Distance):
             f"<Comparison: {verdict}, distance {self.distance:.3g}, threshold "
             f"{self.threshold:.3g} at {self.false_alarm:g}{clusters}>"
         )
+
+    def _repr_html_(self) -> str:
+        title = "The data drifted" if self.drifted else "No drift beyond chance"
+        known = {
+            "distance": f"{self.distance:.3g}",
+            "threshold": f"{self.threshold:.3g}",
+            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
+            "false alarms": f"{100 * self.false_alarm:g} %",
+            "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
+        }
+        is_known = "decoding" in {**vars(self), **vars(self._population)}  # else it takes long
+        changes = self.clusters if is_known else ()
+        told = [note(self.sentence), self._changes_table(changes)] if changes else []
+        return card(title, facts(known), *told)
+
+    def _changes_table(self, changes: tuple[ClusterChange, ...]) -> Html:
+        assert self.decoding is not None
+        largest = max(share for c in changes for share in (c.share_a, c.share_b)) or 1.0
+        rows: list[Row] = [
+            [
+                Cell(chip(i), is_text=True),
+                Cell(cluster.name, is_text=True),
+                bar(change.share_a / largest, f"{100 * change.share_a:.1f} %", colour_of(i)),
+                bar(change.share_b / largest, f"{100 * change.share_b:.1f} %", colour_of(i)),
+                f"{100 * change.change:+.1f} %",
+                Cell(change.verdict, is_text=True),
+            ]
+            for i, (cluster, change) in enumerate(
+                zip(self.decoding.profile.clusters, changes, strict=True)
+            )
+        ]
+        return grid(["", "cluster", "share before", "share after", "change", "verdict"], rows)
 
 
 def compare(

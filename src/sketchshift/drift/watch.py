@@ -15,7 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sketchshift._text import column_names, visible
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, card, chip, curve, escape, grid, note
+from sketchshift._text import column_names, counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_integer, check_number, parameter_error
@@ -50,6 +52,9 @@ __all__ = [
 TIME = "time"
 """What the keys of a mapping are called, if not said."""
 
+
+SENTENCES_SHOWN = 3
+"""Of the last alarms, in a notebook."""
 
 EFFECT = 0.05
 """Share of the rows that a change concerns at least, if it is worth an alarm and none is given."""
@@ -181,6 +186,38 @@ class Watch:
     def __repr__(self) -> str:
         return f"<Watch of {len(self)} slices by {self.by}: {len(self.alarms)} alarms>"
 
+    def _repr_html_(self) -> str:
+        alarms = [each.drifted for each in self.slices]
+        keys = [str(each.key) for each in self.slices]
+        title = f"{counted(len(self), 'slice')} by {self.by}: {counted(sum(alarms), 'alarm')}"
+        if not self.slices:
+            return card(title)
+        counts = [float(each.count) for each in self.slices]
+        sizes = [counted(each.count, "row") for each in self.slices]
+        rows = [
+            _curve_row(Cell("rows", is_text=True), counts, sizes, keys),
+            _curve_row(
+                Cell("drift, in thresholds", is_text=True),
+                drift := [_drift(each) for each in self.slices],
+                [f"{value:.2g}" for value in drift],
+                keys,
+                alarms=alarms,
+                line=1.0,
+            ),
+        ]
+        clusters = () if self.decoding is None else self.decoding.profile.clusters
+        for i, cluster in enumerate(clusters):
+            shares = [float(each.shares[i]) for each in self.slices]
+            name = Cell(Html(f"{chip(i)} {escape(cluster.name)}"), is_text=True)
+            texts = [f"{100 * share:.1f} %" for share in shares]
+            rows.append(_curve_row(name, shares, texts, keys, colour=colour_of(i)))
+        span = note(
+            f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
+        )
+        told = [f"{each.key}: {each.sentence}" for each in self.alarms if each.sentence]
+        last = [note(text) for text in told[-SENTENCES_SHOWN:]]
+        return card(title, span, grid(["", "over time", "least", "most", "last"], rows), *last)
+
     def to_arrow(self) -> Any:
         """The slices as an Arrow table.
 
@@ -208,6 +245,25 @@ class Watch:
         listed = [each.shares.tolist() for each in self.slices]
         columns["shares"] = pa.array(listed, pa.list_(pa.float64()))
         return pa.table(columns)
+
+
+def _drift(each: WatchedSlice) -> float:
+    """The largest distance of a slice, in thresholds; NaN where there is nothing to compare."""
+    ratios = (test.distance / test.threshold for test in each.tests if test.threshold > 0.0)
+    return max(ratios, default=math.nan)
+
+
+def _curve_row(
+    name: Cell, values: list[float], texts: list[str], keys: list[str], **looks: Any
+) -> Row:
+    """One line of the table in a notebook: a curve, and its ends in words."""
+    titles = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
+    drawn = Cell(curve(values, titles, **looks), is_text=True)
+    known = [i for i, value in enumerate(values) if math.isfinite(value)]
+    if not known:
+        return [name, drawn, "", "", ""]
+    ends = min(known, key=values.__getitem__), max(known, key=values.__getitem__), known[-1]
+    return [name, drawn, *(Cell(texts[i], title=keys[i]) for i in ends)]
 
 
 @one_blas_thread

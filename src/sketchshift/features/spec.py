@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._html import Cell, card, facts, grid, note
+from sketchshift._text import counted
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import (
     check_choice,
@@ -38,7 +40,7 @@ from sketchshift.kernels import (
     Kernel,
     select_kernel,
 )
-from sketchshift.recipe import Recipe
+from sketchshift.recipe import Cycle, Recipe
 
 __all__ = [
     "ADJACENCIES",
@@ -320,6 +322,7 @@ MAX_PRIVATE_CELLS = 2**12
 SHORTEST = 2.0**-900  # squared length of a row that has a direction; of less, digits are lost
 METRICS = ("euclidean", "cosine")
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
+COLUMNS_SHOWN = 20  # in a notebook
 _SCHEMA = 1
 
 
@@ -649,6 +652,40 @@ class SketchSpec:
             kinds = dict.fromkeys(part.kind for part in self.recipe.parts)
             parts.append(f"recipe={'+'.join(kinds)}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a person may want to know of it, by name."""
+        known = {"metric": self.metric, "standardised": "yes" if self.is_standardised else "no"}
+        if self.cells is not None:
+            known["cells"] = f"{self.cells.n_cells:,}"
+        known["waves"] = f"{self.sketch_size:,}"
+        return {**known, "seed": str(self.seed), "fingerprint": self.fingerprint[:8]}
+
+    @property
+    def is_standardised(self) -> bool:
+        """Whether each column has a scale of its own, so that none outweighs the others."""
+        return isinstance(self.scale, tuple)
+
+    def _repr_html_(self) -> str:
+        title = f"Plan for sketches of {counted(self.n_features, 'column')}"
+        parts = [facts(self.facts)]
+        if self.recipe is not None:
+            how = [
+                [
+                    Cell(part.column, is_text=True),
+                    Cell(part.unit if isinstance(part, Cycle) else part.kind, is_text=True),
+                ]
+                for part in self.recipe.parts
+            ]
+            parts.append(grid(["column", "read as"], how[:COLUMNS_SHOWN]))
+            more = len(how) - COLUMNS_SHOWN
+            parts.append(note(f"{counted(more, 'more column')}." if more > 0 else ""))
+        elif self.columns is not None:
+            more = len(self.columns) - COLUMNS_SHOWN
+            names = ", ".join(self.columns[:COLUMNS_SHOWN])
+            parts.append(note(f"{names}{f' and {more} more' if more > 0 else ''}"))
+        return card(title, *parts)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, parameters at their defaults left out."""

@@ -46,6 +46,7 @@ def plan(
     sketch_size: int | None = None,
     seed: int = 0,
     columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
     standardize: bool | str = False,
     on_invalid: str = "raise",
@@ -72,6 +73,8 @@ def plan(
     columns : sequence of str, Recipe or None
         Columns to read, by name, or one of vectors; None takes all but the weights. A recipe says
         how to make numbers of columns of any kind: see :func:`sketchshift.survey`.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them.
     standardize : bool or "robust", default=False
@@ -107,7 +110,7 @@ def plan(
     True
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
-    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    reading = Reading(None, columns, sample_weight, on_invalid, where=where)
     return plan_collection_or_rows(sample, reading, planning)
 
 
@@ -153,7 +156,8 @@ def plan_drift(
     sketch_size: int = DRIFT_SIZE,
     seed: int = 0,
     columns: Sequence[str] | Recipe | None = None,
-    standardize: bool = False,
+    where: str | None = None,
+    standardize: bool | str = False,
     metric: str = "euclidean",
     on_invalid: str = "raise",
 ) -> SketchSpec:
@@ -173,8 +177,10 @@ def plan_drift(
         Number m of frequencies.
     seed : int, default=0
         Of the frequencies and of the choice of rows.
-    columns : sequence of str or None
-        Columns to read, by name; None takes all.
+    columns : sequence of str, Recipe or None
+        Columns to read, by name, or how to make numbers of them; None takes all.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     metric : {"euclidean", "cosine"}
@@ -199,7 +205,7 @@ def plan_drift(
     planning = DriftPlanning(
         sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
     )
-    reading = Reading(columns=columns, on_invalid=on_invalid)
+    reading = Reading(columns=columns, on_invalid=on_invalid, where=where)
     return plan_collection_or_rows(sample, reading, planning)
 
 

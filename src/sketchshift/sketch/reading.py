@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sketchshift._text import listed
+from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.data.open import find_engine, open_source
 from sketchshift.data.source import Block, Piece, Source, make_request
@@ -142,7 +143,9 @@ class Reading:
             raise parameter_error("sketch", "spec", "a SketchSpec", self.spec)
         return self.spec
 
-    def open(self, data: Any, *, names: Sequence[str] | None = None) -> Source:
+    def open(
+        self, data: Any, *, names: Sequence[str] | None = None, beside: str = "nothing"
+    ) -> Source:
         """Open data; rows are read when the result is iterated.
 
         Parameters
@@ -151,6 +154,8 @@ class Reading:
             A source is open already, and returned as it is.
         names : sequence of str or None
             Columns to take by default, where the spec names none.
+        beside : {"nothing", "all"}
+            Whether blocks have all columns of a table as keys, as they are.
         """
         if isinstance(data, Source):
             return data
@@ -163,8 +168,11 @@ class Reading:
             keys=self._columns_as_written or self.labels,
             n_features=None if self.spec is None else self.spec.n_features,
             skip_invalid=self.on_invalid == "skip",
+            beside=beside,
         )
-        return source if self.where is None else keep_rows(source, self.where, self.key_columns)
+        if self.where is None:
+            return source
+        return keep_rows(source, self.where, None if beside == "all" else self.key_columns)
 
     @property
     def _columns_as_written(self) -> list[str]:
@@ -238,7 +246,7 @@ class Reading:
         raise DataError(msg)
 
 
-def keep_rows(source: Source, where: str, keys: Sequence[str]) -> Source:
+def keep_rows(source: Source, where: str, keys: Sequence[str] | None) -> Source:
     """The rows of a source for which a condition is true.
 
     Parameters
@@ -247,8 +255,8 @@ def keep_rows(source: Source, where: str, keys: Sequence[str]) -> Source:
         Its blocks have the columns of the condition among their keys.
     where : str
         The condition, as SQL writes it.
-    keys : sequence of str
-        The keys that are delivered.
+    keys : sequence of str or None
+        The keys that are delivered; None: all.
     """
     from sketchshift.sketch.where import find_rows
 
@@ -259,7 +267,7 @@ def keep_rows(source: Source, where: str, keys: Sequence[str]) -> Source:
             block,
             values=block.values[found],
             weights=None if block.weights is None else block.weights[found],
-            keys=block.keys.select(list(keys)).take(found) if keys else None,
+            keys=_pick_keys(block.keys, keys, found),
             rows=rows,
         )
 
@@ -281,6 +289,12 @@ def keep_rows(source: Source, where: str, keys: Sequence[str]) -> Source:
         across=None if across is None else lambda *asked: only(across(*asked)),
         pieces=None if cut is None else partial(pieces, cut),
     )
+
+
+def _pick_keys(table: Any, keys: Sequence[str] | None, rows: IntArray) -> Any:
+    if keys is not None and not keys:
+        return None
+    return (table if keys is None else table.select(list(keys))).take(rows)
 
 
 @dataclass(frozen=True)

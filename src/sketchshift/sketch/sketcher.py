@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, SketchFormatError, SpecError
@@ -201,7 +201,7 @@ class Sketcher:
         *,
         sample_weight: Any = None,
         columns: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Sketcher:
         """Add rows.
 
@@ -214,8 +214,9 @@ class Sketcher:
             of 2**-22. A whole weight adds what as many equal rows would, but for ``count``.
         columns : sequence of str or None
             Columns to read, by name.
-        progress : callable or None
-            Called as ``progress(n_rows, share_read)`` after each block.
+        progress : callable, bool or None
+            Called as ``progress(n_rows, share_read)`` after each block. True shows a bar, in
+            terminals and notebooks, where it takes more than two seconds.
 
         Returns
         -------
@@ -225,7 +226,9 @@ class Sketcher:
         is_plain = sample_weight is None and columns is None and progress is None
         if is_plain and self._hold(data):
             return self
-        added = self._total(data, self._reading_of(columns, sample_weight), progress)
+        reading = self._reading_of(columns, sample_weight)
+        with told_progress("update", progress, "rows", "Reading rows") as advance:
+            added = self._total(data, reading, advance)
         with self._lock:
             self._totals = self._totals + added
         return self
@@ -259,7 +262,7 @@ class Sketcher:
         *,
         sample_weight: Any = None,
         columns: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Sketcher:
         """Take rows out again, as if they had never been added.
 
@@ -273,7 +276,9 @@ class Sketcher:
         self : Sketcher
             If more is removed than was added, an exception is raised and nothing changes.
         """
-        removed = self._total(data, self._reading_of(columns, sample_weight), progress)
+        reading = self._reading_of(columns, sample_weight)
+        with told_progress("remove", progress, "rows", "Reading rows") as advance:
+            removed = self._total(data, reading, advance)
         with self._lock:
             self._flush()
             rest = self._totals - removed
@@ -416,7 +421,7 @@ def sketch(
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Sketch:
     """Read data once and give its sketch.
@@ -453,8 +458,9 @@ def sketch(
         vectors that are missing or have another length than the others.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
-    progress : callable or None
-        Called as ``progress(n_rows, share_read)`` after each block.
+    progress : callable, bool or None
+        Called as ``progress(n_rows, share_read)`` after each block. True shows a bar, in
+        terminals and notebooks, where it takes more than two seconds.
     checkpoint : path or None
         For data in files: a file that holds the sums so far and what was read, written every
         few seconds. After a crash the same call goes on from there, and ends with the same
@@ -481,17 +487,18 @@ def sketch(
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     engine = engine_of(data)
     if engine is not None:
-        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
         refuse_options("sketch", data, **own)
         return engine.sketch(data, plan_collection(engine, data, reading, planning))
-    reading, source = open_planned(data, reading, planning)
-    sketcher = sketcher_for(reading, n_threads)
-    if checkpoint is None:
-        result = sketcher.update(source, progress=progress).sketch()
-    else:
-        sums = _SketchSums(source, sketcher)
-        read_on(source, sums, checkpoint, describe_reading(source, reading), progress)
-        result = sums.sketch
+    with told_progress("sketch", progress, "rows", "Reading rows") as advance:
+        reading, source = open_planned(data, reading, planning)
+        sketcher = sketcher_for(reading, n_threads)
+        if checkpoint is None:
+            result = sketcher.update(source, progress=advance).sketch()
+        else:
+            sums = _SketchSums(source, sketcher)
+            read_on(source, sums, checkpoint, describe_reading(source, reading), advance)
+            result = sums.sketch
     check_result(result, is_weighted=reading.is_weighted)
     return result
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sketchshift._typing import IntArray
+from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
@@ -63,7 +64,7 @@ def sketch_by(
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
     """Read data once and give a sketch for each value of a key.
@@ -111,16 +112,18 @@ def sketch_by(
     reading = add_keys(reading, by)
     engine = engine_of(data)
     if engine is not None:
-        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
         refuse_options("sketch_by", data, **own)
         return engine.sketch_by(data, plan_collection(engine, data, reading, planning))
-    reading, source = open_planned(data, reading, planning)
-    slices = _Slices(source, reading, n_threads)
-    if checkpoint is None:
-        slices.add(report_blocks(source, progress))
-    else:
-        names = [by] if isinstance(by, str) else list(by)
-        read_on(source, slices, checkpoint, describe_reading(source, reading, by=names), progress)
+    with told_progress("sketch_by", progress, "rows", "Reading rows") as advance:
+        reading, source = open_planned(data, reading, planning)
+        slices = _Slices(source, reading, n_threads)
+        if checkpoint is None:
+            slices.add(report_blocks(source, advance))
+        else:
+            names = [by] if isinstance(by, str) else list(by)
+            read = describe_reading(source, reading, by=names)
+            read_on(source, slices, checkpoint, read, advance)
     table = slices.table()
     whole = table.merge() if len(table) else sketcher_for(reading).sketch()
     check_result(whole, is_weighted=reading.is_weighted)
