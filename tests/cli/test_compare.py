@@ -29,22 +29,32 @@ def test_facts_and_lines_tell_the_same(shifted, run):
     assert facts["drifted"] is True
     assert facts["rows"] == [500, 500]
     assert [c["verdict"] for c in facts["clusters"]] == ["grew", "shrank"]
-    assert text.startswith(f"Drift between 500 rows and 500 rows: distance {found.distance:.6g}")
-    assert "grew" in text
+    names = [cluster.name for cluster in found.decoding.profile.clusters]
+    assert [c["name"] for c in facts["clusters"]] == names
+    assert facts["sentence"] == text.splitlines()[0] == found.sentence
+    grown, shrunk = facts["clusters"]
+    assert found.sentence == (
+        f"The second has changed: '{names[0]}' grew from {100 * grown['share_first']:.0f} % to "
+        f"{100 * grown['share_second']:.0f} %; '{names[1]}' shrank from "
+        f"{100 * shrunk['share_first']:.0f} % to {100 * shrunk['share_second']:.0f} %."
+    )
+    assert f"500 rows and 500 rows: distance {found.distance:.3g}, threshold " in text
+    assert "is less than 1e-15, and 1 % of distances are beyond the threshold." in text
     assert "Next: sketchshift compare before.sketch after.sketch --plot drift.png" in text
 
 
 def test_no_drift_is_said_and_is_no_failure(folder, run):
     text = run("compare day1.sketch day2.sketch --fail-on-drift").stdout
 
-    assert text.startswith("No drift between 60 rows and 60 rows")
+    assert text.startswith("The second has not changed by more than chance.\n")
+    assert "60 rows and 60 rows: distance" in text
 
 
 def test_scripts_can_ask_for_a_failing_status(shifted, run):
     run("compare before.sketch after.sketch -k 2")
     result = run("compare before.sketch after.sketch -k 2 --fail-on-drift", status=1)
 
-    assert result.stdout.startswith("Drift between")
+    assert result.stdout.startswith("The second has changed: ")
 
 
 def test_a_picture_is_written(shifted, run):
@@ -72,5 +82,8 @@ def test_misuse_and_failures_are_one_sentence(folder, shifted, run):
     assert "give two sketches" in run.error("compare 'day*.sketch' week.sketch", status=2)
     assert "must end with .png" in run.error(
         "compare day1.sketch day2.sketch --plot drift.txt", status=2
+    )
+    assert "Say of which data: --rows DATA" in run.error(
+        "compare day1.sketch day2.sketch --top 3", status=2
     )
     assert "0.5" in run.error("compare day1.sketch day2.sketch --false-alarm 2", status=2)

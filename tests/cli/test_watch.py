@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 import sketchshift as ss
 
@@ -18,9 +19,14 @@ def test_facts_and_lines_tell_the_same(folder, run):
     assert facts["slices"][3]["before"]["distance"] == found.slices[3].before.distance
     assert facts["slices"][3]["shares"] == found.slices[3].shares.tolist()
     assert lines[0] == "8 slices by day, 200 rows: no alarms."
-    assert lines[3].split() == [
-        *("day", "rows", "before", "threshold", "earlier", "threshold", "alarm"),
+    assert lines[1] == "An alarm is a change beyond chance that concerns at least 5 % of the rows."
+    assert lines[4].split() == [
+        *("day", "rows", "verdict", "change", "before", "threshold", "earlier", "threshold"),
         *("cluster", "0", "cluster", "1"),
+    ]
+    names = [cluster.name for cluster in found.decoding.profile.clusters]
+    assert [line for line in lines if line.startswith("cluster ")] == [
+        f"cluster {i}: {name}" for i, name in enumerate(names)
     ]
     assert len([line for line in lines if line.startswith("2026-01-")]) == 8
     assert lines[-1] == "Next: sketchshift watch sketches.parquet --by day --plot drift.png"
@@ -39,8 +45,11 @@ def test_a_jump_is_an_alarm_and_can_be_a_failing_status(folder, run):
 
     result = run("watch jump.parquet -k 2 --fail-on-drift --plot jump.svg", status=1)
 
-    assert result.stdout.startswith("4 slices by key, 400 rows: 1 alarm.")
-    assert "drift" in result.stdout.splitlines()[7]
+    lines = result.stdout.splitlines()
+    assert lines[0] == "4 slices by key, 400 rows: 1 alarm."
+    assert lines[1].startswith("3: ")
+    assert lines[1].endswith(" of rows, compared with the slice before.")
+    assert "alarm" in next(line for line in lines[5:] if line.startswith("3 "))
     assert (folder / "jump.svg").exists()
 
 
@@ -64,3 +73,68 @@ def test_sketches_in_a_row_are_watched_in_the_order_given(folder, run):
     assert [s["key"] for s in facts["slices"]] == ["day2.sketch", "day1.sketch"]
     assert facts["slices"][1]["before"]["distance"] == np.linalg.norm(a.z - b.z)
     assert line == "Next: sketchshift watch day2.sketch day1.sketch --plot drift.png"
+
+
+def write_restless(path: str, n: int = 12) -> None:
+    """Days whose clusters vary by themselves; on the last one there is a cluster of its own."""
+    rng = np.random.default_rng(0)
+    X = []
+    for day in range(n):
+        share = rng.uniform(0.4, 0.6)
+        part = rng.normal(size=(1_500, 2)) + 9.0 * (rng.random(1_500) < share)[:, None]
+        part[: 900 * (day == n - 1)] += [30.0, 0.0]
+        X.append(part)
+    days = np.datetime64("2026-01-01") + np.repeat(np.arange(n), 1_500)
+    columns = {"price": np.vstack(X)[:, 0], "weight": np.vstack(X)[:, 1], "day": days}
+    ss.sketch_by(pa.table(columns), by="day", n_clusters=4).to_parquet(path)
+
+
+def test_a_reference_makes_of_slices_that_vary_one_alarm_that_counts(folder, run):
+    write_restless("restless.parquet")
+
+    before = run.facts("watch restless.parquet -k 3")
+    facts = run.facts("watch restless.parquet -k 3 --reference \"day < '2026-01-10'\"")
+    text = run("watch restless.parquet -k 3 --reference \"day < '2026-01-10'\"").stdout
+
+    assert sum(each["drifted"] for each in before["slices"]) >= 6
+    verdicts = [each["verdict"] for each in facts["slices"]]
+    assert verdicts == ["reference"] * 9 + ["same"] * 2 + ["alarm"]
+    assert facts["reference"] == "day < '2026-01-10'"
+    assert facts["slices"][-1]["before"] is None
+    assert facts["slices"][-1]["usual"]["drifted"] is True
+    assert f"\n2026-01-12: {facts['slices'][-1]['sentence']}\n" in text
+    assert text.count("reference") >= 9
+
+
+def test_where_most_slices_alarm_a_reference_is_proposed_that_works(folder, run):
+    write_restless("restless.parquet")
+
+    lines = run("watch restless.parquet -k 3").stdout.splitlines()
+
+    assert lines[-2].startswith("Most slices differ from those before them")
+    assert lines[-1].startswith("Next: sketchshift watch restless.parquet --by day --reference ")
+    pasted = run(lines[-1].removeprefix("Next: ")).stdout
+    assert len([line for line in pasted.splitlines() if line.split()[2:3] == ["reference"]]) == 3
+
+
+def test_small_changes_are_listed_and_are_no_failure(folder, run):
+    write_restless("restless.parquet")
+
+    line = "watch restless.parquet -k 3 --effect 0.9 --fail-on-drift"
+    text = run(line).stdout
+
+    assert text.splitlines()[0].startswith("12 slices by day, 18,000 rows: no alarms, ")
+    assert "\nSmall changes, not alarms: 2026-01-" in text
+    assert "at least 90 % of the rows." in text
+
+
+def test_the_same_weekday_is_compared_with(folder, run):
+    write_restless("restless.parquet", 28)
+
+    facts = run.facts("watch restless.parquet -k 3 --season week")
+
+    assert facts["season"] == "week"
+    assert [each["usual"] is None for each in facts["slices"]] == [True] * 9 + [False] * 19
+    assert "--season" in run.error("watch restless.parquet --season moon", status=2)
+    error = run.error("watch restless.parquet --reference \"day < '2026-01-02'\"")
+    assert "a reference needs at least 3 slices with rows" in error

@@ -7,7 +7,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.plots import decoding_figure, plot_centroids, plot_trace, plot_weights
+from sketchshift.plots import (
+    decoding_figure,
+    plot_centroids,
+    plot_correlation,
+    plot_trace,
+    plot_weights,
+)
 from sketchshift.plots.plane import column_plane, main_plane, plane_image
 
 PLACES = np.array([0.0, 4.0, 9.0])
@@ -131,14 +137,14 @@ def test_the_image_of_a_plane_is_the_correlation_function_on_it():
     assert extent == (-3.0, 4.0, -1.0, 1.0)
 
 
-def test_in_more_columns_the_marks_are_projected_to_the_main_plane():
-    s, decoding = cloud(5)
+def test_in_more_than_30_columns_the_marks_are_projected_to_the_main_plane():
+    s, decoding = cloud(31)
 
     ax = plot_centroids(s, decoding, axes(), resolution=5)
 
     # the clusters lie on the diagonal: the first axis holds their distances
     places = np.sort(marks(ax)[:, 0])
-    np.testing.assert_allclose(np.diff(places), np.diff(PLACES) * np.sqrt(5), rtol=0.05)
+    np.testing.assert_allclose(np.diff(places), np.diff(PLACES) * np.sqrt(31), rtol=0.05)
     assert ax.get_xlabel().startswith("main axis 1")
 
 
@@ -244,7 +250,7 @@ def test_the_figure_has_a_panel_for_all_there_is(d, is_auto):
     titles = {ax.get_title() for ax in figure.axes if ax.get_title()}
     columns = {"3 centroids across 3 columns"} if d == 3 else set()
     curve = {"3 clusters, of 1 to 4 tried"} if is_auto else set()
-    assert titles == {"3 centroids on 400 rows", "Weights", "Trace"} | columns | curve
+    assert titles == {"3 clusters of 400 rows", "Weights", "Trace"} | columns | curve
 
 
 def test_a_decoding_without_a_trace_has_no_panel_for_it():
@@ -260,13 +266,14 @@ def test_a_decoding_without_a_trace_has_no_panel_for_it():
     assert "Trace" not in titles
 
 
-def test_a_sketch_of_cells_alone_says_that_its_density_cannot_be_drawn():
+def test_a_sketch_of_cells_alone_has_a_map():
     rows = np.random.default_rng(0).normal(size=(2000, 3))
     s = ss.sketch(rows, n_clusters=2).prefix(0)
 
     for columns in (None, [0, 1]):
-        with pytest.raises(ss.DataError, match="where rows lie is drawn from waves"):
-            plot_centroids(s, ss.decode(s, 2), axes(), columns=columns)
+        assert plot_centroids(s, ss.decode(s, 2), axes(), columns=columns).images
+    with pytest.raises(ss.DataError, match="where rows lie is drawn from waves"):
+        plot_correlation(s, axes())
 
 
 def test_plots_make_their_own_axes():

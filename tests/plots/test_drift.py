@@ -52,8 +52,12 @@ def test_shares_stand_side_by_side_with_what_became_of_them(comparison, faults):
     words = [c.verdict.replace("same", "") for c in comparison.clusters]
     assert [t.get_text() for t in ax.texts] == words
     assert sorted(words) == ["", "grew", "shrank"]
-    assert ax.get_title().startswith("Drift: distance ")
-    assert len({bar.get_hatch() for bar in ax.patches}) == 2  # legible in greyscale
+    assert ax.get_title().startswith("The second has changed: distance ")
+    opacities = [bar.get_alpha() or 1.0 for bar in ax.patches]
+    assert max(opacities[:3]) < min(opacities[3:])  # what was before is paler, also in grey
+    below = [label.get_text() for label in ax.get_xticklabels()]
+    assert [text.split("\n")[0] for text in below] == ["0", "1", "2"]
+    assert all("column" in text for text in below)
     assert faults(ax.figure) == []
 
 
@@ -98,7 +102,7 @@ def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faul
 def test_the_figure_has_the_shares_below_the_distances(watch, table, faults):
     figure = watch_figure(watch)
 
-    assert [ax.get_ylabel() for ax in figure.axes] == ["distance (MMD)", "share of the rows (%)"]
+    assert [ax.get_ylabel() for ax in figure.axes] == ["distance", "share of the rows (%)"]
     assert faults(figure) == []
     assert len(watch_figure(ss.watch(table, n_clusters=None)).axes) == 1
 
@@ -107,3 +111,26 @@ def test_a_single_slice_is_drawn_without_distances(table, faults):
     one = ss.watch(table.where("key = '2026-01-01'"), n_clusters=2)
 
     assert faults(watch_figure(one)) == []
+
+
+def test_what_is_usual_is_drawn_with_the_reference_shaded(table, faults):
+    found = ss.watch(table, n_clusters=3, reference="key < '2026-01-07'")
+    figure = watch_figure(found)
+    ax = figure.axes[0]
+
+    drawn = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
+    assert np.isnan(drawn[:6].astype(float)).all()
+    assert len(ax.patches) == 6
+    assert faults(figure) == []
+
+
+def test_small_changes_have_no_ring(table):
+    found = ss.watch(table, n_clusters=3, effect=1.0)
+
+    ax = plot_watch(found, axes())
+
+    assert found.small
+    assert not found.alarms
+    assert len(ax.lines[2].get_xdata()) == 0
+    assert ax.get_title() == "0 alarms in 12 slices"

@@ -1,13 +1,16 @@
-"""The correlation function of many columns, and matrices of pairs."""
+"""Maps of clusters, the correlation function of many columns, and matrices of pairs."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.plots import correlation_image, plot_centroids, plot_pairs
+from sketchshift._colours import colour_of
+from sketchshift.plots import correlation_image, plot_centroids, plot_correlation, plot_pairs
 
 
 def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
@@ -67,18 +70,100 @@ def test_points_of_other_columns_are_refused():
         correlation_image(s, through=np.zeros((2, 4)))
 
 
-def test_in_ten_columns_every_cluster_is_bright_where_its_mark_is():
-    """Through the mean alone there is nothing: it lies far from both clusters."""
+def test_in_ten_columns_every_cluster_is_densest_where_its_mark_is():
+    """Of clusters without cells the map is their Gaussians: opaque in the middle, none far off."""
     s, decoding = cloud(10)
     ax = plot_centroids(s, decoding, Figure().subplots(), columns=(0, 1), resolution=60)
 
     image, (x0, x1, y0, y1) = ax.images[0].get_array(), ax.images[0].get_extent()
     x, y = decoding.centroids[:, :2].T
     at = image[((y - y0) / (y1 - y0) * 60).astype(int), ((x - x0) / (x1 - x0) * 60).astype(int)]
-    corner = image[:6, -6:].max()  # far from both clusters
-    # values at the centroids differ by less than half a pixel's move
-    np.testing.assert_allclose(at, formula(s, decoding.centroids), rtol=0.1)
-    assert at.min() > 2 * corner
+    np.testing.assert_allclose(at[:, 3], image[..., 3].max(), rtol=0.05)
+    np.testing.assert_allclose(at[:, :3], [to_rgb(colour_of(i)) for i in (0, 1)], atol=0.02)
+    assert image[:6, -6:, 3].max() == 0.0  # far from both clusters
+
+
+def skewed(seed: int = 0) -> pa.Table:
+    """Prices are positive, and a few are very high; depth repeats nothing."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(3, 6_000, p=[0.6, 0.3, 0.1])
+    carat = np.array([0.4, 1.0, 2.0])[group] * np.exp(0.2 * rng.normal(size=6_000))
+    price = 3_000 * carat**2 * np.exp(0.3 * rng.normal(size=6_000))
+    return pa.table({"depth": rng.normal(size=6_000), "price": price, "carat": carat})
+
+
+def test_nothing_is_drawn_at_values_that_no_row_has():
+    """Prices are positive, and Gaussians around them would not be."""
+    table = skewed()
+    s = ss.sketch(table, n_clusters=6, standardize=True)
+    lowest, highest = (getattr(np, f)(table["price"].to_numpy()) for f in ("min", "max"))
+
+    for draw in (
+        lambda ax: plot_centroids(s, ss.decode(s, 3), ax, columns=("price", "carat")),
+        lambda ax: plot_correlation(s, ax, columns=("price", "carat")),
+    ):
+        x0, x1, *_ = draw(Figure().subplots()).images[0].get_extent()
+        assert x0 >= lowest > 0.0
+        assert x1 <= highest
+
+
+def test_the_map_of_a_sketch_with_cells_is_the_density_of_its_rows():
+    """Against a histogram of the rows of the one cluster there is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
+    s = ss.sketch(X, n_clusters=20)
+    one = ss.decode(s, 1)
+
+    ax = plot_centroids(s, one, Figure().subplots(), resolution=40)
+
+    image, extent = ax.images[0].get_array(), ax.images[0].get_extent()
+    ends = [[extent[2], extent[3]], [extent[0], extent[1]]]
+    counts, *_ = np.histogram2d(X[:, 1], X[:, 0], bins=40, range=ends)
+    density = np.square(image[..., 3])
+    assert np.corrcoef(density.ravel(), counts.ravel())[0, 1] > 0.97
+
+
+def test_without_columns_the_axes_are_those_that_separate_the_clusters():
+    """The first two columns are noise, and the last repeats the third."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(4, size=4_000)
+    x, y = 6.0 * (group % 2) + rng.normal(size=4_000), 6.0 * (group // 2) + rng.normal(size=4_000)
+    columns = {"a": rng.normal(size=4_000), "b": rng.normal(size=4_000), "x": x, "y": y}
+    table = pa.table(columns | {"x again": x + 0.01 * rng.normal(size=4_000)})
+    s = ss.sketch(table, n_clusters=4)
+
+    ax = plot_centroids(s, ss.decode(s, 4), Figure().subplots(), resolution=5)
+
+    assert {ax.get_xlabel()[0], ax.get_ylabel()[0]} == {"x", "y"}
+
+
+def test_the_legend_says_what_each_cluster_is_and_how_large():
+    s = ss.sketch(skewed(), n_clusters=6, standardize=True)
+    found = ss.decode(s, 3)
+
+    ax = plot_centroids(s, found, Figure().subplots(), resolution=5)
+
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    names = [cluster.name for cluster in found.profile.clusters]
+    assert len(texts) == 3
+    for i, text in enumerate(texts):
+        assert text.startswith(f"{i}  {names[i][:20]}")
+        assert text.endswith(f"{100 * found.weights[i]:.2g} %")
+
+
+def test_sixteen_clusters_have_looks_of_their_own(faults):
+    rng = np.random.default_rng(0)
+    corners = 12.0 * np.array([[i, j] for i in range(4) for j in range(4)])
+    X = corners[rng.integers(16, size=8_000)] + rng.normal(size=(8_000, 2))
+    s = ss.sketch(X, n_clusters=16)
+    figure = Figure(figsize=(9, 5), layout="constrained")
+
+    ax = plot_centroids(s, ss.decode(s, 16), figure.subplots(), resolution=50)
+
+    handles = ax.get_legend().legend_handles
+    assert len({(h.get_color(), h.get_marker()) for h in handles}) == 16
+    assert len(ax.texts) == 16
+    assert faults(figure) == []
 
 
 def test_ellipses_are_one_standard_deviation_of_the_clusters():
@@ -105,8 +190,7 @@ def test_pairs_are_those_of_the_columns_that_separate_best():
     for i, j in np.argwhere(np.tril(np.ones((4, 4)))):
         assert len(axes[i, j].images) == 1
     assert not axes[0, 1].images
-    scales = {ax.images[0].get_clim() for ax in axes[np.tril_indices(4)]}
-    assert len(scales) == 1
+    assert len(figure.legends) == 1
 
 
 def test_pairs_have_the_marks_of_their_columns():

@@ -61,7 +61,7 @@ def test_pictures_say_that_the_number_of_rows_is_not_exact(private):
 
     ax = plot_centroids(released, decoding, Figure().subplots())
 
-    assert ax.get_title().startswith("2 centroids on about ")
+    assert ax.get_title().startswith("2 clusters of about ")
 
 
 def test_pairs_and_the_whole_figure_are_drawn(private):

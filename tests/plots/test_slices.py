@@ -6,9 +6,11 @@ import datetime
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import sketchshift as ss
+from sketchshift._colours import colour_of
 from sketchshift.plots import plot_slices
 
 CENTERS = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
@@ -51,14 +53,17 @@ def test_bars_are_the_shares_of_the_clusters(has_reference):
     assert names == ["2026-01-01", "2026-01-02", "2026-01-03"]
 
 
-def test_areas_are_numbered_from_below_and_differ_without_colour():
+def test_areas_are_numbered_from_below_and_white_lines_part_them():
     table, decoding = days([[50, 30, 20]] * 2)
 
     ax = plot_slices(table, decoding, axes())
 
     heights = {note.get_text(): note.xy[1] for note in ax.texts}
     assert heights["0"] < heights["1"] < heights["2"]
-    assert len({area.patches[0].get_hatch() for area in ax.containers}) == 3
+    assert [area.patches[0].get_facecolor() for area in ax.containers] == [
+        to_rgba(colour_of(i)) for i in range(3)
+    ]
+    assert {area.patches[0].get_edgecolor() for area in ax.containers} == {to_rgba("white")}
 
 
 def test_of_many_slices_some_are_named_and_the_areas_are_the_same():

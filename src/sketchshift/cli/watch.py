@@ -107,7 +107,6 @@ def watch(
     --------
       sketchshift watch sketches.parquet --by day --plot drift.png
       sketchshift watch sketches.parquet --by day --reference "day < '2026-01-05'"
-      sketchshift watch 'day*.sketch' -k 2 --json
 
     Then: `sketchshift cluster sketches.parquet --where "day = '2026-01-05'" -k 3`. Two
     sketches in detail: `sketchshift compare`.

@@ -478,7 +478,7 @@ class Comparison(Distance):
     def sentence(self) -> str:
         """What changed, in one sentence: the clusters that changed most, at most three."""
         changed = [i for i, cluster in enumerate(self.clusters) if cluster.verdict != "same"]
-        changed = sorted(changed, key=lambda i: -abs(self.clusters[i].change))
+        changed = sorted(changed, key=lambda i: -round(abs(self.clusters[i].change), 6))
         names = name_clusters(self.decoding)
         told = "; ".join(self.clusters[i].tell(names[i]) for i in changed[:TOLD])
         more = len(changed) - TOLD

@@ -357,7 +357,7 @@ def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
 # moments loses it and simulation has no draws.
 
 NEAR_MEAN = 1e-4  # the formula is 0 / 0 at the mean: below this its limit is taken
-NEAR_MEAN = 1.1  # ratios up to this are those that chance has half of the time
+LEAST_RATIO = 1.1  # ratios up to this are those that chance has half of the time
 NEAR_ZERO, FAR = 1e-200, 1e8  # in the largest weight: the tail is 1 or 0 to the last bit
 LEAST = 1e-12  # share of the largest weight below which one is rounding
 
@@ -553,7 +553,7 @@ def ratio_tail(c: float, weights: FloatArray, freedom: int) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
-    if c <= NEAR_MEAN:
+    if c <= LEAST_RATIO:
         return 0.5
     up = weights / float(weights.max())
     down, n = c / freedom * up, float(freedom)
@@ -576,7 +576,7 @@ def ratio_quantile(p: float, weights: FloatArray, freedom: int) -> float:
     def excess(v: float) -> float:
         return math.log(max(ratio_tail(math.exp(v), weights, freedom), 1e-300) / p)
 
-    low, high = math.log(NEAR_MEAN) + 1e-9, 1.0
+    low, high = math.log(LEAST_RATIO) + 1e-9, 1.0
     while excess(high) > 0.0:
         high *= 2.0
     return math.exp(brentq(excess, low, high, xtol=1e-10))

@@ -486,6 +486,7 @@ class _Test:
 
     which: str
     other: _Side
+    side: _Side
     distance: Distance
 
     @property
@@ -497,7 +498,7 @@ class _Test:
 def _test(which: str, a: _Side | None, b: _Side, noise: Noise, level: float) -> list[_Test]:
     if a is None:
         return []
-    return [_Test(which, a, measure(a.sketch, b.sketch, noise, level))]
+    return [_Test(which, a, b, measure(a.sketch, b.sketch, noise, level))]
 
 
 def measure(a: AnySketch, b: AnySketch, noise: Noise, level: float) -> Distance:
@@ -525,15 +526,23 @@ def _test_usual(
     sides: Sequence[_Side], is_usual: BoolArray, when: _Calendar, noise: Noise, rate: float
 ) -> list[list[_Test]]:
     """Each slice beside the reference, or beside the same season before."""
-    pools = _Pools(sides, is_usual, when)
+    pools, has_reference = _Pools(sides, is_usual, when), bool(is_usual.any())
     others = [pools.beside(i) if side.has_rows else None for i, side in enumerate(sides)]
-    n_others = sum(other is not None for other in others)
-    n_learnt = FEWEST - 1 if not is_usual.any() else int(is_usual.sum())
-    level = rate / max(1, n_others - n_learnt)
+    n_judged = sum(
+        other is not None and not own for other, own in zip(others, is_usual, strict=True)
+    )
+    level = rate / max(1, n_judged if has_reference else n_judged - FEWEST + 1)
     tests = [_test("usual", a, b, noise, level) for a, b in zip(others, sides, strict=True)]
-    if not is_usual.any():
+    if not has_reference:
         return _judge_by_earlier(tests)
-    spread = _Spread.of(tests, sides, is_usual, pools.freedom)
+    if pools.freedom < FEWEST - 1:
+        msg = (
+            "the reference has too few slices of the same season to tell how much they vary. "
+            f"Choose a longer period, of at least {FEWEST} slices of one season."
+        )
+        raise DataError(msg)
+    usual = [test for own, is_own in zip(tests, is_usual, strict=True) if is_own for test in own]
+    spread = _Spread.of(usual, pools.freedom)
     return [
         [] if is_reference else [spread.judge(test) for test in own]
         for own, is_reference in zip(tests, is_usual, strict=True)
@@ -541,7 +550,7 @@ def _test_usual(
 
 
 def _judge_by_earlier(tests: Sequence[Sequence[_Test]]) -> list[list[_Test]]:
-    """Each test by the spread of those before it; the first ones only serve to learn it.
+    """Each test by the spread of the last ones before it; the first ones only serve to learn it.
 
     Without drift, the difference of a slice from the mean of earlier ones does not depend on the
     differences of these: they are recursive residuals.
@@ -549,9 +558,9 @@ def _judge_by_earlier(tests: Sequence[Sequence[_Test]]) -> list[list[_Test]]:
     judged: list[list[_Test]] = []
     seen: list[_Test] = []
     for own in tests:
-        spread = _Spread(_between(seen), np.ones(1), len(seen)) if len(seen) >= FEWEST - 1 else None
+        spread = _Spread.of(seen, len(seen)) if len(seen) >= FEWEST - 1 else None
         judged.append([] if spread is None else [spread.judge(test) for test in own])
-        seen += own
+        seen = [*seen, *own][-REMEMBERED:]
     return judged
 
 
@@ -563,6 +572,9 @@ def _judge_by_earlier(tests: Sequence[Sequence[_Test]]) -> list[list[_Test]]:
 # distance is judged by its ratio to both together, as Student's t is: the fewer slices, the larger
 # it must be. How many directions slices vary in decides how far such a ratio reaches by chance; the
 # eigenvalues of the reference tell them as too few rather than too many, which is the safe side.
+
+REMEMBERED = 60
+"""Comparisons with earlier seasons that tell the spread: the last ones."""
 
 FEWEST = 3
 """Slices of a reference: two tell one difference, and no spread of differences."""
@@ -587,26 +599,14 @@ class _Spread:
     freedom: int
 
     @classmethod
-    def of(
-        cls,
-        tests: Sequence[Sequence[_Test]],
-        sides: Sequence[_Side],
-        is_usual: BoolArray,
-        freedom: int,
-    ) -> _Spread:
-        """That of the slices of a reference beside the others of their season."""
-        if freedom < FEWEST - 1:
-            msg = (
-                "the reference has too few slices of the same season to tell how much they vary. "
-                f"Choose a longer period, of at least {FEWEST} slices of one season."
-            )
-            raise DataError(msg)
-        own = [(test, sides[i]) for i in np.flatnonzero(is_usual).tolist() for test in tests[i]]
-        z = np.array([side.sketch.z - test.other.sketch.z for test, side in own])
+    def of(cls, tests: Sequence[_Test], freedom: int) -> _Spread:
+        """That of slices beside others like them: O(n^2 m) for n slices."""
+        z = np.array([test.side.sketch.z - test.other.sketch.z for test in tests])
         values = np.linalg.eigvalsh((z @ z.conj().T).real)[::-1][:freedom]
         weights = values[values > 1e-9 * values[0]] if values[0] > 0.0 else np.ones(1)
-        weights[0] *= 1.0 + math.sqrt(4.0 / freedom)  # by chance it may be as much too small
-        return cls(_between([test for test, _ in own]), weights, freedom)
+        weights[0] *= 1.0 + math.sqrt(8.0 / freedom)  # by chance it may be as much too small
+        total = sum(test.distance.excess for test in tests) / sum(test.factor for test in tests)
+        return cls(max(0.0, total), weights, freedom)
 
     def judge(self, test: _Test) -> _Test:
         """The same distance, with a threshold that allows for the spread."""
@@ -622,12 +622,6 @@ class _Spread:
             bound=None,
         )
         return replace(test, distance=judged)
-
-
-def _between(tests: Sequence[_Test]) -> float:
-    """Mean squared distance of slices from their population, without that of rows by chance."""
-    total = sum(test.distance.excess for test in tests) / sum(test.factor for test in tests)
-    return max(0.0, total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._colours import colour_of
+from sketchshift._text import counted
+from sketchshift._typing import BoolArray
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
+from sketchshift.drift.compare import name_clusters
 from sketchshift.plots.curves import draw_shares, name_slices
-from sketchshift.plots.looks import escape_name, fill_look, legend_above, line_look
+from sketchshift.plots.looks import (
+    INK,
+    escape_name,
+    legend_above,
+    legend_of_clusters,
+    line_look,
+    names_in_words,
+    wrap_name,
+)
 from sketchshift.plots.plane import new_axes, require_matplotlib
 
 if TYPE_CHECKING:
@@ -25,9 +37,16 @@ SHOWN = 20
 FEW = 8
 """Clusters up to which what became of them is written out; beyond, as signs."""
 
+QUOTE = "'"
 SIGNS = {"same": "", "grew": "+", "shrank": "-", "moved": "~"}
 
-LINES = (("before", "from the slice before"), ("earlier", "from all earlier slices"))
+LINES = {
+    "before": "from the slice before",
+    "earlier": "from all earlier slices",
+    "usual": "from what is usual",
+}
+PALE = 0.45
+"""Opacity of what was before."""
 
 
 def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
@@ -51,6 +70,8 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
         must = "a Comparison with clusters, not of n_clusters=None"
         raise parameter_error("plot_comparison", "comparison", must, comparison)
     ax = new_axes(ax)
+    from matplotlib.patches import Patch
+
     shown = comparison.clusters[:SHOWN]
     places = np.arange(len(shown))
     before, after = (
@@ -58,12 +79,11 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
         for name in ("share_a", "share_b")
     )
     errors = 200.0 * np.array([cluster.standard_error for cluster in shown])
-    bars = [
-        ax.bar(places - 0.2, before, 0.38, label="first sketch", **fill_look(0)),
-        ax.bar(places + 0.2, after, 0.38, label="second sketch", **fill_look(1)),
-    ]
+    colours = [colour_of(i) for i in range(len(shown))]
+    ax.bar(places - 0.2, before, 0.38, color=colours, alpha=PALE)
+    ax.bar(places + 0.2, after, 0.38, color=colours)
     low = np.minimum(errors, after)
-    ax.errorbar(places + 0.2, after, [low, errors], fmt="none", ecolor="black", capsize=3)
+    ax.errorbar(places + 0.2, after, [low, errors], fmt="none", ecolor=INK, capsize=3)
     for place, top, cluster in zip(places, after + errors, shown, strict=True):
         words = cluster.verdict.split(" and ")
         text = "\n".join(words) if len(shown) <= FEW else " ".join(SIGNS[w] for w in words)
@@ -73,6 +93,10 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
             textcoords="offset points", fontsize=9, fontweight="bold",
         )  # fmt: skip
     ax.set_xticks(places)
+    if len(shown) <= FEW:
+        names = name_clusters(comparison.decoding)
+        told = [f"{i}\n{wrap_name(name.strip(QUOTE), 16)}" for i, name in enumerate(names)]
+        ax.set_xticks(places, told, fontsize=8)
     rest = len(comparison.clusters) - len(shown)
     ax.set(
         xlabel="cluster" + (f", the {SHOWN} heaviest of {SHOWN + rest:,}" if rest else ""),
@@ -81,7 +105,8 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
     )
     ax.margins(y=0.14)
     ax.set_ylim(bottom=0.0)
-    legend_above(ax, bars)
+    kinds = {"first sketch, pale": PALE, "second sketch": 1.0}
+    legend_above(ax, [Patch(color=INK, alpha=a, label=label) for label, a in kinds.items()])
     return ax
 
 
@@ -98,22 +123,27 @@ def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : matplotlib Axes
-        Two lines, a threshold for each, and a ring around every distance beyond its own.
+        A line for each kind of distance, its threshold, and a ring around the distances of slices
+        that are alarms. The slices of a reference are shaded.
     """
     ax = new_axes(ax)
     handles: list[Any] = []
-    for i, (which, label) in enumerate(LINES):
-        tests = [getattr(each, which) for each in watch.slices]
-        handles += _draw_tests(ax, tests, label, i)
+    is_alarm = np.array([each.drifted for each in watch.slices])
+    drawn = {w: [getattr(each, w) for each in watch.slices] for w in LINES}
+    drawn = {w: tests for w, tests in drawn.items() if any(test is not None for test in tests)}
+    for i, (which, tests) in enumerate(drawn.items()):
+        handles += _draw_tests(ax, tests, LINES[which], i, is_alarm)
+    for i in np.flatnonzero([each.is_reference for each in watch.slices]).tolist():
+        ax.axvspan(i - 0.5, i + 0.5, color="0.9", linewidth=0, zorder=0)
     ax.set(xlim=(-0.6, len(watch) - 0.4), ylim=(0.0, None))
     name_slices(ax, [str(each.key) for each in watch.slices])
-    n = len(watch.alarms)
     ax.set(
         xlabel=escape_name(watch.by),
-        ylabel="distance (MMD)",
-        title=f"{n:,} of {len(watch):,} slices differ from earlier ones",
+        ylabel="distance",
+        title=f"{counted(len(watch.alarms), 'alarm')} in {counted(len(watch), 'slice')}",
     )
-    legend_above(ax, handles)
+    if handles:
+        legend_above(ax, handles)
     return ax
 
 
@@ -135,16 +165,21 @@ def watch_figure(watch: Watch) -> Figure:
     from matplotlib.figure import Figure
 
     n_panels = 1 if watch.decoding is None else 2
-    figure = Figure(figsize=(10, 4.2 * n_panels), layout="constrained")
+    figure = Figure(figsize=(12, 4.2 * n_panels), layout="constrained")
     axes = figure.subplots(n_panels, 1, squeeze=False)[:, 0]
     plot_watch(watch, axes[0])
     if watch.decoding is not None:
         rows = np.nan_to_num(np.array([each.shares for each in watch.slices]))
         draw_shares(axes[1], rows, [str(each.key) for each in watch.slices], watch.by)
+        place = {"loc": "upper left", "bbox_to_anchor": (1.05, 1.0)}
+        names = names_in_words(watch.whole, watch.decoding)
+        legend_of_clusters(axes[1], names, watch.decoding.weights, **place)
     return figure
 
 
-def _draw_tests(ax: Axes, tests: Sequence[Distance | None], label: str, i: int) -> list[Any]:
+def _draw_tests(
+    ax: Axes, tests: Sequence[Distance | None], label: str, i: int, is_alarm: BoolArray
+) -> list[Any]:
     """A line of distances, its threshold as steps, and rings; handles of the first two."""
     distances, limits = (
         np.array([np.nan if test is None else getattr(test, name) for test in tests])
@@ -158,7 +193,7 @@ def _draw_tests(ax: Axes, tests: Sequence[Distance | None], label: str, i: int) 
     )
     limit = {"color": look["color"], "linewidth": 1.0, "alpha": 0.8, "linestyle": (":", "-.")[i]}
     handles += ax.plot(at, limits, drawstyle="steps-mid", label="its threshold", **limit)
-    beyond = distances > limits
+    beyond = (distances > limits) & is_alarm
     ax.plot(
         at[beyond], distances[beyond], "o", markersize=12, markerfacecolor="none",
         markeredgecolor=look["color"], markeredgewidth=1.6,
@@ -167,8 +202,5 @@ def _draw_tests(ax: Axes, tests: Sequence[Distance | None], label: str, i: int) 
 
 
 def _summary(comparison: Comparison) -> str:
-    verdict = "Drift" if comparison.drifted else "No drift"
-    return (
-        f"{verdict}: distance {comparison.distance:.3g}, threshold {comparison.threshold:.3g} "
-        f"({100 * comparison.false_alarm:g} % false alarms)"
-    )
+    verdict = "The second has changed" if comparison.drifted else "No change beyond chance"
+    return f"{verdict}: distance {comparison.distance:.2g}, threshold {comparison.threshold:.2g}"

@@ -31,11 +31,10 @@ __all__ = ["comparison_figure", "decoding_figure", "kernel_density"]
 def decoding_figure(
     sketch: AnySketch, decoding: Decoding, *, columns: Sequence[int | str] | None = None
 ) -> Figure:
-    """Panels of a decoding: its centroids, their weights, and how they were found.
+    """Panels of a decoding: a map of its clusters, their weights, and how they were found.
 
-    The centroids on the correlation function; of more than two columns, as parallel
-    coordinates too; the weights; where k was chosen by the decoder, its curve; the trace,
-    if there is one.
+    The map; of more than two columns, parallel coordinates too; the weights; where k was chosen
+    by the decoder, its curve; the trace, if there is one.
 
     Parameters
     ----------
@@ -55,7 +54,8 @@ def decoding_figure(
     from matplotlib.figure import Figure
 
     rows = _rows(sketch, decoding, columns)
-    heights = [max(4.6, 0.3 * min(sketch.spec.n_features, FULL) + 1.2), 4.0][: len(rows)]
+    first = max(4.6, 0.3 * min(sketch.spec.n_features, FULL) + 1.2)
+    heights = [first, 4.0 if len(rows[-1]) > 1 else 2.6][: len(rows)]
     figure = Figure(figsize=(15, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(rows), 1, height_ratios=heights, squeeze=False)[:, 0]
     for part, panels in zip(parts, rows, strict=True):

@@ -436,13 +436,36 @@ class _Rows:
             along, variances = duals * spec.scale_vector, sums.variances
             if spec.axes is not None and sums.along is not None:
                 along, variances = along @ spec.axes.table.astype(np.float64).T, sums.along
-            widths = np.array([np.diag(v) for v in variances @ np.square(along).T])
-            return cls((means - origin) @ duals.T, widths, sums.weights, owners)
+            places, variances = (means - origin) @ duals.T, variances @ np.square(along).T
+            rows = cls(places, _diagonals(variances), sums.weights, owners)
+            return rows if plane is None else rows._lean(_correlation(sketch, plane, rows))
         if decoding.covariances is None:
             return None
         places = (decoding.centroids - origin) @ duals.T
         covariances = duals @ decoding.covariances @ duals.T
         return cls(places, covariances, decoding.weights, np.arange(len(places)))
+
+    def _lean(self, correlation: float) -> _Rows:
+        """Cells that are as wide, and slanted: each a row of narrower ones along a diagonal.
+
+        With t a standard normal number of a few values and r the correlation, the places are
+        sqrt(|r|) t deviations along both axes, and the variances 1 - |r| of what they were. Mean
+        and covariance are those of the slanted cells, and the axes stay independent.
+        """
+        if abs(correlation) < UPRIGHT:
+            return self
+        share = abs(correlation)
+        steps = np.linspace(-2.8, 2.8, SLANTED)
+        parts = np.exp(-0.5 * np.square(steps))
+        steps /= math.sqrt(float(np.square(steps) @ parts / parts.sum()))
+        ways = np.array([1.0, math.copysign(1.0, correlation)]) * math.sqrt(share)
+        offsets = self.deviations[:, None, :] * (steps[:, None] * ways)
+        return _Rows(
+            (self.places[:, None, :] + offsets).reshape(-1, 2),
+            np.repeat((1.0 - share) * self.covariances, SLANTED, axis=0),
+            np.outer(self.weights, parts / parts.sum()).ravel(),
+            np.repeat(self.owners, SLANTED),
+        )
 
     @property
     def deviations(self) -> FloatArray:
@@ -470,6 +493,27 @@ class _Rows:
         for i in range(k):
             own = self.owners == i
             yield _density(self.places[own], covariances[own], self.weights[own], axes)
+
+
+UPRIGHT, STEEPEST, SLANTED = 0.2, 0.9, 15
+"""Correlations within cells that are not drawn, the largest drawn, and parts of a slanted cell."""
+
+
+def _correlation(sketch: AnySketch, plane: Plane, rows: _Rows) -> float:
+    """Of the two axes within cells: what cells leave of the covariance of all rows."""
+    if not sketch.spec.has_full_covariance or sketch.moments is None:
+        return 0.0
+    whole = plane.duals @ sketch.moments[1] @ plane.duals.T
+    shares = rows.weights / rows.weights.sum()
+    rests = rows.places - shares @ rows.places
+    within = whole - (rests.T * shares) @ rests
+    size = math.sqrt(max(within[0, 0], 0.0) * max(within[1, 1], 0.0))
+    return float(np.clip(within[0, 1] / size, -STEEPEST, STEEPEST)) if size > 0.0 else 0.0
+
+
+def _diagonals(variances: FloatArray) -> FloatArray:
+    """Diagonal matrices (J, p, p) of variances (J, p)."""
+    return np.asarray(variances[:, :, None] * np.eye(variances.shape[1]))
 
 
 OUT = 0.005
@@ -592,6 +636,8 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
     ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label, xlim=(x[0], x[-1]))
     count_in_units(ax.xaxis)
     ax.margins(y=0.15)
+    if rows is not None:
+        ax.set_ylim(bottom=0.0)
     mark_centroids(ax, np.column_stack([C[:, 0], tops]), decoding.weights)
 
 
