@@ -31,6 +31,7 @@ from sketchshift.errors import (
     find_renamed,
 )
 from sketchshift.features import Cells, Origin, SketchSpec, Spectrum, Tilt, register_law
+from sketchshift.recipe import Recipe
 from sketchshift.sketch import (
     Sketch,
     Sketcher,
@@ -48,12 +49,15 @@ if TYPE_CHECKING:
         Box,
         Certificate,
         ClOmpr,
+        ClusterProfile,
         Decoding,
         KCurve,
         Outcome,
+        Profile,
         Round,
         SketchAndShift,
         Step,
+        Trait,
         Trust,
         certify,
         decode,
@@ -77,17 +81,20 @@ if TYPE_CHECKING:
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
     from sketchshift.index import CoarseLists, train_lists
-    from sketchshift.metrics import assign, lloyd, match_centroids, mse, rse
+    from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
+    from sketchshift.sketch.survey import Survey, SurveyedColumn, survey
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assignment",
     "Box",
     "Cells",
     "Certificate",
     "ClOmpr",
     "ClusterChange",
+    "ClusterProfile",
     "CoarseLists",
     "Comparison",
     "CompressiveGaussianMixture",
@@ -104,6 +111,8 @@ __all__ = [
     "PlanWarning",
     "PrivacyError",
     "PrivacyWarning",
+    "Profile",
+    "Recipe",
     "RemovalError",
     "Round",
     "ScaleHint",
@@ -118,7 +127,10 @@ __all__ = [
     "SpecError",
     "Spectrum",
     "Step",
+    "Survey",
+    "SurveyedColumn",
     "Tilt",
+    "Trait",
     "Trust",
     "Watch",
     "WatchedSlice",
@@ -146,6 +158,7 @@ __all__ = [
     "since_when",
     "sketch",
     "sketch_by",
+    "survey",
     "train_lists",
     "watch",
 ]
@@ -155,12 +168,15 @@ _ON_FIRST_USE = {
         "Box",
         "Certificate",
         "ClOmpr",
+        "ClusterProfile",
         "Decoding",
         "KCurve",
         "Outcome",
+        "Profile",
         "Round",
         "SketchAndShift",
         "Step",
+        "Trait",
         "Trust",
         "certify",
         "decode",
@@ -183,9 +199,10 @@ _ON_FIRST_USE = {
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
     "index": ("CoarseLists", "train_lists"),
-    "metrics": ("assign", "lloyd", "match_centroids", "mse", "rse"),
+    "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),
+    "sketch.survey": ("Survey", "SurveyedColumn", "survey"),
 }
 """Modules that a pass over data does without, and the names here that they bring."""
 

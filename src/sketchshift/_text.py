@@ -22,9 +22,11 @@ __all__ = [
     "finite",
     "from_cell",
     "listed",
+    "meaningful",
     "nameless_columns",
     "number",
     "rows_in_words",
+    "size_in_words",
     "visible",
     "visible_lines",
 ]
@@ -66,6 +68,14 @@ def rows_in_words(sketch: _Rows) -> str:
     return sketch.about + counted(sketch.count, "row")
 
 
+def size_in_words(n_bytes: int) -> str:
+    """Bytes as people write them: ``"812 bytes"``, ``"14.1 kB"``, ``"2.5 MB"``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return counted(n_bytes, "byte")
+
+
 def column_names(spec: _Columns) -> Sequence[str]:
     """Names of the columns of a spec, or where there are none their positions in words."""
     return spec.columns or nameless_columns(spec.n_features)
@@ -97,6 +107,52 @@ def listed(names: Sequence[str]) -> str:
 def number(value: float) -> str:
     """Six significant digits; a dash where there is no number."""
     return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def meaningful(value: float, spread: float | None = None, n: int | None = None) -> str:
+    """A mean with the digits that mean something: ``"231"``, ``"0.012"``, ``"3,930"``.
+
+    Parameters
+    ----------
+    value : float
+        The mean of a column.
+    spread : float or None
+        Standard deviation of the rows it is the mean of; None, 0 or NaN where it is not known.
+    n : int or None
+        How many rows these are; None where that is not known.
+
+    Returns
+    -------
+    text : str
+        The last digit is that of the standard error, ``spread / sqrt(n)``, and at least the first
+        and at most the third of the spread; without n the second of the spread, without a spread
+        the fourth of the value. With commas between thousands; a dash where there is no number.
+
+    Examples
+    --------
+    >>> meaningful(230.934, 12), meaningful(0.0123, 0.004, 150), meaningful(3932.8, 3989.4, 53940)
+    ('231', '0.012', '3,930')
+    """
+    if not math.isfinite(value):
+        return "-"
+    if not spread or not math.isfinite(spread):
+        places = 3 - _magnitude(value)
+    elif not n:
+        places = 1 - _magnitude(spread)
+    else:
+        places = -round(math.log10(spread / math.sqrt(n)))
+        places = min(max(places, -_magnitude(spread)), 2 - _magnitude(spread))
+    if not -15 < _magnitude(value) < 15 or places > 15:
+        return f"{value:.3g}"
+    text = f"{round(value, places):,.{max(places, 0)}f}"
+    if not spread and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of the first digit."""
+    return math.floor(math.log10(abs(value))) if value else 0
 
 
 def finite(value: Any, text: Callable[[str], str] = str) -> Any:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "check_number",
     "is_short_float",
     "parameter_error",
+    "told_progress",
     "unmasked",
     "widen",
 ]
@@ -32,6 +34,33 @@ def parameter_error(caller: str, name: str, must: str, value: Any) -> SpecError:
     """The exception for a parameter that is not what it must be."""
     shown = reprlib.repr(value)
     return SpecError(Parameter(caller, name), f" must be {must}. Got {shown} instead.")
+
+
+def told_progress(
+    caller: str, progress: Any, kind: str, label: str
+) -> AbstractContextManager[Callable[..., None] | None]:
+    """Whom to tell of progress: the function given, nobody, or, for True, a bar.
+
+    Parameters
+    ----------
+    caller : str
+        For messages.
+    progress : callable, bool or None
+        As the caller got it.
+    kind, label : str
+        What is counted, "rows" or "fits", and what is being done: for the bar.
+
+    Returns
+    -------
+    context : context manager
+        Yields what to call with each step, or None. The bar is gone when the body ends.
+    """
+    if progress is None or progress is False or callable(progress):
+        return nullcontext(progress or None)
+    check_flag(caller, "progress", progress)
+    from sketchshift._progress import show_progress  # rich takes a while to import
+
+    return show_progress(kind, label)
 
 
 def check_integer(caller: str, name: str, value: Any, low: int, high: int) -> int:

@@ -8,6 +8,7 @@ names. ``str(error)`` has the words of Python, and another surface gives its own
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -23,12 +24,14 @@ __all__ = [
     "InvalidRowsError",
     "LoadSketch",
     "MissingDependencyError",
+    "Option",
     "Parameter",
     "PlanWarning",
     "PrivacyError",
     "PrivacyWarning",
     "RemovalError",
     "ScaleHint",
+    "SetDialect",
     "SharePlan",
     "SketchFormatError",
     "SketchshiftError",
@@ -91,6 +94,54 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class SetDialect:
+    """Say how a text table is written.
+
+    Attributes
+    ----------
+    field : str
+        Of a dialect: "separator", "decimal", "thousands", "encoding" or "missing".
+    value : str
+        Empty where that is left to the reader.
+    """
+
+    field: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        value = f"[{self.value!r}]" if self.field == "missing" else repr(self.value)
+        return f"dialect=Dialect({self.field}={value if self.value else '...'})"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument of :func:`sketchshift.survey` to pass; commands have it as an option.
+
+    Attributes
+    ----------
+    name : str
+        Of the argument.
+    value : str or tuple of str
+        What to pass.
+    """
+
+    name: str
+    value: str | tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As Python has it."""
+        value = self.value if isinstance(self.value, str) else list(self.value)
+        return f"{self.name}={value!r}"
+
+    def in_shell(self) -> str:
+        """As the command line has it, quoted for a shell."""
+        flag = "on_invalid" if self.name == "on_missing" else self.name
+        value = (self.value,) if isinstance(self.value, str) else self.value
+        names = (f'"{name}"' if "," in name else name for name in value)
+        return f"--{flag.replace('_', '-')} {shlex.quote(','.join(names))}"
+
+
+@dataclass(frozen=True)
 class SharePlan:
     """Take all sketches that are to be merged with one plan."""
 
@@ -98,7 +149,7 @@ class SharePlan:
         return "Make one plan with ss.plan, and pass it to every sketch: ss.sketch(part, plan)."
 
 
-Term = ChooseColumns | LoadSketch | Parameter | SharePlan
+Term = ChooseColumns | LoadSketch | Option | Parameter | SetDialect | SharePlan
 """What a message is about or advises, named so that each surface can say it in its own words."""
 
 

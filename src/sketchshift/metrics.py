@@ -1,7 +1,8 @@
 r"""How good centroids are: mean squared error, and ratios of it.
 
 Takes data and centroids as arrays, in the same units; nothing here knows sketches. Data is
-read block by block, so it may be a memory map.
+read block by block, so it may be a memory map. Where a :class:`~sketchshift.Decoding` is given
+instead of centroids, it measures distances itself, as its clusters were found.
 
 Symbols
 -------
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -21,7 +23,16 @@ from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_integer, parameter_error, unmasked, widen
 from sketchshift.errors import DataError
 
-__all__ = ["as_weights", "assign", "lloyd", "match_centroids", "mse", "rse"]
+__all__ = [
+    "Assignment",
+    "as_weights",
+    "assign",
+    "lloyd",
+    "match_centroids",
+    "mse",
+    "nearest_two",
+    "rse",
+]
 
 _BLOCK = 1 << 18  # numbers of an array held at a time
 
@@ -99,20 +110,97 @@ def assign(X: Any, centroids: Any) -> IntArray:
     Parameters
     ----------
     X : array-like of shape (N, d)
-        Data, see :func:`mse`.
-    centroids : array-like of shape (k, d)
-        In the units of X.
+        Data, see :func:`mse`. With a decoding, anything that :func:`~sketchshift.sketch` reads.
+    centroids : array-like of shape (k, d), or Decoding
+        In the units of X: distances are those of the numbers as they are. A
+        :class:`~sketchshift.Decoding` knows more than centroids, and is better: distances are those
+        that its clusters were found by, see :meth:`~sketchshift.Decoding.predict`.
 
     Returns
     -------
     labels : int64 array of shape (N,)
-        From 0 to k - 1. O(N k d).
+        From 0 to k - 1; with a decoding, -1 where a value is missing. O(N k d).
     """
+    if hasattr(centroids, "predict"):
+        labels_of: IntArray = centroids.predict(X)
+        return labels_of
     rows = _as_rows(X)
     labels = np.empty(len(rows), dtype=np.int64)
     for part, nearest, _ in _nearest(rows, _as_centroids(centroids)):
         labels[part] = nearest
     return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """The clusters that rows belong to, and how surely.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (N,)
+        Number of the nearest centroid; -1 where a value is missing or infinite.
+    distances : array of shape (N,)
+        To that centroid, in the distances that the clusters were found by; NaN for -1.
+    second : int64 array of shape (N,)
+        Number of the second nearest centroid; -1 where there is none.
+    confidence : array of shape (N,)
+        ``1 - d1 / d2`` of the distances to both: 1 at a centroid, 0 half-way between two. 1 where
+        there is one cluster alone, and 0 for -1.
+    """
+
+    labels: IntArray
+    distances: FloatArray
+    second: IntArray
+    confidence: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"<Assignment of {len(self):,} rows to {len(set(self.labels) - {-1})} clusters>"
+
+
+def nearest_two(values: Any, centroids: Any, scale: Any = None) -> Assignment:
+    """The nearest and the second nearest centroid of each row.
+
+    Parameters
+    ----------
+    values : array of shape (N, d)
+        Rows, in memory. Rows with missing or infinite values belong to no cluster.
+    centroids : array-like of shape (k, d)
+        In the units of the rows.
+    scale : array-like of shape (d,) or None
+        What distances divide each column by.
+
+    Returns
+    -------
+    assignment : Assignment
+        O(N k d) time, O(N) memory and a few blocks.
+    """
+    points = _as_centroids(centroids)
+    widths = np.ones(points.shape[1]) if scale is None else np.asarray(scale, dtype=np.float64)
+    n = len(values)
+    labels, second = (np.full(n, -1, dtype=np.int64) for _ in range(2))
+    distances, confidence = np.full(n, np.nan), np.zeros(n)
+    middle = points.mean(axis=0)
+    offsets = (points - middle) / widths
+    step = max(1, _BLOCK // max(offsets.shape))
+    for first in range(0, n, step):
+        block = (np.asarray(values[first : first + step], dtype=np.float64) - middle) / widths
+        rows = np.flatnonzero(np.isfinite(block).all(axis=1))
+        block = block[rows]
+        scores = block @ offsets.T - 0.5 * (offsets**2).sum(axis=1)
+        nearest = np.argmax(scores, axis=1)
+        own = np.linalg.norm(block - offsets[nearest], axis=1)
+        rows = rows + first
+        labels[rows], distances[rows], confidence[rows] = nearest, own, 1.0
+        if len(points) > 1:
+            scores[np.arange(len(rows)), nearest] = -np.inf
+            second[rows] = np.argmax(scores, axis=1)
+            other = np.linalg.norm(block - offsets[second[rows]], axis=1)
+            ratio = np.divide(own, other, out=np.ones_like(own), where=other > 0.0)
+            confidence[rows] = np.clip(1.0 - ratio, 0.0, 1.0)
+    return Assignment(labels, distances, second, confidence)
 
 
 def lloyd(X: Any, n_clusters: int, *, n_init: int = 5, seed: int = 0) -> FloatArray:

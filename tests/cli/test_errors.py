@@ -26,10 +26,13 @@ MISUSE = {
     "sketch points.csv -o a.sketch -s 1 --structured": "need at least 64 columns",
     "sketch points.csv -o a.sketch -s 1 --tilt-cap 4": "--tilt-cap needs --tilt-radius",
     "sketch points.csv -o a.sketch -s 1 --center 1": "2 numbers, one a column",
-    "sketch points.csv -o a.sketch -s 1 --scale big": "'big' must be numbers between commas",
+    "sketch points.csv -o a.sketch -s 1 --scale big": "'big' is not one of auto, none, standard",
     "sketch -o a.sketch -s 1": "Missing argument 'DATA...'",
     "plan points.csv -o a.json": "give -k, the number of clusters, or the bandwidth",
     "plan points.csv -o a.json -k 3 --center 1,2 --scale 3": "give -k or --center, --scale, not",
+    "plan points.csv -o a.json -s 1 --scale log": "--scale log needs -k",
+    "sketch points.csv -o a.sketch -s 1 --exclude x": "--exclude needs -k",
+    "sketch points.csv -o a.sketch -s 1 --on-invalid mean": "--on-invalid mean needs -k",
     "plan points.csv -o a.json -k 3 --n-features 2": "give -k or --n-features, not both",
     "plan -o a.json -k 3": "-k plans from rows: give DATA",
     "plan points.csv -o points.csv -k 3": "'points.csv' is also an input",
@@ -49,8 +52,6 @@ MISUSE = {
     "data. Cluster it: sketchshift cluster sketches.parquet -k auto",
     "subtract week.sketch -o a.sketch": "Missing argument 'PART...'",
     "cluster -k 3": "Missing argument 'INPUT...'",
-    "cluster week.sketch -o a.csv": "Missing option '-k' / '--n-clusters'. Give the number of "
-    "clusters, or -k auto.",
     "cluster week.sketch -k four -o a.csv": "'four' must be a whole number or auto.",
     "compare day1.sketch day2.sketch -k 2.5": "'2.5' must be a whole number or auto.",
     "sketch points.csv -k four -o a.sketch": "'four' must be a whole number.",
@@ -79,9 +80,10 @@ FAILURES = {
     "sketch names.csv -o a.sketch -s 1": "'who' (text) cannot be read as numbers",
     "sketch gaps.csv -o a.sketch -s 1": "row 1 of gaps.csv has nan in column 'x'",
     "sketch points.csv -o a.sketch -s 1 --columns x,z": "points.csv has no column 'z'",
-    "sketch gaps.csv -o a.sketch -k 3": "row 1 of gaps.csv has nan in column 'x'",
-    "plan gaps.csv -o a.json -k 3": "row 1 of gaps.csv has nan in column 'x'",
-    "plan names.csv -o a.json -k 3": "'who' (text) cannot be read as numbers",
+    "sketch gaps.csv -o a.sketch -k 3 --on-invalid raise": "row 1 of gaps.csv has nan in column",
+    "plan gaps.csv -o a.json -k 3 --on-invalid raise": "row 1 of gaps.csv has nan in column 'x'",
+    "plan names.csv -o a.json -k 3 --columns x,who": "'who' (text) cannot be read as numbers",
+    "plan words.csv -o a.json -k 3": "there is no column of numbers to cluster: 'who' (text, 2",
     "plan points.csv -o a.json -k 3 -m 99999999": "Error: --sketch-size must be an integer from",
     "merge day1.sketch other.sketch -o a.sketch": "cannot merge sketches taken with different",
     "merge 'none*.sketch' -o a.sketch": "no file matches 'none*.sketch'",
@@ -114,6 +116,7 @@ FAILURES = {
 def faulty(folder):
     """The folder with files in which something is wrong."""
     (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
+    (folder / "words.csv").write_text("who,what\nAda,x\nEmmy,y\n")
     (folder / "notes.txt").write_text("1 2\n3 4\n")
     (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
     (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")

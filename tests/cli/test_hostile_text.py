@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
+from sketchshift._progress import counting_progress
 from sketchshift.cli.assign import read_centroids
 from sketchshift.cli.output import encode_clusters
-from sketchshift.cli.progress import counting_progress
 
 TITLE = "\x1b]0;owned\x07"  # renames the window
 HOSTILE = f"a\x1b[31m\x9b2J{TITLE}\u202eb\u2066\u200f\u061c\u2028\x7f\r"
@@ -111,7 +111,7 @@ def test_warnings_cannot_control_a_terminal(run, tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
     monkeypatch.chdir(tmp_path)
 
-    said = run("cluster rows.parquet -k 2").stderr
+    said = run("cluster rows.parquet -k 2 --scale none").stderr
 
     assert "Note: " in said
     assert r"\x1b[31m" in said
@@ -159,7 +159,7 @@ def test_files_keep_the_true_names(run, hostile):
     run(f"cluster {FILE} -k 2 -o out.parquet")
 
     for kind in ("csv", "json", "parquet"):
-        assert read_centroids(str(hostile / f"out.{kind}"))[0] == [HOSTILE, "y"]
+        assert read_centroids(str(hostile / f"out.{kind}")).names == [HOSTILE, "y"]
 
 
 @pytest.mark.usefixtures("hostile")
@@ -187,7 +187,8 @@ def test_names_come_back_and_none_is_a_formula(tmp_path_factory, names, has_scal
     scale = [0.5] * d if has_scale else []
 
     path.write_bytes(encode_clusters(_decoding(C), names, "csv", scale))
-    found, centroids, scales = read_centroids(str(path))
+    read = read_centroids(str(path))
+    found, centroids, scales = read.names, read.points, read.scale
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
 
@@ -212,7 +213,7 @@ def test_the_documented_names(tmp_path):
     head = path.read_text(encoding="utf-8").splitlines()[0]
     assert head == "cluster,share,'=1+1,'-1.5,''=x,plain,'quoted'"
     assert path.read_text(encoding="utf-8").splitlines()[1].endswith(",-1.5,-1.5,-1.5,-1.5,-1.5")
-    assert read_centroids(str(path))[0] == names
+    assert read_centroids(str(path)).names == names
 
 
 def test_a_broken_table_of_centroids_is_refused_with_a_sentence(run, folder):

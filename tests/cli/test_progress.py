@@ -10,11 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sketchshift.cli import progress
+import sketchshift as ss
+from sketchshift import _progress as progress
+from sketchshift._progress import reading_progress
 from sketchshift.cli.output import show_progress
-from sketchshift.cli.progress import reading_progress
 
 
 @pytest.fixture
@@ -148,19 +150,35 @@ def test_the_label_changes_after_the_last_step_and_counts_no_more(at_once, capsy
 
 PTY = """
 import sys
-from sketchshift.cli import main, progress
-progress.DELAY = 0.0
+from sketchshift import _progress
+from sketchshift.cli import main
+_progress.DELAY = 0.0
 main(sys.argv[1:])
 """
 
+FUNCTIONS = """
+import sys, time
+import numpy as np
+import sketchshift as ss
+from sketchshift import _progress
+_progress.DELAY_OF_FUNCTIONS = float(sys.argv[1])
+def blocks():
+    for _ in range(3):
+        yield np.random.default_rng(0).normal(size=(1000, 2))
+        time.sleep(0.2)
+spec = ss.plan(next(blocks()), n_clusters=2, cells=False)
+ss.decode(ss.sketch(blocks(), spec, progress=True), 2, progress=True)
+print("done")
+"""
 
-def read_terminal(words: list[str], folder: Path) -> str:
-    """What a command shows on a terminal, without the signs that move the cursor."""
+
+def read_terminal(words: list[str], folder: Path, code: str = PTY) -> str:
+    """What a command, or code, shows on a terminal, without the signs that move the cursor."""
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     done = subprocess.Popen(
-        [sys.executable, "-c", PTY, *words],
+        [sys.executable, "-c", code, *words],
         stdout=slave, stderr=slave, env=environment, cwd=folder,
     )  # fmt: skip
     os.close(slave)
@@ -178,7 +196,7 @@ def read_terminal(words: list[str], folder: Path) -> str:
     [
         (
             "cluster points.csv -k auto --no-cells",
-            ["Planning on a sample", "Reading rows", "Fitting the sketch", "Choosing the number"],
+            ["Looking at the table", "Reading rows", "Fitting the sketch", "Choosing the number"],
         ),
         ("cluster points.csv -k auto", ["Reading rows", "Choosing the number"]),
         ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),
@@ -192,3 +210,27 @@ def test_on_a_terminal_a_command_names_what_it_is_doing(command, phases, folder)
     places = [shown.find(phase) for phase in phases]
     assert -1 not in places, shown
     assert places == sorted(places)
+
+
+def test_on_a_terminal_functions_show_a_bar_if_they_are_asked_to(tmp_path):
+    shown = read_terminal(["0"], tmp_path, FUNCTIONS)
+
+    assert "Reading rows" in shown
+    assert re.search(r"\d,000 rows", shown)
+    assert "Finding clusters" in shown
+    assert shown.endswith("done\r\n")
+
+
+def test_functions_show_nothing_for_short_work_or_where_nobody_looks(tmp_path):
+    assert read_terminal(["60"], tmp_path, FUNCTIONS) == "done\r\n"
+    piped = [sys.executable, "-c", FUNCTIONS, "0"]
+    done = subprocess.run(piped, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.parametrize("progress", ["yes", 1, 2.0])
+def test_progress_is_a_function_or_true_or_false(progress):
+    X = np.eye(3)
+    with pytest.raises(ss.SpecError, match="'progress' parameter of sketch"):
+        ss.sketch(X, n_clusters=1, progress=progress)
+    assert ss.sketch(X, n_clusters=1, progress=False).count == 3

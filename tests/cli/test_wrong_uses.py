@@ -74,7 +74,7 @@ def test_a_missing_file(attempt: Attempt) -> None:
 
 def test_a_column_of_text(attempt: Attempt) -> None:
     (attempt.folder / "people.csv").write_text("name,age\nAda,36\nEmmy,53\n")
-    said = attempt("cluster", "people.csv", "-k", "2", "-o", "out.csv")
+    said = attempt("cluster", "people.csv", "-k", "2", "-o", "out.csv", "--columns", "name,age")
     assert "column 'name' (text) cannot be read as numbers" in said
     assert "Choose numeric ones with --columns age." in said
 
@@ -145,7 +145,8 @@ def test_a_missing_number_far_down(attempt: Attempt) -> None:
     x = np.zeros(20_000)
     x[12345] = np.nan
     pq.write_table(pa.table({"x": x, "y": np.arange(20_000.0)}), attempt.folder / "gap.parquet")
-    said = attempt("cluster", "gap.parquet", "-k", "3", "-o", "out.csv")
+    words = ["--columns", "x,y", "--on-invalid", "raise"]
+    said = attempt("cluster", "gap.parquet", "-k", "3", "-o", "out.csv", *words)
     assert "row 12345 of gap.parquet has nan in column 'x'" in said
     assert "--on-invalid skip" in said
 

@@ -10,15 +10,20 @@ import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "sketchshift"
 LAYERS = {
+    "_colours": 0,
+    "_html": 0,
     "_interrupt": 0,
+    "_progress": 0,
     "errors": 0,
     "_kmeans": 0,
     "_text": 0,
     "_threads": 0,
+    "_times": 0,
     "_typing": 0,
     "_validation": 0,
     "_writing": 0,
     "kernels": 1,
+    "recipe": 1,
     "data": 2,
     "features": 2,
     "metrics": 2,
@@ -37,9 +42,14 @@ LAYERS = {
     "smoke": 8,
 }
 EXCEPTIONS = {
+    ("_html", "_colours"),
+    ("_html", "_text"),
+    ("_progress", "_html"),
+    ("_progress", "_text"),
     ("errors", "_text"),
     ("_kmeans", "_threads"),
     ("_kmeans", "_typing"),
+    ("_validation", "_progress"),
     ("_validation", "errors"),
     ("cli", "plots"),
     ("cli", "report"),

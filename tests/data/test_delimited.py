@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import bz2
+import csv as plain_csv
 import gzip
+import io
+import lzma
+import re
+import zipfile
+from decimal import Decimal
 from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.data import open_source, text_files
+from sketchshift.data.dialect import Dialect, describe
+from sketchshift.data.open import spool_stdin
 from sketchshift.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -132,7 +142,9 @@ def test_a_cell_that_breaks_a_run_of_booleans_is_named(write):
 def test_a_ragged_line_is_named_with_file_and_row(write, rows):
     path = write("a,b\n" + "1,2\n" * rows + "3,4,5\n1,2\n")
 
-    message = rf"x\.csv: row {rows} \(data rows count from 0\) has 3 cells, but the header has 2"
+    message = (
+        rf"x\.csv: row {rows} \(data rows count from 0\) has 3 cells, but the first line has 2"
+    )
     with pytest.raises(DataError, match=message):
         list(open_source(path))
 
@@ -153,71 +165,165 @@ def test_a_missing_column_is_known_at_once(write):
         open_source(write("height,width\n1,2\n"), columns=["hight"])
 
 
-@pytest.mark.parametrize("header", ["1,2", "0.5,-1e3"])
-def test_a_header_of_numbers_is_not_a_header(write, header):
-    path = write(f"{header}\n3,4\n")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,2\n3,4\n", [[1, 2], [3, 4]]),
+        ("0.5,-1e3\n3,4\n", [[0.5, -1000], [3, 4]]),
+        ("5,NA\nNA,4\n", [[5, np.nan], [np.nan, 4]]),
+        ("7,1", [[7, 1]]),
+    ],
+)
+def test_a_first_line_of_numbers_is_a_row(gather, write, text, expected):
+    path = write(text)
 
-    with pytest.raises(DataError, match=r"x\.csv seems to have no header row: its first line is"):
-        open_source(path)
-    with pytest.raises(DataError, match="no header row"):
+    np.testing.assert_array_equal(gather(path), expected)
+    assert open_source(path).columns == ("column 0", "column 1")
+    assert describe(path) == "x.csv: without a line of column names."
+    with pytest.raises(DataError, match=r"has no column 'a'.*It has 'column 0', 'column 1'"):
         open_source(path, columns=["a"])
+
+
+def test_rows_with_a_word_that_comes_again_below_have_no_header(gather, write):
+    path = write("5.1,3.5,setosa\n4.9,3,setosa\n7,3.2,versicolor\n")
+
+    np.testing.assert_array_equal(
+        gather(path, columns=["column 0", "column 1"]), [[5.1, 3.5], [4.9, 3], [7, 3.2]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("country,2019,2020\nFR,1,2\nDE,3,4\n", "2020"),
+        ("0,1,2\n7,8,9\n", "1"),  # the names that pandas gives
+        ("1,2,3\nred,blue,4\n", "3"),
+        (",2019,2020\n0,1,2\n1,3,4\n", "2019"),
+    ],
+)
+def test_years_and_pandas_own_names_are_names(write, text, name):
+    path = write(text)
+
+    assert Dialect.sniff(path).header
+    assert open_source(path, columns=[name]).columns == (name,)
+
+
+def test_a_dialect_can_say_whether_there_is_a_header(gather, write):
+    path = write("0,1\n3,4\n")
+
+    assert gather(path).tolist() == [[3, 4]]
+    assert gather(path, dialect=Dialect(header=False)).tolist() == [[0, 1], [3, 4]]
+    assert gather(write("8,9\n3,4\n"), dialect=Dialect(header=True)).tolist() == [[3, 4]]
 
 
 def test_numbers_can_be_names_if_asked_for(gather, write):
     np.testing.assert_array_equal(gather(write("0,1\n3,4\n"), columns=["1"]), [[4]])
 
 
-def test_the_index_that_pandas_writes_is_not_taken_for_data(write):
+def test_the_index_that_pandas_writes_is_not_taken_for_data(gather, write):
     path = write(FRAME.to_csv())
 
-    with pytest.raises(
-        DataError, match=r"column 0 .*has no name.*columns=\['a', 'b', 'c'\], or .*index=False"
-    ):
-        open_source(path)
+    np.testing.assert_array_equal(gather(path), X)
+    assert gather(path, columns=["column 0", "a"])[:, 0].tolist() == list(range(20))
     assert open_source(path, columns=["a"]).columns == ("a",)
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_a_column_without_a_name_gets_a_stand_in(gather, write):
+    path = write("a,,b\n1,2,3\n4,2,6\n")
+
+    assert gather(path).tolist() == [[1, 2, 3], [4, 2, 6]]
+    assert open_source(path).columns == ("a", "column 1", "b")
+
+
+def test_names_of_rows_as_r_writes_them_are_left_out(gather, write):
+    assert gather(write('"","x"\n"Mazda",3\n"Ford",4\n')).tolist() == [[3], [4]]
+
+
+def _zip(text):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.csv", text)
+    return packed.getvalue()
+
+
+PACK = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda text: pa.compress(text, "zstd", asbytes=True),
+    ".zip": _zip,
+}
+
+
+@pytest.mark.parametrize("pack", PACK)
 @pytest.mark.parametrize(
-    ("text", "options", "expected"),
+    ("text", "words", "expected"),
     [
-        ("id;who;x;y\n7;Kunde 0;1,5;-2\n8;Kunde 1;2;3\n", "';', decimal=','", [[1.5, -2], [2, 3]]),
-        ("x;y\n1,5;2\n3;4,25\n", "';', decimal=','", [[1.5, 2], [3, 4.25]]),
-        ("x;y\n1;2\n3;4\n", "';'", [[1, 2], [3, 4]]),
-        ("x;y\n1.5;2.5\n3;4\n", "';'", [[1.5, 2.5], [3, 4]]),
-        ("x|y\n1|2\n3|4\n", "'|'", [[1, 2], [3, 4]]),
+        (
+            "id;x;y\n7;1,5;-2\n8;2;3\n",
+            "separated by ';', decimal comma",
+            [[7, 1.5, -2], [8, 2, 3]],
+        ),
+        ("x;y\n1;2\n3;4\n", "separated by ';'", [[1, 2], [3, 4]]),
+        ("x;y\n1.5;2.5\n3;4\n", "separated by ';'", [[1.5, 2.5], [3, 4]]),
+        ("x|y\n1|2\n3|4\n", "separated by '|'", [[1, 2], [3, 4]]),
+        ("x\ty\n1\t2\n", "separated by tabs", [[1, 2]]),
+        ("x,y\n1,2\n", "", [[1, 2]]),
     ],
 )
-def test_a_file_with_another_separator_comes_with_the_line_that_converts_it(
-    gather, write, text, options, expected, name
+def test_the_separator_is_found_in_plain_and_packed_files(
+    gather, tmp_path, text, words, expected, pack
 ):
-    path = write(text, name)
+    path = tmp_path / f"x.csv{pack}"
+    path.write_bytes(PACK[pack](text.encode()))
 
-    with pytest.raises(DataError) as caught:
+    assert gather(path).tolist() == expected
+    assert describe(path) == (f"x.csv{pack}: {words}." if words else "")
+
+
+@pytest.mark.parametrize("pack", [".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_a_large_packed_file_is_read_to_its_end_and_a_pass_can_be_given_up(gather, tmp_path, pack):
+    numbers = np.arange(300_000)
+    path = tmp_path / f"x.tsv{pack}"
+    path.write_bytes(PACK[pack](("i\th\n" + "".join(f"{i}\t{i / 2}\n" for i in numbers)).encode()))
+
+    for _ in range(3):
+        assert len(next(iter(open_source(path))).values) > 0
+    np.testing.assert_array_equal(gather(path), np.stack([numbers, numbers / 2], axis=1))
+
+
+@pytest.mark.parametrize("pack", [".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_a_damaged_packed_file_is_named(tmp_path, pack):
+    path = tmp_path / f"x.csv{pack}"
+    rows = np.random.default_rng(1).normal(size=(50_000, 2))
+    text = pd.DataFrame(rows, columns=["a", "b"]).to_csv(index=False).encode()
+    path.write_bytes(PACK[pack](text)[:-2000])
+
+    with pytest.raises(DataError, match=rf"cannot read .*x\.csv\{pack}: it seems damaged"):
+        list(open_source(path))
+
+
+def test_a_zip_file_of_several_tables_is_refused(tmp_path):
+    path = tmp_path / "x.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "x\n1\n")
+        archive.writestr("b.csv", "x\n2\n")
+
+    with pytest.raises(DataError, match=r"it holds 2 files, not one. Unpack it first"):
         open_source(path)
 
-    said, line = str(caught.value).split(" Convert it: ")
-    assert said == f"{path} seems to be separated by {options[:3]}, not by ','."
-    assert line.startswith(f"pd.read_csv({str(path)!r}, sep={options}).to_parquet(")
-    eval(line.removesuffix("."), {"pd": pd})
-    assert gather(path.parent / "x.parquet", columns=["x", "y"]).tolist() == expected
+
+@pytest.mark.parametrize("name", ["x.txt", "x.dat", "X.TXT", "x.dat.gz", "x.tab"])
+def test_text_tables_may_have_other_names(gather, write, name):
+    assert gather(write("a;b\n1;2\n", name)).tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "other"),
-    [
-        ("a\tb\n1\t2\n", "x.csv", "x.tsv"),
-        ("a\tb\n1\t2\n", "x.csv.gz", "x.tsv.gz"),
-        ("a,b\n1,2\n", "x.tsv", "x.csv"),
-    ],
-)
-def test_commas_and_tabs_are_read_under_another_name(gather, write, text, name, other):
-    path = write(text, name)
+def test_notes_beside_the_data_of_a_folder_are_passed_over(gather, write, tmp_path):
+    write("a,b\n1,2\n", "x.csv")
+    write("Read me first, please.\n", "README.txt")
 
-    with pytest.raises(DataError, match=rf"seems to be separated by .*Rename it to .*{other}'\.$"):
-        open_source(path, columns=["a", "b"])
-
-    assert gather(path.rename(path.with_name(other))).tolist() == [[1, 2]]
+    assert gather(tmp_path).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("name", ["my.tsv.backup.csv", "my.tsv.csv.gz", "x.tsv-old.csv"])
@@ -226,12 +332,53 @@ def test_only_the_end_of_a_name_tells_the_separator(gather, write, name):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_another_encoding_is_known_by_its_mark(write, encoding, name):
-    path = write("\ufeffa,b\n1,2\n3,4\n".encode(encoding), name)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_another_encoding_is_known_by_its_mark(gather, write, encoding, name):
+    path = write("\ufeffa,né\n1,2\n3,4\n".encode(encoding), name)
 
-    with pytest.raises(DataError, match=rf"it is {encoding[:6].upper()}, not UTF-8\. Convert"):
-        open_source(path)
+    assert gather(path).tolist() == [[1, 2], [3, 4]]
+    assert open_source(path).columns == ("a", "né")
+    assert describe(path) == ("" if encoding == "utf-8" else f"{name}: encoded in {encoding}.")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "letter", "found"),
+    [("cp1252", "é", "cp1252"), ("cp1252", "€", "cp1252"), ("latin-1", "é\x81", "iso8859-1")],
+)
+@pytest.mark.parametrize("n_before", [0, 200_000])
+def test_letters_that_are_not_utf8_are_read(write, encoding, letter, found, n_before):
+    rows = [*["1,e"] * n_before, *[f"2,{letter}"] * 50_000, "3,e"]
+    path = write(("x,k\n" + "\n".join(rows) + "\n").encode(encoding))
+    source = open_source(path, columns=["x"], keys=["k"])
+
+    keys = [key for block in source for key in block.keys["k"].to_pylist()]
+
+    assert Dialect.sniff(path).encoding == found
+    assert keys[n_before:] == [*[letter] * 50_000, "e"]
+    in_pieces = [k for p in source.pieces() for b in p.read(0) for k in b.keys["k"].to_pylist()]
+    assert in_pieces == keys
+
+
+def test_a_letter_of_another_encoding_among_utf8_is_named_with_what_to_do(write):
+    path = write("x,k\n1,ééé\n".encode() * 1 + b"2,\xe9\n")
+
+    with pytest.raises(DataError) as caught:
+        list(open_source(path, columns=["x"], keys=["k"]))
+
+    assert "column 'k' holds b'\\xe9' in row 1 (data rows count from 0), which is not" in str(
+        caught.value
+    )
+    assert str(caught.value).endswith("with dialect=Dialect(encoding='cp1252').")
+    dialect = Dialect(encoding="cp1252")
+    (block,) = open_source(path, columns=["x"], keys=["k"], dialect=dialect)
+    assert block.keys["k"].to_pylist()[1] == "é"
+
+
+def test_a_byte_that_the_encoding_does_not_have_is_an_error_that_says_what_to_do(write):
+    path = write(b"x,k\n1,a\n2,\x81\n")
+
+    with pytest.raises(DataError, match=r"as cp1252 .*dialect=Dialect\(encoding=\.\.\.\)"):
+        list(open_source(path, keys=["k"], dialect=Dialect(encoding="cp1252")))
 
 
 def test_one_column_of_numbers_may_have_any_name(gather, write):
@@ -241,9 +388,9 @@ def test_one_column_of_numbers_may_have_any_name(gather, write):
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        (b"", "x.csv", "Empty CSV"),
+        (b"", "x.csv", "it is empty"),
+        (b"\n\r\n", "x.csv", "it is empty"),
         (b"not gzip at all", "bad.csv.gz", "damaged"),
-        ("a,\xe9\n1,2\n".encode("latin-1"), "x.csv", "not UTF-8"),
     ],
 )
 def test_a_file_that_is_no_text_table_is_named(tmp_path, content, name, message):
@@ -322,5 +469,256 @@ def test_a_bad_cell_in_a_later_piece_is_named_by_its_row(write, monkeypatch):
     monkeypatch.setattr(text_files, "PIECE_BYTES", 64)
     path = write("i,j\n" + "1,2\n" * 50 + "1,what\n" + "1,2\n" * 50)
 
-    with pytest.raises(DataError, match="in row 50"):
-        [list(piece.read(0)) for piece in open_source(path).pieces()]
+    def read_all():
+        n_rows = 0
+        for piece in open_source(path).pieces():
+            n_rows += sum(len(block.values) for block in piece.read(n_rows))
+
+    with pytest.raises(DataError, match=r"'what' in row 50 "):
+        read_all()
+
+
+# Numbers as people write them.
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("$1,200", 1200),
+        ("$1,234,567.89", 1234567.89),
+        ("-$5", -5),
+        ("$-5", -5),
+        ("($1,200.50)", -1200.5),
+        ("\u22125", -5),
+        ("USD 7", 7),
+        ("7 USD", 7),
+        ("€ 7", 7),
+        ("12 %", 12),
+        ("12%", 12),
+        ("0.5%", 0.5),
+        ("1'234.5", 1234.5),
+        ("1\u2019234", 1234),
+        ("1 234", 1234),
+        ("1\u00a0234\u202f567"[:5], 1234),
+        ("1,23,456", 123456),
+        ("1e3 %", 1000),
+        (" inf ", np.inf),
+        ("?", np.nan),
+        ("-", np.nan),
+        ("n/a", np.nan),
+        ("missing", np.nan),
+        ("#DIV/0!", np.nan),
+    ],
+)
+@pytest.mark.parametrize("n_before", [0, 20_000])
+def test_signs_around_numbers_do_not_change_them(gather, write, cell, value, n_before):
+    """Also where they come so late that the file was taken for a plain one."""
+    path = write("a|b\n" + "1.5|0\n" * n_before + f"3|1\n{cell}|2\n4|3\n")
+
+    np.testing.assert_array_equal(gather(path)[n_before:, 0], [3, value, 4])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "1,2",
+        "0,125",
+        "1,2345",
+        "12,34",
+        "$",
+        "%",
+        "--5",
+        "-$-5",
+        "(5",
+        "1.2.3",
+        "5 kg",
+        "1 23",
+        "(-5)",
+    ],
+)
+def test_what_is_no_number_is_named(write, cell):
+    path = write("a|b\n1.5|0\n2.5|0\n" + f"{cell}|2\n")
+
+    message = re.escape(f"column 'a' holds {cell!r} in row 2 (data rows count from 0)")
+    with pytest.raises(DataError, match=message):
+        list(open_source(path))
+
+
+def test_a_word_can_be_said_to_mean_a_missing_value(gather, write):
+    path = write("a,b\n1,2\n2,2\nkaputt,3\n")
+
+    with pytest.raises(DataError, match=r"say so with dialect=Dialect\(missing=\['kaputt'\]\)\.$"):
+        list(open_source(path))
+    values = gather(path, dialect=Dialect(missing=["kaputt"]))
+    np.testing.assert_array_equal(values[:, 0], [1, 2, np.nan])
+
+
+def test_words_for_a_missing_value_are_text_in_columns_of_text(write):
+    path = write("x,k\n1,none\n2,-\n3,red\n4,\n")
+
+    (block,) = open_source(path, columns=["x"], keys=["k"])
+
+    assert block.keys["k"].to_pylist() == ["none", "-", "red", None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("1,234;5", "separated by ';', decimal comma"),  # else why not a comma between cells
+        ("1,234;5.5", "separated by ';', thousands marked by ','"),
+        ("1.234;5", "separated by ';'"),
+        ("1.234;5,5", "separated by ';', decimal comma, thousands marked by '.'"),
+        ("1.234.567;5", "separated by ';', decimal comma, thousands marked by '.'"),
+        ("0,125;5", "separated by ';', decimal comma"),
+        ("1 234,5;7", "separated by ';', decimal comma, thousands marked by spaces"),
+        ("1'234.5;7", "separated by ';', thousands marked by \"'\""),
+        ("1.5;2,5", "separated by ';'"),  # a draw: the plain one
+    ],
+)
+def test_the_decimal_sign_is_found(write, rows, words):
+    assert Dialect.sniff(write(f"a;b\n{rows}\n")).words == words
+
+
+def test_the_decimal_sign_can_be_said(gather, write):
+    path = write("a;b\n1,234;5\n")
+
+    assert gather(path).tolist() == [[1.234, 5]]
+    assert gather(path, dialect=Dialect(thousands=",")).tolist() == [[1234, 5]]
+    assert gather(path, dialect=Dialect(decimal=".")).tolist() == [[1234, 5]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separator": ";;"}, "separator.*one sign"),
+        ({"decimal": ";"}, "decimal.*must be '.' or ','"),
+        ({"thousands": ".", "decimal": "."}, "thousands.*not the decimal sign"),
+        ({"encoding": "utf-9"}, "encoding.*Python knows"),
+    ],
+)
+def test_a_dialect_that_cannot_be_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Dialect(**options)
+
+
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-1e7, 1e7).map(lambda x: round(x, 2)),
+    st.integers(-(10**9), 10**9).map(float),
+)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=30),
+    separator=st.sampled_from(",;\t|"),
+    decimal=st.sampled_from(".,"),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"]),
+    groups=st.sampled_from(["", ",", ".", " ", "'"]),
+    around=st.sampled_from(["{}", "$ {}", "{} €", "{} %"]),
+)
+def test_any_table_of_floats_in_any_dialect_reads_back_to_the_same_floats(
+    tmp_path_factory, values, separator, decimal, encoding, groups, around
+):
+    """Oracles: the floats themselves, and pandas for the same dialect where signs are none."""
+    if groups == decimal or ("€" in around and encoding == "latin-1"):
+        around, groups = "{}", ""
+    path = tmp_path_factory.mktemp("dialect") / "x.csv"
+    rows = [[around.format(_spell(x, decimal, groups)) for x in row] for row in values]
+    text = io.StringIO(newline="")
+    plain_csv.writer(text, delimiter=separator).writerows([["née", "b"], *rows])
+    path.write_bytes(text.getvalue().encode(encoding))
+    dialect = Dialect(separator, decimal, groups, None)
+
+    found = np.concatenate([block.values for block in open_source(path, dialect=dialect)])
+
+    np.testing.assert_array_equal(found, np.array(values))
+    if around == "{}":
+        known = {"sep": separator, "decimal": decimal, "thousands": groups or None}
+        frame = pd.read_csv(path, encoding=encoding, **known)
+        np.testing.assert_array_equal(found, frame.to_numpy(dtype=float))
+
+
+def _spell(x, decimal, groups):
+    """A float with all its digits; in groups where there is no exponent."""
+    text = repr(x)
+    if "e" in text:
+        return text.replace(".", decimal)
+    whole, _, part = f"{Decimal(text):,f}".partition(".")
+    return whole.replace(",", groups) + (decimal + part if part else "")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    values=st.lists(st.tuples(*[st.floats(-1e6, 1e6).map(lambda x: round(x, 3))] * 2), min_size=5),
+    separator=st.sampled_from(",;\t|"),
+    decimal=st.sampled_from(".,"),
+    encoding=st.sampled_from(["utf-8", "utf-16", "cp1252"]),
+)
+def test_what_is_found_of_a_dialect_is_what_was_written(
+    tmp_path_factory, values, separator, decimal, encoding
+):
+    path = tmp_path_factory.mktemp("sniff") / "x.csv"
+    frame = pd.DataFrame([*values, (0.25, -1.75)], columns=["née", "b"])
+    frame.to_csv(path, sep=separator, decimal=decimal, encoding=encoding, index=False)
+
+    found = np.concatenate([block.values for block in open_source(path)])
+
+    np.testing.assert_array_equal(found, frame.to_numpy())
+
+
+def test_a_sample_is_drawn_by_seeking_in_any_dialect_of_single_bytes(write):
+    rows = [f"{i};{i},5;1.{i % 900 + 100:03d} €" for i in range(20_000)]
+    path = write(("i;h;p\n" + "\n".join(rows) + "\n").encode("cp1252"))
+
+    drawn = np.concatenate([b.values for b in open_source(path).across(500, 100, 0)])
+
+    assert 250 <= len(drawn) <= 600
+    np.testing.assert_array_equal(drawn[:, 1], drawn[:, 0] + 0.5)
+    np.testing.assert_array_equal(drawn[:, 2], 1000 + drawn[:, 0] % 900 + 100)
+    assert drawn[:, 0].max() > 18_000
+
+
+# Standard input.
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write_to"),
+    [
+        (".csv", lambda path: FRAME.to_csv(path, index=False)),
+        (".csv", lambda path: FRAME.to_csv(path, index=False, sep=";", decimal=",")),
+        (".csv.gz", lambda path: FRAME.to_csv(path, index=False)),
+        (".csv.xz", lambda path: FRAME.to_csv(path, index=False)),
+        (
+            ".csv.zst",
+            lambda path: path.write_bytes(PACK[".zst"](FRAME.to_csv(index=False).encode())),
+        ),
+        (".parquet", lambda path: FRAME.to_parquet(path, index=False)),
+        (".arrow", lambda path: FRAME.to_feather(path)),
+        (".npy", lambda path: np.save(path, X)),
+    ],
+)
+def test_a_minus_reads_standard_input_whatever_comes(
+    gather, tmp_path, monkeypatch, suffix, write_to
+):
+    path = tmp_path / f"x{suffix}"
+    write_to(path)
+
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        spool_stdin.cache_clear()
+        np.testing.assert_array_equal(gather("-"), X)
+        np.testing.assert_array_equal(gather("-"), X)  # again, from the copy
+    assert spool_stdin().name == f"stdin{suffix}"
+    spool_stdin.cache_clear()
+
+
+def test_empty_standard_input_is_named(monkeypatch, tmp_path):
+    path = tmp_path / "nothing"
+    path.touch()
+    spool_stdin.cache_clear()
+
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with pytest.raises(DataError, match="standard input is empty"):
+            open_source("-")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.drift.watch import compare_windows, learn_noise
+from sketchshift.drift.since_when import compare_windows, learn_noise
 
 ROWS = 200
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0)

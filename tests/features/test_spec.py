@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
 from sketchshift.features import Axes, Cells, Origin, SketchSpec, Spectrum, Tilt
+from sketchshift.recipe import Log, Recipe
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 
@@ -129,6 +130,7 @@ CHANGES = {
     "metric": {"metric": "cosine"},
     "spectrum": {"spectrum": Spectrum((0.2, 0.1), 30.0)},
     "moments": {"moments": "none", "tilt": None},
+    "recipe": {"recipe": Recipe([Log(name) for name in FULL["columns"]])},
     "axes": {
         "axes": Axes.of(np.eye(64)[:63]),
         "structured": False,

@@ -29,6 +29,12 @@ def rows(n: int = 3000, seed: int = 0) -> pa.Table:
 
 
 @pytest.fixture(scope="session")
+def data() -> np.ndarray:
+    """The rows behind the table, shape (3000, 3)."""
+    return np.column_stack([column.to_numpy() for column in rows().columns[:3]])
+
+
+@pytest.fixture(scope="session")
 def table() -> ss.SketchTable:
     return ss.sketch_by(rows(), by=["day", "shop"], n_clusters=5)
 

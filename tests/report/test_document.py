@@ -3,18 +3,23 @@ from __future__ import annotations
 import base64
 import json
 import re
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift._text import meaningful
+from sketchshift.recipe import Category, Log, Recipe
 from sketchshift.report.document import (
     SketchFile,
     build_document,
     build_trends,
     build_view,
+    compare_slices,
+    describe_keys,
     to_json,
 )
 from sketchshift.report.page import policy, render, report_on
@@ -29,19 +34,178 @@ def embedded(text: str) -> dict:
     return json.loads(found[1])
 
 
-def test_the_page_is_given_what_it_needs_for_the_correlation_function(subject):
-    """The formula of ``map.js``, with NumPy, against the library's own correlation function."""
-    sketch, spec = subject.whole, subject.whole.spec
-    points = spec.center_vector + np.random.default_rng(0).normal(size=(20, 3))
+def test_the_page_is_given_rows_means_and_variances_of_the_cells(subject, data):
+    """By the laws of total expectation and variance, cells give the moments of all rows."""
+    cells = build_view(subject.choices[0], subject.whole, ss.decode(subject.whole, 3))["cells"]
 
-    facts = build_document(subject, [])["frequencies"]
-    zeta = floats(build_view(subject.choices[0], sketch, ss.decode(sketch, 3))["zeta"])
-    m = facts["m"]
-    phases = 2 * np.pi * (points - facts["center"]) @ floats(facts["turns"]).reshape(3, m)
-    found = (np.exp(1j * phases) @ (zeta[:m] - 1j * zeta[m:])).real / m
+    shares = np.array(cells["weights"])
+    means, variances = (floats(cells[name]).reshape(-1, 3) for name in ("means", "variances"))
+    np.testing.assert_allclose(shares.sum(), 1.0)
+    np.testing.assert_allclose(shares @ means, data.mean(axis=0), atol=1e-4)
+    second = shares @ (variances + means**2) - (shares @ means) ** 2
+    np.testing.assert_allclose(second, data.var(axis=0), rtol=1e-3)
 
-    expected = CorrelationFunction.of(sketch)((points - spec.center_vector) * spec.per_unit)
-    np.testing.assert_allclose(found, expected, atol=2e-6)  # float32
+
+def test_a_cell_has_the_cluster_of_the_nearest_centroid(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    cells = build_view(subject.choices[0], subject.whole, decoding)["cells"]
+
+    means = floats(cells["means"]).reshape(-1, 3)
+    nearest = ((means[:, None] - decoding.centroids) ** 2).sum(axis=2).argmin(axis=1)
+    assert cells["clusters"] == nearest.tolist()
+
+
+def test_the_map_ends_where_the_columns_do(subject, data):
+    view = build_view(subject.choices[0], subject.whole, ss.decode(subject.whole, 3))
+
+    np.testing.assert_allclose(view["lower"], data.min(axis=0))
+    np.testing.assert_allclose(view["upper"], data.max(axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+def test_rows_beyond_the_plan_widen_the_map():
+    """A plan of rows above 0, and later rows below it: cells there have other means."""
+    X = np.random.default_rng(0).uniform(size=(2000, 2))
+    sketch = ss.sketch(X - [0.5, 0.0], ss.plan(X, 3))
+
+    file = SketchFile.of("later.sketch", 1, sketch)
+    view = build_view(file.choices[0], sketch, ss.decode(sketch, 3))
+
+    assert view["lower"][0] < -0.2
+    assert view["lower"][1] == X[:, 1].min()
+
+
+def test_the_columns_of_the_map_are_those_that_tell_the_clusters_apart():
+    """Four clusters in two of six columns; a copy of one of these tells nothing more."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 4000)
+    X = rng.normal(size=(4000, 6))
+    X[:, 1] += 8.0 * (labels % 2)
+    X[:, 4] += 7.0 * (labels // 2)
+    X[:, 2] = X[:, 1] + 0.1 * rng.normal(size=4000)
+    sketch = ss.sketch(X, n_clusters=4)
+
+    view = build_view(SketchFile.of("x", 1, sketch).choices[0], sketch, ss.decode(sketch, 4))
+
+    assert 4 in view["pair"]
+    assert set(view["pair"]) & {1, 2}
+    assert set(view["order"][:3]) == {1, 2, 4}
+    assert sorted(view["order"]) == list(range(6))
+
+
+def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_table():
+    """Two groups a thousand times apart; prices on the axis are those of the table."""
+    rng = np.random.default_rng(0)
+    price = np.exp(rng.normal(size=2000)) * np.repeat([1.0, 1000.0], 1000)
+    data = pa.table({"price": price, "cut": np.repeat(["fair", "good"], 1000)})
+    recipe = Recipe([Log("price"), Category("cut", ("fair", "good"))])
+    sketch = ss.sketch(data, ss.plan(data, 2, columns=recipe))
+    decoding = ss.decode(sketch, 2)
+
+    view = build_view(SketchFile.of("x", 1, sketch).choices[0], sketch, decoding)
+
+    for place, text in view["ticks"][0]:
+        assert recipe.parts[0].natural(place) == pytest.approx(
+            float(text.replace(",", "")), rel=0.02
+        )
+    assert {"1", "10", "100", "1,000"} < {text for _, text in view["ticks"][0]}
+    assert view["ticks"][1:] == [None, None]
+    rich = int(np.argmax(decoding.centroids[:, 0]))
+    assert 500 < float(view["shown"][rich][0].replace(",", "")) < 2000
+    assert view["shown"][rich][1:] == ["0 %", "100 %"]
+
+
+def test_values_are_shown_with_the_digits_that_mean_something(subject):
+    decoding = ss.decode(subject.whole, 3)
+    table, profile = decoding.profile.table, decoding.profile.clusters
+
+    shown = build_view(subject.choices[0], subject.whole, decoding)["shown"]
+
+    for i, row in enumerate(shown):
+        for j, text in enumerate(row):
+            expected = meaningful(table.means[i, j], table.spreads[i, j], profile[i].rows)
+            assert text == expected.replace("-", "\N{MINUS SIGN}")
+
+
+def test_the_first_sentence_says_what_is_in_the_data(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    lead = build_view(subject.choices[0], subject.whole, decoding)["lead"]
+    of_day = build_view(subject.choices[1], subject.sketch_of(subject.choices[1]), decoding)["lead"]
+
+    name, share = decoding.profile.clusters[0].name, f"{100 * decoding.weights[0]:.0f}"
+    assert lead == (
+        f"3 clusters in 3,000 rows and 3 columns; the largest ({name}) has "
+        f"{share}\N{NO-BREAK SPACE}% of the rows; the clusters can be trusted."
+    )
+    assert of_day.startswith("3 clusters in 750 rows (day = 2026-01-01) and 3 columns; ")
+
+
+@pytest.mark.parametrize(
+    ("unit", "key", "shown"),
+    [
+        ("month", date(2013, 1, 1), "Jan 2013"),
+        ("day", date(2026, 1, 7), "7 Jan 2026"),
+        ("day", datetime(2026, 1, 7), "7 Jan 2026"),
+        ("year", date(2013, 1, 1), "2013"),
+        ("quarter", date(2013, 4, 1), "Q2 2013"),
+        ("week", date(2026, 1, 5), "week of 5 Jan 2026"),
+        ("hour", datetime(2026, 1, 7, 14, tzinfo=UTC), "7 Jan 2026, 14:00:00+00:00"),
+        ("month_of_year", 4, "Apr"),
+        ("hour_of_day", 4, "4"),
+        ("month", "2013-01", "2013-01"),
+        ("shop", None, "(missing)"),
+    ],
+)
+def test_keys_are_shown_as_people_write_them(unit, key, shown):
+    assert describe_keys(unit, [key]) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["Friday", "Monday", "Sunday"], ["Monday", "Friday", "Sunday"]),
+        (["Apr", "Aug", "Jan"], ["Jan", "Apr", "Aug"]),
+        (["Friday", "Monday", "never"], ["Friday", "Monday", "never"]),
+        (["Apr 2013", "Jan 2014"], ["Apr 2013", "Jan 2014"]),
+    ],
+)
+def test_weekdays_and_months_are_shown_in_their_order(names, expected):
+    groups = np.random.default_rng(0).normal(size=180) + np.tile([0.0, 20.0], 90)
+    data = pd.DataFrame({"x": groups, "day": np.repeat(names, 180 // len(names))})
+    table = ss.sketch_by(data, "day", n_clusters=2)
+    file = SketchFile.of("week", 1, table)
+
+    [trend] = build_trends(file, ss.decode(file.whole, 2), file.whole)
+
+    assert trend["names"] == expected
+
+
+def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_words(subject):
+    """The third cluster grows from day to day, the first one shrinks: see ``rows``."""
+    decoding, (_, first, *_, last) = ss.decode(subject.whole, 3), subject.choices[:5]
+
+    found = compare_slices(subject, first, last, decoding, subject.whole)
+
+    for name, side in (("before", first), ("after", last)):
+        sketch = subject.sketch_of(side)
+        expected = ss.shares(decoding, sketch, reference=subject.whole)
+        np.testing.assert_allclose([c[name] for c in found["clusters"]], expected, atol=1e-9)
+    grown = int(np.argmin(decoding.centroids[:, 2]))
+    [sentence] = [text for text in found["words"] if "grew" in text]
+    before, after = (100 * found["clusters"][grown][name] for name in ("before", "after"))
+    assert after > before
+    name = decoding.profile.clusters[grown].name
+    assert sentence == f"Cluster {grown} ({name}) grew from {before:.0f} % to {after:.0f} %."
+    assert found["sentence"].startswith("day = 2026-01-01 and day = 2026-01-04 differ: ")
+
+
+def test_slices_that_share_rows_are_not_compared(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    with pytest.raises(ss.DataError, match="share rows"):
+        compare_slices(subject, subject.choices[1], subject.choices[5], decoding, subject.whole)
 
 
 def test_names_from_the_data_cannot_end_the_script_they_travel_in(subject):
@@ -106,9 +270,10 @@ def test_a_report_names_no_address_outside_itself(subject):
 def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject):
     text, decoding = report_on(subject, 3)
 
-    shown = embedded(text)["view"]
-    assert shown["centroids"] == ss.decode(subject.whole, 3).centroids.tolist()
-    assert shown["shares"] == decoding.weights.tolist()
+    shown = embedded(text)["view"]["profile"]["clusters"]
+    expected = ss.decode(subject.whole, 3).centroids.tolist()
+    assert [cluster["means"] for cluster in shown] == expected
+    assert [cluster["share"] for cluster in shown] == decoding.weights.tolist()
     assert embedded(text)["curve"]["chosen"] == ss.decode(subject.whole, "auto").curve.chosen
 
 
@@ -205,5 +370,5 @@ def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():
 
     shown = embedded(text)
     assert shown["curve"] is None
-    assert shown["view"]["centroids"] == decoding.centroids.tolist()
-    assert shown["frequencies"]["m"] == 0
+    means = [cluster["means"] for cluster in shown["view"]["profile"]["clusters"]]
+    assert means == decoding.centroids.tolist()

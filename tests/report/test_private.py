@@ -33,7 +33,8 @@ def test_a_report_has_the_promise_and_the_clusters_of_decode(shown, private):
 
     facts, found = embedded(text), ss.decode(private, 3)
     assert facts["promise"] == private.statement
-    assert facts["view"]["centroids"] == found.centroids.tolist()
+    assert [c["means"] for c in facts["view"]["profile"]["clusters"]] == found.centroids.tolist()
+    assert facts["view"]["cells"] is None
     assert facts["view"]["rows_std"] == private.count_std
     assert facts["curve"]["chosen"] == 3
     assert facts["trends"] == []
@@ -57,8 +58,8 @@ def test_mean_and_deviation_are_those_of_the_clusters(shown, private):
     mean = found.weights @ found.centroids
     within = np.diagonal(found.covariances, axis1=1, axis2=2)
     variance = found.weights @ (found.centroids**2 + within) - mean**2
-    np.testing.assert_allclose(facts["mean"], mean)
-    np.testing.assert_allclose(facts["deviation"], np.sqrt(variance))
+    np.testing.assert_allclose(facts["profile"]["mean"], mean)
+    np.testing.assert_allclose(facts["profile"]["std"], np.sqrt(variance))
 
 
 def test_a_page_is_a_function_of_the_file(shown, private):
@@ -80,7 +81,8 @@ def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tm
     again: dict = {}
     exec("\n".join(embedded(explorer.report(Query(k=3), never))["reproduce"]["commands"]), again)
 
-    assert answer["centroids"] == again["clusters"].centroids.tolist()
+    means = [cluster["means"] for cluster in answer["profile"]["clusters"]]
+    assert means == again["clusters"].centroids.tolist()
     assert details["trends"] == []
     assert embedded(explorer.page())["promise"] == private.statement
     assert json.loads(to_json(details))["curve"]["chosen"] == 3

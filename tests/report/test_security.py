@@ -266,7 +266,7 @@ def test_connections_in_use_are_kept_and_slow_answers_waited_for(client, explore
 
 
 def test_more_requests_at_once_than_can_be_worked_on_are_sent_away():
-    from sketchshift.report.guard import MOST_AT_ONCE, Guard
+    from sketchshift.report.server import MOST_AT_ONCE, Guard
 
     async def run() -> list[int]:
         gate, statuses = asyncio.Event(), []

@@ -1,12 +1,13 @@
-"""``sketchshift assign``: the nearest centroid of every row, in a second pass."""
+"""``sketchshift assign``: every row with the number of its cluster, in a second pass."""
 
 from __future__ import annotations
 
 import csv
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ import click
 import numpy as np
 
 from sketchshift._text import counted, from_cell, nameless_columns
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files
 from sketchshift.cli.options import columns_option, metric_option, progress_option
 from sketchshift.cli.output import (
+    RECIPE,
     Output,
     check_output,
     check_suffix,
@@ -28,13 +30,16 @@ from sketchshift.cli.output import (
 )
 from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 from sketchshift.features.spec import directions_of
-from sketchshift.metrics import assign as nearest
+from sketchshift.metrics import Assignment, nearest_two
+from sketchshift.recipe import Recipe
+from sketchshift.sketch.reading import Reading
 
 if TYPE_CHECKING:
     from sketchshift.data import Source
 
 __all__ = ["assign"]
 
+NOTABLE = 0.005  # difference of two shares that is worth a sentence
 LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
 
 
@@ -43,8 +48,11 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
 @click.option(
     "--centroids", required=True, metavar="PATH", help="What `sketchshift cluster -o` wrote."
 )
-@click.option("-o", "--output", required=True, metavar="PATH", help="Labels (.parquet or .csv).")
+@click.option(
+    "-o", "--output", required=True, metavar="PATH", help="Labelled rows (.parquet or .csv)."
+)
 @columns_option
+@click.option("--where", metavar="CONDITION", help="Only some rows: \"price > 0 AND city = 'a'\".")
 @metric_option
 @progress_option
 def assign(
@@ -52,140 +60,205 @@ def assign(
     centroids: str,
     output: str,
     columns: tuple[str, ...] | None,
+    where: str | None,
     metric: str,
     progress: bool | None,
     out: Output,
 ) -> None:
-    """Write the number of the nearest centroid for every row of DATA.
+    """Write every row of DATA with the number of its cluster.
 
     DATA is read block by block, in order: memory does not grow with the number of rows. The
-    columns are those that the centroids have names for, or the column of vectors that --columns
-    names. Distances are those that the clusters were found by, standardised if they were; if they
-    were found with --metric cosine, give it here, too. The output has one column, "cluster", and a
-    row for each row of DATA, -1 where a value is missing or infinite.
+    output has the columns of DATA and four more: cluster, distance (to its centroid), second (the
+    next nearest cluster) and confidence, which is 1 at a centroid and 0 half-way between two.
+    Rows with missing values have the cluster -1. Columns become numbers, and distances are
+    measured, as they were when the clusters were found: the file of centroids says how.
 
     Examples
     --------
-      sketchshift assign points.csv --centroids centroids.csv -o labels.parquet
-      sketchshift assign 'part-*.parquet' --centroids centroids.csv -o labels.csv
-
-    Labels are in the order of the rows: join them by position.
+      sketchshift assign points.csv --centroids centroids.csv -o labelled.parquet
+      sketchshift assign 'part-*.parquet' --centroids centroids.csv -o labelled.csv
 
     Then: `sketchshift cluster points.csv -k 4`, to compare with another number of clusters.
     """
     files = data_files(data)
     kind = check_suffix("-o", output, LABELS)
-    names, C, scale = read_centroids(centroids)
+    clusters = read_centroids(centroids)
+    if metric == "cosine":
+        clusters = replace(clusters, metric=metric)
     target = check_output(output, [*files, Path(centroids)])
-    source = _open(files, names, columns)
-    counts, start = np.zeros(len(C) + 1, dtype=np.int64), time.perf_counter()
+    source = _open(files, clusters, columns, where)
+    k = len(clusters.points)
+    counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
     shown = show_progress("rows", "Assigning rows to clusters", show=progress)
-    with shown as advance, _writer(target, kind) as write:
-        for labels, done in _labels(source, C, scale, metric):
-            write(labels)
-            counts += np.bincount(labels + 1, minlength=len(counts))
+    with shown as advance, _Writer(target, kind) as writer:
+        for block in source:
+            found = clusters.assign(block.values)
+            writer.write(block.keys, found)
+            counts += np.bincount(found.labels + 1, minlength=k + 1)
             if advance is not None:
-                advance(len(labels), done)
+                advance(len(found), block.done)
     record = {
         "command": "assign",
         "output": output,
+        "columns": writer.names,
         "rows": int(counts.sum()),
         "n_invalid": int(counts[0]),
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
     chosen = [] if columns is None else ["--columns", join_with_commas(columns)]
-    then = ["cluster", *data, *chosen, "-k", str(len(C) + 1)]
-    out.report(record, _describe(record), then=then)
+    then = ["cluster", *data, *chosen, "-k", str(k + 1)]
+    out.report(record, _describe(record, clusters), then=then)
 
 
-def _describe(record: dict[str, Any]) -> list[str]:
+def _describe(record: dict[str, Any], clusters: Clusters) -> list[str]:
     lines = [f"Wrote {record['output']}: {counted(record['rows'], 'row')}."]
     if record["n_invalid"]:
         rows = counted(record["n_invalid"], "row")
         lines += [f"{rows} with missing or infinite values: -1."]
-    counts = record["rows_per_cluster"]
-    total = max(sum(counts), 1)
-    shares = [f"{i}: {100 * n / total:.1f} %" for i, n in enumerate(counts[:20])]
-    return [*lines, "Shares  " + ", ".join(shares)]
+    counts = np.array(record["rows_per_cluster"])
+    shares = counts / max(int(counts.sum()), 1)
+    told = [f"{i}: {100 * share:.1f} %" for i, share in enumerate(shares[:20])]
+    lines += ["Shares  " + ", ".join(told)]
+    known = clusters.shares[: len(shares)]
+    if len(known) and np.abs(shares - known).max() > NOTABLE:
+        i = int(np.abs(shares - known).argmax())
+        lines += [
+            f"`cluster` told {100 * known[i]:.1f} % for cluster {i}, from its sketch: rows on the "
+            "border of two clusters are shared there, and counted with the nearer one here."
+        ]
+    return lines
 
 
-def _open(files: Sequence[Path], names: list[str], columns: tuple[str, ...] | None) -> Source:
+@dataclass(frozen=True)
+class Clusters:
+    """What ``sketchshift cluster`` wrote.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns; "column 0", "column 1", ... when the data had none.
+    points : array of shape (k, d)
+        Centroids, in the units of the data.
+    scale : array of shape (d,)
+        What distances are measured in; ones where all columns are alike.
+    shares : array of shape (k,)
+        As decoded; empty if they are not known.
+    recipe : Recipe or None
+        How columns become numbers.
+    metric : str
+        "euclidean" or "cosine".
+    """
+
+    names: list[str]
+    points: FloatArray
+    scale: FloatArray
+    shares: FloatArray
+    recipe: Recipe | None = None
+    metric: str = "euclidean"
+
+    def assign(self, rows: RealArray) -> Assignment:
+        """The clusters of rows (n, d)."""
+        values = np.asarray(rows, dtype=np.float64)
+        seen = directions_of(values) if self.metric == "cosine" else values
+        return nearest_two(seen, self.points, self.scale)
+
+
+def _open(
+    files: Sequence[Path], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
+) -> Source:
     """The columns of the centroids; all in order, where neither they nor the data have names."""
-    from sketchshift.data import open_source
-
-    if columns is None and names != nameless_columns(len(names)):
-        return open_source(files, columns=names, skip_invalid=True)
-    source = open_source(files, columns=columns, skip_invalid=True)
-    if columns is None and set(names) <= set(source.columns or ()):
-        source = open_source(files, columns=names, skip_invalid=True)
-    if source.n_features not in (0, len(names)):  # 0: no row has shown its length
-        facts = f"has {counted(source.n_features, 'column')}, and the centroids have {len(names)}"
+    names: Any = clusters.recipe or clusters.names
+    is_named = clusters.names != nameless_columns(len(clusters.names))
+    if columns is None and is_named:
+        return Reading(None, names, on_invalid="skip", where=where).open(files, beside="all")
+    reading = Reading(None, columns, on_invalid="skip", where=where)
+    source = reading.open(files, beside="all")
+    if columns is None and set(clusters.names) <= set(source.columns or ()):
+        source = replace(reading, columns=names).open(files, beside="all")
+    d = len(clusters.names)
+    if source.n_features not in (0, d):  # 0: no row has shown its length
+        facts = f"has {counted(source.n_features, 'column')}, and the centroids have {d}"
         raise DataError(
             f"{files[0]} {facts}. Choose those of the centroids with ", ChooseColumns(), "."
         )
     return source
 
 
-def _labels(
-    source: Source, C: FloatArray, scale: FloatArray, metric: str
-) -> Iterator[tuple[Any, float | None]]:
-    for block in source:
-        values = np.asarray(block.values, dtype=np.float64)
-        if metric == "cosine":
-            values = directions_of(values)
-        values = values / scale
-        labels = np.full(len(values), -1, dtype=np.int64)
-        is_finite = np.isfinite(values).all(axis=1)
-        if is_finite.any():
-            labels[is_finite] = nearest(values[is_finite], C / scale)
-        yield labels, block.done
+class _Writer:
+    """Writes rows with their labels; the file appears when all of them are written."""
+
+    def __init__(self, target: Path, kind: str) -> None:
+        self._target, self._kind = target, kind
+        self._stack, self._writer = ExitStack(), None
+        self.names: list[str] = []
+
+    def __enter__(self) -> _Writer:
+        from sketchshift._writing import opened_atomically
+
+        self._file = self._stack.enter_context(opened_atomically(self._target))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        if self._writer is None and error[0] is None:
+            self._begin(self._label(None, _NO_ROWS))  # a header, at least
+        return self._stack.__exit__(*error)
+
+    def write(self, rows: Any, found: Assignment) -> None:
+        """Append rows, given as an Arrow table or None, and their labels."""
+        table = self._label(rows, found)
+        if self._writer is None:
+            self._begin(table)
+        assert self._writer is not None
+        self._writer.write_table(table.cast(self._schema))
+
+    def _begin(self, table: Any) -> None:
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        make = pyarrow.parquet.ParquetWriter if self._kind == "parquet" else pyarrow.csv.CSVWriter
+        self._schema = table.schema.remove_metadata()
+        self.names = table.schema.names
+        self._writer = self._stack.enter_context(make(self._file, self._schema))
+
+    def _label(self, rows: Any, found: Assignment) -> Any:
+        import pyarrow as pa
+
+        own = {
+            "cluster": pa.array(found.labels.astype(np.int32)),
+            "distance": pa.array(found.distances, from_pandas=True),
+            "second": pa.array(found.second.astype(np.int32)),
+            "confidence": pa.array(found.confidence),
+        }
+        there = [] if rows is None else rows.schema.names
+        columns = [] if rows is None else [_plain(rows.column(name)) for name in there]
+        names = [f"sketchshift {name}" if name in there else name for name in own]
+        return pa.table([*columns, *own.values()], names=[*there, *names])
 
 
-@contextmanager
-def _writer(target: Path, kind: str) -> Iterator[Any]:
-    """A function that appends labels; the file appears when all of them are written."""
+_NO_ROWS = nearest_two(np.empty((0, 1)), np.zeros((1, 1)))
+
+
+def _plain(column: Any) -> Any:
+    """A column as both formats hold it: text and numbers in place of what CSV cannot write."""
     import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
 
-    from sketchshift._writing import opened_atomically
-
-    schema = pa.schema([("cluster", pa.int32())])
-    make = pyarrow.parquet.ParquetWriter if kind == "parquet" else pyarrow.csv.CSVWriter
-    with opened_atomically(target) as file, make(file, schema) as writer:
-
-        def write(labels: Any) -> None:
-            batch = pa.record_batch([pa.array(labels.astype(np.int32))], schema=schema)
-            writer.write_batch(batch)
-
-        yield write
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
-    """Names of the columns, centroids and scales, from what ``sketchshift cluster`` wrote.
-
-    Parameters
-    ----------
-    path : str
-        With the columns "cluster" and "share", then those of the data, then their scales if
-        they have any; or JSON.
-
-    Returns
-    -------
-    names : list of str
-        Of the columns; "column 0", "column 1", ... when the data had none.
-    centroids : array of shape (k, d)
-        In the units of the data.
-    scale : array of shape (d,)
-        What distances are measured in; ones where all columns are alike.
-    """
+def read_centroids(path: str) -> Clusters:
+    """What ``sketchshift cluster`` wrote: a table or JSON, as ``encode_clusters`` makes them."""
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, rows = _read(Path(path).expanduser(), kind)
+        names, shares, rows, made = _read(Path(path).expanduser(), kind)
         C, d = np.array(rows, dtype=np.float64), len(names)
         C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
+        recipe = made.get(RECIPE)
+        recipe = None if recipe is None else Recipe.from_list(recipe)
+        clusters = Clusters(
+            names, C, scale, np.array(shares), recipe, made.get("metric", "euclidean")
+        )
     except OSError as error:
         raise DataError(f"cannot read {path!r}: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, StopIteration, csv.Error) as error:
@@ -193,27 +266,31 @@ def read_centroids(path: str) -> tuple[list[str], FloatArray, FloatArray]:
         raise DataError(msg) from error
     if not C.size or not np.isfinite(C).all() or not (scale > 0.0).all():
         raise InvalidRowsError(f"{path!r} holds no centroids, or some that are not finite.")
-    return names, C, scale
+    return clusters
 
 
-def _read(path: Path, kind: str) -> tuple[list[str], Any]:
-    """Names of the columns, and rows: centroids, followed by scales if there are any."""
+def _read(path: Path, kind: str) -> tuple[list[str], list[float], Any, dict[str, Any]]:
+    """Names of columns, shares, rows of centroids and scales, and how rows become numbers."""
     if kind == "json":
         content = json.loads(path.read_text(encoding="utf-8"))
-        scale = list(content.get("scale", []))
-        return list(content["columns"]), [row["centroid"] + scale for row in content["clusters"]]
+        scale, clusters = list(content.get("scale", [])), content["clusters"]
+        rows: Any = [row["centroid"] + scale for row in clusters]
+        return list(content["columns"]), [row["share"] for row in clusters], rows, content
     if kind == "parquet":
         import pyarrow.parquet
 
         table = pyarrow.parquet.ParquetFile(path).read()  # names may come twice
-        head, columns = table.column_names, [column.to_numpy() for column in table.columns]
-        rows: Any = np.column_stack(columns)[:, 2:]
+        head, cells = table.column_names, [column.to_pylist() for column in table.columns]
     else:
         with path.open(newline="", encoding="utf-8") as file:
             head, *lines = list(csv.reader(file))
+        cells = [[line[j] for line in lines] for j in range(len(head))]
         head = [from_cell(name) for name in head]
-        rows = [[float(cell) for cell in line[2:]] for line in lines]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)
+    made: dict[str, Any] = {}
+    if head[-1] == RECIPE and cells[-1] and str(cells[-1][0]).startswith("{"):
+        made, head, cells = json.loads(cells[-1][0]), head[:-1], cells[:-1]
+    shares, *columns = ([float(cell) for cell in column] for column in cells[1:])
     names = head[2:]
-    return names[: count_data_columns(names)], rows
+    return names[: count_data_columns(names)], shares, np.column_stack(columns), made

@@ -68,7 +68,8 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
 
 def _read(path: str, sketch: AnySketch) -> FloatArray:
     """The centroids, their columns in the order of the sketch: shape (k, d)."""
-    names, C, _ = read_centroids(path)
+    clusters = read_centroids(path)
+    names, C = clusters.names, clusters.points
     wanted = list(column_names(sketch.spec))
     if len(names) == len(wanted) and nameless_columns(len(names)) in (names, wanted):
         return C

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from sketchshift._text import column_names, counted, rows_in_words
+from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint
 from sketchshift.cli.options import (
@@ -26,16 +26,21 @@ from sketchshift.cli.options import (
 from sketchshift.cli.output import (
     ClusterFiles,
     Output,
+    align,
     cluster_records,
     cluster_table,
+    count_hidden,
     curve_record,
     decoding_record,
     describe_choice,
+    describe_keys,
     describe_rows_left_out,
+    describe_survey,
     describe_trust,
     join_with_commas,
     show_progress,
     sketch_record,
+    survey_record,
     warn_of_outcome,
 )
 from sketchshift.decoders import Decoding
@@ -50,8 +55,9 @@ __all__ = ["cluster"]
     "-k",
     "--n-clusters",
     type=CLUSTERS,
-    required=True,
-    help="Number k of clusters, or auto: chosen from the sketch.",
+    default="auto",
+    show_default=True,
+    help="Number k of clusters, or auto: chosen from the data.",
 )
 @click.option("-o", "--output", metavar="PATH", help="Write them (.csv, .json or .parquet).")
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
@@ -60,6 +66,12 @@ __all__ = ["cluster"]
     type=NAMES,
     metavar="A,B",
     help="Two columns, by name or position, to draw them over. Default: the main axes.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Show the N rows of data nearest to each centroid, in one more pass.",
 )
 @input_options
 @decoder_options
@@ -74,25 +86,30 @@ def cluster(
     output: str | None,
     plot: str | None,
     plot_columns: tuple[str, ...] | None,
+    examples: int | None,
     progress: bool | None,
     out: Output,
     **flags: Any,
 ) -> None:
-    """Find k clusters: of data, read once, or of sketches, without the data.
+    """Find clusters: of data, read once, or of sketches, without the data.
 
-    INPUT is data ({formats} files, folders, quoted globs), which is
-    planned for and read once, block by block; or sketches that `sketchshift sketch` wrote,
-    which are merged first. Centroids are in the units of the data, heaviest first, numbered
-    from 0; shares are those of the rows.
+    INPUT is data ({formats} files, folders, quoted globs), of which
+    a sample is looked at first: columns of numbers are taken, and what is left out is told. Then
+    it is read once, block by block. Or INPUT is sketches that `sketchshift sketch` wrote, which
+    are merged. Each cluster is told with its rows, its share and what sets it apart; the largest
+    one is 0.
 
     Examples
     --------
-      sketchshift cluster points.csv -k auto -o centroids.csv
+      sketchshift cluster points.csv -o centroids.csv
+      sketchshift cluster points.csv -k 3 --examples 2
       sketchshift cluster 'day*.sketch' -k 3 --plot clusters.png
 
     Then: `sketchshift cluster week.sketch -k 4`, to compare: a sketch serves any smaller k.
     """
     sources = Inputs(ctx, inputs)
+    if examples is not None and not sources.is_data:
+        raise click.UsageError("--examples shows rows of data, and a sketch has none. Give data.")
     files = ClusterFiles.check(output, plot, plot_columns, sources.files)
     decode = decoder_of(ctx, n_clusters, flags)
     with keep_checkpoint(flags["checkpoint"], [*sources.paths, *files.paths]) as checkpoint:
@@ -109,9 +126,15 @@ def cluster(
             seconds = time.perf_counter() - start
         with show_progress("items", "Writing and drawing", show=progress):
             file_lines = files.write(sketch, decoding)
+        rows = None
+        if examples is not None:
+            with show_progress("items", "Looking for examples", show=progress):
+                rows = decoding.examples(sources.files, examples, where=flags["where"])
+    keys = sources.count_keys(decoding)
     record = {
         "command": "cluster",
         "inputs": [str(file) for file in sources.files],
+        **survey_record(sources.survey),
         "output": output,
         "plot": plot,
         "n_clusters": n_clusters,
@@ -120,36 +143,78 @@ def cluster(
         **decoding_record(decoding),
         "curve": curve_record(decoding.curve),
         "clusters": cluster_records(decoding),
+        "profile": decoding.profile.to_dict(),
     }
+    if keys is not None:
+        record["keys"] = keys.to_dict()
+    if rows is not None:
+        record["examples"] = [{n: _text(v) for n, v in row.items()} for row in rows.to_pylist()]
     choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
-    lines = [*_describe(sketch, decoding, seconds, choice), *file_lines]
+    about = describe_survey(sources.survey)
+    middle = [*describe_keys(keys), *_describe_examples(rows)]
+    lines = [*_describe(sketch, decoding, seconds, about, [*middle, *choice]), *file_lines]
     out.report(record | sketch_record(sketch, sketch.nbytes), lines, then=_next(ctx, sources))
     warn_of_outcome(decoding, n_clusters)
 
 
 def _describe(
-    sketch: AnySketch, decoding: Decoding, seconds: float, choice: Sequence[str]
+    sketch: AnySketch,
+    decoding: Decoding,
+    seconds: float,
+    about: Sequence[str],
+    choice: Sequence[str],
 ) -> list[str]:
     spec = sketch.spec
     rows, columns = rows_in_words(sketch), counted(spec.n_features, "column")
     return [
         f"{_count(decoding)} in {rows} x {columns}{describe_rows_left_out(sketch)}, decoded from "
         f"{sketch.nbytes:,} bytes in {seconds:.2f} s.",
+        *about[:2],
         "",
-        *cluster_table(decoding, column_names(spec)),
+        *decoding.profile.lines(),
+        "",
+        *cluster_table(decoding),
         "",
         *choice,
-        f"Residual norm {decoding.residual_norm:.3g} of the sketch's: the part of it that the "
-        "clusters do not explain.",
+        *about[2:],
         *describe_trust(decoding),
     ]
+
+
+def _describe_examples(rows: Any) -> list[str]:
+    """The rows nearest to the centroids, as a table; none if they were not asked for."""
+    if rows is None:
+        return []
+    columns = [[_text(value) for value in column.to_pylist()] for column in rows.columns]
+    head, lines = rows.column_names, zip(*columns, strict=True)
+    shown = [[name[:WIDEST] for name in head[:COLUMNS_SHOWN]]]
+    shown += [[text[:WIDEST] for text in line[:COLUMNS_SHOWN]] for line in lines]
+    hidden = count_hidden({"column": len(head) - COLUMNS_SHOWN}, "--json has all")
+    return ["Rows nearest to the centroids:", *align(shown), *hidden, ""]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _count(decoding: Decoding) -> str:
     return counted(len(decoding.weights), "cluster")
 
 
-_ABOUT_OUTPUT = ("output", "plot", "plot_columns", "progress", "checkpoint", "out", "debug")
+COLUMNS_SHOWN, WIDEST = 12, 24  # columns of an example, and characters of a cell
+
+_ABOUT_OUTPUT = (
+    "output",
+    "examples",
+    "plot",
+    "plot_columns",
+    "progress",
+    "checkpoint",
+    "out",
+    "debug",
+)
 
 
 def _next(ctx: click.Context, sources: Inputs) -> list[str]:

@@ -25,10 +25,12 @@ from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
     ChooseColumns,
     LoadSketch,
+    Option,
     Parameter,
     PlanWarning,
     PrivacyWarning,
     ScaleHint,
+    SetDialect,
     SharePlan,
     SketchshiftError,
     Term,
@@ -211,8 +213,12 @@ def _words(term: Term) -> str:
             return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
+        case Option():
+            return term.in_shell()
         case Parameter(_, name):
             return _flag_named(name) or str(term)
+        case SetDialect(field, value):
+            return f"--{field} {shlex.quote(value) if value else field.upper()}"
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "

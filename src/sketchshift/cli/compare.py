@@ -21,12 +21,11 @@ from sketchshift.cli.output import (
     count_hidden,
     decoding_record,
     describe_trust,
-    percent,
     show_progress,
 )
 from sketchshift.drift import ClusterChange, Comparison, Distance
 from sketchshift.drift import compare as compare_sketches
-from sketchshift.drift.compare import ScoredRow, find_top_rows
+from sketchshift.drift.compare import ScoredRow, find_top_rows, name_clusters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["compare", "distance_record"]
 
 COLUMNS_SHOWN = 5
+ROWS_SHOWN = 20
+SMALLEST = 1e-15
+"""Probabilities below are told as such: more digits mean nothing."""
 
 
 @command
@@ -46,9 +48,7 @@ COLUMNS_SHOWN = 5
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="With --rows: how many of them.",
+    help=f"With --rows: how many of them. Default: {ROWS_SHOWN}.",
 )
 @columns_option
 @click.pass_context
@@ -63,16 +63,15 @@ def compare(
     fail_on_drift: bool,
     seed: int,
     rows_path: str | None,
-    top: int,
+    top: int | None,
     columns: tuple[str, ...] | None,
     out: Output,
 ) -> None:
     """Tell whether, and where, the data of two sketches differ.
 
-    The distance between them (MMD) is set beside the threshold that samples of one population
-    exceed at the false-alarm rate; then the clusters that grew, shrank or moved. FIRST and
-    SECOND are sketches of one plan, or tables of them, of different rows. The data is not
-    needed. For two private sketches the threshold allows for the noise, and moves are not shown.
+    The first line says what changed: which clusters grew, shrank or moved by more than chance.
+    FIRST and SECOND are sketches of one plan, or tables of them, of different rows. The data is
+    not needed. For two private sketches the noise is allowed for, and moves are not shown.
     With --rows, rows of any data are listed that SECOND has more of around them than FIRST.
 
     Examples
@@ -85,12 +84,15 @@ def compare(
     files = sketch_files([first, second])
     if len(files) != 2:
         raise click.UsageError("give two sketches: a pattern of several files is not one.")
+    if top is not None and rows_path is None:
+        raise click.UsageError("--top says how many rows to list. Say of which data: --rows DATA.")
     picture = Picture.check(plot, files)
     data = [] if rows_path is None else data_files([rows_path])
     a, b = (load_sum([file]) for file in files)
     with show_progress("items", "Comparing the sketches"):
         found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
-        scored = find_top_rows(a, b, data, top, columns) if data else []
+        scored = find_top_rows(a, b, data, top or ROWS_SHOWN, columns) if data else []
+    names = name_clusters(found.decoding)
     record = {
         "command": "compare",
         "first": first,
@@ -98,17 +100,22 @@ def compare(
         "plot": plot,
         "rows": [a.count, b.count],
         **distance_record(found),
-        "clusters": [_cluster_record(i, cluster) for i, cluster in enumerate(found.clusters)],
+        "sentence": found.sentence,
+        "clusters": [
+            _cluster_record(i, cluster, name)
+            for i, (cluster, name) in enumerate(zip(found.clusters, names, strict=True))
+        ],
         "decoding": None if found.decoding is None else decoding_record(found.decoding),
     }
     if data:
         record["top_rows"] = [asdict(row) for row in scored]
     lines = [
-        *_describe(found, rows_in_words(a), rows_in_words(b)),
+        found.sentence,
         "",
-        *(_table(found, column_names(a.spec)) if found.decoding is not None else ()),
+        *(_table(found, names) if found.decoding is not None else ()),
         *(_table_of_rows(scored, column_names(a.spec)) if data else ()),
         "",
+        *_measure(found, rows_in_words(a), rows_in_words(b)),
         *(describe_trust(found.decoding) if found.decoding is not None else ()),
         *picture.write(lambda: _figure(found)),
     ]
@@ -128,31 +135,31 @@ def distance_record(test: Distance) -> dict[str, Any]:
     return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
 
 
-def _describe(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
-    verdict = "Drift" if found.drifted else "No drift"
+def _measure(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
+    """The numbers behind the first line."""
+    p = f"{found.p_value:.2g}" if found.p_value >= SMALLEST else f"less than {SMALLEST:g}"
     return [
-        f"{verdict} between {rows_a} and {rows_b}: distance {number(found.distance)}, threshold "
-        f"{number(found.threshold)}.",
-        f"Without drift a distance this large has probability {found.p_value:.2g}; the threshold "
-        f"is exceeded in {100 * found.false_alarm:g} % of cases.",
+        f"{rows_a} and {rows_b}: distance {found.distance:.3g}, threshold {found.threshold:.3g}. "
+        f"Without a change the probability of such a distance is {p}, "
+        f"and {100 * found.false_alarm:g} % of distances are beyond the threshold."
     ]
 
 
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
-    head = ["cluster", "first", "second", "change", "error", "move", "widths", "verdict"]
-    rows = [head + list(names[:COLUMNS_SHOWN])]
+    rows = [["cluster", "first", "second", "change", "error", "moved", "verdict", "what it is"]]
     for i, cluster in enumerate(found.clusters[:CLUSTERS_SHOWN]):
-        shares = [percent(cluster.share_a), percent(cluster.share_b)]
-        change = [f"{100 * cluster.change:+.1f} %", percent(cluster.standard_error)]
-        is_told = not math.isnan(cluster.move)
-        move = [f"{cluster.move:.3g}", f"{cluster.relative_move:.2g}"] if is_told else ["-", "-"]
-        centroid = [number(value) for value in cluster.centroid[:COLUMNS_SHOWN]]
-        rows.append([str(i), *shares, *change, *move, cluster.verdict, *centroid])
-    hidden = {
-        "cluster": len(found.clusters) - CLUSTERS_SHOWN,
-        "column": len(names) - COLUMNS_SHOWN,
-    }
-    return align(rows, right=True) + count_hidden(hidden, "--json shows all")
+        shares = [_share(cluster.share_a), _share(cluster.share_b)]
+        change = [f"{100 * cluster.change:+.1f} %", _share(cluster.standard_error)]
+        move = "-" if math.isnan(cluster.move) else f"{cluster.relative_move:.2f}"
+        rows.append([str(i), *shares, *change, move, cluster.verdict, names[i].strip("'")])
+    lines = align(rows, right=True)
+    hidden = {"cluster": len(found.clusters) - CLUSTERS_SHOWN}
+    key = "error: standard error of the change. moved: in widths of the cluster."
+    return [*lines, *count_hidden(hidden, "--json shows all"), key]
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _table_of_rows(rows: Sequence[ScoredRow], names: Sequence[str]) -> list[str]:
@@ -165,9 +172,10 @@ def _table_of_rows(rows: Sequence[ScoredRow], names: Sequence[str]) -> list[str]
     return ["", title, *align([head, *cells], right=True)]
 
 
-def _cluster_record(i: int, cluster: ClusterChange) -> dict[str, Any]:
+def _cluster_record(i: int, cluster: ClusterChange, name: str) -> dict[str, Any]:
     return {
         "cluster": i,
+        "name": name.strip("'"),
         "share_first": cluster.share_a,
         "share_second": cluster.share_b,
         "change": cluster.change,

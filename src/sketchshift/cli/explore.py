@@ -48,11 +48,12 @@ def explore(
     check: bool,
     out: Output,
 ) -> None:
-    """Look at FILE, a sketch or a table of sketches, on a page that decodes as you move k.
+    """Look at FILE, a sketch or a table of sketches, on a page that changes as you move k.
 
-    The page is served to this machine alone, under an address that holds a secret of this
-    run, until Ctrl-C. It shows what `sketchshift report` does for any k and slice, compares two
-    slices, and saves centroids and reports.
+    The page shows what `sketchshift report` does, for any k and slice. It compares two slices,
+    says what changed, and saves pictures, numbers and reports. Its address keeps what you chose.
+    It is served to this machine alone, under an address that holds a secret of this run, until
+    Ctrl-C.
 
     Examples
     --------

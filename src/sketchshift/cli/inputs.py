@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+import numpy as np
 
 from sketchshift._text import rows_in_words
+from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
+    TABLE_FLAGS,
     Options,
     checkpoint_option,
-    columns_option,
     list_typed,
     metric_option,
     on_invalid_option,
+    scale_option,
+    standardize_option,
+    table_options,
     weights_option,
-    where_option,
 )
-from sketchshift.cli.output import check_output, note, quote, show_progress
+from sketchshift.cli.output import check_output, keys_in_words, note, quote, show_progress
+from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, name_file
+from sketchshift.sketch.survey import Survey, survey
 
 if TYPE_CHECKING:
     from sketchshift.report import SketchFile
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_DATA",
     "Inputs",
+    "KeyCounts",
     "check_rows",
     "data_files",
     "has_magic",
@@ -46,6 +54,7 @@ __all__ = [
     "load_raw",
     "load_sum",
     "load_table",
+    "look_at",
     "look_into",
     "read_schema",
     "read_spec",
@@ -285,10 +294,12 @@ def _add(
 
 S = TypeVar("S", bound=AnySketch)
 
+MOST_KEYS = 24  # slices whose rows are shared out among clusters
 AUTO = 20  # clusters that data is planned for with -k auto
 OF_DATA = (
-    "columns",
+    *(flag for flag in TABLE_FLAGS if flag != "where"),
     "weights",
+    "scale",
     "standardize",
     "cells",
     "metric",
@@ -301,10 +312,11 @@ OF_DATA = (
 
 
 input_options = Options(
-    where_option,
-    columns_option,
+    table_options,
+    scale_option,
+    standardize_option,
+    on_invalid_option,
     weights_option,
-    click.option("--standardize", is_flag=True, help="A scale for each column, if units differ."),
     click.option(
         "--cells/--no-cells",
         default=None,
@@ -317,7 +329,6 @@ input_options = Options(
         type=click.IntRange(min=1),
         help="Number m of frequencies, of which cells take their share. Default: 10·k·d.",
     ),
-    on_invalid_option,
     checkpoint_option,
     click.option("--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."),
 )
@@ -342,12 +353,7 @@ class Inputs:
             for flag in list_typed(ctx, OF_DATA):
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
                 raise click.UsageError(msg)
-        elif self._params["where"] is not None:
-            msg = (
-                f"--where selects slices of a table of sketches, and {str(self.files[0])!r} is "
-                "data. Write such a table with `sketchshift sketch --by`."
-            )
-            raise click.UsageError(msg)
+        self.survey: Survey | None = None
         saved = self._params["save_sketch"]
         self.saved = None if saved is None else check_output(saved, self.files)
 
@@ -355,6 +361,20 @@ class Inputs:
     def paths(self) -> list[Path]:
         """What is read, and what is written beside the result."""
         return [*self.files, *([] if self.saved is None else [self.saved])]
+
+    def count_keys(self, decoding: Decoding) -> KeyCounts | None:
+        """How the slices of a table are distributed over clusters; None for anything else."""
+        if self.is_data or len(self.files) > 1 or not is_table(self.files[0]):
+            return None
+        table = load_table(self.files[0], self._params["where"])
+        if len(table.by) != 1 or not 1 < len(table) <= MOST_KEYS:
+            return None
+        whole = table.merge()
+        parts = [shares(decoding, part, reference=whole) for part in table.sketches]
+        rows = np.array(parts).T * table.counts
+        values = [value or "-" for value in keys_in_words(table.keys.column(0).to_pylist())]
+        of_clusters = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        return KeyCounts(table.by[0], values, of_clusters, table.counts / table.counts.sum())
 
     def sketch(
         self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
@@ -367,26 +387,117 @@ class Inputs:
         params = self._params
         most = params["max_clusters"] or AUTO
         with show_progress(
-            "rows", "Planning on a sample", then="Reading rows", show=progress
+            "rows", "Looking at the table", then="Reading rows", show=progress
         ) as advance:
+            self.survey, arguments = look_at(self.files, params)
             result = sketch(
                 self.files,
                 n_clusters=most if n_clusters == "auto" else n_clusters,
                 sketch_size=params["sketch_size"],
                 seed=params["seed"],
-                standardize=params["standardize"],
                 metric=params["metric"],
                 cells=uses_cells(params["decoder"]) if params["cells"] is None else params["cells"],
-                columns=params["columns"],
                 sample_weight=params["weights"],
-                on_invalid=params["on_invalid"],
                 progress=advance,
                 checkpoint=checkpoint,
+                **arguments,
             )
         check_rows(result, n_clusters)
         if self.saved is not None:
             result.save(self.saved)
         return result
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """How the slices of a table of sketches are distributed over clusters.
+
+    Attributes
+    ----------
+    by : str
+        The key.
+    values : list of str
+        Its values, in words.
+    shares : array of shape (k, len(values))
+        Of the rows of each cluster, those in each slice; rows add up to 1.
+    of_all : array of shape (len(values),)
+        The same for all rows.
+    """
+
+    by: str
+    values: list[str]
+    shares: FloatArray
+    of_all: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        shares = {"shares": self.shares.tolist(), "of_all": self.of_all.tolist()}
+        return {"by": self.by, "values": self.values, **shares}
+
+
+def look_at(
+    files: Sequence[Path], params: Mapping[str, Any], keys: Sequence[str] = ()
+) -> tuple[Survey | None, dict[str, Any]]:
+    """What a table holds, and the arguments with which it is planned for and read.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Data.
+    params : mapping
+        The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
+    keys : sequence of str
+        Columns that say which slice a row belongs to.
+
+    Returns
+    -------
+    survey : Survey or None
+        None for numbers without names: there is nothing to choose.
+    arguments : dict
+        Of :func:`sketchshift.plan` or :func:`sketchshift.sketch`.
+    """
+    from sketchshift.data import open_source
+
+    scale = "standard" if params["standardize"] else params["scale"]
+    columns, weights, on_invalid = params["columns"], params["weights"], params["on_invalid"]
+    source = open_source(
+        files, columns=columns, weights=weights, skip_invalid=True, beside="others"
+    )
+    if source.columns is None:
+        return None, _arguments_without_names(params, scale)
+    categories = params["categories"] or ()
+    found = survey(
+        files,
+        columns=columns,
+        exclude=params["exclude"] or (),
+        categories="all" if categories == ("all",) else categories,
+        encode=params["encode"],
+        cycles=params["cycles"] or (),
+        scale=scale,
+        on_missing=on_invalid,
+        where=params["where"],
+        sample_weight=weights,
+        keys=keys,
+    )
+    chosen = {"columns": found.choice, "standardize": found.standardize}
+    return found, chosen | {"on_invalid": found.on_invalid, "where": params["where"]}
+
+
+def _arguments_without_names(params: Mapping[str, Any], scale: str) -> dict[str, Any]:
+    """How numbers without names are read: flags that need names are misuse."""
+    for flag in ("exclude", "categories", "cycles", "where"):
+        if params[flag] is not None:
+            raise click.UsageError(f"--{flag} needs names of columns, and the data has none.")
+    on_invalid = "raise" if params["on_invalid"] == "auto" else params["on_invalid"]
+    if scale == "log" or on_invalid in ("mean", "column"):
+        given = "--scale log" if scale == "log" else f"--on-invalid {on_invalid}"
+        raise click.UsageError(f"{given} needs names of columns, and the data has none.")
+    standardize = "robust" if scale == "robust" else scale == "standard"
+    return {
+        "columns": params["columns"],
+        "standardize": standardize,
+        "on_invalid": on_invalid,
+    }
 
 
 def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:

@@ -321,7 +321,7 @@ def _make_plan(
     ctx: click.Context, folder: Path, pipe: _Pipe | None, look: _Look, once: bool, poll: float
 ) -> SketchSpec | None:
     """Plan on the first rows of a stream, or on the first files; None if none came."""
-    arguments = turnkey_arguments(ctx)
+    arguments = turnkey_arguments(ctx) | {"standardize": ctx.params["standardize"]}
     on_invalid = ctx.params["on_invalid"]
     reading = Reading(columns=ctx.params["columns"], on_invalid=on_invalid)
     files = [] if pipe is not None else look.wait_for_first(None if once else poll, reading)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 import numpy as np
@@ -25,6 +25,7 @@ from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.features.spec import METRICS
 from sketchshift.sketch import AnySketch
 from sketchshift.sketch import sketch as sketch_rows
+from sketchshift.sketch.survey import ENCODINGS, ON_MISSING, SCALES
 
 if TYPE_CHECKING:
     from sketchshift.privacy import Account
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTERS",
     "DECODER_FLAGS",
+    "KEYS",
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
+    "TABLE_FLAGS",
     "Options",
     "account_options",
     "build_spec",
@@ -54,9 +57,13 @@ __all__ = [
     "progress_option",
     "promise_options",
     "refuse_mixture",
+    "refuse_table_flags",
+    "scale_option",
     "seed_option",
     "spec_flags_typed",
     "spec_options",
+    "standardize_option",
+    "table_options",
     "turnkey_arguments",
     "turnkey_options",
     "warm_up",
@@ -142,6 +149,19 @@ class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         return names
 
 
+class _Keys(_Names):
+    """Keys between commas; what stands between commas in parentheses belongs to one key."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        keys: list[str] = []
+        for name in super().convert(value, param, ctx):
+            if keys and keys[-1].count("(") > keys[-1].count(")"):
+                keys[-1] += f", {name}"
+            else:
+                keys.append(name)
+        return tuple(keys)
+
+
 class _Numbers(click.ParamType):  # type: ignore[type-arg]
     """Numbers between commas."""
 
@@ -156,10 +176,35 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} must be numbers between commas, as in 0.5,-2.", param, ctx)
 
 
-NAMES, NUMBERS = _Names(), _Numbers()
+class _Scale(click.ParamType):  # type: ignore[type-arg]
+    """How columns of different units are made alike, in a word; or numbers that divide them."""
+
+    name = "|".join(SCALES)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str | tuple[float, ...]:
+        if value in SCALES or isinstance(value, tuple):
+            return cast("str | tuple[float, ...]", value)
+        try:
+            return tuple(float(text) for text in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not one of {', '.join(SCALES)}.", param, ctx)
+
+
+KEYS, NAMES, NUMBERS = _Keys(), _Names(), _Numbers()
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
-_SPEC_OPTIONS = {
+scale_option = option(
+    "--scale",
+    type=_Scale(),
+    default="auto",
+    show_default=True,
+    help="Units that differ: standard divides each column by its standard deviation, robust by the "
+    "distance of its quartiles, log takes logarithms of long tails as well, none changes nothing; "
+    "auto is standard if columns differ 10 times or more. With --bandwidth: numbers that divide "
+    "each row.",
+)
+
+_SPEC_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "bandwidth": click.option(
         "-s",
         "--bandwidth",
@@ -213,9 +258,7 @@ _SPEC_OPTIONS = {
     "center": click.option(
         "--center", type=NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
     ),
-    "scale": click.option(
-        "--scale", type=NUMBERS, help="Divides each row: one number, or one a column."
-    ),
+    "scale": scale_option,
     "tilt_radius": click.option(
         "--tilt-radius",
         type=_POSITIVE,
@@ -262,6 +305,10 @@ def build_spec(
     if flags["tilt_radius"] is None and flags["tilt_cap"] != 16.0:
         raise click.UsageError("--tilt-cap needs --tilt-radius.")
     low, high, scale = flags["bandwidth"], flags["bandwidth_high"], flags["scale"]
+    if isinstance(scale, str):
+        if scale not in ("auto", "none"):
+            raise click.UsageError(f"--scale {scale} needs -k: it takes scales from the data.")
+        scale = None
     plain = ("sketch_size", "seed", "law", "structured", "far_share", "precision", "center")
     try:
         radius = flags["tilt_radius"]
@@ -282,7 +329,7 @@ def build_spec(
 # With ``-k`` the bandwidths and the rest come from the data; without it, from the flags of a
 # spec. One spec comes from one place: other combinations are misuse.
 
-_WITH_K = ("--sketch-size", "--seed")
+_WITH_K = ("--sketch-size", "--seed", "--scale")
 
 
 class _LargestK(click.IntRange):
@@ -310,6 +357,8 @@ metric_option = option(
     help="Cosine divides every row by its length first.",
 )
 
+standardize_option = option("--standardize", is_flag=True, help="The same as --scale standard.")
+
 turnkey_options = Options(
     click.option(
         "-k",
@@ -318,9 +367,7 @@ turnkey_options = Options(
         help="Plan from the data, for k clusters or fewer; no other flag is needed. m is 10·k·d "
         "unless given, and cells take their share of it.",
     ),
-    click.option(
-        "--standardize", is_flag=True, help="With -k: a scale for each column, if units differ."
-    ),
+    standardize_option,
     click.option(
         "--cells/--no-cells",
         default=True,
@@ -334,8 +381,42 @@ columns_option = option(
     "--columns",
     type=NAMES,
     metavar="NAMES",
-    help="Columns to read, by name: a,b. Default: all but the weights.",
+    help="Columns to read, by name: a,b. Default: those of numbers, without identifiers.",
 )
+
+table_options = Options(
+    columns_option,
+    click.option("--exclude", type=NAMES, metavar="NAMES", help="Columns to leave out: a,b."),
+    click.option(
+        "--categories",
+        type=NAMES,
+        metavar="NAMES",
+        help="Columns of text to use as categories, or all: those with at most 12 values.",
+    ),
+    click.option(
+        "--encode",
+        type=click.Choice(ENCODINGS),
+        default="auto",
+        show_default=True,
+        help="Categories as a column of zeros and ones for each value (auto: up to 12 values), or "
+        "as the share of the rows that have the value.",
+    ),
+    click.option(
+        "--cycles",
+        type=NAMES,
+        metavar="TIMES",
+        help="Times that come round: 'hour(pickup),weekday(pickup)'; also month(...).",
+    ),
+    click.option(
+        "--where",
+        metavar="CONDITION",
+        help="Only some rows, or slices of a table of sketches: \"day >= '2026-01-05' AND price > "
+        '0".',
+    ),
+)
+"""Which columns and rows of a table are read."""
+
+TABLE_FLAGS = ("columns", "exclude", "categories", "encode", "cycles", "where")
 
 weights_option = option(
     "--weights", metavar="COLUMN", help="Column that holds the weights of the rows."
@@ -349,10 +430,11 @@ where_option = option(
 
 on_invalid_option = option(
     "--on-invalid",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
+    type=click.Choice(ON_MISSING),
+    default="auto",
     show_default=True,
-    help="Refuse rows with missing or infinite values, or leave them out and count them.",
+    help="Missing values: refuse them, skip such rows, count them as the mean, or leave out such a "
+    "column. auto skips up to a fifth of the rows of a table, and beyond takes the mean.",
 )
 
 checkpoint_option = option(
@@ -391,7 +473,8 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
     """
     params = ctx.params
     if params["n_clusters"] is not None:
-        _refuse_beside("-k", [flag for flag in spec_flags_typed(ctx) if flag not in _WITH_K])
+        given = [flag for flag in spec_flags_typed(ctx) if flag not in _WITH_K]
+        _refuse_beside("-k", given + ["--scale"] * isinstance(params["scale"], tuple))
     elif params["standardize"]:
         raise click.UsageError("--standardize needs -k. With --bandwidth, give --scale instead.")
     elif list_typed(ctx, ["cells"]):
@@ -402,6 +485,12 @@ def refuse_mixture(ctx: click.Context, *, neither: str) -> None:
         raise click.UsageError(neither)
 
 
+def refuse_table_flags(ctx: click.Context) -> None:
+    """Refuse what only a plan from the data can use: without -k, columns are taken as they are."""
+    for flag in list_typed(ctx, [name for name in TABLE_FLAGS if name not in ("columns", "where")]):
+        raise click.UsageError(f"{flag} needs -k: the rest of the plan comes from the data.")
+
+
 def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
     """Arguments of :func:`sketchshift.plan` that were typed."""
     params = ctx.params
@@ -410,7 +499,6 @@ def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
         "n_clusters": params["n_clusters"],
         "sketch_size": params["sketch_size"] if is_given else None,
         "seed": params["seed"],
-        "standardize": params["standardize"],
         "cells": params["cells"],
         "metric": params["metric"],
     }
@@ -427,7 +515,7 @@ def drift_arguments(ctx: click.Context) -> dict[str, Any]:
             "--seed, --columns, --standardize and --metric."
         )
         raise click.UsageError(msg)
-    given = {"seed": params["seed"], "standardize": params["standardize"]}
+    given: dict[str, Any] = {"seed": params["seed"]}
     if "metric" in params:
         given["metric"] = params["metric"]
     return given | ({"sketch_size": params["sketch_size"]} if "--sketch-size" in typed else {})
@@ -437,7 +525,7 @@ def _refuse_beside(first: str, others: Sequence[str]) -> None:
     if others:
         msg = (
             f"give {first} or {', '.join(others)}, not both: {first} takes them from the data. "
-            "Beside it go --sketch-size, --seed, --columns, --weights, --standardize, --cells and "
+            "Beside it go --sketch-size, --seed, --columns, --weights, --scale, --cells and "
             "--metric."
         )
         raise click.UsageError(msg)

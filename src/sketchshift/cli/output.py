@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from datetime import time as time_of_day
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
@@ -40,10 +40,13 @@ from sketchshift.sketch import AnySketch, Sketch
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sketchshift.cli.inputs import KeyCounts
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
+    from sketchshift.sketch.survey import Survey
 
 __all__ = [
+    "RECIPE",
     "ClusterFiles",
     "Output",
     "Picture",
@@ -58,7 +61,9 @@ __all__ = [
     "decoding_record",
     "describe_choice",
     "describe_file",
+    "describe_keys",
     "describe_rows_left_out",
+    "describe_survey",
     "describe_trust",
     "encode_clusters",
     "join_with_commas",
@@ -73,6 +78,7 @@ __all__ = [
     "sketch_record",
     "spec_record",
     "spell_option",
+    "survey_record",
     "warn_of_outcome",
 ]
 
@@ -147,7 +153,7 @@ def show_progress(
     """
     if show is False or (show is None and not sys.stderr.isatty()):
         return nullcontext()
-    from sketchshift.cli.progress import KINDS  # rich takes a while to import
+    from sketchshift._progress import KINDS  # rich takes a while to import
 
     return KINDS[kind](label, then=then, show=show)
 
@@ -260,6 +266,16 @@ def describe_file(output: str, sketch: AnySketch, n_bytes: int) -> str:
     rows = counted(sketch.count, "row") + total
     skipped = describe_rows_left_out(sketch)
     return f"Wrote {output}: {rows} x {columns} in {n_bytes:,} bytes{skipped}."
+
+
+def survey_record(survey: Survey | None) -> dict[str, Any]:
+    """What was chosen of a table; nothing where there was nothing to choose."""
+    return {} if survey is None else {"survey": survey.to_dict()}
+
+
+def describe_survey(survey: Survey | None) -> list[str]:
+    """Which columns were taken, which not, and why."""
+    return [] if survey is None else survey.lines(Option.in_shell)
 
 
 def describe_rows_left_out(sketch: AnySketch) -> str:
@@ -474,8 +490,14 @@ class ClusterFiles:
         lines = []
         if self.output is not None and self.table is not None:
             kind = check_suffix("-o", self.output, TABLES)
-            scale = sketch.spec.scale if isinstance(sketch.spec.scale, tuple) else ()
-            data = encode_clusters(decoding, column_names(sketch.spec), kind, scale)
+            spec = sketch.spec
+            made: dict[str, Any] = {}
+            scale = spec.scale if isinstance(spec.scale, tuple) else ()
+            if spec.recipe is not None:
+                made[RECIPE] = spec.recipe.to_list()
+            if spec.metric != "euclidean":
+                made["metric"] = spec.metric
+            data = encode_clusters(decoding, column_names(spec), kind, scale, made)
             write_atomically(self.table, data)
             lines = [f"Wrote {self.output}."]
 
@@ -508,7 +530,7 @@ class ClusterFiles:
 # from 0, heaviest first: as the rows of ``Decoding.centroids``, as labels, and as the marks in
 # the pictures.
 
-COLUMNS_SHOWN, CLUSTERS_SHOWN = 8, 40
+COLUMNS_SHOWN, CLUSTERS_SHOWN, KEYS_SHOWN = 8, 40, 3
 """What a table for people holds; files and ``--json`` hold all."""
 
 
@@ -524,34 +546,42 @@ def cluster_records(decoding: Decoding) -> list[dict[str, Any]]:
     return records
 
 
-def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
-    """Lines for people: number, share and centroid of each cluster.
+def cluster_table(decoding: Decoding) -> list[str]:
+    """Lines for people: number, share and mean of each cluster, with digits that mean something.
 
     Parameters
     ----------
     decoding : Decoding
         What was found.
-    names : sequence of str
-        Of the columns.
 
     Returns
     -------
     lines : list of str
-        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters; the last line says
-        how to see the rest.
+        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters;
+        the last line says how to see the rest.
     """
-    k, d = decoding.centroids.shape
-    shown = decoding.centroids[:CLUSTERS_SHOWN, :COLUMNS_SHOWN]
-    columns = [_numbers(column.tolist()) for column in shown.T]
-    shares = [f"{100 * weight:.1f} %" for weight in decoding.weights[:CLUSTERS_SHOWN]]
-    rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
-    rows += [[str(i), shares[i], *(column[i] for column in columns)] for i in range(len(shown))]
-    hidden = {"cluster": k - CLUSTERS_SHOWN, "column": d - COLUMNS_SHOWN}
+    profile = decoding.profile
+    rows = [["cluster", "share", *profile.titles[:COLUMNS_SHOWN]]]
+    for cluster, told in islice(zip(profile.clusters, profile.told, strict=True), CLUSTERS_SHOWN):
+        means = [trait.shown for trait in told[:COLUMNS_SHOWN]]
+        rows.append([str(cluster.number), f"{100 * cluster.share:.1f} %", *means])
+    hidden = {
+        "cluster": len(profile) - CLUSTERS_SHOWN,
+        "column": len(profile.titles) - COLUMNS_SHOWN,
+    }
     return align(rows, right=True) + count_hidden(hidden, "-o centroids.csv writes all")
 
 
+RECIPE = "recipe"
+"""The last column of a table of centroids whose numbers were made of other columns."""
+
+
 def encode_clusters(
-    decoding: Decoding, names: Sequence[str], kind: str, scale: Sequence[float] = ()
+    decoding: Decoding,
+    names: Sequence[str],
+    kind: str,
+    scale: Sequence[float] = (),
+    made: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The clusters as a file.
 
@@ -568,6 +598,9 @@ def encode_clusters(
     scale : sequence of float
         Of each column, if they have scales of their own: what distances are measured in. In
         tables, more columns: "x scale" for the column "x".
+    made : mapping or None
+        How rows become numbers, where that is more than their columns: in tables, JSON in the
+        first row of one more column, "recipe".
 
     Returns
     -------
@@ -575,16 +608,19 @@ def encode_clusters(
         Reading it gives the same floats.
     """
     if kind == "json":
-        clusters = {"columns": list(names), "clusters": cluster_records(decoding)}
-        clusters |= {"scale": list(scale)} if scale else {}
+        clusters: dict[str, Any] = {"columns": list(names), "clusters": cluster_records(decoding)}
+        clusters |= ({"scale": list(scale)} if scale else {}) | dict(made or {})
         return json.dumps(clusters, indent=1, allow_nan=False).encode() + b"\n"
     if count_data_columns(names) < len(names):
         scale = scale or [1.0] * len(names)  # or names of the data would be read as scales
-    head = cluster_header(names, has_scales=bool(scale))
+    head = cluster_header(names, has_scales=bool(scale)) + [RECIPE] * bool(made)
+    how = [json.dumps(made), *[""] * len(decoding.weights)] if made else []
     if kind == "parquet":
-        return _parquet(decoding, head, scale)
+        return _parquet(decoding, head, scale, how)
     lines: list[list[Any]] = [[cell(name) for name in head]]
-    lines += [[f["cluster"], f["share"], *f["centroid"], *scale] for f in cluster_records(decoding)]
+    for record in cluster_records(decoding):
+        i = record["cluster"]
+        lines += [[i, record["share"], *record["centroid"], *scale, *how[i : i + 1]]]
     return "".join(map(_csv_line, lines)).encode()
 
 
@@ -602,25 +638,34 @@ def _csv_line(cells: Sequence[Any]) -> str:
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _numbers(values: Sequence[float]) -> list[str]:
-    """Numbers with as many decimals as leave the largest six digits."""
-    largest = max(map(abs, values), default=0.0)
-    if not 1e-3 <= largest < 1e6:
-        return [number(value) for value in values]
-    decimals = 5 - math.floor(math.log10(largest))
-    return [f"{value:.{decimals}f}" for value in values]
-
-
-def _parquet(decoding: Decoding, head: Sequence[str], scale: Sequence[float]) -> bytes:
+def _parquet(
+    decoding: Decoding, head: Sequence[str], scale: Sequence[float], how: Sequence[str]
+) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
     arrays = [pa.array(range(len(decoding.weights)), type=pa.int64())]
     arrays += [pa.array(column) for column in (decoding.weights, *decoding.centroids.T)]
     arrays += [pa.array([width] * len(decoding.weights)) for width in scale]
+    arrays += [pa.array(how[: len(decoding.weights)])] if how else []
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.Table.from_arrays(arrays, names=list(head)), sink)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def describe_keys(keys: KeyCounts | None) -> list[str]:
+    """Which slices each cluster's rows are from, where that is not as for all rows."""
+    if keys is None:
+        return []
+    lines = [f"By {keys.by}:"]
+    for i, shares in enumerate(keys.shares):
+        order = np.argsort(-shares, kind="stable")[:KEYS_SHOWN]
+        parts = [
+            f"{keys.values[j]} {100 * shares[j]:.0f} % (of all rows {100 * keys.of_all[j]:.0f} %)"
+            for j in order
+        ]
+        lines.append(f"{i}  " + ", ".join(parts))
+    return [*lines, ""]
 
 
 # How far clusters can be trusted.

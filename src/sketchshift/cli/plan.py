@@ -11,14 +11,15 @@ import click
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, read_schema
+from sketchshift.cli.inputs import data_files, look_at, read_schema
 from sketchshift.cli.options import (
     build_spec,
-    columns_option,
     drift_arguments,
     on_invalid_option,
     refuse_mixture,
+    refuse_table_flags,
     spec_options,
+    table_options,
     turnkey_arguments,
     turnkey_options,
     weights_option,
@@ -26,9 +27,11 @@ from sketchshift.cli.options import (
 from sketchshift.cli.output import (
     Output,
     check_output,
+    describe_survey,
     join_with_commas,
     show_progress,
     spec_record,
+    survey_record,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
@@ -42,8 +45,8 @@ __all__ = ["describe_plan", "plan", "write_plan"]
 @click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @turnkey_options
+@table_options
 @spec_options
-@columns_option
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
 @weights_option
 @on_invalid_option
@@ -62,7 +65,6 @@ def plan(
     n_features: int | None,
     n_clusters: int | None,
     weights: str | None,
-    on_invalid: str,
     drift: bool,
     out: Output,
     **flags: Any,
@@ -86,31 +88,28 @@ def plan(
         refuse_mixture(ctx, neither=neither)
     inputs = [] if data is None else data_files([data])
     target = check_output(output, inputs)
-    if drift:
-        _check_sample(inputs, n_features, flag="--drift")
+    survey, then = None, []
+    if drift or n_clusters is not None:
+        _check_sample(inputs, n_features, flag="--drift" if drift else "-k")
         with show_progress("items", "Planning on a sample"):
-            spec = plan_drift(
-                inputs, **drift_arguments(ctx), columns=columns, on_invalid=on_invalid
-            )
-    elif n_clusters is None:
+            survey, options = look_at(inputs, ctx.params)
+            if drift:
+                spec = plan_drift(inputs, **drift_arguments(ctx), **options)
+            else:
+                options["sample_weight"] = weights
+                spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
+        then = ["--on-invalid", "skip"] if survey is not None and survey.keeps else []
+    else:
+        refuse_table_flags(ctx)
         d, names = _shape(inputs, columns, n_features, weights)
         spec = build_spec(flags, n_features=d, columns=names)
-    else:
-        _check_sample(inputs, n_features)
-        options: dict[str, Any] = {
-            "columns": columns,
-            "sample_weight": weights,
-            "on_invalid": on_invalid,
-        }
-        with show_progress("items", "Planning on a sample"):
-            spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     chosen = [] if columns is None or spec.columns else ["--columns", join_with_commas(columns)]
     out.report(
-        record | spec_record(spec),
-        describe_plan(output, spec),
-        then=["sketch", data or "DATA", *chosen, "--plan", output, "-o", "day1.sketch"],
+        record | survey_record(survey) | spec_record(spec),
+        [*describe_plan(output, spec), *describe_survey(survey)],
+        then=["sketch", data or "DATA", *chosen, "--plan", output, *then, "-o", "day1.sketch"],
     )
 
 

@@ -61,10 +61,10 @@ def report(
 ) -> None:
     """Write a report on FILE, a sketch or a table of sketches: one HTML file.
 
-    It opens in any browser, without network: clusters as a table to sort and as lines across
-    the columns, where the rows lie for any two columns, how well other numbers of
-    clusters would do, shares over the slices of a table, and the commands that give it again. It
-    holds the numbers of the sketch, but no rows; for a private sketch, its promise too.
+    It opens in any browser, without network. It says in words what each cluster is, and shows
+    where the clusters lie, the mean of each column, and the shares over the slices of a table.
+    Pictures and numbers can be saved from it. It holds no rows; for a private sketch, it shows
+    the promise.
 
     Examples
     --------

@@ -10,18 +10,19 @@ import click
 
 from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, keep_checkpoint, read_schema, read_spec
+from sketchshift.cli.inputs import data_files, keep_checkpoint, look_at, read_schema, read_spec
 from sketchshift.cli.options import (
-    NAMES,
+    KEYS,
     build_spec,
     checkpoint_option,
-    columns_option,
     list_typed,
     on_invalid_option,
     progress_option,
     refuse_mixture,
+    refuse_table_flags,
     spec_flags_typed,
     spec_options,
+    table_options,
     turnkey_arguments,
     turnkey_options,
     weights_option,
@@ -31,8 +32,10 @@ from sketchshift.cli.output import (
     check_output,
     check_suffix,
     describe_file,
+    describe_survey,
     show_progress,
     sketch_record,
+    survey_record,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable
@@ -54,14 +57,14 @@ FEWEST_FOR_RATE = 100_000
 )
 @click.option(
     "--by",
-    type=NAMES,
+    type=KEYS,
     metavar="NAMES",
     help="A sketch for each value of these columns; also day(time), month(time).",
 )
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
+@table_options
 @spec_options
-@columns_option
 @weights_option
 @click.option(
     "--threads",
@@ -121,12 +124,16 @@ def sketch(
         check_suffix("-o", output, (".parquet",))
     files = data_files(data)
     target = check_output(output, files)
-    arguments: dict[str, Any] = {"spec": None} | turnkey_arguments(ctx)
+    start, survey = time.perf_counter(), None
+    arguments: dict[str, Any]
     if n_clusters is None:
-        arguments = {"spec": _spec(plan, flags, files[0], columns, weights, by)}
-    arguments |= {"columns": columns, "sample_weight": weights, "n_threads": threads}
-    arguments |= {"on_invalid": on_invalid, "kernel": kernel}
-    start = time.perf_counter()
+        skips = "raise" if on_invalid == "auto" else on_invalid
+        arguments = {"spec": _spec(plan, flags, files[0], columns, weights, by), "columns": columns}
+        arguments |= {"on_invalid": skips, "where": flags["where"]}
+    else:
+        survey, arguments = look_at(files, ctx.params, keys=_key_columns(by))
+        arguments |= {"spec": None} | turnkey_arguments(ctx)
+    arguments |= {"sample_weight": weights, "n_threads": threads, "kernel": kernel}
     with keep_checkpoint(checkpoint, [*files, target]) as place:
         is_continued = place is not None and place.exists()
         first = "Reading rows" if n_clusters is None else "Planning on a sample"
@@ -150,7 +157,8 @@ def sketch(
         lines += [f"It has {counted(len(table), 'slice')} by {', '.join(table.by)}."]
     has_rate = n_read >= FEWEST_FOR_RATE and not is_continued
     rate = f", {n_read / seconds:,.0f} rows/s" if has_rate else ""
-    lines += [f"Read once in {seconds:.2f} s{rate}."]
+    lines += [f"Read once in {seconds:.2f} s{rate}.", *describe_survey(survey)]
+    record |= survey_record(survey)
     out.report(record | sketch_record(result, size), lines, then=["inspect", output])
 
 
@@ -168,8 +176,20 @@ def _read(
     return table.merge(), table
 
 
+def _key_columns(by: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The columns that keys are made of."""
+    from sketchshift.sketch.keys import parse
+
+    return () if by is None else tuple(key.column for key in parse(by))
+
+
 def _check_flags(ctx: click.Context) -> None:
     params = ctx.params
+    if params["n_clusters"] is None:
+        if params["on_invalid"] in ("mean", "column"):
+            msg = f"--on-invalid {params['on_invalid']} needs -k: the plan says what is filled in."
+            raise click.UsageError(msg)
+        refuse_table_flags(ctx)
     if params["plan"] is None:
         neither = "give -k, the number of clusters, or --plan plan.json, or --bandwidth 0.3."
         refuse_mixture(ctx, neither=neither)

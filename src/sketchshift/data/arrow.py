@@ -161,9 +161,11 @@ def batch_blocks(
 
 
 def values_of(batch: Any, choice: Choice, source: str, rows: Sequence[int] | IntArray) -> RealArray:
-    """The chosen columns side by side, or the vectors of the one chosen."""
+    """The chosen columns side by side, what a recipe makes of them, or the vectors of one."""
     if choice.width is None:
-        return stack([batch.column(name) for name in choice.columns])
+        columns = [batch.column(name) for name in choice.columns]
+        numbers = stack(columns) if columns else np.empty((batch.num_rows, 0))
+        return numbers if choice.recipe is None else choice.recipe.encode(numbers, batch)
     name = choice.columns[0]
     return unpack(
         batch.column(name),
@@ -230,7 +232,8 @@ def pick_blocks(
             rows = first_row + first + here
             values = values_of(picked, choice, source, rows)
             weights = None if choice.weights is None else _weights_of(picked, choice)
-            yield Block(values, weights, source, int(rows[0]), rows=rows)
+            keys = picked.select(list(choice.keys)) if choice.keys else None
+            yield Block(values, weights, source, int(rows[0]), keys=keys, rows=rows)
         first += batch.num_rows
         if not len(positions):
             return

@@ -8,7 +8,7 @@ nearest to them, and so do columns of vectors: lists, arrays, and in pandas obje
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from sketchshift.data.source import (
     spans,
 )
 from sketchshift.errors import DataError
+from sketchshift.recipe import Recipe
 
 __all__ = ["is_frame", "open_frame"]
 
@@ -75,7 +76,9 @@ def open_frame(data: Any, request: Request) -> Source:
     choice = choose(fields, request, "the table")
     given = request.weights_of(len(frame), "the table")
     positions = [position[name] for name in choice.columns]
-    if choice.width is None:
+    if choice.recipe is not None:
+        take = _recipe_taker(frame, position, choice.recipe)
+    elif choice.width is None:
         take = _taker(frame, positions)
     else:
         choice, take = _vector_taker(frame, positions[0], choice, request)
@@ -220,6 +223,12 @@ def _taker(frame: nw.DataFrame[Any], positions: list[int]) -> Take:
     return take
 
 
+def _recipe_taker(frame: nw.DataFrame[Any], position: dict[str, int], recipe: Recipe) -> Take:
+    numbers = _taker(frame, [position[name] for name in recipe.numbers])
+    texts = _arrow_taker(frame, position, recipe.texts)
+    return lambda span: recipe.encode(numbers(span), texts(span))
+
+
 def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
     from sketchshift.data.arrow import stack
 
@@ -230,14 +239,15 @@ def _through_arrow(piece: nw.DataFrame[Any]) -> RealArray:
 def _keyer(
     frame: nw.DataFrame[Any], position: dict[str, int], choice: Choice
 ) -> Callable[[slice], Any] | None:
-    positions = [position[name] for name in choice.keys]
-    if not positions:
-        return None
+    return _arrow_taker(frame, position, choice.keys) if choice.keys else None
 
-    def take(span: slice) -> Any:
-        return frame[span, positions].to_arrow().select(list(choice.keys))
 
-    return take
+def _arrow_taker(
+    frame: nw.DataFrame[Any], position: dict[str, int], names: Sequence[str]
+) -> Callable[[slice], Any]:
+    """Some rows of these columns as an Arrow table; pandas adds its index behind them."""
+    positions = [position[name] for name in names]
+    return lambda span: frame[span, positions].to_arrow().select(list(names))
 
 
 def _weigher(

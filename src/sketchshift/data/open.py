@@ -7,12 +7,15 @@ formats that come with the package are registered like any other. Reads nothing 
 
 from __future__ import annotations
 
+import atexit
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from os import PathLike
@@ -38,6 +41,7 @@ from sketchshift.data.source import (
     report_damage,
 )
 from sketchshift.errors import ChooseColumns, DataError, LoadSketch
+from sketchshift.recipe import Recipe
 
 __all__ = [
     "expand",
@@ -54,11 +58,17 @@ __all__ = [
     "open_source",
     "register_collections",
     "register_format",
+    "spool_stdin",
 ]
 
 # Formats of files, by the ends of their names.
 
 Opener: TypeAlias = Callable[[Path, Request], Any]
+
+LOOSE = (".txt", ".dat")
+"""Ends of names of text tables, and of much else: in folders of other data they are passed over."""
+
+PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
 _formats: dict[str, Opener] = {}
 _first_suffixes: list[str] = []
@@ -116,8 +126,8 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
 
 
 def known_suffixes() -> str:
-    """The ends of names of files that are read, in words."""
-    *others, last = _formats
+    """The ends of names of files that are read, in words, without those of packed text."""
+    *others, last = (end for end in _formats if not end.endswith(PACKED))
     return ", ".join(others) + " or " + last
 
 
@@ -198,8 +208,9 @@ def _import_opener(module: str, name: str) -> Opener:
 
 
 register_format(".parquet", _import_opener("arrow", "open_parquet"))
-register_format((".csv", ".csv.gz"), _import_opener("text_files", "open_delimited"))
-register_format((".tsv", ".tsv.gz"), _import_opener("text_files", "open_delimited"))
+for _ends in ((".csv", *LOOSE), (".tsv", ".tab")):
+    _packed = [f"{_end}{_pack}" for _end in _ends for _pack in PACKED]
+    register_format((*_ends, *_packed), _import_opener("text_files", "open_delimited"))
 register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
 register_format(".npy", _import_opener("npy", "open_npy"))
 register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
@@ -308,10 +319,12 @@ def _refuse_twice(files: Sequence[Path]) -> None:
 
 
 def expand(path: str | PathLike[str]) -> list[Path]:
-    """Files meant by a path: itself, all in the folder, or all that match the glob."""
+    """Files meant by a path: itself, all in the folder, all that match the glob; "-" is stdin."""
     if path == "":
         msg = "cannot read the path '': it is empty. Use '.' for the current folder."
         raise DataError(msg)
+    if path == "-":
+        return [spool_stdin()]
     given = Path(path).expanduser()
     if given.is_dir():
         return _files_in(given)
@@ -329,17 +342,70 @@ def expand(path: str | PathLike[str]) -> list[Path]:
     raise DataError(msg)
 
 
+# Standard input goes to a file first: a plan draws rows from all along the data before the pass
+# that sketches them, and Parquet is read from its end. So memory stays flat, and disk is used.
+
+BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff\xff\xff\xff": ".arrow",  # the stream form
+    b"\x93NUMPY": ".npy",
+    b"\x1f\x8b": ".csv.gz",
+    b"BZh": ".csv.bz2",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"\xfd7zXZ\x00": ".csv.xz",
+    b"PK\x03\x04": ".csv.zip",
+}
+COPIED_BYTES, PATIENCE_S = 2**20, 2.0
+
+
+@cache
+def spool_stdin() -> Path:
+    """Copy standard input to a temporary file, once in a process.
+
+    Returns
+    -------
+    path : Path
+        Its name ends as the first bytes say: Parquet, Arrow, NumPy, packed text, or else text. It
+        is removed when Python ends.
+    """
+    stdin = sys.stdin.buffer
+    if sys.stdin.isatty():
+        msg = "'-' reads standard input, and nothing is piped into it. As in: cat x.csv | ... -"
+        raise DataError(msg)
+    folder = tempfile.TemporaryDirectory(prefix="sketchshift-")
+    atexit.register(folder.cleanup)
+    first = stdin.read(COPIED_BYTES)
+    if not first:
+        raise DataError("there are no rows: standard input is empty.")
+    end = next((end for start, end in BEGINNINGS.items() if first.startswith(start)), ".csv")
+    path = Path(folder.name) / f"stdin{end}"
+    began, is_told = time.monotonic(), False
+    with path.open("wb") as file:
+        for part in chain([first], iter(partial(stdin.read, COPIED_BYTES), b"")):
+            file.write(part)
+            if not is_told and time.monotonic() - began > PATIENCE_S:
+                sys.stderr.write(f"standard input is copied to {folder.name} before it is read\n")
+                is_told = True
+    return path
+
+
 def _files_in(folder: Path) -> list[Path]:
     files = [
         file
         for file in sorted(folder.rglob("*"), key=Path.as_posix)
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
+    files = [file for file in files if not _is_loose(file)] or files
     if not files:
         hint = " Pass lance.dataset(...) of it." if folder.suffix.lower() == ".lance" else ""
         msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
         raise DataError(msg)
     return files
+
+
+def _is_loose(file: Path) -> bool:
+    return file.name.lower().endswith((*LOOSE, *(end + pack for end in LOOSE for pack in PACKED)))
 
 
 def _matches(pattern: Path) -> list[Path]:
@@ -620,13 +686,15 @@ def _names(source: Source) -> str:
 def open_source(
     data: Any,
     *,
-    columns: Sequence[str] | None = None,
-    default_columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    default_columns: Sequence[str] | Recipe | None = None,
     weights: str | ArrayLike | None = None,
     block_rows: int | None = None,
     keys: Any = None,
     n_features: int | None = None,
     skip_invalid: bool = False,
+    beside: str = "nothing",
+    dialect: Any = None,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -637,9 +705,10 @@ def open_source(
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
         .ipc, .npy, .safetensors); or an iterable whose items are any of these but paths.
-    columns : sequence of str, optional
-        Names of the columns to deliver, in this order. Default: all but weights and keys.
-    default_columns : sequence of str, optional
+    columns : sequence of str or Recipe, optional
+        Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
+        but weights and keys.
+    default_columns : sequence of str or Recipe, optional
         Names to take when ``columns`` is None and the data has names; data without names
         is then read by position.
     weights : str or array of shape (N,), optional
@@ -654,6 +723,11 @@ def open_source(
     skip_invalid : bool
         Whether vectors that are missing, or have another length than the others, are delivered as
         NaN. Default: they are an error that names the row.
+    beside : {"nothing", "others", "all"}
+        Which columns are delivered as they are, as keys: "others" takes columns of numbers alone,
+        if none are named, and delivers all others so; "all" delivers every column so, as well.
+    dialect : Dialect, optional
+        How text files are written. Default: that is found out from each file.
 
     Returns
     -------
@@ -667,7 +741,15 @@ def open_source(
         If this cannot be read as rows of numbers with the columns asked for.
     """
     request = make_request(
-        columns, weights, block_rows, default_columns, keys, n_features, skip_invalid=skip_invalid
+        columns,
+        weights,
+        block_rows,
+        default_columns,
+        keys,
+        n_features,
+        skip_invalid=skip_invalid,
+        beside=beside,
+        dialect=dialect,
     )
     if isinstance(data, str | PathLike):
         return open_files([data], request)

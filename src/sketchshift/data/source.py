@@ -26,8 +26,9 @@ from numpy.typing import ArrayLike
 
 from sketchshift._text import NAMES_SHOWN, column_in_words, listed
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
-from sketchshift._validation import unmasked
+from sketchshift._validation import check_choice, unmasked
 from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
+from sketchshift.recipe import Recipe
 
 __all__ = [
     "Access",
@@ -43,6 +44,7 @@ __all__ = [
     "check_keys",
     "choose",
     "cut_blocks",
+    "decimal_of",
     "is_as_written",
     "join_blocks",
     "make_request",
@@ -270,6 +272,7 @@ def _follows(block: Block, before: Block) -> bool:
         and block.values.dtype == before.values.dtype
         and (block.weights is None) == (before.weights is None)
         and block.keys is before.keys is None
+        and block.rows is before.rows is None
     )
 
 
@@ -325,7 +328,7 @@ def read_once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block
 
 # What says which slice a row belongs to: names of columns, or one label for each row.
 
-MARK = {b"sketchshift": b"as written"}
+MARK, DECIMAL = {b"sketchshift": b"as written"}, b"decimal"
 
 
 class Labels:
@@ -361,10 +364,11 @@ class Labels:
         return self._table.slice(span.start, span.stop - span.start)
 
 
-def mark_as_written(batch: Any, names: Sequence[str]) -> Any:
+def mark_as_written(batch: Any, names: Sequence[str], decimal: str = ".") -> Any:
     """Columns of a text file marked as text that may mean numbers; empty cells are missing.
 
-    Which of them do can be told only when all have been read, in whatever blocks and files.
+    Which of them do can be told only when all have been read, in whatever blocks and files. The
+    mark says which decimal sign such numbers have.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -373,13 +377,19 @@ def mark_as_written(batch: Any, names: Sequence[str]) -> Any:
         texts = batch.column(name)
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
         place = batch.schema.get_field_index(name)
-        batch = batch.set_column(place, pa.field(name, texts.type, metadata=MARK), texts)
+        mark = MARK | {DECIMAL: decimal.encode()}
+        batch = batch.set_column(place, pa.field(name, texts.type, metadata=mark), texts)
     return batch
 
 
 def is_as_written(field: Any) -> bool:
     """Whether a column is marked so."""
     return field.metadata is not None and MARK.items() <= field.metadata.items()
+
+
+def decimal_of(field: Any) -> str:
+    """The decimal sign of a column that is marked as written."""
+    return str(field.metadata.get(DECIMAL, b".").decode())
 
 
 def check_keys(keys: Any) -> tuple[str, ...] | Labels:
@@ -397,6 +407,7 @@ def check_keys(keys: Any) -> tuple[str, ...] | Labels:
 #
 # Takes the arguments of ``open_source``; hands a :class:`Request` to every opener.
 
+BESIDE = ("nothing", "others", "all")
 BLOCK_BYTES, LARGEST_BLOCK_BYTES = 2**21, 2**25
 FEWEST_ROWS, MOST_ROWS = 256, 65536
 
@@ -405,7 +416,8 @@ FEWEST_ROWS, MOST_ROWS = 256, 65536
 class Request:
     """The arguments of ``open_source``, checked once.
 
-    ``n_features`` is the length of vectors where the data has none to show.
+    ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
+    files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
     """
 
     columns: tuple[str, ...] | None = None
@@ -415,6 +427,9 @@ class Request:
     keys: tuple[str, ...] | Labels = ()
     n_features: int | None = None
     skip_invalid: bool = False
+    recipe: Recipe | None = None
+    beside: str = "nothing"
+    dialect: Any = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -490,24 +505,31 @@ class Request:
 
 
 def make_request(
-    columns: Sequence[str] | None,
+    columns: Sequence[str] | Recipe | None,
     weights: str | ArrayLike | None,
     block_rows: int | None,
-    default_columns: Sequence[str] | None = None,
+    default_columns: Sequence[str] | Recipe | None = None,
     keys: Any = None,
     n_features: int | None = None,
     *,
     skip_invalid: bool = False,
+    beside: str = "nothing",
+    dialect: Any = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
+    meant = default_columns if columns is None else columns
+    recipe = meant if isinstance(meant, Recipe) else None
     return Request(
-        _check_columns(default_columns if columns is None else columns),
+        meant.columns if isinstance(meant, Recipe) else _check_columns(meant),
         _check_weights(weights),
         _check_rows(block_rows),
-        names_needed=columns is not None,
+        names_needed=columns is not None or recipe is not None,
         keys=check_keys(keys),
         n_features=n_features,
         skip_invalid=skip_invalid,
+        recipe=recipe,
+        beside=check_choice("open_source", "beside", beside, BESIDE),
+        dialect=dialect,
     )
 
 
@@ -603,6 +625,8 @@ class Choice:
     skip_invalid : bool
         Whether missing vectors, and those of another length, are delivered as NaN; else they are
         an error.
+    recipe : Recipe or None
+        How the columns become the numbers that are delivered; None: they are these.
     """
 
     columns: tuple[str, ...]
@@ -611,6 +635,7 @@ class Choice:
     texts: tuple[str, ...] = ()
     width: int | None = None
     skip_invalid: bool = False
+    recipe: Recipe | None = None
 
     @property
     def as_written(self) -> tuple[str, ...]:
@@ -621,6 +646,8 @@ class Choice:
     @property
     def labels(self) -> tuple[str, ...] | None:
         """Names of the columns delivered; those of a vector have none."""
+        if self.recipe is not None:
+            return self.recipe.names
         return self.columns if self.width is None else None
 
     @property
@@ -631,6 +658,8 @@ class Choice:
     @property
     def n_features(self) -> int:
         """Number of columns delivered."""
+        if self.recipe is not None:
+            return self.recipe.n_features
         return len(self.columns) if self.width is None else self.width
 
     @property
@@ -663,26 +692,50 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
         is chosen by name wherever there are other columns.
     """
     weights = request.weights if isinstance(request.weights, str) else None
-    columns, keys = request.columns, request.key_names
-    if columns is None:
-        columns = tuple(f.name for f in fields if f.name != weights and f.name not in keys)
-    elif weights in columns:
+    choice = _meant(fields, request, weights)
+    if weights in choice.columns:
         msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
         raise DataError(msg)
-    choice = Choice(columns, weights, keys, skip_invalid=request.skip_invalid)
     _refuse_missing(choice, fields, where)
-    if not columns:
-        others = " beside the weights or the keys." if weights or keys else "."
+    if not choice.columns and not choice.texts and request.beside == "nothing":
+        others = " beside the weights or the keys." if weights or choice.keys else "."
         raise DataError(f"{where} has no columns to read{others}")
     _refuse_repeated(choice, fields, where)
-    vectors = [f for f in fields if f.width is not None and f.name in columns]
-    if vectors and len(columns) > 1:
-        raise _not_alone(vectors, columns, fields, where)
+    vectors = [f for f in fields if f.width is not None and f.name in choice.columns]
+    if vectors and len(choice.columns) > 1:
+        raise _not_alone(vectors, choice.columns, fields, where)
     if vectors:
         choice = replace(choice, width=vectors[0].width)
     is_given_by_spec = request.columns is not None and not request.names_needed
     _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
     return choice
+
+
+def _meant(fields: Sequence[Field], request: Request, weights: str | None) -> Choice:
+    """The choice as it was asked for, before its names are looked for."""
+    columns, keys = request.columns, request.key_names
+    texts: tuple[str, ...] = ()
+    others = [f for f in fields if f.name != weights and f.name not in keys]
+    if request.recipe is not None:
+        columns, texts = request.recipe.numbers, request.recipe.texts
+    elif request.beside == "others" and columns is None:
+        columns = _numbers_or_vectors(others)
+    elif columns is None:
+        columns = tuple(f.name for f in others)
+    if request.beside == "all":
+        keys = tuple(f.name for f in fields)
+    elif request.beside == "others":
+        unread = (f.name for f in others if f.name not in columns and f.width is None)
+        keys = (*keys, *unread)
+    skip, recipe = request.skip_invalid, request.recipe
+    return Choice(columns, weights, keys, texts, skip_invalid=skip, recipe=recipe)
+
+
+def _numbers_or_vectors(fields: Sequence[Field]) -> tuple[str, ...]:
+    """Columns to look at where none were named: the one of vectors, if there is one, or numbers."""
+    vectors = [f.name for f in fields if f.width is not None]
+    numbers = [f.name for f in fields if f.is_number]
+    return tuple(vectors if len(vectors) == 1 else numbers)
 
 
 def _refuse_missing(choice: Choice, fields: Sequence[Field], where: str) -> None:

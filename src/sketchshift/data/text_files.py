@@ -1,11 +1,9 @@
-"""Text tables: CSV and TSV, plain or gzipped."""
+"""Text tables as people write them: CSV and TSV in any usual dialect, plain or compressed."""
 
 from __future__ import annotations
 
-import codecs
-import re
-from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
@@ -16,8 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from sketchshift._text import listed
 from sketchshift.data.arrow import batch_blocks, fields_of
+from sketchshift.data.dialect import (
+    DAMAGE,
+    USUAL,
+    WORDS,
+    Dialect,
+    TextTable,
+    drop_missing,
+    look_at,
+    parse_numbers,
+    unpack,
+)
 from sketchshift.data.sample import SEEKS, by_position, spread
 from sketchshift.data.source import (
     Access,
@@ -32,101 +40,9 @@ from sketchshift.data.source import (
     mark_as_written,
     report_damage,
 )
-from sketchshift.errors import ChooseColumns, DataError
+from sketchshift.errors import DataError, SetDialect
 
-__all__ = [
-    "can_be_cut",
-    "delimiter_of",
-    "explain",
-    "first_text",
-    "is_gzipped",
-    "lines_across",
-    "open_delimited",
-    "open_text",
-    "other_encoding",
-    "other_separator",
-    "parse_text",
-    "parses",
-    "row_ranges",
-]
-
-# How a text table is opened, in every pass over it.
-
-
-def open_text(
-    path: Path,
-    size: int,
-    types: Mapping[str, Any],
-    on_ragged: Callable[[Any], str] | None = None,
-    *,
-    text_as_written: bool = False,
-    part: tuple[int, int] | None = None,
-    names: Sequence[str] | None = None,
-) -> tuple[Any, Any]:
-    """A reader of record batches, and the raw file below it.
-
-    Text that is read as it is written must be UTF-8, and an empty cell is an empty text here:
-    ``mark_as_written`` makes it a missing one. Of a ``part`` of the file, a range of bytes without
-    the header, the columns have these ``names``.
-
-    Neither is closed here: Arrow reads ahead in a thread, which must not find its file
-    closed. Both go when the last reference does.
-    """
-    text, raw = _open(path)
-    if part is not None:
-        text = raw.get_stream(part[0], part[1] - part[0])
-    read = csv.ReadOptions(block_size=size, use_threads=on_ragged is None, column_names=names)
-    options = _options(path, types, on_ragged, text_as_written=text_as_written)
-    return csv.open_csv(text, read, *options), raw
-
-
-def first_text(path: Path, size: int) -> str:
-    """The first bytes as text, whatever their encoding."""
-    return str(_open(path)[0].read(size).decode("latin-1"))
-
-
-def parse_text(path: Path, text: bytes, types: Mapping[str, Any]) -> Any:
-    """A table of a few lines of the file at ``path``, the header among them."""
-    read = csv.ReadOptions(block_size=max(len(text), 1), use_threads=False)
-    return csv.read_csv(pa.BufferReader(text), read, *_options(path, types))
-
-
-def _options(
-    path: Path,
-    types: Mapping[str, Any],
-    on_ragged: Callable[[Any], str] | None = None,
-    *,
-    text_as_written: bool = False,
-) -> tuple[Any, Any]:
-    parse = csv.ParseOptions(
-        delimiter=delimiter_of(path),
-        newlines_in_values=True,
-        invalid_row_handler=on_ragged,
-    )
-    convert = csv.ConvertOptions(
-        include_columns=list(types),
-        column_types=dict(types),
-        strings_can_be_null=not text_as_written,
-        check_utf8=text_as_written,
-    )
-    return parse, convert
-
-
-def _open(path: Path) -> tuple[Any, Any]:
-    """The text, unpacked, and the raw file below it."""
-    raw = pa.OSFile(str(path))
-    return pa.CompressedInputStream(raw, "gzip") if is_gzipped(path) else raw, raw
-
-
-def delimiter_of(path: Path) -> str:
-    """What separates the cells, going by the name of the file."""
-    return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
-
-
-def is_gzipped(path: Path) -> bool:
-    """Whether the text has to be unpacked, going by the name of the file."""
-    return path.name.lower().endswith(".gz")
-
+__all__ = ["open_delimited"]
 
 # Places in a text table: lines from all along the file, and cuts between two rows.
 #
@@ -139,19 +55,22 @@ PIECE_BYTES, MOST_BYTES = 2**24, 2**26  # of text between two cuts; looked at fo
 QUOTE = ord('"')
 
 
-def lines_across(
-    path: Path, choice: Choice, types: Mapping[str, Any], read: Callable[[], Iterable[Block]]
+def _lines_across(
+    table: TextTable,
+    choice: Choice,
+    read_lines: Callable[[bytes], Any],
+    read: Callable[[], Iterable[Block]],
 ) -> Across:
     """Rows of a text file that can be sought in.
 
     Parameters
     ----------
-    path : Path
+    table : TextTable
         Not compressed.
     choice : Choice
         Columns to stack, and the column of weights.
-    types : mapping
-        Arrow types of the columns to convert.
+    read_lines : callable
+        Makes a batch of the bytes of some lines, or None if they cannot be read.
     read : callable
         Starts a pass over the whole file, if all else fails.
 
@@ -163,8 +82,8 @@ def lines_across(
     """
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
-        with report_damage(str(path), pa.ArrowException):
-            blocks = list(_read_across(path, choice, types, n_rows, seed))
+        with report_damage(str(table.path), *DAMAGE):
+            blocks = list(_read_across(table, choice, read_lines, n_rows, seed))
             if 2 * sum(len(block.values) for block in blocks) >= n_rows:
                 yield from blocks
             else:
@@ -174,41 +93,21 @@ def lines_across(
 
 
 def _read_across(
-    path: Path, choice: Choice, types: Mapping[str, Any], n_rows: int, seed: int
+    table: TextTable, choice: Choice, read_lines: Callable[[bytes], Any], n_rows: int, seed: int
 ) -> Iterator[Block]:
     run = -(-n_rows // SEEKS)
-    with path.open("rb") as file:
-        header = _header(file)
-        if not header.endswith(b"\n"):  # no line feeds to look for
-            return
-        body, size = file.tell(), path.stat().st_size
-        for offset in spread(-(-n_rows // run), max(size - body, 0), seed).tolist():
-            text = _lines(file, body + offset, run)
-            try:
-                table = parse_text(path, header + text, types)
-            except pa.ArrowInvalid:  # the middle of a quoted cell, most likely
-                continue
-            where = f"{path}, counted from byte {body + offset},"
-            yield from batch_blocks(table.to_batches(), choice, run, source=where)
+    with table.path.open("rb") as file:
+        size = table.path.stat().st_size - table.body
+        for offset in spread(-(-n_rows // run), max(size, 0), seed).tolist():
+            place = table.body + offset
+            batch = read_lines(_lines(file, place, run))
+            if batch is not None:  # else the middle of a quoted cell, most likely
+                where = f"{table.path}, counted from byte {place},"
+                yield from batch_blocks([batch], choice, run, source=where)
 
 
-def can_be_cut(path: Path, delimiter: str) -> bool:
-    r"""Whether the header is whole lines, and lines end in \n or \r\n, not in a lone \r."""
-    with path.open("rb") as file:
-        header = _header(file).removeprefix(BOM_UTF8)
-    is_one_line = b"\r" not in header.rstrip(b"\r\n")
-    return is_one_line and _last_row_end(header, delimiter) == len(header)
-
-
-def row_ranges(path: Path, delimiter: str) -> Iterator[tuple[int, int]]:
+def _row_ranges(table: TextTable) -> Iterator[tuple[int, int]]:
     """Ranges of bytes that hold whole rows and, between them, all rows.
-
-    Parameters
-    ----------
-    path : Path
-        Not compressed; :func:`can_be_cut`.
-    delimiter : str
-        What separates the cells.
 
     Yields
     ------
@@ -216,10 +115,9 @@ def row_ranges(path: Path, delimiter: str) -> Iterator[tuple[int, int]]:
         About 16 MiB apart. Where quotes stand so that the end of a row cannot be told from the
         end of a line inside a cell, the rest of the file is one range.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        _header(file)
-        start = file.tell()
+    size, delimiter = table.path.stat().st_size, table.dialect.separator or ","
+    with table.path.open("rb") as file:
+        file.seek(start := table.body)
         while start < size:
             text, cut = file.read(PIECE_BYTES), None
             while start + len(text) < size and (cut := _last_row_end(text, delimiter)) is None:
@@ -230,6 +128,14 @@ def row_ranges(path: Path, delimiter: str) -> Iterator[tuple[int, int]]:
             if text[:cut].strip(b"\r\n"):  # blank lines are no rows
                 yield start, stop
             file.seek(start := stop)
+
+
+def _can_be_cut(table: TextTable) -> bool:
+    r"""Whether the first line is one, and ends in \n or \r\n, not in a lone \r."""
+    line = table.first_line
+    if line is None or b"\r" in line.strip(b"\r\n"):
+        return False
+    return _last_row_end(line, table.dialect.separator or ",") == len(line)
 
 
 def _last_row_end(text: bytes, delimiter: str) -> int | None:
@@ -254,269 +160,367 @@ def _last_row_end(text: bytes, delimiter: str) -> int | None:
     return None
 
 
-def _header(file: IO[bytes]) -> bytes:
-    """The first line that is not blank, or lines where a name in quotes goes on.
-
-    The file is then read up to the end of it.
-    """
-    header = file.readline(LONGEST_LINE)
-    while header and not header.removeprefix(BOM_UTF8).strip(b"\r\n"):
-        header = file.readline(LONGEST_LINE)
-    while header.count(b'"') % 2 and len(header) < LONGEST_LINE:
-        line = file.readline(LONGEST_LINE)
-        if not line:
-            break
-        header += line
-    return header
-
-
 def _lines(file: IO[bytes], offset: int, n: int) -> bytes:
     """Up to n whole lines behind a place, without those that quotes show to be in pieces.
 
     A line too long to be read ends them, also where it is the one that the place cuts.
     """
-    file.seek(offset - 1)  # a line that starts right here is whole
-    if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
-        return b""
+    if offset:
+        file.seek(offset - 1)  # a line that starts right here is whole
+        if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
+            return b""
     read = (file.readline(LONGEST_LINE) for _ in range(2 * n + 8))
     lines = takewhile(lambda line: len(line) < LONGEST_LINE, read)
     whole = (line for line in lines if line.strip() and line.count(b'"') % 2 == 0)
     return b"".join(islice(whole, n))
 
 
-# What is wrong with a text table: its encoding, its separator, one line or one cell.
+# How the rows of a text table are read.
 #
-# ``explain`` is reached only after Arrow gave up on a file: it is read once more with the wanted
-# columns as text, so that the message can name the row, the column and what was found there.
+# Arrow converts plain columns itself, and others are read as text and converted here. Where Arrow
+# gives up, at a number that is written with signs or at a cell that is none, all columns are read
+# as bytes from there on: then a message can name the row, the column and what was found there.
 
-HEAD_BYTES = 2**16
-MARKS = {  # the longer ones first: UTF-32 begins as UTF-16 does
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
-SUFFIX = re.compile(r"\.[ct]sv((\.gz)?)$", re.IGNORECASE)
+READ_BYTES = 2**20
+TOO_SHORT = ("straddling object", "cannot infer number of columns")  # Arrow's words for that
+CELLS_TRIED = 100
+NO_ROWS = "Empty CSV file"  # and for this
 
 
-def explain(path: Path, size: int, types: Mapping[str, Any], cause: Exception) -> DataError:
-    """Read again, wanted columns as text, up to the first cell or line at fault."""
-    ragged: list[Any] = []
+@dataclass(frozen=True)
+class _Reader:
+    """Reads columns of a table, each as the Arrow type it shall have.
 
-    def note(line: Any) -> str:
-        ragged.append(line)
-        return "error"
+    ``signed`` are the columns of numbers that Arrow cannot convert itself.
+    """
 
-    first = 0
-    try:
-        reader, _ = open_text(path, size, dict.fromkeys(types, pa.string()), note)
-        for batch in reader:
-            faults = [
-                (_first_fault(batch.column(name), kind), name) for name, kind in types.items()
-            ]
-            row, name = min(faults, default=(batch.num_rows, ""))
-            if row < batch.num_rows:
-                return _not_a_number(path, first + row, name, batch.column(name)[row], types[name])
-            first += batch.num_rows
-    except pa.ArrowInvalid:
-        if ragged:
-            return other_separator(path) or _ragged(path, ragged[0])
-    return DataError(f"cannot read {path} as a text table ({cause}).")
+    table: TextTable
+    types: Mapping[str, Any]
+    signed: frozenset[str] = frozenset()
 
+    def read(
+        self, part: tuple[int, int] | None = None, first_row: int = 0
+    ) -> Iterator[tuple[Any, float]]:
+        """Record batches of all rows, or of those in a range of bytes, and the share read."""
+        n_read = 0
+        try:
+            for batch, done in self._batches(self._fast_types(), part):
+                yield self._convert(batch, first_row + n_read), done
+                n_read += batch.num_rows
+        except pa.ArrowInvalid as cause:
+            yield from self._read_carefully(part, first_row, n_read, cause)
 
-def other_encoding(path: Path) -> DataError | None:
-    """What to say of a file that starts with the byte-order mark of another encoding."""
-    start = first_text(path, 4).encode("latin-1")
-    found = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
-    if found is None:
+    def read_lines(self, text: bytes) -> Any:
+        """A record batch of a few lines; None if they cannot be read."""
+        for kinds in (self._fast_types(), self._careful_types()):
+            try:
+                rows = csv.read_csv(pa.BufferReader(text), *self._options(kinds, len(text)))
+                return self._convert(rows.combine_chunks().to_batches()[0], 0)
+            except (pa.ArrowInvalid, DataError, IndexError):  # no lines, or parts of lines
+                continue
         return None
-    return DataError(f"cannot read {path}: it is {found}, not UTF-8. Convert the file first.")
+
+    def read_head(self) -> tuple[Any, Any]:
+        """The first rows with types as Arrow infers them, and as bytes; None if there are none."""
+        as_bytes = dict.fromkeys(self.table.names, pa.binary())
+        size = self.table.size
+        inferred = next((batch for batch, _ in self._batches({}, size=size)), None)
+        written = (batch for batch, _ in self._batches(as_bytes, size=size, takes_all=True))
+        return inferred, next(written, None)
+
+    def explain(self, cause: Exception) -> DataError:
+        """What is wrong with a file that Arrow cannot even cut into rows."""
+        try:
+            for _ in self._read_carefully(None, 0, 0, cause):
+                pass
+        except DataError as fault:
+            return fault
+        return DataError(f"cannot read {self.table.path} as a text table ({cause}).")
+
+    def _read_carefully(
+        self, part: tuple[int, int] | None, first_row: int, n_skipped: int, cause: Exception
+    ) -> Iterator[tuple[Any, float]]:
+        """Batches from a row on, with every cell looked at here; raises what names a fault."""
+        ragged: list[Any] = []
+
+        def note(line: Any) -> str:
+            ragged.append(line)
+            return "error"
+
+        n_read = 0
+        try:
+            for batch, done in self._batches(self._careful_types(), part, note):
+                known = min(max(n_skipped - n_read, 0), batch.num_rows)
+                if known < batch.num_rows:
+                    yield self._convert(batch.slice(known), first_row + n_read + known), done
+                n_read += batch.num_rows
+        except pa.ArrowInvalid:
+            if ragged:
+                raise self._ragged(ragged[0], first_row) from cause
+            msg = f"cannot read {self.table.path} as a text table ({cause})."
+            raise DataError(msg) from cause
+
+    def _batches(
+        self,
+        kinds: Mapping[str, Any],
+        part: tuple[int, int] | None = None,
+        note: Callable[[Any], str] | None = None,
+        *,
+        size: int | None = None,
+        takes_all: bool = False,
+    ) -> Iterator[tuple[Any, float]]:
+        stream, raw, total = unpack(self.table.path)
+        size = size or max(READ_BYTES, 2 * self.table.size)
+        start, stop = part or (self.table.body, total)
+        if stream is raw:
+            stream = raw.get_stream(start, stop - start)
+        else:
+            stream.read(start)
+        seen = start
+        options = self._options(kinds, size, note, takes_all=takes_all)
+        try:
+            for batch in csv.open_csv(stream, *options):
+                seen += size  # one batch is one chunk of text
+                done = seen if self.table.is_plain else raw.tell()
+                yield batch, min(1.0, done / total)
+        except pa.ArrowInvalid as cause:
+            if str(cause) != NO_ROWS:
+                raise
+        except UnicodeDecodeError as cause:
+            fact = f"cannot read {self.table.path} as {self.table.dialect.encoding} ({cause}). "
+            raise DataError(fact, "Say what it is with ", SetDialect("encoding"), ".") from cause
+
+    def _options(
+        self,
+        kinds: Mapping[str, Any],
+        size: int,
+        note: Callable[[Any], str] | None = None,
+        *,
+        takes_all: bool = False,
+    ) -> tuple[Any, Any, Any]:
+        dialect = self.table.dialect
+        read = csv.ReadOptions(
+            block_size=max(size, 1),
+            use_threads=note is None,
+            column_names=list(self.table.names),
+            encoding=dialect.encoding,
+        )
+        parse = csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=note
+        )
+        convert = csv.ConvertOptions(
+            include_columns=[] if takes_all else list(kinds),
+            column_types=dict(kinds),
+            null_values=[*WORDS, *dialect.missing],
+            strings_can_be_null=not kinds,
+            check_utf8=bool(kinds),
+            decimal_point=dialect.decimal,
+        )
+        return read, parse, convert
+
+    def _fast_types(self) -> dict[str, Any]:
+        return {
+            name: pa.string() if name in self.signed else kind for name, kind in self.types.items()
+        }
+
+    def _careful_types(self) -> dict[str, Any]:
+        return dict.fromkeys(self.types, pa.binary())
+
+    def _convert(self, batch: Any, first_row: int) -> Any:
+        """The batch with the types asked for; its first cell that has no such value is named."""
+        columns, faults = [], []
+        for i, (name, kind) in enumerate(self.types.items()):
+            column, fault = batch.column(name), None
+            if column.type != kind:
+                column, fault = _convert_cells(column, kind, self.table.dialect)
+            columns.append(column)
+            if fault is not None:
+                faults.append((fault, i, name))
+        if faults:
+            row, _, name = min(faults)
+            cell = batch.column(name)[row].cast(pa.binary()).as_py()
+            raise self._fault(name, first_row + row, cell)
+        texts = [name for name, kind in self.types.items() if kind == pa.string()]
+        rows = pa.record_batch(columns, names=list(self.types))
+        return mark_as_written(rows, texts, self.table.dialect.decimal or ".")
+
+    def _fault(self, name: str, row: int, cell: bytes) -> DataError:
+        where = f"{self.table.path}: column {name!r} holds "
+        place = f" in row {row} (data rows count from 0), "
+        try:
+            text = cell.decode()
+        except UnicodeDecodeError:
+            fact = f"{where}{cell!r}{place}which is not UTF-8. Say what the file is with "
+            return DataError(fact, SetDialect("encoding", "cp1252"), ".")
+        kind = self.types[name]
+        named = {pa.float64(): "a number", pa.bool_(): "true or false, as it did before"}
+        wanted = named.get(kind, f"a key of type {kind}, as it did before")
+        return DataError(
+            f"{where}{text!r}{place}where it should hold {wanted}. Correct the cell, or choose "
+            "other columns. If it means that there is no value, say so with ",
+            SetDialect("missing", text),
+            ".",
+        )
+
+    def _ragged(self, line: Any, first_row: int) -> DataError:
+        row = first_row + line.number - 1  # Arrow counts from 1
+        return DataError(
+            f"{self.table.path}: row {row} (data rows count from 0) has {line.actual_columns} "
+            f"cells, but the first line has {line.expected_columns}: {line.text[:80]!r}. Correct "
+            "the line, or say what separates the cells with ",
+            SetDialect("separator"),
+            ".",
+        )
 
 
-def other_separator(path: Path) -> DataError | None:
-    """What to say of a file whose header has one cell, with the separator of others in it."""
-    header, _, rows = first_text(path, HEAD_BYTES).lstrip("\r\n").partition("\n")
-    own = delimiter_of(path)
-    found = next((sign for sign in ";\t|," if sign in header), own)
-    if own in header or found == own:
-        return None
-    if found in (",", "\t"):
-        suffix = r".csv\1" if found == "," else r".tsv\1"
-        remedy = f"Rename it to {SUFFIX.sub(suffix, str(path))!r}."
-    else:
-        decimal = ", decimal=','" if re.search(r"\d,\d", rows) else ""
-        read = f"pd.read_csv({str(path)!r}, sep={found!r}{decimal})"
-        remedy = f"Convert it: {read}.to_parquet({SUFFIX.sub('.parquet', str(path))!r})."
-    signs = [repr(sign).replace(r"'\t'", "tabs") for sign in (found, own)]
-    return DataError(f"{path} seems to be separated by {signs[0]}, not by {signs[1]}. {remedy}")
+def _convert_cells(column: Any, kind: Any, dialect: Dialect) -> tuple[Any, int | None]:
+    """Cells as an Arrow type, and the first that has no value of it."""
+    if pa.types.is_binary(column.type):
+        column, fault = _cast(column, pa.string())
+        if fault is not None or kind == pa.string():
+            return column, fault
+    if kind == pa.float64():
+        numbers, is_fault = parse_numbers(column, dialect)
+        first = pc.index(is_fault, True).as_py()
+        return numbers, None if first < 0 else first
+    return _cast(drop_missing(column, dialect), kind)
 
 
-def parses(column: Any, kind: Any) -> bool:
-    """Whether every cell of a text column can be read as this Arrow type."""
+def _cast(column: Any, kind: Any) -> tuple[Any, int | None]:
+    """The column as this type, and the first cell that cannot be cast, found by bisection."""
     try:
-        pc.ascii_trim_whitespace(column).cast(kind)
+        return column.cast(kind), None
     except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _first_fault(column: Any, kind: Any) -> int:
-    """Row of the first cell that is not of this kind, by bisection; else the length."""
-    good, bad = 0, len(column)
-    if parses(column, kind):
-        return bad
+        good, bad = 0, len(column)
     while bad - good > 1:
         middle = (good + bad) // 2
-        if parses(column[good:middle], kind):
-            good = middle
-        else:
-            bad = middle
-    return good
-
-
-def _not_a_number(path: Path, row: int, name: str, cell: Any, kind: Any) -> DataError:
-    text = cell.cast(pa.binary()).as_py().decode("utf-8", "replace")
-    named = {pa.float64(): "a number", pa.bool_(): "true or false, as it did before"}
-    wanted = named.get(kind, f"a key of type {kind}, as it did before")
-    return DataError(
-        f"{path}: column {name!r} holds {text!r} in row {row} (data rows count from 0), "
-        f"where it should hold {wanted}. Correct the cell, or choose other columns."
-    )
-
-
-def _ragged(path: Path, line: Any) -> DataError:
-    row = line.number - 2  # Arrow counts the header as line 1
-    return DataError(
-        f"{path}: row {row} (data rows count from 0) has {line.actual_columns} cells, but the "
-        f"header has {line.expected_columns}: {line.text[:80]!r}. Correct the line."
-    )
+        is_good = _cast(column[good:middle], kind)[1] is None
+        good, bad = (middle, bad) if is_good else (good, middle)
+    return column, good
 
 
 # How a text table is opened.
 #
 # The first rows tell which columns hold numbers; those chosen are then read as float64
-# throughout, whatever the first rows look like. When that fails, ``explain``
-# says where.
-
-READ_BYTES = 2**20
-SNIFF_BYTES = (2**16, 2**20, 2**24)  # a larger one is tried when a line does not fit
-TOO_SHORT = ("straddling object", "cannot infer number of columns")  # Arrow's words for that
-CELLS_TRIED = 100
+# throughout, whatever the first rows look like.
 
 
 def open_delimited(path: Path, request: Request) -> Source:
-    """Read a CSV or TSV file with a header line.
+    """Read a text table: cells separated by commas, semicolons, tabs or bars.
 
     Parameters
     ----------
     path : Path
-        Empty cells and the usual spellings of a missing value (NA, nan, null) become
-        NaN; true and false become 1 and 0. Blank lines are skipped. Of keys that are not
-        dates, times or booleans, only the empty cell is missing.
+        Plain or packed. Among numbers, empty cells and the usual words for a missing value (NA,
+        nan, null, ?, -, none) become NaN; true and false become 1 and 0. Signs of thousands,
+        currencies and percent do not count. Blank lines are skipped. Of keys that are not dates,
+        times or booleans, only the empty cell is missing.
     request : Request
-        Other columns than those asked for are not converted.
+        Other columns than those asked for are not converted. Its dialect says how the file is
+        written, where that is not to be found out.
 
     Returns
     -------
     source : Source
-        Memory: one block, and about 32 MiB of text that Arrow reads ahead.
+        Memory: one block, and about 32 MiB of text that Arrow reads ahead. Columns without a name
+        are called "column 0" and so on. The first one, if it has no name and numbers or names the
+        rows, is left out unless it is asked for.
     """
     where = str(path)
-    with report_damage(where, pa.ArrowException):
-        if fault := other_encoding(path):
-            raise fault
-        head, sniffed = _head(path)
+    with report_damage(where, *DAMAGE):
+        table, head, written = _read_head(path, request)
     fields = [
-        _field(field, column)
-        for field, column in zip(fields_of(head.schema), head.columns, strict=True)
+        _field(field, inferred, cells, table.dialect)
+        for field, inferred, cells in zip(fields_of(head.schema), head, written, strict=True)
     ]
-    _check_header(fields, request, where)
-    if len(fields) == 1 and not fields[0].is_number and (fault := other_separator(path)):
-        raise fault
+    takes_all = request.columns is None and request.beside == "nothing" and len(fields) > 1
+    if takes_all and _names_rows(table, head, written):
+        fields = fields[1:]
     choice = choose(fields, request, where)
-    types = {name: _read_as(head.schema.field(name).type) for name in choice.numeric}
-    types |= {name: _key_type(head.schema.field(name).type) for name in choice.as_written}
-    d, size = len(choice.columns), max(READ_BYTES, 2 * sniffed)
-    rows = request.rows_for(d)
+    kinds = dict(zip(head.schema.names, head.schema.types, strict=True))
+    types = {name: _read_as(kinds[name]) for name in choice.numeric}
+    types |= {name: _key_type(kinds[name]) for name in choice.as_written}
+    signed = frozenset(name for name in choice.numeric if pa.types.is_string(kinds[name]))
+    reader = _Reader(table, types, signed)
+    rows = request.rows_for(choice.n_features)
 
-    def read() -> Iterator[Block]:
-        return _read(path, choice, types, size, rows)
-
-    def read_part(part: tuple[int, int], first_row: int) -> Iterator[Block]:
-        return _read(path, choice, types, size, rows, part, head.schema.names, first_row)
+    def read(part: tuple[int, int] | None = None, first_row: int = 0) -> Iterator[Block]:
+        return _read_blocks(reader, choice, rows, part, first_row)
 
     def pieces() -> Iterator[Piece]:
         first = 0  # the header belongs to the first rows
-        for part in row_ranges(path, delimiter):
-            yield Piece(path, ((first, part[1]),), partial(read_part, part))
+        for part in _row_ranges(table):
+            yield Piece(path, ((first, part[1]),), partial(read, part))
             first = part[1]
 
-    n_bytes, delimiter = path.stat().st_size, delimiter_of(path)
-    is_sought = not is_gzipped(path)
-    across = lines_across(path, choice, types, read) if is_sought else None
-    cut = pieces if is_sought and can_be_cut(path, delimiter) else None
-    return Source(choice.columns, d, None, read, Access.DISK, n_bytes, across, cut)
+    is_sought = table.first_line is not None and table.first_line.endswith(b"\n")
+    across = _lines_across(table, choice, reader.read_lines, read) if is_sought else None
+    cut = pieces if _can_be_cut(table) else None
+    d, n_bytes = choice.n_features, path.stat().st_size
+    return Source(choice.labels, d, None, read, Access.DISK, n_bytes, across, cut)
 
 
-def _read(
-    path: Path,
-    choice: Choice,
-    types: Mapping[str, Any],
-    size: int,
-    rows: int,
-    part: tuple[int, int] | None = None,
-    names: Sequence[str] | None = None,
-    first_row: int = 0,
+def _read_blocks(
+    reader: _Reader, choice: Choice, rows: int, part: tuple[int, int] | None, first_row: int
 ) -> Iterator[Block]:
-    """Blocks of all of a file, or of a part of it whose columns have these names."""
-    seen = 0 if part is None else part[0]
+    share = 0.0
 
     def batches() -> Iterator[Any]:
-        nonlocal seen
-        for batch in reader:
-            seen += size  # one batch is one chunk of text
-            yield mark_as_written(
-                batch, [name for name, kind in types.items() if kind == pa.string()]
-            )
+        nonlocal share
+        for batch, done in reader.read(part, first_row):
+            share = done
+            yield batch
 
-    def done(_: int) -> float:
-        return min(1.0, float((raw.tell() if is_gzipped(path) else seen) / raw.size()))
+    where = str(reader.table.path)
+    with report_damage(where, *DAMAGE):
+        yield from batch_blocks(
+            batches(), choice, rows, source=where, done=lambda _: share, first_row=first_row
+        )
 
-    with report_damage(str(path), pa.ArrowException):
+
+def _read_head(path: Path, request: Request) -> tuple[TextTable, Any, Any]:
+    """The table, its first rows with types as Arrow infers them, and the same as bytes."""
+    given, asked = request.dialect or Dialect(), request.columns or ()
+    for table in look_at(path, given, asked):
+        reader = _Reader(table, dict.fromkeys(table.names, pa.string()))
         try:
-            reader, raw = open_text(path, size, types, text_as_written=True, part=part, names=names)
-            yield from batch_blocks(
-                batches(), choice, rows, source=str(path), done=done, first_row=first_row
-            )
-        except pa.ArrowInvalid as cause:
-            raise explain(path, size, types, cause) from cause
-
-
-def _head(path: Path) -> tuple[Any, int]:
-    """The first rows with types as Arrow infers them, and the bytes this took."""
-    for size in SNIFF_BYTES:
-        try:
-            reader, _ = open_text(path, size, {})
-            _ = reader.schema.names
-            first = next(iter(reader), None)  # an empty table takes a while: Arrow asks for pandas
-            return reader.schema.empty_table() if first is None else first, size
-        except UnicodeDecodeError as cause:
-            msg = f"cannot read {path}: its header is not UTF-8. Convert the file first."
-            raise DataError(msg) from cause
+            inferred, written = reader.read_head()
         except pa.ArrowInvalid as cause:
             fault = cause
-            if not any(words in str(cause) for words in TOO_SHORT):
-                break
-    raise explain(path, size, {}, fault) from fault
+            if any(words in str(cause) for words in TOO_SHORT):
+                continue
+            break
+        if inferred is None:
+            nothing = pa.schema([(name, pa.null()) for name in table.names])
+            inferred = written = pa.record_batch([pa.nulls(0)] * len(table.names), schema=nothing)
+        return table, inferred, written
+    raise reader.explain(fault) from fault
 
 
-def _field(field: Field, column: Any) -> Field:
-    """A column of text counts as numbers when at least half of its first cells are."""
-    if not pa.types.is_string(column.type):
+def _field(field: Field, inferred: Any, written: Any, dialect: Dialect) -> Field:
+    """A column of text counts as numbers when at least half of its first cells are.
+
+    One that holds nothing but words for a missing value, other than the usual ones, is text.
+    """
+    if pa.types.is_null(inferred.type) and not set(_texts(written)) <= set(USUAL):
+        return Field(field.name, "text", is_number=False)
+    if not pa.types.is_string(inferred.type):
         return field
-    cells = column.drop_null()[:CELLS_TRIED]
-    numbers = sum(parses(cells[i : i + 1], pa.float64()) for i in range(len(cells)))
-    return Field(field.name, "text", 2 * numbers >= len(cells))
+    cells = drop_missing(pa.array(_texts(written), pa.string()), dialect).drop_null()
+    _, is_fault = parse_numbers(cells[:CELLS_TRIED], dialect)
+    return Field(field.name, "text", 2 * pc.sum(is_fault).as_py() <= len(is_fault))
+
+
+def _texts(written: Any) -> list[str]:
+    return [cell.decode("utf-8", "replace") for cell in written.to_pylist()]
+
+
+def _names_rows(table: TextTable, head: Any, written: Any) -> bool:
+    """Whether the first column is the index that pandas writes, or the names of rows of R."""
+    kind, cells = head.column(0).type, written.column(0)
+    is_name = pa.types.is_integer(kind) or pa.types.is_string(kind)
+    is_unnamed = bool(table.dialect.header) and not table.is_named[0]
+    return is_unnamed and is_name and len(cells.unique()) == len(cells)
 
 
 def _read_as(inferred: Any) -> Any:
@@ -527,29 +531,3 @@ def _key_type(inferred: Any) -> Any:
     """Dates, times and booleans as such, all else as it is written: 01234 is not 1234."""
     is_typed = pa.types.is_temporal(inferred) or pa.types.is_boolean(inferred)
     return inferred if is_typed else pa.string()
-
-
-def _check_header(fields: Sequence[Field], request: Request, where: str) -> None:
-    names = [field.name for field in fields]
-    meant = request.columns is not None and set(request.columns) <= set(names)
-    if all(_is_number(name) for name in names) and not meant:
-        msg = (
-            f"{where} seems to have no header row: its first line is {listed(names)}. "
-            "Add a line of column names, or list these in "
-        )
-        raise DataError(msg, ChooseColumns(), " if they are names.")
-    if request.columns is None and "" in names:
-        numeric = tuple(field.name for field in fields if field.is_number and field.name)
-        msg = (
-            f"{where}: column {names.index('')} (counting from 0) has no name; is it the index "
-            "that pandas writes? Choose "
-        )
-        raise DataError(msg, ChooseColumns(numeric), ", or write the file with index=False.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

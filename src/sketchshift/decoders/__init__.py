@@ -22,6 +22,7 @@ from sketchshift.decoders.paper.cl_ompr import ClOmpr
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
 from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
 from sketchshift.decoders.problem import Problem
+from sketchshift.decoders.profile import ClusterProfile, Profile, Trait
 from sketchshift.decoders.shares import shares
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
 
@@ -31,6 +32,7 @@ __all__ = [
     "Box",
     "Certificate",
     "ClOmpr",
+    "ClusterProfile",
     "CorrelationFunction",
     "Decoder",
     "Decoding",
@@ -39,9 +41,11 @@ __all__ = [
     "Mixture",
     "Outcome",
     "Problem",
+    "Profile",
     "Round",
     "SketchAndShift",
     "Step",
+    "Trait",
     "Trust",
     "Turnkey",
     "certify",

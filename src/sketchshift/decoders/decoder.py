@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
-from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import parameter_error
+import numpy as np
+
+from sketchshift._html import card, note
+from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
+from sketchshift._typing import FloatArray, IntArray, RealArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.decoders.profile import Profile, to_arrow
+from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
+from sketchshift.features.spec import directions_of
+from sketchshift.metrics import Assignment, nearest_two
 from sketchshift.sketch import AnySketch
+from sketchshift.sketch.reading import Reading
 
 __all__ = [
     "DECODERS",
@@ -242,6 +254,9 @@ class Decoding:
         no cluster count here, and not in ``cost``.
     trust : Trust or None
         How far both are apart, for rows that belong to clusters.
+    sketch : Sketch, PrivateSketch or None
+        What was decoded: it knows the columns, and what all rows are. :func:`~sketchshift.decode`
+        fills it in where a decoder did not.
     """
 
     centroids: FloatArray
@@ -254,6 +269,192 @@ class Decoding:
     cost: float | None = None
     cost_bound: float | None = None
     trust: Trust | None = None
+    sketch: AnySketch | None = None
+
+    # What all rows are: each cluster is told by how it differs.
+
+    @property
+    def spec(self) -> SketchSpec | None:
+        """What the sketch was taken with: columns, scales, metric."""
+        return None if self.sketch is None else self.sketch.spec
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns of the centroids; "column 0" and so on where they have none."""
+        if self.spec is None:
+            return nameless_columns(self.centroids.shape[1])
+        return column_names(self.spec)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of all rows, of a private sketch an estimate of it."""
+        return None if self.sketch is None else self.sketch.count
+
+    @property
+    def total_weight(self) -> float | None:
+        """Sum of the weights of all rows."""
+        return None if self.sketch is None else self.sketch.total_weight
+
+    @property
+    def mean(self) -> FloatArray | None:
+        """Mean of all rows, shape (d,): of the sketch, or, where it has none, of the clusters.
+
+        None where there are neither.
+        """
+        return self._outline[0]
+
+    @property
+    def std(self) -> FloatArray | None:
+        """Standard deviation of all rows (divided by N), shape (d,), likewise."""
+        return self._outline[1]
+
+    @cached_property
+    def _outline(self) -> tuple[FloatArray | None, FloatArray | None]:
+        known = None if self.sketch is None else self.sketch.spread
+        if known is not None:
+            return known[0], np.sqrt(np.maximum(known[1], 0.0))
+        if not len(self.weights):
+            return None, None
+        mean = self.weights @ self.centroids
+        variances = np.square(self.centroids - mean)
+        if self.covariances is not None:
+            variances += np.diagonal(self.covariances, axis1=1, axis2=2)
+        return mean, np.sqrt(self.weights @ variances)
+
+    @property
+    def column_scale(self) -> FloatArray:
+        """What distances divide each column by, shape (d,); ones where all columns are alike."""
+        spec = self.spec
+        if spec is None or not isinstance(spec.scale, tuple):
+            return np.ones(self.centroids.shape[1])
+        return spec.scale_vector
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What each cluster is, in words and numbers."""
+        return Profile.of(self)
+
+    # Which cluster rows belong to.
+
+    def assign(self, data: Any) -> Assignment:
+        """The cluster of each row, the distance to it, the second choice, and how sure it is.
+
+        Distances are those that the clusters were found by: of columns divided by their scales
+        where the plan standardises, of directions where its metric is "cosine".
+
+        Parameters
+        ----------
+        data : anything that :func:`~sketchshift.sketch` reads
+            An array, a frame, a path: read block by block, columns by name where they have names.
+
+        Returns
+        -------
+        assignment : Assignment
+            In the order of the rows. Rows with missing values have the label -1. O(N k d) time,
+            O(N) memory.
+        """
+        found = [nearest_two(rows, self.centroids, self.column_scale) for rows in self._read(data)]
+        fields = ("labels", "distances", "second", "confidence")
+        return Assignment(*(np.concatenate([getattr(f, name) for f in found]) for name in fields))
+
+    def predict(self, data: Any) -> IntArray:
+        """Number of the cluster of each row, from 0; -1 where a value is missing.
+
+        Parameters
+        ----------
+        data : anything that :func:`~sketchshift.sketch` reads
+            As in :meth:`assign`.
+
+        Returns
+        -------
+        labels : int64 array of shape (N,)
+            The share of rows with each label is close to :attr:`weights`.
+        """
+        return self.assign(data).labels
+
+    def _read(self, data: Any) -> Iterator[FloatArray]:
+        """Blocks of rows, as distances see them before they are scaled."""
+        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
+        for block in Reading(self.spec, on_invalid="skip").open(data):
+            yield self._see(block.values)
+
+    def _see(self, rows: RealArray) -> FloatArray:
+        """Rows (n, d), as distances see them before they are scaled."""
+        d = self.centroids.shape[1]
+        if not len(self.centroids):
+            raise DataError("there are no clusters to assign rows to: none was found.")
+        values = np.asarray(rows, dtype=np.float64)
+        if values.shape[1] != d:
+            msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
+            raise DataError(msg)
+        is_cosine = self.spec is not None and self.spec.metric == "cosine"
+        return directions_of(values) if is_cosine else values
+
+    def examples(self, data: Any, n_rows: int = 3, *, where: str | None = None) -> Any:
+        """The rows nearest to each centroid, as the table has them, in one more pass.
+
+        Parameters
+        ----------
+        data : frame, Arrow data or path(s)
+            A table with names of columns.
+        n_rows : int, default=3
+            How many rows of each cluster.
+        where : str or None
+            A condition on the columns, as SQL writes it.
+
+        Returns
+        -------
+        table : Arrow table of up to k n_rows rows
+            All columns of the data behind ``cluster`` and ``distance``, the nearest first. O(N k d)
+            time, memory of a few blocks.
+        """
+        import pyarrow as pa
+
+        n_rows = check_integer("examples", "n_rows", n_rows, 1, 10**6)
+        nearest: list[Any] = [[] for _ in self.weights]  # (distance, order, row) of each cluster
+        reading = Reading(self.spec, on_invalid="skip", where=where)
+        for number, block in enumerate(reading.open(data, beside="all")):
+            if block.keys is None:
+                raise DataError("examples need a table with names of columns, and this has none.")
+            found = nearest_two(self._see(block.values), self.centroids, self.column_scale)
+            for i, best in enumerate(nearest):
+                mine = np.flatnonzero(found.labels == i)
+                mine = mine[np.argsort(found.distances[mine], kind="stable")[:n_rows]]
+                rows = block.keys.take(pa.array(mine))
+                kept = [
+                    (float(found.distances[row]), number, rows.slice(place, 1))
+                    for place, row in enumerate(mine.tolist())
+                ]
+                best[:] = sorted([*best, *kept], key=lambda item: item[:2])[:n_rows]
+        return _join_examples(nearest)
+
+    # As a table, and as a picture.
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of a row for each cluster: ``cluster``, ``share`` and its centroid."""
+        own = {"cluster": np.arange(len(self.weights)), "share": self.weights}
+        return to_arrow(own, self.columns, self.centroids)
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame; ``profile.to_pandas()`` tells more of each cluster."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The same as a Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def plot(self) -> Any:
+        """The clusters on a map, their shares, and how they were found: a matplotlib figure."""
+        if self.sketch is None:
+            msg = (
+                "this decoding does not know its sketch. Draw it with "
+                "sketchshift.plots.decoding_figure(sketch, decoding)."
+            )
+            raise DataError(msg)
+        plots = import_module("sketchshift.plots")  # stands above this room
+        return plots.decoding_figure(self.sketch, self)
 
     @property
     def is_good(self) -> bool:
@@ -271,6 +472,30 @@ class Decoding:
     def __repr__(self) -> str:
         k, d = self.centroids.shape
         return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"
+
+    def _repr_html_(self) -> str:
+        k, d = self.centroids.shape
+        rows = "" if self.sketch is None else f" of {rows_in_words(self.sketch)}"
+        title = f"{counted(k, 'cluster')}{rows}, {counted(d, 'column')}"
+        return card(title, note(self.sentence), self.profile.to_html())
+
+
+def _join_examples(nearest: Sequence[Sequence[tuple[float, int, Any]]]) -> Any:
+    """One Arrow table of the rows of all clusters."""
+    import pyarrow as pa
+
+    found = [(i, distance, row) for i, best in enumerate(nearest) for distance, _, row in best]
+    if not found:
+        raise DataError("there are no rows to show. Check the path or the condition.")
+    tables = [
+        pa.Table.from_batches([row]) if isinstance(row, pa.RecordBatch) else row
+        for *_, row in found
+    ]
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    own = {"cluster": [i for i, *_ in found], "distance": [distance for _, distance, _ in found]}
+    names = [f"cluster {name}" if name in rows.column_names else name for name in own]
+    arrays = [pa.array(values) for values in own.values()]
+    return pa.table([*arrays, *rows.columns], names=[*names, *rows.column_names])
 
 
 # What decoders have in common, and where they are found by name.

@@ -272,6 +272,7 @@ class Problem:
             self.residual_of_rows(rows),
             outcome,
             cast("tuple[Step, ...] | tuple[Round, ...]", tuple(trace)),
+            sketch=self.sketch,
         )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import parameter_error
+from sketchshift._validation import parameter_error, told_progress
 from sketchshift.decoders.cells import CellFit, CellPoints, Exchange, WideFit
 from sketchshift.decoders.certificate import bound_cost, certify
 from sketchshift.decoders.choose_k import ChoiceOfK, curve_of_one_point
@@ -318,6 +318,7 @@ class TurnkeyFit(ABC):
             self.problem.residual_of_rows(Mixture(weights, middles, covariances)),
             Outcome.COMPLETE,
             self.trace,
+            sketch=self.problem.sketch,
         )
         return self._with_costs(decoding, cells)
 
@@ -613,7 +614,7 @@ def decode(
     *,
     max_clusters: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     decoder: Decoder | str | None = None,
 ) -> Decoding:
     """Centroids from a sketch alone, with nothing to tune.
@@ -634,8 +635,9 @@ def decode(
         from 2 to 100.
     seed : int, default=0
         Of every random start. The same sketch and seed give the same bytes.
-    progress : callable or None
-        Called with a :class:`Round` after each fit.
+    progress : callable, bool or None
+        Called with a :class:`Round` after each fit. True shows a bar, in terminals and notebooks,
+        where it takes more than two seconds.
     decoder : Decoder, str or None
         Another decoder, or the name of one, as ``sketchshift cluster --decoder`` takes it. None
         is "turnkey".
@@ -664,7 +666,8 @@ def decode(
             must = f'"auto" or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error("decode", "n_clusters", must, n_clusters)
         check_decodable(sketch, 1, seed, "decode")
-        return _decode_auto(sketch, max_clusters, seed, progress, decoder)
+        with told_progress("decode", progress, "fits", "Finding clusters") as advance:
+            return _decode_auto(sketch, max_clusters, seed, advance, decoder)
     if max_clusters is not None:
         must = "None unless n_clusters is 'auto'"
         raise parameter_error("decode", "max_clusters", must, max_clusters)
@@ -684,7 +687,7 @@ def _decode_auto(
         raise parameter_error("decode", "n_clusters", must, "auto")
     k = decoder.most_clusters(sketch.spec, max_clusters)
     fit = decoder.fit(sketch, k, seed=seed, progress=progress)
-    found = _checked_decoding(fit.decode_auto(k), decoder)
+    found = _checked_decoding(fit.decode_auto(k), decoder, sketch)
     warn_of_mistrust(found)
     return found
 
@@ -695,7 +698,7 @@ def decode_range(
     n_clusters: Sequence[int],
     *,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     decoder: Decoder | str | None = None,
 ) -> tuple[Decoding, ...]:
     """Centroids for several numbers of clusters, from one fit.
@@ -708,8 +711,9 @@ def decode_range(
         The numbers k, in any order; the fit is made for the largest.
     seed : int, default=0
         Of every random start.
-    progress : callable or None
-        Called with a :class:`Round` after each fit.
+    progress : callable, bool or None
+        Called with a :class:`Round` after each fit. True shows a bar, in terminals and notebooks,
+        where it takes more than two seconds.
     decoder : Decoder, str or None
         As in :func:`decode`.
 
@@ -726,19 +730,20 @@ def decode_range(
         check_decodable(sketch, k, seed, "decode")
     decoder = decoder_named(decoder, "decode_range")
     warn_of_more(sketch, max(numbers))
-    fit = decoder.fit(sketch, max(numbers), seed=seed, progress=progress)
-    found = tuple(_checked_decoding(fit.decode(k), decoder) for k in numbers)
+    with told_progress("decode", progress, "fits", "Finding clusters") as advance:
+        fit = decoder.fit(sketch, max(numbers), seed=seed, progress=advance)
+        found = tuple(_checked_decoding(fit.decode(k), decoder, sketch) for k in numbers)
     for worst in [decoding for decoding in found if not decoding.is_good][:1]:
         warn_of_mistrust(worst)
     return found
 
 
-def _checked_decoding(found: Any, decoder: Any) -> Decoding:
-    """What a decoder of any origin gave, if it is what a decoder has to give."""
+def _checked_decoding(found: Any, decoder: Any, sketch: AnySketch) -> Decoding:
+    """What a decoder of any origin gave, if it is what a decoder has to give, with its sketch."""
     if not isinstance(found, Decoding):
         msg = (
             f"the fit of {type(decoder).__name__} must decode to a Decoding. It gave "
             f"{type(found).__name__} instead."
         )
         raise TypeError(msg)
-    return found
+    return found if found.sketch is not None else replace(found, sketch=sketch)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sketchshift.drift.compare import ClusterChange, Comparison, Distance, compare, score_rows
-from sketchshift.drift.watch import SinceWhen, Watch, WatchedSlice, Window, since_when, watch
+from sketchshift.drift.since_when import SinceWhen, Window, since_when
+from sketchshift.drift.watch import Watch, WatchedSlice, watch
 from sketchshift.errors import find_renamed
 
 __all__ = [

@@ -14,6 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid, note
+from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
@@ -54,6 +57,8 @@ __all__ = [
     "distance_between",
     "find_top_rows",
     "n_rows",
+    "name_clusters",
+    "percent",
     "score_blocks",
     "score_rows",
 ]
@@ -86,12 +91,15 @@ class Population:
         Of the decoder.
     caller : str
         For messages.
+    given : Decoding or None
+        Clusters of the rows that are there already: they keep their numbers.
     """
 
     whole: AnySketch
     n_clusters: Clusters
     seed: int
     caller: str
+    given: Decoding | None = None
 
     @classmethod
     def of(cls, whole: AnySketch, n_clusters: Clusters, seed: int, caller: str) -> Population:
@@ -145,8 +153,8 @@ class Population:
     @one_blas_thread
     def decoding(self) -> Decoding | None:
         """The clusters, if asked for."""
-        if self.n_clusters is None:
-            return None
+        if self.n_clusters is None or self.given is not None:
+            return self.given
         fit, k = self.fit, self.n_clusters
         if isinstance(k, str):
             decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
@@ -250,6 +258,16 @@ class ClusterChange:
         if self.move > 0.0 and self.width == 0.0:
             return math.inf
         return self.move / (self.width or 1.0)
+
+    def tell(self, name: str) -> str:
+        """What became of the cluster, in words, under a name."""
+        words = []
+        for word in self.verdict.split(" and "):
+            if word == "moved":
+                words.append(f"moved by {self.relative_move:.2g} of its width")
+            elif word != "same":
+                words.append(f"{word} from {percent(self.share_a)} to {percent(self.share_b)}")
+        return f"{name} {' and '.join(words) or 'is the same'}"
 
     def __repr__(self) -> str:
         return (
@@ -456,6 +474,22 @@ class Comparison(Distance):
             return ()
         return cluster_changes(self._sides, self.counts, self._population, self.false_alarm)
 
+    @property
+    def sentence(self) -> str:
+        """What changed, in one sentence: the clusters that changed most, at most three."""
+        changed = [i for i, cluster in enumerate(self.clusters) if cluster.verdict != "same"]
+        changed = sorted(changed, key=lambda i: -abs(self.clusters[i].change))
+        names = name_clusters(self.decoding)
+        told = "; ".join(self.clusters[i].tell(names[i]) for i in changed[:TOLD])
+        more = len(changed) - TOLD
+        told += f"; and {counted(more, 'more cluster')}" if more > 0 else ""
+        if not self.drifted:
+            but = f", but {told}" if told else ""
+            return f"The second has not changed by more than chance{but}."
+        if not self.clusters:
+            return "The second has changed: its rows lie elsewhere than those of the first."
+        return f"The second has changed: {told or 'a little in several clusters, none by much'}."
+
     def __repr__(self) -> str:
         verdict = "drift" if self.drifted else "no drift"
         known = {**vars(self), **vars(self._population)}  # what takes long is not made for a word
@@ -464,6 +498,38 @@ class Comparison(Distance):
             f"<Comparison: {verdict}, distance {self.distance:.3g}, threshold "
             f"{self.threshold:.3g} at {self.false_alarm:g}{clusters}>"
         )
+
+    def _repr_html_(self) -> str:
+        title = "The data drifted" if self.drifted else "No drift beyond chance"
+        known = {
+            "distance": f"{self.distance:.3g}",
+            "threshold": f"{self.threshold:.3g}",
+            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
+            "false alarms": f"{100 * self.false_alarm:g} %",
+            "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
+        }
+        is_known = "decoding" in {**vars(self), **vars(self._population)}  # else it takes long
+        changes = self.clusters if is_known else ()
+        told = [note(self.sentence), self._changes_table(changes)] if changes else []
+        return card(title, facts(known), *told)
+
+    def _changes_table(self, changes: tuple[ClusterChange, ...]) -> Html:
+        assert self.decoding is not None
+        largest = max(share for c in changes for share in (c.share_a, c.share_b)) or 1.0
+        rows: list[Row] = [
+            [
+                Cell(chip(i), is_text=True),
+                Cell(cluster.name, is_text=True),
+                bar(change.share_a / largest, f"{100 * change.share_a:.1f} %", colour_of(i)),
+                bar(change.share_b / largest, f"{100 * change.share_b:.1f} %", colour_of(i)),
+                f"{100 * change.change:+.1f} %",
+                Cell(change.verdict, is_text=True),
+            ]
+            for i, (cluster, change) in enumerate(
+                zip(self.decoding.profile.clusters, changes, strict=True)
+            )
+        ]
+        return grid(["", "cluster", "share before", "share after", "change", "verdict"], rows)
 
 
 def compare(
@@ -649,6 +715,22 @@ def _counts(
         for n, sketch in zip(effective, sides, strict=True)
     )
     return first, second
+
+
+TOLD = 3
+"""Clusters named in a sentence."""
+
+
+def name_clusters(decoding: Decoding | None) -> list[str]:
+    """What clusters are called in a sentence: by what sets them apart, in quotes."""
+    clusters = () if decoding is None else decoding.profile.clusters
+    return [f"'{visible(each.name)}'" for each in clusters]
+
+
+def percent(share: float) -> str:
+    """A share with the digits that mean something in a sentence: 12 %, 3.4 %, 0.05 %."""
+    value = 100.0 * share
+    return f"{value:.0f} %" if value >= 10.0 or value == 0.0 else f"{value:.2g} %"
 
 
 # Which rows are typical of the change: the witness function of the two sketches.

@@ -37,7 +37,7 @@ from sketchshift._writing import append_durably, open_journal
 from sketchshift.data import Block, Source
 from sketchshift.drift.compare import check_false_alarm
 from sketchshift.drift.noise import Noise
-from sketchshift.drift.watch import SinceWhen, compare_windows, learn_noise
+from sketchshift.drift.since_when import SinceWhen, compare_windows, learn_noise
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable

@@ -90,7 +90,8 @@ class Driver:
         if rows is None:
             raise DataError("there are no rows to plan on. Check the path or the filter.")
         drawn = _Drawn.from_bytes(rows)
-        return plan_sample(in_one_order(drawn.sample, seed=planning.seed), planning, drawn.columns)
+        sample = in_one_order(drawn.sample, seed=planning.seed)
+        return plan_sample(sample, planning, drawn.columns, reading.recipe)
 
     def sketch(self, collection: Any, reading: Reading) -> Sketch:
         """The sketch of a collection; one sketch travels for each partition."""

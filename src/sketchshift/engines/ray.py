@@ -270,8 +270,7 @@ def _some_blocks(dataset: ray.data.Dataset, seed: int) -> ray.data.Dataset:
 
 def _refuse_tensors(fields: dict[str, Any], reading: Reading) -> None:
     """Ray makes a column of tensors of an array of more than one dimension; vectors are read."""
-    of_spec = None if reading.spec is None else reading.spec.columns
-    for name in reading.columns or of_spec or fields:
+    for name in reading.names or fields:
         kind = fields.get(name)
         if isinstance(kind, pa.BaseExtensionType) and len(getattr(kind, "shape", ())) > 1:
             msg = (

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from sketchshift.features.cells import (
 from sketchshift.features.frequencies import MIN_FEATURES
 from sketchshift.features.spec import SketchSpec, Spectrum, Tilt
 from sketchshift.kernels import MOMENT_BITS, select_kernel
+from sketchshift.recipe import Recipe
 
 __all__ = [
     "FAR_SHARE",
@@ -122,6 +124,7 @@ NUMBERS_AT_A_TIME = 2**22
 FEW_ROWS = 1000  # of fewer, groups may be fewer than clusters were asked for
 CELLS_WHEN_WIDE = 0.9  # of the numbers, if somebody says how many these are
 
+QUARTILES_OF_NORMAL = 1.349  # their distance, in standard deviations
 UNEVEN = 100.0  # ratio of standard deviations that looks like different units
 FOREIGN = 1e6  # one that looks like a number which only names the row
 FEWEST_FOR_HINT = 10  # of fewer rows, such a ratio may be chance
@@ -138,12 +141,13 @@ def plan_rows(
     sketch_size: int | None = None,
     seed: int = 0,
     columns: Sequence[str] | None = None,
-    standardize: bool = False,
+    standardize: bool | str = False,
     bounds: tuple[FloatArray, FloatArray] | None = None,
     cells: bool | int = True,
     metric: str = "euclidean",
     has_axes: bool = True,
     overwrite: bool = False,
+    recipe: Recipe | None = None,
 ) -> SketchSpec:
     r"""The spec for data that looks like these rows.
 
@@ -168,8 +172,9 @@ def plan_rows(
         Of the frequencies.
     columns : sequence of str, optional
         Names of the columns.
-    standardize : bool, default=False
-        Give every column a scale of its own, instead of one for all.
+    standardize : bool or "robust", default=False
+        Give every column a scale of its own, its standard deviation, instead of one for all;
+        "robust" takes the distance of its quartiles, so that a few far rows do not count.
     bounds : pair of arrays of shape (d,), optional
         Least and largest values of the columns, where more rows are known than these.
     cells : bool or int, default=False
@@ -182,6 +187,8 @@ def plan_rows(
         Whether plans of many columns have axes.
     overwrite : bool, default=False
         Whether the rows may be written over, which saves memory where they have many columns.
+    recipe : Recipe, optional
+        What made the columns; those of one part share one scale.
 
     Returns
     -------
@@ -194,8 +201,9 @@ def plan_rows(
     m = max(sketch_size_for(k, d), FEWEST_FREQUENCIES) if sketch_size is None else sketch_size
     shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     center, deviations = _moments(rows, shares, columns)
-    check_flag("plan", "standardize", standardize)
-    scale = _scale(center, deviations, n, standardize=standardize)
+    check_standardize("plan", standardize)
+    widths = deviations if standardize != "robust" else _quartile_widths(rows, deviations)
+    scale = _scale(center, widths, n, standardize=bool(standardize), recipe=recipe)
     if not standardize and n >= FEWEST_FOR_HINT:
         _hint_at_units(deviations, columns)
     center = rounded_center(center, scale)
@@ -213,6 +221,7 @@ def plan_rows(
         far_share=FAR_SHARE,
         structured=d >= MIN_FEATURES,  # as good, and faster
         metric=metric,
+        recipe=recipe,
     )
     is_wide = has_axes and d > WIDE and not standardize
     n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if is_wide else 0
@@ -386,7 +395,29 @@ def _moments(
     return center, deviations
 
 
-def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: bool) -> FloatArray:
+def check_standardize(caller: str, value: Any) -> bool | str:
+    """Whether each column has a scale of its own, and which."""
+    return "robust" if value == "robust" else check_flag(caller, "standardize", value)
+
+
+def _quartile_widths(rows: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Distances of the quartiles, as standard deviations of a normal law that has them.
+
+    Of a column most of whose values are equal, the standard deviation.
+    """
+    low, high = np.quantile(rows, [0.25, 0.75], axis=0)
+    widths = (high - low) / QUARTILES_OF_NORMAL
+    return np.where(widths > CONSTANT * np.abs(rows).max(axis=0), widths, deviations)
+
+
+def _scale(
+    center: FloatArray,
+    deviations: FloatArray,
+    n: int,
+    *,
+    standardize: bool,
+    recipe: Recipe | None = None,
+) -> FloatArray:
     """What divides each column, so that the total variance is 1; shape (d,)."""
     varies = deviations > 0.0
     if not varies.any():
@@ -398,6 +429,10 @@ def _scale(center: FloatArray, deviations: FloatArray, n: int, *, standardize: b
             warn(msg, PlanWarning)
         size = float(np.abs(center).max())
         return np.full(len(center), rounded(size) if size > 1.0 / LIMIT else 1.0)
+    if standardize and recipe is not None:  # the columns of one part share one scale
+        shared = np.sqrt(np.bincount(recipe.groups, np.square(deviations)))[recipe.groups]
+        widths = np.where(shared > 0.0, shared, 1.0) * math.sqrt(len(recipe.parts))
+        return np.array([rounded(width) for width in widths])
     if standardize:
         widths = np.where(varies, deviations, 1.0) * math.sqrt(varies.sum())
         return np.array([rounded(width) for width in widths])

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._html import Cell, card, facts, grid, note
+from sketchshift._text import counted
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import (
     check_choice,
@@ -38,6 +40,7 @@ from sketchshift.kernels import (
     Kernel,
     select_kernel,
 )
+from sketchshift.recipe import Cycle, Recipe
 
 __all__ = [
     "ADJACENCIES",
@@ -319,6 +322,7 @@ MAX_PRIVATE_CELLS = 2**12
 SHORTEST = 2.0**-900  # squared length of a row that has a direction; of less, digits are lost
 METRICS = ("euclidean", "cosine")
 FULL_COVARIANCE_FEATURES = 64  # beyond, the diagonal alone is kept
+COLUMNS_SHOWN = 20  # in a notebook
 _SCHEMA = 1
 
 
@@ -379,6 +383,9 @@ class SketchSpec:
     spectrum : Spectrum or None
         What :func:`sketchshift.plan_drift` found of the noise of sampling, for comparisons that
         need neither rows nor a decoder. It changes no integer of a sketch.
+    recipe : Recipe or None
+        How the columns of a table become the d columns of numbers, whose names are ``columns``;
+        None where these are columns of the table. Arrays are taken as these numbers.
 
     Examples
     --------
@@ -406,6 +413,7 @@ class SketchSpec:
     metric: str = "euclidean"
     moments: str = "full"
     spectrum: Spectrum | None = None
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
@@ -433,6 +441,11 @@ class SketchSpec:
             raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
         if self.spectrum is not None and not isinstance(self.spectrum, Spectrum):
             raise parameter_error(CALLER, "spectrum", "a Spectrum or None", self.spectrum)
+        if self.recipe is not None and not (
+            isinstance(self.recipe, Recipe) and self.recipe.names == checked.get("columns")
+        ):
+            must = "a Recipe that makes the columns of the spec, or None"
+            raise parameter_error(CALLER, "recipe", must, self.recipe)
         if self.cells is not None and not (
             isinstance(self.cells, Cells) and self.cells.n_features == d
         ):
@@ -635,7 +648,44 @@ class SketchSpec:
             parts.append(f"cells={self.cells.n_cells}")
         if self.axes is not None:
             parts.append(f"axes={self.axes.n_axes}")
+        if self.recipe is not None:
+            kinds = dict.fromkeys(part.kind for part in self.recipe.parts)
+            parts.append(f"recipe={'+'.join(kinds)}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a person may want to know of it, by name."""
+        known = {"metric": self.metric, "standardised": "yes" if self.is_standardised else "no"}
+        if self.cells is not None:
+            known["cells"] = f"{self.cells.n_cells:,}"
+        known["waves"] = f"{self.sketch_size:,}"
+        return {**known, "seed": str(self.seed), "fingerprint": self.fingerprint[:8]}
+
+    @property
+    def is_standardised(self) -> bool:
+        """Whether each column has a scale of its own, so that none outweighs the others."""
+        return isinstance(self.scale, tuple)
+
+    def _repr_html_(self) -> str:
+        title = f"Plan for sketches of {counted(self.n_features, 'column')}"
+        parts = [facts(self.facts)]
+        if self.recipe is not None:
+            how = [
+                [
+                    Cell(part.column, is_text=True),
+                    Cell(part.unit if isinstance(part, Cycle) else part.kind, is_text=True),
+                ]
+                for part in self.recipe.parts
+            ]
+            parts.append(grid(["column", "read as"], how[:COLUMNS_SHOWN]))
+            more = len(how) - COLUMNS_SHOWN
+            parts.append(note(f"{counted(more, 'more column')}." if more > 0 else ""))
+        elif self.columns is not None:
+            more = len(self.columns) - COLUMNS_SHOWN
+            names = ", ".join(self.columns[:COLUMNS_SHOWN])
+            parts.append(note(f"{names}{f' and {more} more' if more > 0 else ''}"))
+        return card(title, *parts)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, parameters at their defaults left out."""
@@ -649,6 +699,8 @@ class SketchSpec:
             content["cells"] = self.cells.to_dict()
         if self.axes is not None:
             content["axes"] = self.axes.to_text()
+        if self.recipe is not None:
+            content["recipe"] = self.recipe.to_list()
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -717,6 +769,8 @@ class SketchSpec:
         if content.get("axes") is not None:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["axes"] = Axes.from_text(content["axes"], d)
+        if content.get("recipe") is not None:
+            content["recipe"] = Recipe.from_list(content["recipe"])
         return cls(**content)
 
 

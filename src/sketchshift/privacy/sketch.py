@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._html import note
 from sketchshift._typing import ComplexArray, IntArray
 from sketchshift.errors import IncompatibleSketchesError, PrivacyError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
@@ -36,6 +37,7 @@ from sketchshift.sketch.file import (
     unpack,
 )
 from sketchshift.sketch.measure import Part, parts_of
+from sketchshift.sketch.sketch import show_columns
 
 __all__ = ["VERSION", "NoisyMeasure", "PrivateSketch", "decode", "encode", "load", "released_parts"]
 
@@ -278,6 +280,9 @@ class PrivateSketch(AnySketch):
             f"<PrivateSketch: {self.statement} x {self.spec.n_features} columns, "
             f"m={self.spec.sketch_size}, fingerprint {self.fingerprint[:8]}>"
         )
+
+    def _repr_html_(self) -> str:
+        return show_columns("Private sketch", self, note(self.statement))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivateSketch.from_bytes, (self.to_bytes(),)

@@ -1,25 +1,24 @@
 """All that a page shows, as one JSON document: numbers and text, nothing of how it looks.
 
 Takes a :class:`SketchFile` and what decoders made of it; hands mappings to ``page`` and
-``explorer``.
-The correlation function is not drawn here. The page gets frequencies and z and computes the
-picture of any two columns itself, as a product of two matrices of waves.
+``explorer``. The map is drawn from what is known of the rows: the counts, means and variances of
+the cells of the sketch, and the clusters' Gaussians, within the range of the columns.
 
 Symbols
 -------
-d, m      columns, frequencies
-zeta      z times the root of m: means of waves, of size 1 at most
+k, d      clusters, columns
+J         cells with rows
 """
 
 from __future__ import annotations
 
 import base64
+import datetime
 import json
-import math
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -27,14 +26,26 @@ from typing import Any
 import numpy as np
 
 import sketchshift
-from sketchshift._text import cell, cluster_header, column_names, finite, visible_lines
-from sketchshift._typing import FloatArray
+from sketchshift._text import (
+    cell,
+    cluster_header,
+    column_names,
+    counted,
+    finite,
+    meaningful,
+    rows_in_words,
+    visible_lines,
+)
+from sketchshift._times import MONTHS, WEEKDAYS
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders import Decoding, KCurve
-from sketchshift.decoders.problem import spread_of
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
+from sketchshift.drift.compare import Population, cluster_changes
 from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
+from sketchshift.metrics import assign
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
@@ -50,6 +61,7 @@ __all__ = [
     "build_view",
     "compare_slices",
     "curve_record",
+    "describe_keys",
     "select_rest",
     "to_json",
 ]
@@ -157,17 +169,61 @@ class SketchFile:
         members: dict[Any, list[int]] = {}  # by Arrow's scalars: an hour that comes twice is two
         for i, scalar in enumerate(self.table.keys.column(column)):
             members.setdefault(scalar, []).append(i)
+        keys = [scalar.as_py() for scalar in members]
         return [
-            Selection(
-                f"{column} = {describe_key(key)}", column, _condition(column, key), tuple(rows)
+            Selection(f"{column} = {name}", column, _condition(column, key), tuple(rows))
+            for name, key, rows in zip(
+                describe_keys(column, keys), keys, members.values(), strict=True
             )
-            for key, rows in ((scalar.as_py(), rows) for scalar, rows in members.items())
         ]
 
 
-def describe_key(key: Any) -> str:
-    """A value of a key for a person."""
-    return "(missing)" if key is None else str(key)
+def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
+    """Values of a column of the key for a person: months as ``"Jan 2013"``, days as days.
+
+    Parameters
+    ----------
+    column : str
+        Its name: keys cut down to a unit of time are named after it.
+    keys : iterable
+        Python's values. Text is left as it is.
+    """
+    return [_describe_key(column, key) for key in keys]
+
+
+def _describe_key(unit: str, key: Any) -> str:
+    if key is None:
+        return "(missing)"
+    if unit == "month_of_year" and key in range(1, 13):
+        return MONTHS[key - 1][:3]
+    if not isinstance(key, datetime.date):
+        return str(key)
+    month = f"{MONTHS[key.month - 1][:3]} {key.year}"
+    if unit == "year":
+        return str(key.year)
+    if unit == "quarter":
+        return f"Q{(key.month + 2) // 3} {key.year}"
+    if unit == "month":
+        return month
+    day = f"{key.day} {month}"
+    if unit == "week":
+        return f"week of {day}"
+    if not isinstance(key, datetime.datetime) or (unit == "day" and not key.hour):
+        return day
+    return f"{day}, {key.timetz()}"  # with its zone: an hour may come twice
+
+
+def _order_in_time(names: Sequence[str]) -> list[int]:
+    """Places of names in the order of the calendar if they are weekdays or months, else as given.
+
+    Names may be cut to their first letters, three at least.
+    """
+    for calendar in (WEEKDAYS, MONTHS):
+        starts = [day[:3] for day in calendar]
+        places = [starts.index(name[:3]) if name[:3] in starts else 0 for name in names]
+        if all(calendar[i].startswith(name[:9]) for i, name in zip(places, names, strict=True)):
+            return sorted(range(len(names)), key=lambda i: places[i])
+    return list(range(len(names)))
 
 
 def _condition(column: str, key: Any) -> str:
@@ -183,8 +239,17 @@ def _condition(column: str, key: Any) -> str:
 HEADER = "header"
 """The only text of a document that is saved and not shown: its names are the true ones."""
 
-FREQUENCIES, NUMBERS = 2_048, 500_000
-"""Most frequencies, and numbers in them, that a page is given: the first ones are like all."""
+MOST_NUMBERS = 100_000
+"""Coordinates of cells, and entries of covariances, that a page is given."""
+
+DISTINCT, COMPARED = 20, 40
+"""Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
+
+SCALES = ("number", "log")
+"""Kinds of columns that make an axis of a map; shares and circles do not."""
+
+TINY = 1e-300
+FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
 
 
 def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
@@ -200,7 +265,7 @@ def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
     Returns
     -------
     record : dict
-        Names, promise, summary, frequencies, versions.
+        Names, promise, summary, versions.
     """
     scale = file.whole.spec.scale
     return {
@@ -211,7 +276,6 @@ def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
         "scale": list(scale) if isinstance(scale, tuple) else [],
         "summary": _summary(file),
         "plan": _plan(file.whole),
-        "frequencies": _frequencies(file.whole),
         "reproduce": {
             "commands": list(commands),
             "versions": _versions(),
@@ -239,25 +303,218 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
     Returns
     -------
     record : dict
-        Floats are those of the decoding, to the last bit. Mean and deviation of a private sketch
-        are those of its clusters.
+        Floats are those of the decoding, to the last bit. O(k d^2) for clusters with covariances.
     """
-    m = _n_frequencies(sketch)
-    mean, variance = spread_of(sketch, decoding)
-    zeta = sketch.z[:m] * math.sqrt(sketch.spec.sketch_size)
+    decoding = decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
+    order, pair = _separating(decoding)
     return {
         "label": selection.label,
         "rows": sketch.count,
         "rows_std": sketch.count_std,
-        "mean": mean.tolist(),
-        "deviation": np.sqrt(variance).tolist(),
-        "zeta": _pack(np.concatenate([zeta.real, zeta.imag])),
-        "centroids": decoding.centroids.tolist(),
-        "shares": decoding.weights.tolist(),
+        "lead": _lead(selection, sketch, decoding),
+        "profile": decoding.profile.to_dict(),
+        "shown": _shown_values(decoding),
+        "order": order,
+        "pair": pair,
+        "main": _main_axes(decoding),
+        "has_categories": any(kind not in SCALES for kind, _ in _kinds(sketch.spec)),
+        "covariances": _pack_covariances(decoding),
+        "cells": _cells(sketch, decoding),
         "residual": decoding.residual_norm,
         "sentence": decoding.sentence,
         "is_good": decoding.is_good,
+    } | _range(sketch)
+
+
+def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
+    """What is in the data, in one sentence."""
+    k, d = decoding.centroids.shape
+    which = "" if selection.column is None else f" ({selection.label})"
+    found = f"{counted(k, 'cluster')} in {rows_in_words(sketch)}{which} and {counted(d, 'column')}"
+    if not k:
+        return f"{found}: none was found."
+    largest = decoding.profile.clusters[0]
+    size = (
+        f"the largest ({largest.name}) has {100 * largest.share:.0f}\N{NO-BREAK SPACE}% of the rows"
+    )
+    trust = "the clusters can be trusted" if decoding.is_good else "take the clusters with care"
+    unknown = "how far the clusters can be trusted is not known"
+    return f"{found}; {size}; {unknown if decoding.is_good and not decoding.trust else trust}."
+
+
+# Which columns tell the clusters apart, and where on the map they are.
+
+
+def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
+    """All columns, those first that tell the clusters apart best; and the best pair of them.
+
+    Two clusters are the harder to tell apart the larger exp(-D^2 / 8), with D the distance of
+    their means in standard deviations within them. A column, or a pair of columns, is as good as
+    the sum of it over all pairs of clusters, times their shares, is small: O(k^2 d).
+    """
+    means, shares = decoding.centroids[:COMPARED], decoding.weights[:COMPARED]
+    first, second = np.triu_indices(len(shares), 1)
+    odds, apart = shares[first] * shares[second], means[first] - means[second]
+    variances = _variances(decoding)
+    within = 0.5 * (variances[first] + variances[second])
+    squares = np.divide(apart**2, within, out=np.zeros_like(apart), where=within > 0.0)
+    order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
+    few = _on_scales(decoding, order)[:DISTINCT]
+    pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
+    u = apart / np.sqrt(within + TINY)
+    confused = []
+    for a, b in pairs:
+        r = np.zeros(len(odds))  # correlation within: columns that say the same count once
+        if decoding.covariances is not None:
+            c = decoding.covariances[:COMPARED, a, b]
+            r = 0.5 * (c[first] + c[second]) / np.sqrt(within[:, a] * within[:, b] + TINY)
+            r = np.clip(r, -0.99, 0.99)
+        squares = (u[:, a] ** 2 - 2 * r * u[:, a] * u[:, b] + u[:, b] ** 2) / (1 - r**2)
+        confused.append(odds @ np.exp(-squares / 8.0))
+    best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
+    return order.tolist(), list(best)
+
+
+def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
+    """Columns with a scale, if there are two of them."""
+    kinds = [] if decoding.spec is None else _kinds(decoding.spec)
+    found = [c for c in order.tolist() if kinds and kinds[c][0] in SCALES]
+    return np.array(found) if len(found) > 1 else order
+
+
+def _variances(decoding: Decoding) -> FloatArray:
+    """Of the columns within each cluster; where they are not known, within all of them: (k, d)."""
+    k, d = decoding.centroids[:COMPARED].shape
+    total = np.zeros(d) if decoding.std is None else np.square(decoding.std)
+    if decoding.covariances is not None:
+        own = np.diagonal(decoding.covariances[:COMPARED], axis1=1, axis2=2)
+        return np.asarray(np.maximum(own, 1e-6 * total))
+    rests = decoding.centroids - decoding.weights @ decoding.centroids
+    within = np.maximum(total - decoding.weights @ rests**2, 1e-6 * total)
+    return np.broadcast_to(within, (k, d))
+
+
+def _main_axes(decoding: Decoding) -> list[dict[str, Any]]:
+    """Two directions along which the clusters lie farthest apart, in deviations of the columns."""
+    k, d = decoding.centroids.shape
+    std = decoding.std
+    if d < 3 or k < 3 or std is None:
+        return []
+    per_unit = np.divide(1.0, std, out=np.zeros(d), where=std > 0.0)
+    rests = (decoding.centroids - decoding.weights @ decoding.centroids) * per_unit
+    _, _, axes = np.linalg.svd(np.sqrt(decoding.weights)[:, None] * rests, full_matrices=False)
+    names = [decoding.columns[int(np.argmax(np.abs(axis)))] for axis in axes[:2]]
+    signs = [np.sign(axis[np.argmax(np.abs(axis))]) for axis in axes[:2]]
+    return [
+        {"name": f"main axis {i + 1}, mostly {name}", "vector": (sign * axis * per_unit).tolist()}
+        for i, (name, sign, axis) in enumerate(zip(names, signs, axes[:2], strict=True))
+    ]
+
+
+def _cells(sketch: AnySketch, decoding: Decoding) -> dict[str, Any] | None:
+    """What is counted in each cell, the heaviest ones first: rows, means, variances, cluster."""
+    spec = sketch.spec
+    sums = sketch.cells if isinstance(sketch, Sketch) else None
+    if sums is None or spec.axes is not None or not len(decoding.weights):
+        return None  # of very many columns the variances along them are not known
+    d = spec.n_features
+    heavy = np.argsort(-sums.weights, kind="stable")[: max(MOST_NUMBERS // d, 16)]
+    heavy = heavy[sums.weights[heavy] > 0.0]
+    normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+    return {
+        "weights": (sums.weights[heavy] / sums.weights.sum()).tolist(),
+        "clusters": assign(sums.means[heavy], normalised).tolist(),
+        "means": _pack(spec.center_vector + spec.scale_vector * sums.means[heavy]),
+        "variances": _pack(spec.scale_vector**2 * sums.variances[heavy]),
     }
+
+
+def _range(sketch: AnySketch) -> dict[str, Any]:
+    """Least and largest values of the columns: nothing is drawn beyond them.
+
+    Those that the plan saw; where the mean of a cell lies beyond, rows came later that it did not
+    see, and the range goes as far as such cells probably do.
+    """
+    spec = sketch.spec
+    if spec.cells is None or not spec.cells.lower:
+        return {"lower": None, "upper": None, "ticks": None}
+    lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
+    sums = sketch.cells if isinstance(sketch, Sketch) else None
+    if sums is not None and sums.weights.any():
+        sums = sums[sums.weights > 0.0]
+        means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
+        means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
+        lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
+        upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
+    ticks = [
+        _log_ticks(kind, low, high)
+        for kind, low, high in zip(_kinds(spec), lower, upper, strict=True)
+    ]
+    return {"lower": lower.tolist(), "upper": upper.tolist(), "ticks": ticks}
+
+
+def _pack_covariances(decoding: Decoding) -> str | None:
+    """Their upper triangles, row by row, one cluster after another."""
+    covariances = decoding.covariances
+    if covariances is None or covariances.size > MOST_NUMBERS:
+        return None
+    rows, columns = np.triu_indices(covariances.shape[1])
+    return _pack(covariances[:, rows, columns])
+
+
+# Columns as the table has them, where a recipe made them: the one place that looks at its parts.
+
+
+def _kinds(spec: SketchSpec) -> list[tuple[str, Any]]:
+    """What each column is, and what gives its values in the units of the table."""
+    recipe = getattr(spec, "recipe", None)
+    if recipe is None:
+        return [("number", float)] * spec.n_features
+    return [
+        (part.kind, getattr(part, "natural", float)) for part in recipe.parts for _ in part.names
+    ]
+
+
+def _shown_values(decoding: Decoding) -> list[list[str]]:
+    """The means of the clusters, with as many digits as mean something, shape (k, d)."""
+    table = decoding.profile.table
+    kinds = _kinds(decoding.sketch.spec) if decoding.sketch is not None else []
+    return [
+        [
+            _show(*kind, value, spread, cluster.rows)
+            for kind, value, spread in zip(kinds, means, spreads, strict=True)
+        ]
+        for cluster, means, spreads in zip(
+            decoding.profile.clusters, table.means.tolist(), table.spreads.tolist(), strict=True
+        )
+    ]
+
+
+def _show(kind: str, natural: Any, value: float, spread: float, rows: int | None) -> str:
+    if kind == "category":
+        return f"{100 * min(max(value, 0.0), 1.0):.0f} %"
+    if kind == "log":  # a spread of logs is a share of the value
+        value = float(natural(value))
+        spread *= abs(value)
+    return meaningful(value, spread, rows).replace("-", "\N{MINUS SIGN}")
+
+
+def _log_ticks(kind: tuple[str, Any], low: float, high: float) -> list[tuple[float, str]] | None:
+    """Where round numbers of the table lie on the axis of a column on a log scale."""
+    if kind[0] != "log" or not low < high:
+        return None
+    places = np.linspace(low, high, 1000)
+    values = np.array([float(kind[1](place)) for place in places])
+    for factors in ([1.0], [1.0, 2.0, 5.0]):
+        sizes = np.outer(10.0 ** np.arange(-9, 16), factors).ravel()
+        numbers = np.concatenate([-sizes[::-1], [0.0], sizes])
+        inside = numbers[(numbers >= values[0]) & (numbers <= values[-1])]
+        if len(inside) > FEW_TICKS:
+            break
+    return [(float(np.interp(x, values, places)), meaningful(float(x))) for x in inside]
+
+
+# The number of clusters, and what a document is as text.
 
 
 def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
@@ -315,19 +572,6 @@ def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
     ]
 
 
-def _frequencies(sketch: AnySketch) -> dict[str, Any]:
-    """Frequencies in turns for each unit of the data: the page needs no normalisation then."""
-    spec, m = sketch.spec, _n_frequencies(sketch)
-    turns = sketch.turns[:, :m] * spec.per_unit[:, None]
-    cap = None if spec.tilt is None else spec.tilt.cap
-    return {"m": m, "center": spec.center_vector.tolist(), "turns": _pack(turns), "cap": cap}
-
-
-def _n_frequencies(sketch: AnySketch) -> int:
-    d, m = sketch.spec.n_features, sketch.spec.sketch_size
-    return min(m, FREQUENCIES, max(NUMBERS // d, 64))
-
-
 def _versions() -> list[tuple[str, str]]:
     others = [(name, version(name)) for name in ("numpy", "scipy", "scikit-learn")]
     return [
@@ -359,8 +603,18 @@ def select_rest(file: SketchFile, selection: Selection) -> Selection:
     return Selection("all other rows", None, None, tuple(others))
 
 
-def compare_slices(file: SketchFile, before: Selection, after: Selection, k: int) -> dict[str, Any]:
-    """What :func:`sketchshift.compare` says of two selections without common rows.
+FALSE_ALARM = 0.01
+"""The rate at which slices without drift are said to differ, and any cluster to have changed."""
+
+
+def compare_slices(
+    file: SketchFile,
+    before: Selection,
+    after: Selection,
+    decoding: Decoding,
+    decoded: AnySketch,
+) -> dict[str, Any]:
+    """What changed between two selections without common rows, told by clusters that are shown.
 
     Parameters
     ----------
@@ -368,37 +622,46 @@ def compare_slices(file: SketchFile, before: Selection, after: Selection, k: int
         What is looked at.
     before, after : Selection
         Rows that have none in common: the threshold is that of independent ones.
-    k : int
-        Clusters of both together to report on.
+    decoding : Decoding
+        The clusters, with their numbers.
+    decoded : Sketch or PrivateSketch
+        Whose clusters they are.
 
     Returns
     -------
     record : dict
-        A sentence, and the clusters with their shares on both sides.
+        A sentence, changes in words, and the clusters with their shares on both sides.
     """
     if set(before.members) & set(after.members):
         msg = f"{before.label} and {after.label} share rows. Compare slices without common rows."
         raise DataError(msg)
-    found = compare(file.sketch_of(before), file.sketch_of(after), n_clusters=k)
+    sides = file.sketch_of(before), file.sketch_of(after)
+    found = compare(*sides, n_clusters=None, false_alarm=FALSE_ALARM)
+    k = len(decoding.weights)
+    population = Population(decoded, k, 0, "compare", decoding)
+    changes = cluster_changes(sides, found.counts, population, FALSE_ALARM) if k else ()
     clusters = [
-        {
-            "centroid": change.centroid.tolist(),
-            "before": change.share_a,
-            "after": change.share_b,
-            "verdict": change.verdict,
-        }
-        for change in found.clusters
+        {"before": change.share_a, "after": change.share_b, "verdict": change.verdict}
+        for change in changes
     ]
-    return {"sentence": _sentence(found, before, after), "clusters": clusters}
+    names = [cluster.name for cluster in decoding.profile.clusters]
+    largest = sorted(range(k), key=lambda i: -abs(changes[i].change))
+    changed = [i for i in largest if changes[i].verdict != "same"]
+    return {
+        "sentence": _sentence(found, before, after),
+        "words": [f"{changes[i].tell(f'Cluster {i} ({names[i]})')}." for i in changed],
+        "before": before.label,
+        "after": after.label,
+        "clusters": clusters,
+    }
 
 
 def _sentence(found: Comparison, before: Selection, after: Selection) -> str:
-    verdict = "differ" if found.drifted else "do not differ more than chance allows"
-    return (
-        f"{before.label} and {after.label} {verdict}: their sketches are {found.distance:.3g} "
-        f"apart, and without drift {found.threshold:.3g} is exceeded in "
-        f"{100 * found.false_alarm:g} % of cases (p = {found.p_value:.2g})."
-    )
+    rate = "less than 0.1" if found.p_value < 0.001 else f"{100 * found.p_value:.2g}"
+    chance = f"chance alone makes as large a difference in {rate} % of cases"
+    if found.drifted:
+        return f"{before.label} and {after.label} differ: {chance}."
+    return f"{before.label} and {after.label} do not differ more than chance allows: {chance}."
 
 
 # The shares of the clusters in each slice of a table, one after another.
@@ -433,12 +696,13 @@ def build_trends(file: SketchFile, decoding: Decoding, decoded: AnySketch) -> li
     found = []
     for column in file.by:
         table = file.table.merge_by(column)
-        names = [describe_key(key) for key in table.keys.column(column).to_pylist()]
-        shown = table.sketches[:MOST_SLICES]
+        names = describe_keys(column, table.keys.column(column).to_pylist())
+        order = _order_in_time(names)[:MOST_SLICES]
+        shown = [table.sketches[i] for i in order]
         found.append(
             {
                 "column": column,
-                "names": names[:MOST_SLICES],
+                "names": [names[i] for i in order],
                 "counts": [sketch.count for sketch in shown],
                 "shares": [_shares(clusters, sketch).tolist() for sketch in shown],
                 "left_out": max(0, len(table) - MOST_SLICES),

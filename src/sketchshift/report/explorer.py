@@ -1,7 +1,7 @@
 """The explorer's answers: its page, clusters for any k and slice, comparisons, a report.
 
 A request holds a few whole numbers (:class:`Query`): no path, no condition and no text. Who may
-ask is the business of ``guard``.
+ask is the business of ``server``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from starlette.applications import Starlette
@@ -220,7 +220,7 @@ class Fits:
             rows = f"{sketch.about}{sketch.count} rows"
             msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
-        found = self._fit(choice, check).decode(k)
+        found = replace(self._fit(choice, check).decode(k), sketch=sketch)
         covariances = found.covariances
         return found, found.centroids.nbytes + (0 if covariances is None else covariances.nbytes)
 
@@ -369,11 +369,13 @@ class Explorer:
         return {}
 
     def compare(self, query: Query, check: Check) -> dict[str, Any]:
-        """Two selections side by side."""
+        """Two selections side by side, told by the clusters that are shown."""
         choices = self.file.choices
         before, is_rest = choices[query.before], query.after == len(choices)
         after = select_rest(self.file, before) if is_rest else choices[query.after]
-        return compare_slices(self.file, before, after, query.k)
+        decoding = self.fits.decoding(query.choice, query.k, check)
+        decoded = self.file.sketch_of(choices[query.choice])
+        return compare_slices(self.file, before, after, decoding, decoded)
 
     def page(self) -> str:
         """The page, which asks for its first clusters itself."""

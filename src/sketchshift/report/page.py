@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from sketchshift._colours import FULL, HIGH, LOW, MARKS, OPACITY, PALETTE, shade
 from sketchshift._text import visible
 from sketchshift.decoders import Decoder, Decoding, KCurve, decode
 from sketchshift.decoders.decoder import Progress
@@ -35,11 +37,12 @@ from sketchshift.sketch import AnySketch
 
 __all__ = ["policy", "render", "render_report", "report_on"]
 
-PROGRAM = (
-    "base.js", "chart.js", "table.js", "parallel.js", "map.js", "curve.js", "trends.js",
-    "page.js", "live.js",
-)  # fmt: skip
+PROGRAM = ("base.js", "map.js", "clusters.js", "shares.js", "page.js")
 """Parts of the program, in the order in which they need each other."""
+
+
+SHADED = {"low": -FULL, "high": FULL}
+"""Deviations that the key of the table explains."""
 
 
 def render(document: Mapping[str, Any]) -> str:
@@ -88,12 +91,16 @@ def _static(name: str) -> str:
 
 @cache
 def _style() -> str:
-    return _static("style.css")
+    shades = [f".key.{name} {{ background: {shade(side)}; }}" for name, side in SHADED.items()]
+    return "\n".join([_static("style.css"), *shades])
 
 
 @cache
 def _program() -> str:
-    body = "\n".join(_static(name) for name in PROGRAM)
+    shades = {"low": LOW, "high": HIGH, "full": FULL, "opacity": OPACITY}
+    palette = {"COLOURS": PALETTE, "MARKS": MARKS, "SHADES": shades}
+    constants = [f"const {name} = {json.dumps(value)};" for name, value in palette.items()]
+    body = "\n".join([*constants, *map(_static, PROGRAM)])
     return f'"use strict";\n(() => {{\n{body}\n}})();\n'
 
 

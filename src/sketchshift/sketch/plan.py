@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
 from sketchshift.features.spec import directions_of
+from sketchshift.recipe import Recipe
 from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
@@ -44,9 +45,10 @@ def plan(
     *,
     sketch_size: int | None = None,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
-    standardize: bool = False,
+    standardize: bool | str = False,
     on_invalid: str = "raise",
     cells: bool | int = True,
     metric: str = "euclidean",
@@ -68,13 +70,17 @@ def plan(
         there are no cells. None takes 10 k d, at least 50.
     seed : int, default=0
         Of the frequencies and of the choice of rows.
-    columns : sequence of str or None
-        Columns to read, by name, or one of vectors; None takes all but the weights.
+    columns : sequence of str, Recipe or None
+        Columns to read, by name, or one of vectors; None takes all but the weights. A recipe says
+        how to make numbers of columns of any kind: see :func:`sketchshift.survey`.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them.
-    standardize : bool, default=False
-        Give every column a scale of its own, where units differ; otherwise distances are
-        those of the data, as in k-means.
+    standardize : bool or "robust", default=False
+        Give every column a scale of its own, where units differ: its standard deviation, or
+        ("robust") the distance of its quartiles. Otherwise distances are those of the data, as in
+        k-means.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity, or have it as their weight.
     cells : bool or int, default=True
@@ -104,7 +110,7 @@ def plan(
     True
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
-    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
+    reading = Reading(None, columns, sample_weight, on_invalid, where=where)
     return plan_collection_or_rows(sample, reading, planning)
 
 
@@ -113,7 +119,8 @@ def plan_collection_or_rows(sample: Any, reading: Reading, planning: Planning) -
     engine = engine_of(sample)
     if engine is not None:
         return engine.plan(sample, reading, planning)
-    spec, _ = plan_source(reading.open(sample), planning, reading.on_invalid)
+    source = reading.open(sample)
+    spec, _ = plan_source(source, planning, reading.on_invalid, reading.recipe)
     return spec
 
 
@@ -135,7 +142,7 @@ class DriftPlanning(Planning):
             sketch_size=self.sketch_size or DRIFT_SIZE,
             seed=self.seed,
             columns=columns,
-            standardize=self.standardize,
+            standardize=bool(self.standardize),
             metric=self.metric,
         )
 
@@ -148,8 +155,9 @@ def plan_drift(
     *,
     sketch_size: int = DRIFT_SIZE,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
-    standardize: bool = False,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
+    standardize: bool | str = False,
     metric: str = "euclidean",
     on_invalid: str = "raise",
 ) -> SketchSpec:
@@ -169,8 +177,10 @@ def plan_drift(
         Number m of frequencies.
     seed : int, default=0
         Of the frequencies and of the choice of rows.
-    columns : sequence of str or None
-        Columns to read, by name; None takes all.
+    columns : sequence of str, Recipe or None
+        Columns to read, by name, or how to make numbers of them; None takes all.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     metric : {"euclidean", "cosine"}
@@ -195,16 +205,15 @@ def plan_drift(
     planning = DriftPlanning(
         sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
     )
-    reading = Reading(columns=columns, on_invalid=on_invalid)
-    engine = engine_of(sample)
-    if engine is not None:
-        return engine.plan(sample, reading, planning)
-    spec, _ = plan_source(reading.open(sample), planning, on_invalid)
-    return spec
+    reading = Reading(columns=columns, on_invalid=on_invalid, where=where)
+    return plan_collection_or_rows(sample, reading, planning)
 
 
 def plan_source(
-    source: Source, planning: Planning, on_invalid: str = "raise"
+    source: Source,
+    planning: Planning,
+    on_invalid: str = "raise",
+    recipe: Recipe | None = None,
 ) -> tuple[SketchSpec, Source]:
     """Plan on rows of a source that is open already.
 
@@ -219,7 +228,7 @@ def plan_source(
         _warn_of_head(n_taken)
     else:
         drawn = draw_rows(source, n_rows, seed=planning.seed, keep=keep)
-    return plan_sample(drawn, planning, source.columns), source
+    return plan_sample(drawn, planning, source.columns, recipe), source
 
 
 def draw_sample(source: Source, planning: Planning, on_invalid: str) -> PartSample:
@@ -250,7 +259,12 @@ def _refuse_no_vectors(source: Source) -> None:
         raise DataError(msg)
 
 
-def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | None) -> SketchSpec:
+def plan_sample(
+    sample: Sample,
+    planning: Planning,
+    columns: tuple[str, ...] | None,
+    recipe: Recipe | None = None,
+) -> SketchSpec:
     """Plan on rows that are drawn already."""
     if not len(sample.values):
         raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
@@ -259,7 +273,7 @@ def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | N
         rows = directions_of(rows)
         bounds = rows.min(axis=0), rows.max(axis=0)
     if isinstance(planning, DriftPlanning):
-        return planning.plan_values(rows, columns)
+        return replace(planning.plan_values(rows, columns), recipe=recipe)
     return plan_rows(
         rows,
         planning.n_clusters,
@@ -273,6 +287,7 @@ def plan_sample(sample: Sample, planning: Planning, columns: tuple[str, ...] | N
         metric=planning.metric,
         has_axes=planning.has_axes,
         overwrite=True,  # they were drawn for this
+        recipe=recipe,
     )
 
 

@@ -6,19 +6,22 @@ above this room, which must not import them; they register themselves with ``dat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sketchshift._text import listed
+from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.data.open import find_engine, open_source
-from sketchshift.data.source import Source, make_request
+from sketchshift.data.source import Block, Piece, Source, make_request
 from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.cells import MAX_CELLS
-from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.plan import MAX_CLUSTERS, check_standardize
 from sketchshift.features.spec import MAX_SKETCH_SIZE, METRICS
+from sketchshift.recipe import Recipe
 
 if TYPE_CHECKING:
     from sketchshift.sketch.keys import Key
@@ -42,8 +45,8 @@ class Reading:
     ----------
     spec : SketchSpec or None
         What is summed; None for a plan.
-    columns : sequence of str or None
-        Columns to read; None takes the spec's, or all.
+    columns : sequence of str, Recipe or None
+        Columns to read, or how to make numbers of them; None takes the spec's, or all.
     sample_weight : str, array or None
         Name of the column that holds the weights, or the weights.
     on_invalid, kernel : str
@@ -57,10 +60,12 @@ class Reading:
         As in :func:`sketchshift.sketch_by`.
     has_schema : bool
         Whether all partitions of a collection are known to have their columns in one order.
+    where : str or None
+        A condition on the columns of the table, as SQL writes it: other rows are not read.
     """
 
     spec: SketchSpec | None = None
-    columns: Sequence[str] | None = None
+    columns: Sequence[str] | Recipe | None = None
     sample_weight: Any = None
     on_invalid: str = "raise"
     kernel: str = "auto"
@@ -68,6 +73,7 @@ class Reading:
     labels: Any = None
     max_slices: int = 1
     has_schema: bool = True
+    where: str | None = None
 
     def __post_init__(self) -> None:
         if self.spec is not None and not isinstance(self.spec, SketchSpec):
@@ -77,12 +83,36 @@ class Reading:
         check_integer("sketch_by", "max_slices", self.max_slices, 1, 2**32)
         make_request(self.columns, None, None)  # refuses what is no list of names
         names = None if self.spec is None else self.spec.columns
-        if self.columns is not None and names is not None and tuple(self.columns) != names:
+        if self.columns is not None and names is not None and self._meant != self._of_spec:
+            own = tuple(self.columns.names if isinstance(self.columns, Recipe) else self.columns)
             msg = (
                 f" are not those of the spec, {list(names)}. Leave them out, or make a spec for "
                 "these columns."
             )
-            raise DataError(ChooseColumns(tuple(self.columns)), msg)
+            raise DataError(ChooseColumns(own), msg)
+
+    @property
+    def _meant(self) -> tuple[str, ...] | Recipe | None:
+        """The columns as they were asked for."""
+        columns = self.columns
+        return columns if columns is None or isinstance(columns, Recipe) else tuple(columns)
+
+    @property
+    def _of_spec(self) -> tuple[str, ...] | Recipe | None:
+        """The columns that the spec reads, if it names any."""
+        return None if self.spec is None else self.spec.recipe or self.spec.columns
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How columns become numbers, where that is more than their names."""
+        meant = self._meant or self._of_spec
+        return meant if isinstance(meant, Recipe) else None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Columns of the table that were asked for by name; None: all."""
+        meant = self._meant or self._of_spec
+        return meant.columns if isinstance(meant, Recipe) else meant
 
     @property
     def is_weighted(self) -> bool:
@@ -113,7 +143,9 @@ class Reading:
             raise parameter_error("sketch", "spec", "a SketchSpec", self.spec)
         return self.spec
 
-    def open(self, data: Any, *, names: Sequence[str] | None = None) -> Source:
+    def open(
+        self, data: Any, *, names: Sequence[str] | None = None, beside: str = "nothing"
+    ) -> Source:
         """Open data; rows are read when the result is iterated.
 
         Parameters
@@ -122,19 +154,37 @@ class Reading:
             A source is open already, and returned as it is.
         names : sequence of str or None
             Columns to take by default, where the spec names none.
+        beside : {"nothing", "all"}
+            Whether blocks have all columns of a table as keys, as they are.
         """
         if isinstance(data, Source):
             return data
-        return open_source(
+        source = open_source(
             data,
             columns=self.columns,
-            default_columns=names if self.spec is None else self.spec.columns or names,
+            default_columns=self._of_spec or names,
             weights=self.sample_weight,
             block_rows=self.block_rows,
-            keys=self.key_columns or self.labels,
+            keys=self._columns_as_written or self.labels,
             n_features=None if self.spec is None else self.spec.n_features,
             skip_invalid=self.on_invalid == "skip",
+            beside=beside,
         )
+        if self.where is None:
+            return source
+        return keep_rows(source, self.where, None if beside == "all" else self.key_columns)
+
+    @property
+    def _columns_as_written(self) -> list[str]:
+        """The columns of keys and of the condition, each once."""
+        if self.where is None:
+            return self.key_columns
+        if self.labels is not None:
+            msg = "where needs keys that are columns of the table. Pass the name of one as by."
+            raise DataError(msg)
+        from sketchshift.sketch.where import columns_named
+
+        return list(dict.fromkeys((*self.key_columns, *columns_named(self.where))))
 
     def column_names(self, empty: Any) -> list[str] | None:
         """The columns that are read, each once: those of keys, those summed, that of weights.
@@ -149,11 +199,11 @@ class Reading:
         names : list of str or None
             None for data without names.
         """
-        columns = _names_to_read(self.open(empty))
+        columns = self._names_to_read(empty)
         if columns is None:
             return None
         weights = [self.sample_weight] if self.is_weighted else []
-        return list(dict.fromkeys([*self.key_columns, *columns, *weights]))
+        return list(dict.fromkeys([*self._columns_as_written, *columns, *weights]))
 
     def by_name(self, empty: Any) -> Reading:
         """The same reading with its columns named, for parts that have them in other orders.
@@ -163,7 +213,16 @@ class Reading:
         empty : array, frame or Arrow table of no rows
             As in :meth:`column_names`.
         """
-        return replace(self, columns=_names_to_read(self.open(empty)))
+        if self.recipe is not None:
+            return self
+        return replace(self, columns=self._names_to_read(empty))
+
+    def _names_to_read(self, empty: Any) -> tuple[str, ...] | None:
+        """The columns of the table that are read; None for data without names."""
+        source = self.open(empty)
+        if self.recipe is not None:
+            return self.recipe.columns
+        return source.columns if source.vector is None else (source.vector,)
 
     def check_order(self, source: Source) -> None:
         """Refuse columns of a partition that may stand in another order in the next one."""
@@ -187,9 +246,55 @@ class Reading:
         raise DataError(msg)
 
 
-def _names_to_read(source: Source) -> tuple[str, ...] | None:
-    """The columns that a source reads; None for data without names."""
-    return source.columns if source.vector is None else (source.vector,)
+def keep_rows(source: Source, where: str, keys: Sequence[str] | None) -> Source:
+    """The rows of a source for which a condition is true.
+
+    Parameters
+    ----------
+    source : Source
+        Its blocks have the columns of the condition among their keys.
+    where : str
+        The condition, as SQL writes it.
+    keys : sequence of str or None
+        The keys that are delivered; None: all.
+    """
+    from sketchshift.sketch.where import find_rows
+
+    def pick(block: Block) -> Block:
+        found = find_rows(block.keys, where)
+        rows = found + block.first_row if block.rows is None else block.rows[found]
+        return replace(
+            block,
+            values=block.values[found],
+            weights=None if block.weights is None else block.weights[found],
+            keys=_pick_keys(block.keys, keys, found),
+            rows=rows,
+        )
+
+    def only(blocks: Iterator[Block]) -> Iterator[Block]:
+        return (kept for kept in map(pick, blocks) if len(kept.values))
+
+    def read_piece(piece: Piece, first_row: int) -> Iterator[Block]:
+        return only(piece.read(first_row))
+
+    def pieces(cut: Callable[[], Iterator[Piece]]) -> Iterator[Piece]:
+        for piece in cut():
+            yield replace(piece, read=partial(read_piece, piece))
+
+    across, cut = source.across, source.pieces
+    return replace(
+        source,
+        n_rows=None,
+        read=lambda: only(source.read()),
+        across=None if across is None else lambda *asked: only(across(*asked)),
+        pieces=None if cut is None else partial(pieces, cut),
+    )
+
+
+def _pick_keys(table: Any, keys: Sequence[str] | None, rows: IntArray) -> Any:
+    if keys is not None and not keys:
+        return None
+    return (table if keys is None else table.select(list(keys))).take(rows)
 
 
 @dataclass(frozen=True)
@@ -199,7 +304,7 @@ class Planning:
     n_clusters: int
     sketch_size: int | None = None
     seed: int = 0
-    standardize: bool = False
+    standardize: bool | str = False
     cells: bool | int = True
     metric: str = "euclidean"
     has_axes: bool = True
@@ -211,7 +316,7 @@ class Planning:
             check_flag("plan", "cells", self.cells)
         check_integer("plan", "n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         check_integer("plan", "seed", self.seed, 0, 2**64 - 1)
-        check_flag("plan", "standardize", self.standardize)
+        check_standardize("plan", self.standardize)
         check_choice("plan", "metric", self.metric, METRICS)
         if self.sketch_size is not None:
             check_integer("plan", "sketch_size", self.sketch_size, 1, MAX_SKETCH_SIZE)

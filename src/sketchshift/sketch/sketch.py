@@ -20,6 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
+from sketchshift._text import (
+    column_names,
+    counted,
+    meaningful,
+    number,
+    rows_in_words,
+    size_in_words,
+)
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
@@ -41,6 +50,7 @@ __all__ = [
     "check_removal",
     "check_same_spec",
     "merge_sketches",
+    "show_columns",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -106,6 +116,11 @@ class AnySketch(ABC):
 
         In the units of the data; entries of the covariance that are not kept are NaN.
         """
+        return None
+
+    @property
+    def spread(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean and variance of each column, shapes (d,), or None where they are not known."""
         return None
 
     @property
@@ -193,6 +208,30 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
         f"  right: {b.spec.describe()}\n"
     )
     raise IncompatibleSketchesError(msg, a._one_plan, verb=verb, left=a.spec, right=b.spec)
+
+
+COLUMNS_SHOWN = 12
+"""Columns of a sketch in a notebook."""
+
+
+def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
+    """A sketch for notebooks: what it is of, and mean and spread of its columns if it has them."""
+    spec, spread, parts = sketch.spec, sketch.spread, [known]
+    title = f"{what} of {rows_in_words(sketch)}, {counted(spec.n_features, 'column')}"
+    if spread is not None:
+        names, stds = column_names(spec), np.sqrt(np.maximum(spread[1], 0.0))
+        rows: list[Row] = [
+            [
+                Cell(names[j], is_text=True),
+                meaningful(float(spread[0][j]), float(stds[j]), sketch.count),
+                meaningful(float(stds[j]), float(stds[j])),
+            ]
+            for j in range(min(spec.n_features, COLUMNS_SHOWN))
+        ]
+        parts.append(grid(["column", "mean", "standard deviation"], rows))
+        more = spec.n_features - len(rows)
+        parts.append(note(f"{counted(more, 'more column')}." if more else ""))
+    return card(title, *parts, fold("Plan", facts(spec.facts)))
 
 
 # Mean and covariance from the exact integers of moments, in the units of the data.
@@ -468,14 +507,27 @@ class Sketch(AnySketch):
         return self.tilted_mean, self.tilted_covariance
 
     def _outline_of_cells(self) -> tuple[FloatArray, FloatArray]:
+        spread = self.spread
+        return self.expected_outline if spread is None else (spread[0], np.diag(spread[1]))
+
+    @property
+    def spread(self) -> tuple[FloatArray, FloatArray] | None:
+        """Mean and variance of each column, shapes (d,); of a spec without moments, of its cells.
+
+        None where there are neither, or no rows.
+        """
         spec = self.spec
-        if self.cells is None or self.is_far:
-            return self.expected_outline
+        if self.is_far:
+            return None
+        if spec.has_moments:
+            return self.mean, self.variance
+        if self.cells is None:
+            return None
         sums, mean = self.cells + self.outer, self.mean
         shares = sums.weights / sums.weights.sum()
         rests = sums.means - (mean - spec.center_vector) * spec.per_unit
         variances = shares @ (sums.variances + np.square(rests))
-        return mean, np.diag(variances * spec.scale_vector**2)
+        return mean, variances * spec.scale_vector**2
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
@@ -517,6 +569,12 @@ class Sketch(AnySketch):
             f"<Sketch of {self.count} rows{weight}{skipped} x {self.spec.n_features} columns: "
             f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
         )
+
+    def _repr_html_(self) -> str:
+        left_out = {"left out": counted(self.n_invalid, "row")} if self.n_invalid else {}
+        weight = {} if self.total_weight == self.count else {"weight": number(self.total_weight)}
+        known = facts({**weight, **left_out, "size": size_in_words(self.nbytes)})
+        return show_columns("Sketch", self, known)
 
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep

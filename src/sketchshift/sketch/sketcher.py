@@ -20,12 +20,13 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
+from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import (
     check_same_plan,
     read_checkpoint,
@@ -200,7 +201,7 @@ class Sketcher:
         *,
         sample_weight: Any = None,
         columns: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Sketcher:
         """Add rows.
 
@@ -213,8 +214,9 @@ class Sketcher:
             of 2**-22. A whole weight adds what as many equal rows would, but for ``count``.
         columns : sequence of str or None
             Columns to read, by name.
-        progress : callable or None
-            Called as ``progress(n_rows, share_read)`` after each block.
+        progress : callable, bool or None
+            Called as ``progress(n_rows, share_read)`` after each block. True shows a bar, in
+            terminals and notebooks, where it takes more than two seconds.
 
         Returns
         -------
@@ -224,7 +226,9 @@ class Sketcher:
         is_plain = sample_weight is None and columns is None and progress is None
         if is_plain and self._hold(data):
             return self
-        added = self._total(data, self._reading_of(columns, sample_weight), progress)
+        reading = self._reading_of(columns, sample_weight)
+        with told_progress("update", progress, "rows", "Reading rows") as advance:
+            added = self._total(data, reading, advance)
         with self._lock:
             self._totals = self._totals + added
         return self
@@ -258,7 +262,7 @@ class Sketcher:
         *,
         sample_weight: Any = None,
         columns: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Sketcher:
         """Take rows out again, as if they had never been added.
 
@@ -272,7 +276,9 @@ class Sketcher:
         self : Sketcher
             If more is removed than was added, an exception is raised and nothing changes.
         """
-        removed = self._total(data, self._reading_of(columns, sample_weight), progress)
+        reading = self._reading_of(columns, sample_weight)
+        with told_progress("remove", progress, "rows", "Reading rows") as advance:
+            removed = self._total(data, reading, advance)
         with self._lock:
             self._flush()
             rest = self._totals - removed
@@ -406,15 +412,16 @@ def sketch(
     n_clusters: int | None = None,
     sketch_size: int | None = None,
     seed: int | None = None,
-    standardize: bool | None = None,
+    standardize: bool | str | None = None,
     cells: bool | None = None,
     metric: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Sketch:
     """Read data once and give its sketch.
@@ -435,9 +442,12 @@ def sketch(
         iterator is planned on its first rows.
     sketch_size, seed, standardize, cells, metric : int, int, bool, bool and str, or None
         With ``n_clusters``: as in :func:`sketchshift.plan`.
-    columns : sequence of str or None
+    columns : sequence of str, Recipe or None
         Columns to read, by name; None takes the spec's, or all. One column of vectors is read as
-        one column for each of their numbers.
+        one column for each of their numbers. A recipe says how to make numbers of columns of any
+        kind: see :func:`sketchshift.survey`.
+    where : str or None
+        A condition on any columns of a table, as SQL writes it: other rows are not read.
     sample_weight : array of shape (n,), str or None
         Weights, or the name of the column that holds them, of order 1: they count in steps of
         2**-22.
@@ -448,8 +458,9 @@ def sketch(
         vectors that are missing or have another length than the others.
     kernel : {"auto", "cpu", "cuda", "reference"}
         Where the sums are computed.
-    progress : callable or None
-        Called as ``progress(n_rows, share_read)`` after each block.
+    progress : callable, bool or None
+        Called as ``progress(n_rows, share_read)`` after each block. True shows a bar, in
+        terminals and notebooks, where it takes more than two seconds.
     checkpoint : path or None
         For data in files: a file that holds the sums so far and what was read, written every
         few seconds. After a crash the same call goes on from there, and ends with the same
@@ -473,20 +484,21 @@ def sketch(
     """
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     engine = engine_of(data)
     if engine is not None:
-        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
         refuse_options("sketch", data, **own)
         return engine.sketch(data, plan_collection(engine, data, reading, planning))
-    reading, source = open_planned(data, reading, planning)
-    sketcher = sketcher_for(reading, n_threads)
-    if checkpoint is None:
-        result = sketcher.update(source, progress=progress).sketch()
-    else:
-        sums = _SketchSums(source, sketcher)
-        read_on(source, sums, checkpoint, describe_reading(source, reading), progress)
-        result = sums.sketch
+    with told_progress("sketch", progress, "rows", "Reading rows") as advance:
+        reading, source = open_planned(data, reading, planning)
+        sketcher = sketcher_for(reading, n_threads)
+        if checkpoint is None:
+            result = sketcher.update(source, progress=advance).sketch()
+        else:
+            sums = _SketchSums(source, sketcher)
+            read_on(source, sums, checkpoint, describe_reading(source, reading), advance)
+            result = sums.sketch
     check_result(result, is_weighted=reading.is_weighted)
     return result
 
@@ -526,7 +538,8 @@ def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str,
     columns = None if source.columns is None else list(source.columns)
     shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
     vector = {} if source.vector is None else {"vector": source.vector}
-    return {"columns": columns, **vector, **shared, **more}
+    where = {} if reading.where is None else {"where": reading.where}
+    return {"columns": columns, **vector, **where, **shared, **more}
 
 
 def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:
@@ -551,7 +564,7 @@ def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tupl
     source = reading.open(data)
     if planning is None:
         return reading, source
-    spec, source = plan_source(source, planning, reading.on_invalid)
+    spec, source = plan_source(source, planning, reading.on_invalid, reading.recipe)
     return replace(reading, spec=spec), source
 
 

@@ -18,9 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from sketchshift._typing import IntArray
+from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
+from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import Key, find_number_keys, parse, parse_numbers, read_keys
 from sketchshift.sketch.measure import Measure, RowAdder
@@ -52,16 +54,17 @@ def sketch_by(
     n_clusters: int | None = None,
     sketch_size: int | None = None,
     seed: int | None = None,
-    standardize: bool | None = None,
+    standardize: bool | str | None = None,
     cells: bool | None = None,
     metric: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Recipe | None = None,
+    where: str | None = None,
     sample_weight: Any = None,
     max_slices: int = 10_000,
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
     """Read data once and give a sketch for each value of a key.
@@ -76,7 +79,7 @@ def sketch_by(
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
         each row, where the data lies in memory. Missing keys make a slice of their own. Keys in
         text files are whole numbers if all are written as such, else text: 01234 is not 1234.
-    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, sample_weight
+    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, where, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
     max_slices : int, default=10_000
@@ -105,20 +108,23 @@ def sketch_by(
         raise DataError(msg)
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
+    reading = replace(reading, max_slices=max_slices)
     reading = add_keys(reading, by)
     engine = engine_of(data)
     if engine is not None:
-        own = {"n_threads": n_threads, "progress": progress, "checkpoint": checkpoint}
+        own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
         refuse_options("sketch_by", data, **own)
         return engine.sketch_by(data, plan_collection(engine, data, reading, planning))
-    reading, source = open_planned(data, reading, planning)
-    slices = _Slices(source, reading, n_threads)
-    if checkpoint is None:
-        slices.add(report_blocks(source, progress))
-    else:
-        names = [by] if isinstance(by, str) else list(by)
-        read_on(source, slices, checkpoint, describe_reading(source, reading, by=names), progress)
+    with told_progress("sketch_by", progress, "rows", "Reading rows") as advance:
+        reading, source = open_planned(data, reading, planning)
+        slices = _Slices(source, reading, n_threads)
+        if checkpoint is None:
+            slices.add(report_blocks(source, advance))
+        else:
+            names = [by] if isinstance(by, str) else list(by)
+            read = describe_reading(source, reading, by=names)
+            read_on(source, slices, checkpoint, read, advance)
     table = slices.table()
     whole = table.merge() if len(table) else sketcher_for(reading).sketch()
     check_result(whole, is_weighted=reading.is_weighted)

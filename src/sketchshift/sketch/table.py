@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._text import listed
+from sketchshift._html import Cell, Row, bar, card, curve, facts, fold, grid, note
+from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
 from sketchshift._writing import write_atomically
@@ -28,6 +29,7 @@ from sketchshift.sketch.sketch import Sketch, check_same_spec, merge_sketches
 __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
+SLICES_SHOWN = 14  # in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,32 @@ class SketchTable:
     def __repr__(self) -> str:
         rows = int(self.counts.sum())
         return f"<SketchTable of {len(self)} slices by {', '.join(self.by)}: {rows} rows>"
+
+    def _repr_html_(self) -> str:
+        counts, names = self.counts, [_key_in_words(key) for key, _ in self]
+        title = f"{counted(len(self), 'slice')} by {', '.join(self.by)}: "
+        title += counted(int(counts.sum()), "row")
+        if not len(self):
+            return card(title)
+        largest, n = int(counts.max()), len(self)
+        shown = (
+            list(range(n)) if n <= SLICES_SHOWN else [*range(SLICES_SHOWN - 3), *range(n - 3, n)]
+        )
+        rows: list[Row] = [
+            [Cell(names[i], is_text=True), bar(counts[i] / max(largest, 1), f"{counts[i]:,}")]
+            for i in shown
+        ]
+        if n > len(shown):
+            rows.insert(SLICES_SHOWN - 3, [Cell(f"{n - len(shown):,} more", is_text=True), ""])
+        titles = [
+            f"{name}: {counted(int(c), 'row')}" for name, c in zip(names, counts, strict=True)
+        ]
+        parts = [
+            note("Rows of each slice, in order:"),
+            curve([float(c) for c in counts], titles),
+            grid([", ".join(self.by), "rows"], rows),
+        ]
+        return card(title, *parts, fold("Plan", facts(self.spec.facts)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SketchTable):
@@ -256,6 +284,10 @@ class SketchTable:
         return self.keys.append_column(COUNT, pa.array(self.counts))
 
 
+def _key_in_words(key: Any) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
 register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
 
 
@@ -288,13 +320,21 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
 
 
 def group_keys(keys: Any) -> tuple[Any, list[list[int]]]:
-    """The different keys in ascending order, missing ones last, and the rows that have each."""
+    """The different keys in ascending order, missing ones last, and the rows that have each.
+
+    Days of the week follow each other as in the calendar.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from sketchshift.sketch.keys import in_calendar_order
 
     names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
     with_rows = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
     groups = with_rows.group_by(names, use_threads=False).aggregate([("row", "list")])
-    groups = groups.sort_by([(name, "ascending") for name in names])
+    places = pa.table({name: in_calendar_order(groups.column(name)) for name in names})
+    order = pc.sort_indices(places, sort_keys=[(name, "ascending") for name in names])
+    groups = groups.take(order)
     members = groups.column("row_list").to_pylist()
     different = groups.select(names).rename_columns(keys.column_names).cast(keys.schema)
     _check_values(different)

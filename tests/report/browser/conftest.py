@@ -76,7 +76,7 @@ class Browser:
 
     def column(self, n: int) -> list[str]:
         """A column of the table of clusters, as it is read."""
-        return [cell.text for cell in self.all(f"#table tbody td:nth-child({n})")]
+        return [cell.text for cell in self.all(f"#table tbody tr > :nth-child({n})")]
 
     def text(self, css: str) -> str:
         return self.find(css).text
@@ -122,6 +122,15 @@ class Browser:
         """Milliseconds of processor time that the page has used so far."""
         metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
         return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+    def faults(self) -> list[str]:
+        """What axe-core finds: serious and critical faults of accessibility."""
+        from axe_core_python.base import AXE_SCRIPT
+
+        self.script(AXE_SCRIPT)
+        found = self.driver.execute_async_script("axe.run().then(arguments[0])")
+        bad = [fault for fault in found["violations"] if fault["impact"] in ("serious", "critical")]
+        return [f"{f['id']}: {node['html'][:120]}" for f in bad for node in f["nodes"]]
 
     def complaints(self) -> list[str]:
         """What the console says since the page was opened."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import time
 from urllib.parse import urlsplit
 
@@ -103,10 +105,81 @@ def test_two_slices_are_compared(browser, page):
     browser.all("#after option")[-1].click()  # all other rows
     browser.click("#compare")
 
-    browser.until(lambda: browser.all("#comparison table"))
-    assert browser.text("#comparison p").startswith(
+    browser.until(lambda: browser.all("#comparison svg"))
+    assert browser.text("#changes p").startswith(
         "month = 2026-01 and all other rows do not differ more than chance allows"
     )
+    assert len(browser.all("#comparison .mark")) == 10
+
+
+def test_a_comparison_has_the_numbers_and_colours_of_the_clusters_shown(browser, subject_page):
+    """The third cluster grows from day to day: its number in words is that of the table."""
+    browser.explore(subject_page)
+    browser.all("#after option")[3].click()
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#changes li"))
+
+    told = [line.text for line in browser.all("#changes li")]
+    found = [re.match(r"Cluster (\d) \((.*)\) (grew|shrank) from [\d.]+ % to", t) for t in told]
+    assert {match[3] for match in found} == {"grew", "shrank"}
+    fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
+    for i, name in ((int(match[1]), match[2]) for match in found):
+        assert browser.all("#profiles .name")[i].text == name
+        marks = [f"#{place} .mark[data-cluster='{i}']" for place in ("comparison", "map")]
+        assert browser.script(fill, marks[0]) == browser.script(fill, marks[1])
+
+
+def test_a_comparison_is_saved_as_csv(browser, subject_page):
+    browser.explore(subject_page)
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#comparison svg"))
+
+    browser.click("[data-file='comparison.csv']")
+
+    with browser.downloaded("comparison.csv").open(newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["cluster", "name", "day = 2026-01-01", "day = 2026-01-02", "change"]
+    for column in (2, 3):
+        assert sum(float(row[column]) for row in rows) == pytest.approx(1.0)
+
+
+def test_the_address_brings_back_k_slice_and_comparison(browser, subject_page):
+    """After a reload, by going back and forward, and as a link in another window."""
+    browser.explore(subject_page)
+    press(browser, "#k", "ARROW_LEFT")
+    browser.until(lambda: browser.text("#found").startswith("4 clusters"))
+    browser.all("#slice option")[2].click()
+    browser.until(lambda: "(day = 2026-01-02)" in browser.text("#found"))
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#comparison svg"))
+    shown, address = browser.text("#found"), browser.script("return location.href")
+
+    browser.driver.refresh()
+    browser.until(lambda: browser.text("#found") == shown)
+    browser.until(lambda: browser.all("#comparison svg"))
+    browser.driver.back()  # before the comparison
+    browser.until(lambda: not browser.find("#comparison").is_displayed())
+    browser.driver.back()  # before the slice
+    browser.until(lambda: browser.text("#found").startswith("4 clusters in 3,000 rows"))
+    browser.driver.forward()
+    browser.until(lambda: browser.text("#found") == shown)
+    with browser.another_window():
+        browser.driver.get(address)
+        browser.until(lambda: browser.text("#found") == shown)
+        browser.until(lambda: browser.all("#comparison svg"))
+
+
+def press(browser, css: str, key: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find(css).send_keys(getattr(Keys, key))
+
+
+@pytest.fixture
+def subject_page(subject):
+    """The address of an explorer of three clusters, one of which grows."""
+    with listening(Explorer(subject, 5)) as address, address.in_background():
+        yield address.url
 
 
 @pytest.fixture
@@ -151,7 +224,7 @@ def test_a_comparison_waits_for_the_slice_that_is_being_fitted(browser, slow_pag
     time.sleep(0.3)  # the fit has begun
     browser.click("#compare")
 
-    browser.until(lambda: browser.all("#comparison table"))
+    browser.until(lambda: browser.all("#comparison svg"))
     assert f"({label})" in browser.text("#found")
     assert milliseconds(browser) != before
     assert "faint" not in browser.find("#curve").get_attribute("class")
@@ -165,7 +238,7 @@ def test_a_comparison_outlives_a_new_choice(browser, slow_page):
     label = choose(browser, -2)
 
     browser.until(lambda: f"({label})" in browser.text("#found"))
-    browser.until(lambda: browser.all("#comparison table"))
+    browser.until(lambda: browser.all("#comparison svg"))
     assert browser.complaints() == []
 
 
@@ -188,6 +261,7 @@ def test_what_is_shown_can_be_saved_as_a_report(browser, page):
 
     browser.until(lambda: "(month = 2026-02)" in browser.text("#found"))
     assert browser.column(3) == shown
+    browser.click("#details summary")
     assert "where=\"month = '2026-02'\"" in browser.text("#commands")
     assert browser.complaints() == []
     assert browser.strangers() == []

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sketchshift._colours import PALETTE
+
 pytestmark = pytest.mark.browser
-CHARTS = ("#parallel", "#map", "#curve", "#trends")  # the last one of tables alone
+CHARTS = ("#map", "#curve", "#trends")  # the last one of tables alone
 SIZES = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 
 
@@ -53,23 +55,73 @@ def overlap(a: list[float], b: list[float]) -> bool:
     return width > 1 and height > 0.3 * min(a[3] - a[1], b[3] - b[1])
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (400, 800)])
+def test_the_first_picture_begins_above_the_fold(browser, page, report, width, height):
+    """On a wide screen all of the map, and the profiles; on a small one where it begins."""
+    browser.look(width)
+    for url in (report, page):
+        (browser.explore if url == page else browser.open)(url)
+        browser.until(lambda: browser.all("#map svg"))
+        box = "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+        top, bottom = browser.script(f"{box} return [b.top, b.bottom]", "#map svg")
+        first = browser.script(f"{box} return b.bottom", "#profiles li")
+        assert top < height / 2
+        if width == 1280:
+            assert max(bottom, first) < height
+        assert browser.script(f"{box} return b.top", "#found") < 100
+    browser.look(1280)
+
+
+def test_sizes_and_versions_are_folded_away(browser, report):
+    browser.open(report)
+    assert not browser.find("#versions").is_displayed()
+
+    browser.click("#details summary")
+
+    assert "sketchshift" in browser.text("#versions")
+    assert "rows" in browser.text("#summary")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["report", "page", "private_report"])
+def test_axe_finds_no_serious_fault(browser, request, name, scheme):
+    """With all that unfolds unfolded, a cluster marked, and two slices compared."""
+    url = request.getfixturevalue(name)
+    (browser.explore if name == "page" else browser.open)(url)
+    browser.look(1280, scheme)
+    browser.until(lambda: browser.all("#profiles li"))
+    browser.script("for (const d of document.querySelectorAll('details')) d.open = true")
+    if name == "page":
+        browser.click("#compare")
+        browser.until(lambda: browser.all("#comparison svg"))
+
+    assert browser.faults() == []
+    browser.click('#profiles [aria-label="Mark cluster 1"]')
+    assert browser.faults() == []
+    browser.look(1280)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_can_be_told_from_their_ground(browser, report, scheme):
-    """WCAG 2: 4.5 to 1 for text, 3 to 1 for lines."""
+    """WCAG 2: 4.5 to 1 for text, 3 to 1 for what clusters are drawn with."""
     browser.open(report)
     browser.look(1280, scheme)
 
     for ground in ("page", "card"):
-        for name, least in [("text", 4.5), ("quiet", 4.5), ("accent", 4.5), ("alarm", 4.5)] + [
-            (f"c{i}", 3.0) for i in range(7)
-        ]:
-            assert contrast(colour(browser, name), colour(browser, ground)) >= least, name
+        behind = colour(browser, ground)
+        for name in ("text", "quiet", "accent", "alarm"):
+            assert contrast(colour(browser, name), behind) >= 4.5, name
+        for hexadecimal in PALETTE:
+            assert contrast(as_rgb(hexadecimal), behind) >= 2.8, hexadecimal
     browser.look(1280)
 
 
 def colour(browser, name: str) -> list[float]:
     code = "return getComputedStyle(document.documentElement).getPropertyValue(arguments[0])"
-    text = browser.script(code, f"--{name}").strip()
+    return as_rgb(browser.script(code, f"--{name}").strip())
+
+
+def as_rgb(text: str) -> list[float]:
     return [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
 
 

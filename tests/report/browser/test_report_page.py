@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 
+import matplotlib.image as mpimg
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
+from sketchshift._colours import PALETTE, shade
 from sketchshift.report.document import SketchFile
 from sketchshift.report.page import report_on
 
@@ -15,14 +20,15 @@ pytestmark = pytest.mark.browser
 
 
 def numbers(texts: list[str]) -> list[float]:
-    return [float(text.replace("\N{MINUS SIGN}", "-").removesuffix(" %")) for text in texts]
+    plain = (text.replace("\N{MINUS SIGN}", "-").replace(",", "") for text in texts)
+    return [float(text.removesuffix(" %")) for text in plain]
 
 
 def test_a_report_opens_without_network_and_without_complaint(browser, report):
     browser.open(report)
     browser.until(lambda: len(browser.all("#table tbody tr")) == 5)
 
-    for section in ("#parallel svg", "#map svg", "#curve svg", "#trends svg"):
+    for section in ("#map svg", "#profiles li", "#curve svg", "#trends svg"):
         assert browser.all(section)
     assert not browser.find("#promise").is_displayed()
     assert browser.complaints() == []
@@ -35,7 +41,7 @@ def test_the_report_of_a_private_sketch_shows_the_promise(browser, private_repor
 
     assert private.statement in browser.text("#promise")
     assert f"3 clusters in about {private.count:,} rows" in browser.text("#found")
-    assert "around the mean of the clusters" in browser.text("#parallel-note")
+    assert len(browser.all("#map polygon")) == 3
     assert browser.complaints() == []
     assert browser.strangers() == []
 
@@ -60,20 +66,20 @@ def test_a_click_on_a_heading_sorts_the_table(browser, report):
     shares = numbers(browser.column(2))
     assert shares == sorted(shares, reverse=True)
 
-    browser.click("#table th:nth-child(3) button")
+    browser.click("#table thead th:nth-child(3) button")
     upwards = numbers(browser.column(3))
-    browser.click("#table th:nth-child(3) button")
+    browser.click("#table thead th:nth-child(3) button")
     downwards = numbers(browser.column(3))
 
     assert upwards == sorted(upwards)
     assert downwards == upwards[::-1]
-    assert browser.find("#table th:nth-child(3)").get_attribute("aria-sort") == "descending"
+    assert browser.find("#table thead th:nth-child(3)").get_attribute("aria-sort") == "descending"
 
 
 def test_the_saved_csv_has_the_floats_of_the_decoding(browser, report, subject):
     browser.open(report)
 
-    browser.click("#save-csv")
+    browser.click("[data-file='clusters.csv']")
 
     with browser.downloaded("centroids.csv").open(newline="") as file:
         head, *rows = csv.reader(file)
@@ -83,14 +89,80 @@ def test_the_saved_csv_has_the_floats_of_the_decoding(browser, report, subject):
     assert [float(row[1]) for row in rows] == expected.weights.tolist()
 
 
+def test_the_saved_json_has_the_profile_and_the_slices(browser, report, subject):
+    browser.open(report)
+
+    browser.click("[data-file='clusters.json']")
+
+    saved = json.loads(browser.downloaded("clusters.json").read_text())
+    profile = ss.decode(subject.whole, 5).profile.to_dict()
+    assert saved["clusters"] == profile["clusters"]
+    assert [trend["column"] for trend in saved["slices"]] == ["day", "shop"]
+
+
+@pytest.mark.parametrize("place", ["map", "trends"])
+def test_a_picture_is_saved_as_it_looks(browser, report, place):
+    """The SVG needs no style sheet, and both have the colours of the clusters."""
+    browser.open(report)
+    browser.until(lambda: browser.all(f"#{place} svg"))
+
+    for kind in ("svg", "png"):
+        browser.click(f"[data-picture='{place}'][data-kind='{kind}']")
+
+    svg = browser.downloaded(f"{place}.svg").read_text()
+    assert svg.startswith("<svg ")
+    assert "var(" not in svg
+    assert PALETTE[0] in svg or "rgb(31, 120, 200)" in svg
+    image = mpimg.imread(browser.downloaded(f"{place}.png"))
+    assert image.shape[1] == pytest.approx(2 * browser.find(f"#{place} svg").size["width"], abs=2)
+    near = np.abs(image[:, :, :3] * 255 - [31, 120, 200]).max(axis=2) < 8
+    assert near.sum() > 50
+    assert browser.complaints() == []
+
+
 def test_a_marked_cluster_stands_out_in_all_pictures(browser, report):
     browser.open(report)
 
-    browser.click('[aria-label="Mark cluster 2"]')
+    browser.click('#table [aria-label="Mark cluster 2"]')
 
-    assert len(browser.all("#parallel g.faint title")) == 4
-    assert len(browser.all("#map .mark.marked")) == 1
+    assert len(browser.all("#map g.pick.faint")) == 4
+    assert len(browser.all("#profiles li.faint")) == 4
+    assert len(browser.all("#trends g.faint")) == 4
     assert browser.script("return document.activeElement.textContent") == "2"
+    assert browser.script("return location.hash") == "#cluster=2"
+
+
+def test_a_cluster_has_one_colour_in_map_profile_table_and_slices(browser, report):
+    browser.open(report)
+
+    for i in range(5):
+        places = (
+            f"#map .mark[data-cluster='{i}']",
+            f"#profiles li:nth-child({i + 1}) .mark",
+            f"#table [aria-label='Mark cluster {i}'] .mark",
+            f"#trends rect[data-area='{i}']",
+        )
+        code = "return getComputedStyle(document.querySelector(arguments[0])).fill"
+        bar = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+        found = {browser.script(code, css) for css in places}
+        found.add(browser.script(bar, f"#profiles li:nth-child({i + 1}) .bar"))
+        red, green, blue = (int(PALETTE[i][c : c + 2], 16) for c in (1, 3, 5))
+        assert found == {f"rgb({red}, {green}, {blue})"}
+
+
+def test_numbers_are_shaded_by_their_distance_from_the_mean(browser, report, subject):
+    browser.open(report)
+    deviations = ss.decode(subject.whole, 5).profile.table.deviations
+
+    order = browser.script("return JSON.parse(document.getElementById('document').text).view.order")
+    code = "return [...document.querySelectorAll(arguments[0])].map((c) => c.style.backgroundColor)"
+    for place, column in enumerate(order):
+        found = browser.script(code, f"#table tbody td:nth-child({place + 3})")
+        rgba = [[float(x) for x in re.findall(r"[\d.]+", text)] for text in found]
+        for (*rgb, alpha), deviation in zip(rgba, deviations[:, column], strict=True):
+            expected = shade(deviation)
+            assert rgb == [int(expected[c : c + 2], 16) for c in (1, 3, 5)]
+            assert alpha == pytest.approx(int(expected[7:], 16) / 255, abs=5e-3)
 
 
 def test_columns_can_be_left_out(browser, report):
@@ -99,17 +171,46 @@ def test_columns_can_be_left_out(browser, report):
     browser.click("#columns summary")
     browser.click('#column-list input[value="1"]')
 
-    assert browser.text("#columns-title") == "Columns shown: 2 of 3"
+    assert browser.text("#columns-title") == "Columns: 2 of 3"
     assert "<script>" not in browser.text("#table thead")
 
 
-def test_the_map_is_densest_where_the_rows_are(browser, tmp_path):
-    """One cloud at (2, -1): the strongest pixel lies there, as the data says."""
-    X = np.random.default_rng(0).normal(size=(4000, 2)) * 0.5 + [2.0, -1.0]
-    sketch = ss.sketch(X, n_clusters=2)
-    (tmp_path / "cloud.html").write_text(report_on(SketchFile.of("cloud", 1, sketch), 1)[0])
+def test_a_wide_table_shows_the_columns_that_tell_clusters_apart_and_the_rest_on_demand(
+    browser, tmp_path
+):
+    """Of 30 columns the last ten have clusters in them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 30))
+    X[:, 20:] += 6.0 * rng.normal(size=(4, 10))[rng.integers(0, 4, 4000)]
+    sketch = ss.sketch(X, n_clusters=4)
+    (tmp_path / "wide.html").write_text(report_on(SketchFile.of("wide", 1, sketch), 4)[0])
+    browser.open((tmp_path / "wide.html").as_uri())
 
-    browser.open((tmp_path / "cloud.html").as_uri())
+    names = [head.text for head in browser.all("#table thead th")][2:]
+    assert len(names) == 12
+    assert {f"column {c}" for c in range(20, 30)} < {
+        name.split(" \N{UP DOWN ARROW}")[0] for name in names
+    }
+    browser.click("#all-columns")
+
+    assert len(browser.all("#table thead th")) == 32
+    assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+    assert not browser.find("#all-columns").is_displayed()
+
+
+def test_the_map_is_densest_where_the_rows_are_and_empty_where_none_can_be(browser, tmp_path):
+    """Rows fall off from (0, 0), and none is negative: so is the picture."""
+    X = np.random.default_rng(0).exponential(size=(20_000, 2))
+    sketch = ss.sketch(X, n_clusters=8)
+    (tmp_path / "prices.html").write_text(report_on(SketchFile.of("prices", 1, sketch), 4)[0])
+
+    browser.open((tmp_path / "prices.html").as_uri())
+    clip = browser.find("#map clipPath rect")
+    ticks = browser.script(
+        "return [...document.querySelectorAll('#map text.quiet')].map((t) => [t.textContent,"
+        "t.getAttribute('text-anchor'), Number(t.getAttribute('x'))])"
+    )
+    zero = next(x for text, anchor, x in ticks if text == "0" and anchor == "middle")
     pixels = browser.driver.execute_async_script(
         "const done = arguments[0], image = new Image();"
         "image.onload = () => { const c = document.createElement('canvas');"
@@ -119,9 +220,46 @@ def test_the_map_is_densest_where_the_rows_are(browser, tmp_path):
         "image.src = document.querySelector('#map image').getAttribute('href');"
     )
     n = int((len(pixels) // 4) ** 0.5)
-    red = np.array(pixels).reshape(n, n, 4)[::-1, :, 0]  # dark blue has the least red
-    up, right = np.unravel_index(red.argmin(), red.shape)
-    span = 2 * 3 * X.std(axis=0) * 1.08
-    found = X.mean(axis=0) + ((np.array([right, up]) + 0.5) / n - 0.5) * span
+    alpha = np.array(pixels).reshape(n, n, 4)[::-1, :, 3]
+    up, right = np.unravel_index(alpha.argmax(), alpha.shape)
 
-    np.testing.assert_allclose(found, [2.0, -1.0], atol=0.15)  # where it is flat
+    assert float(clip.get_attribute("x")) == pytest.approx(zero, abs=1.0)
+    assert max(up, right) < n / 5
+
+
+def test_what_was_chosen_is_in_the_address_and_comes_back(browser, report):
+    browser.open(report)
+    before = [browser.find(f"#{axis}").get_attribute("value") for axis in ("across", "upwards")]
+
+    browser.click(f'#across option[value="{before[1]}"]')  # the other axis' column: they swap
+    browser.click('#profiles [aria-label="Mark cluster 1"]')
+    browser.all("#trend option")[1].click()
+    address = browser.script("return location.href")
+    browser.open("about:blank")
+    browser.open(address)
+
+    after = [browser.find(f"#{axis}").get_attribute("value") for axis in ("across", "upwards")]
+    assert after == before[::-1]
+    pressed = browser.find('#table [aria-label="Mark cluster 1"]').get_attribute("aria-pressed")
+    assert pressed == "true"
+    assert browser.find("#trends svg").get_attribute("aria-label").endswith("by shop")
+    assert browser.complaints() == []
+
+
+def test_slices_without_many_rows_are_marked_with_their_counts(browser, tmp_path):
+    """A slice of 12 rows, and one of none."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 1000, axis=0) + rng.normal(size=(2000, 2))
+    day = np.repeat(["a", "b", "c"], [988, 12, 1000])
+    table = ss.sketch_by(pa.table({"x": X[:, 0], "y": X[:, 1], "day": day}), "day", n_clusters=2)
+    a, b, c = table.sketches
+    file = SketchFile.of("days", 1, ss.SketchTable(table.keys, (a, b, c - c)))
+    (tmp_path / "thin.html").write_text(report_on(file, 2)[0])
+
+    browser.open((tmp_path / "thin.html").as_uri())
+
+    assert "b (12 rows), c (0 rows)" in browser.text("#trends-note")
+    texts = browser.script("return document.querySelector('#trends svg').textContent")
+    assert "12 rows" in texts
+    assert len(browser.all("#trends rect.thin")) == 2  # both clusters of the slice of 12
+    assert len(browser.all("#trends rect.empty")) == 2

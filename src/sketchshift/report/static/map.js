@@ -1,186 +1,204 @@
-// The correlation function of the sketch over two columns, with the centroids on it.
-//
-// f(c) = 1/m Re sum_j conj(zeta_j) exp(2 pi i <t_j, c>). On a plane the phases along both axes are
-// factors of their own, so that a picture is a product of two matrices of waves. With more than
-// two columns the plane is moved through the heaviest centroids, and the largest value is shown.
+// Where the clusters lie, over two columns: the density of the rows as the cells of the sketch
+// count them, each in the colour of its cluster, and a ring around half of each cluster. Nothing is
+// drawn beyond the range of the columns. An axis is a vector: a column, or a mix of columns.
 
-const POINTS = 240, MOST_PLANES = 12, MOST_WAVES = 1024;
-const FINE = 1e8, COARSE = 1.5e7, PIXELS = [24, 128]; // products that a picture may cost, its side
-const TURN = 2 * Math.PI;
+const RASTER = 150, HALF = Math.sqrt(2 * Math.log(2)); // deviations that hold half of a Gaussian in a plane
+const REACH = 2.5; // deviations of clusters that are shown, where the columns reach so far
 
-function drawMap(state, work = FINE) {
-  byId("map-section").hidden = !state.frequencies.m; // cells alone tell no density
-  if (!state.frequencies.m) return;
-  if (state.columns.length === 1) drawProfile(state);
-  else drawPlane(state, Number(byId("across").value), Number(byId("upwards").value), work);
+function axisOf(state, choice) {
+  const { columns, view } = state, d = columns.length;
+  if (choice >= d) return { ...view.main[choice - d], low: -Infinity, high: Infinity, ticks: null };
+  const vector = columns.map((_, c) => Number(c === choice));
+  return { name: columns[choice], column: choice, vector, low: view.lower?.[choice] ?? -Infinity, high: view.upper?.[choice] ?? Infinity, ticks: view.ticks?.[choice] };
 }
 
-function drawPlane(state, a, b, work) {
-  const place = byId("map"), width = Math.min(place.clientWidth, 640);
-  const left = 58, bottom = 46, side = width - left - 10;
-  const box = [a, b].map((c) => range(state.view, c));
-  const x = linear(...box[0], left, left + side), y = linear(...box[1], 10 + side, 10);
-  const { image, n, least, largest } = planeImage(state, a, b, box, work);
-  const shapes = [shape("image", { href: painted(image, n, least, largest), x: left, y: 10, width: side, height: side, preserveAspectRatio: "none" })];
-  shapes.push(...frame(state, a, b, box, x, y, side));
-  shapes.push(...marks(state, (c) => [x(c[a]), y(c[b])]));
-  const names = `${state.columns[a]} and ${state.columns[b]}`;
-  picture(place, 10 + side + bottom, `Where the rows lie in ${names}, with ${counted(state.view.shares.length, "centroid")}`, ...shapes);
-  const planes = state.columns.length > 2 ? " A pixel is the largest value on the planes through the centroids." : "";
-  byId("map-note").textContent = `The correlation function of the sketch, from ${short(least)} to ${short(largest)}: the stronger the colour, the denser the rows.${weighed(state)}${planes}`;
+const along = (axis, point, start = 0) => (axis.column !== undefined ? point[start + axis.column] : axis.vector.reduce((sum, f, c) => sum + f * point[start + c], 0));
+
+// Covariance of a cluster between two axes; null where it is not known.
+function covariance(state, i, u, v) {
+  const { covariances: packed, d } = state;
+  if (!packed) return null;
+  const at = (a, b) => packed[i * (d * (d + 1)) / 2 + (Math.min(a, b) * (2 * d - Math.min(a, b) - 1)) / 2 + Math.max(a, b)];
+  if (u.column !== undefined && v.column !== undefined) return at(u.column, v.column);
+  let sum = 0;
+  u.vector.forEach((f, a) => { if (f) v.vector.forEach((g, b) => { if (g) sum += f * g * at(a, b); }); });
+  return sum;
 }
 
-// A plan's sketch is not of the rows alone, but of their tilt, too.
-const weighed = ({ frequencies: { cap } }) => (cap ? ` Rows count more the farther they are from the mean, up to ${short(cap)} times as much.` : "");
-
-// Three standard deviations around the mean, and all centroids with a margin.
-function range(view, c) {
-  const reach = 3 * view.deviation[c] || Math.abs(view.mean[c]) * 0.1 || 1;
-  const values = view.centroids.map((row) => row[c]);
-  const low = Math.min(view.mean[c] - reach, ...values), high = Math.max(view.mean[c] + reach, ...values);
-  return [low - 0.04 * (high - low), high + 0.04 * (high - low)];
-}
-
-function planeImage(state, a, b, box, work) {
-  const { centroids, mean } = state.view, { turns, m, center } = state.frequencies;
-  const through = state.columns.length > 2 && centroids.length ? centroids.slice(0, MOST_PLANES) : [mean];
-  const used = Math.min(m, MOST_WAVES), affordable = Math.floor(Math.sqrt(work / (2 * used * through.length)));
-  const n = Math.max(PIXELS[0], Math.min(PIXELS[1], affordable));
-  const right = waves(turns.subarray(a * m, a * m + used), box[0], center[a], n);
-  const up = waves(turns.subarray(b * m, b * m + used), box[1], center[b], n);
-  const image = new Float64Array(n * n).fill(-Infinity);
-  for (const point of through) addPlane(image, n, right, up, factors(state, point, [a, b], used));
-  const largest = image.reduce((top, value) => Math.max(top, value), 1e-9);
-  return { image, n, largest, least: Math.max(0, image.reduce((low, value) => Math.min(low, value), largest)) };
-}
-
-// Cosines and sines, one after the other, for each step along an axis: (steps, 2, used).
-function waves(turns, [low, high], center, steps) {
-  const used = turns.length, found = new Float64Array(steps * 2 * used);
-  for (let p = 0; p < steps; p += 1) {
-    const at = TURN * (low + ((p + 0.5) / steps) * (high - low) - center);
-    for (let j = 0; j < used; j += 1) {
-      found[2 * used * p + j] = Math.cos(at * turns[j]);
-      found[2 * used * p + used + j] = Math.sin(at * turns[j]);
-    }
+// From where to where an axis goes: as far as the clusters do, within the range of the column.
+function range(state, axis) {
+  const { clusters, mean, std } = state.view.profile;
+  const centers = clusters.map((c) => along(axis, c.means));
+  const reaches = clusters.map((_, i) => {
+    const variance = covariance(state, i, axis, axis);
+    return REACH * Math.sqrt(Math.max(variance ?? 0, 0));
+  });
+  if (!state.covariances && axis.column !== undefined) {
+    centers.push(mean[axis.column]);
+    reaches.push(REACH * (std[axis.column] ?? 0));
   }
-  return found;
+  const low = Math.max(axis.low, Math.min(...centers.map((c, i) => c - reaches[i])));
+  const high = Math.min(axis.high, Math.max(...centers.map((c, i) => c + reaches[i])));
+  const inside = [Math.min(low, ...centers), Math.max(high, ...centers)];
+  const margin = 0.03 * (inside[1] - inside[0]) || Math.abs(inside[0]) * 0.1 || 1;
+  return [inside[0] - margin, inside[1] + margin];
 }
 
-// conj(zeta_j) exp(2 pi i <t_j, c>) / used, with the columns of the picture left out of c.
-function factors(state, point, free, used) {
-  const { turns, m, center } = state.frequencies, zeta = state.zeta;
-  const found = new Float64Array(2 * used);
-  for (let j = 0; j < used; j += 1) {
-    let phase = 0;
-    for (let c = 0; c < point.length; c += 1) if (!free.includes(c)) phase += turns[c * m + j] * (point[c] - center[c]);
-    const cosine = Math.cos(TURN * phase), sine = Math.sin(TURN * phase);
-    found[j] = (zeta[j] * cosine + zeta[m + j] * sine) / used;
-    found[used + j] = (zeta[j] * sine - zeta[m + j] * cosine) / used;
+// Gaussians that stand for the rows: those of the cells, or where there are none of the clusters.
+function gaussians(state, u, v) {
+  const { cells, d } = state, { clusters } = state.view.profile;
+  if (!cells) {
+    return clusters.map((c, i) => ({ cluster: i, weight: c.share, at: [along(u, c.means), along(v, c.means)],
+      shape: [covariance(state, i, u, u) ?? 0, covariance(state, i, u, v) ?? 0, covariance(state, i, v, v) ?? 0] }));
   }
-  return found;
+  const squares = (axis) => ({ ...axis, vector: axis.vector.map((f) => f * f) });
+  return cells.weights.map((weight, j) => ({ cluster: cells.clusters[j], weight, at: [along(u, cells.means, j * d), along(v, cells.means, j * d)],
+    shape: [along(squares(u), cells.variances, j * d), 0, along(squares(v), cells.variances, j * d)] }));
 }
 
-function addPlane(image, n, right, up, factor) {
-  const used = factor.length / 2, line = new Float64Array(2 * used);
-  for (let v = 0; v < n; v += 1) {
-    const at = 2 * used * v;
-    for (let j = 0; j < used; j += 1) {
-      line[j] = factor[j] * up[at + j] - factor[used + j] * up[at + used + j];
-      line[used + j] = -(factor[j] * up[at + used + j] + factor[used + j] * up[at + j]);
-    }
-    for (let u = 0; u < n; u += 1) {
-      const value = product(line, right, 2 * used * u), pixel = n * v + u;
-      if (value > image[pixel]) image[pixel] = value;
-    }
-  }
+function drawMap(state) {
+  if (!state.view.profile.clusters.length) { byId("map").replaceChildren(); return; }
+  if (state.d === 1) { drawLine(state); return; }
+  const place = byId("map"), width = place.clientWidth, left = 62, top = 10, bottom = 44;
+  const u = axisOf(state, Number(byId("across").value)), v = axisOf(state, Number(byId("upwards").value));
+  const across = width - left - 12, upwards = Math.max(240, Math.min(0.72 * across, 400));
+  const box = [range(state, u), range(state, v)];
+  const x = linear(...box[0], left, left + across), y = linear(...box[1], top + upwards, top);
+  const frame = { x: left, y: top, width: across, height: upwards };
+  const [west, east] = [Math.max(u.low, box[0][0]), Math.min(u.high, box[0][1])].map(x), [north, south] = [Math.min(v.high, box[1][1]), Math.max(v.low, box[1][0])].map(y);
+  const shapes = [
+    shape("clipPath", { id: "inside" }, shape("rect", { x: west, y: north, width: east - west, height: south - north })),
+    shape("g", { "clip-path": "url(#inside)" },
+      shape("image", { ...frame, href: density(state, u, v, box), preserveAspectRatio: "none" }), ...rings(state, u, v, x, y)),
+    shape("rect", { class: "frame", ...frame }),
+    ...axisTicks(u, box[0], across / 90).map(([at, text]) => label(x(at), top + upwards + 16, text, { class: "quiet", "text-anchor": "middle" })),
+    ...axisTicks(v, box[1], upwards / 60).map(([at, text]) => label(left - 6, y(at) + 4, text, { class: "quiet", "text-anchor": "end" })),
+    fitted(left + across / 2, top + upwards + 36, u.name, across, { "text-anchor": "middle" }),
+    fitted(0, 0, v.name, upwards, { "text-anchor": "middle", transform: `translate(12 ${top + upwards / 2}) rotate(-90)` }),
+    ...marks(state, (point) => [x(along(u, point)), y(along(v, point))], frame),
+  ];
+  picture(place, top + upwards + bottom, `Map of ${counted(state.view.profile.clusters.length, "cluster")} over ${u.name} and ${v.name}`, ...shapes);
+  byId("map-note").textContent = mapNote(state, u, v);
 }
 
-// Four sums at once: a single one would wait for itself at every step.
-function product(line, waves, start) {
-  const n = line.length - (line.length % 4);
-  let [a, b, c, d] = [0, 0, 0, 0];
-  for (let j = 0; j < n; j += 4) {
-    a += line[j] * waves[start + j];
-    b += line[j + 1] * waves[start + j + 1];
-    c += line[j + 2] * waves[start + j + 2];
-    d += line[j + 3] * waves[start + j + 3];
-  }
-  for (let j = n; j < line.length; j += 1) a += line[j] * waves[start + j];
-  return a + b + c + d;
+function mapNote(state, u, v) {
+  const isBest = u.column === state.view.pair[0] && v.column === state.view.pair[1];
+  const others = " Clusters that differ by categories lie on each other here: the main axes tell them apart.";
+  const best = isBest && state.d > 2 ? `These two columns${state.view.has_categories ? " with numbers" : ""} tell the clusters apart best. ` : "";
+  const ring = state.covariances ? " A ring holds about half of its cluster’s rows." : "";
+  return `${best}The stronger the colour, the denser the rows.${ring}${isBest && state.view.has_categories && state.view.main.length ? others : ""}`;
 }
 
-function painted(image, n, least, largest) {
-  const canvas = element("canvas", { width: n, height: n }), context = canvas.getContext("2d");
-  const pixels = context.createImageData(n, n), ramp = ["low", "middle", "high"].map(colour);
-  for (let v = 0; v < n; v += 1) {
-    for (let u = 0; u < n; u += 1) {
-      const at = 2 * Math.max(0, (image[n * (n - 1 - v) + u] - least) / (largest - least || 1)), i = Math.min(1, Math.floor(at));
-      for (let c = 0; c < 3; c += 1) pixels.data[4 * (n * v + u) + c] = ramp[i][c] + (at - i) * (ramp[i + 1][c] - ramp[i][c]);
-      pixels.data[4 * (n * v + u) + 3] = 255;
-    }
+// Numbers beside an axis: round ones, in the units of the table.
+function axisTicks(axis, [low, high], n) {
+  if (!axis.ticks) return ticks(low, high, Math.max(2, Math.round(n))).map((value) => [value, short(value)]);
+  const inside = axis.ticks.filter(([at]) => at >= low && at <= high);
+  const every = Math.ceil(inside.length / Math.max(2, n));
+  return inside.filter((_, i) => i % every === 0);
+}
+
+// The density as a picture. Colours mix where clusters do.
+function density(state, u, v, box) {
+  const n = RASTER, sums = new Float64Array(4 * n * n), rgb = COLOURS.map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+  const pixel = box.map(([low, high]) => (high - low) / n);
+  for (const g of gaussians(state, u, v)) {
+    if (state.marked !== null && state.marked !== g.cluster) continue;
+    addGaussian(sums, n, box, pixel, g, rgb[g.cluster % rgb.length]);
   }
-  context.putImageData(pixels, 0, 0);
+  let largest = 1e-300;
+  for (let p = 3; p < sums.length; p += 4) largest = Math.max(largest, sums[p]);
+  const canvas = element("canvas", { width: n, height: n }), context = canvas.getContext("2d"), image = context.createImageData(n, n);
+  for (let p = 0; p < sums.length; p += 4) {
+    if (!(sums[p + 3] > 0)) continue;
+    for (let c = 0; c < 3; c += 1) image.data[p + c] = sums[p + c] / sums[p + 3];
+    image.data[p + 3] = 200 * (sums[p + 3] / largest) ** 0.35; // faint clusters are seen, too
+  }
+  context.putImageData(image, 0, 0);
   return canvas.toDataURL();
 }
 
-function colour(name) {
-  const text = getComputedStyle(document.documentElement).getPropertyValue(`--map-${name}`).trim();
-  return [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16));
+function addGaussian(sums, n, box, pixel, { weight, at, shape: [uu, uv, vv] }, colour) {
+  const a = uu + pixel[0] ** 2, c = vv + pixel[1] ** 2; // no narrower than a pixel
+  const determinant = Math.max(a * c - uv * uv, 1e-9 * a * c), scale = weight / Math.sqrt(determinant);
+  const reach = [3.5 * Math.sqrt(a), 3.5 * Math.sqrt(c)];
+  const first = (i) => Math.max(0, Math.floor((at[i] - reach[i] - box[i][0]) / pixel[i]));
+  const last = (i) => Math.min(n - 1, Math.ceil((at[i] + reach[i] - box[i][0]) / pixel[i]));
+  for (let q = first(1); q <= last(1); q += 1) {
+    const dv = box[1][0] + (q + 0.5) * pixel[1] - at[1];
+    for (let p = first(0); p <= last(0); p += 1) {
+      const du = box[0][0] + (p + 0.5) * pixel[0] - at[0];
+      const value = scale * Math.exp(-0.5 * (c * du * du - 2 * uv * du * dv + a * dv * dv) / determinant);
+      const to = 4 * (n * (n - 1 - q) + p);
+      for (let i = 0; i < 3; i += 1) sums[to + i] += value * colour[i];
+      sums[to + 3] += value;
+    }
+  }
 }
 
-function frame(state, a, b, box, x, y, side) {
-  const bottom = 10 + side, left = x(box[0][0]);
-  const across = ticks(...box[0], side > 400 ? 6 : 4), upwards = ticks(...box[1], side > 400 ? 6 : 4);
-  return [
-    shape("rect", { class: "frame", x: left, y: 10, width: side, height: side }),
-    ...across.map((v) => label(x(v), bottom + 16, short(v), { class: "quiet", "text-anchor": "middle" })),
-    ...upwards.map((v) => label(left - 6, y(v) + 4, short(v), { class: "quiet", "text-anchor": "end" })),
-    wrappedLabel(left + side / 2, bottom + 36, state.columns[a], side, 1, { "text-anchor": "middle" }),
-    wrappedLabel(0, 0, state.columns[b], side, 1, { "text-anchor": "middle", transform: `translate(12 ${10 + side / 2}) rotate(-90)` }),
-  ];
+const fade = (state, i) => (state.marked !== null && state.marked !== i ? "faint" : null);
+
+function rings(state, u, v, x, y) {
+  if (!state.covariances) return [];
+  return state.view.profile.clusters.map(({ means }, i) => {
+    const [uu, uv, vv] = [covariance(state, i, u, u), covariance(state, i, u, v), covariance(state, i, v, v)];
+    const a = Math.sqrt(Math.max(uu, 0)), b = a ? uv / a : 0, c = Math.sqrt(Math.max(vv - b * b, 0)); // Cholesky
+    const at = [along(u, means), along(v, means)];
+    const points = Array.from({ length: 64 }, (_, n) => {
+      const [cos, sin] = [Math.cos(n * Math.PI / 32), Math.sin(n * Math.PI / 32)];
+      return `${x(at[0] + HALF * a * cos).toFixed(1)},${y(at[1] + HALF * (b * cos + c * sin)).toFixed(1)}`;
+    });
+    return shape("polygon", { class: fade(state, i), points: points.join(" "), stroke: colourOf(i), "stroke-width": 1.75, fill: "none" });
+  });
 }
 
-function marks(state, at) {
-  const { centroids, shares } = state.view, places = centroids.map(at);
-  const radii = shares.map((share) => 3 + 8 * Math.sqrt(Math.min(1, share)));
-  const names = beside(places, radii), order = shares.map((_, i) => i).reverse();
-  const dots = order.map((i) => shape("circle", { class: `mark${state.marked === i ? " marked" : ""}`, cx: places[i][0], cy: places[i][1], r: radii[i] },
-    shape("title", {}, `cluster ${i}: ${percent(shares[i])}`)));
-  const leaders = order.map((i) => shape("path", { class: "leader", d: `M${places[i]} L${names[i]}` }));
-  const numbers = order.map((i) => label(names[i][0], names[i][1] + 4, i, { class: "number halo", "text-anchor": "middle" }));
-  return [...leaders, ...dots, ...numbers];
+// Marks with their numbers; a press on one marks the cluster everywhere.
+function marks(state, at, frame) {
+  const { clusters } = state.view.profile, places = clusters.map((c) => at(c.means));
+  const names = beside(places, frame), order = clusters.map((_, i) => i).reverse();
+  return order.map((i) => {
+    const group = shape("g", { class: `pick ${fade(state, i) ?? ""}` }, shape("title", {}, `Cluster ${i}: ${clusters[i].name}, ${percent(clusters[i].share)}`),
+      shape("path", { class: "leader", d: `M${places[i]} L${names[i]}` }),
+      mark(i, 6, { transform: `translate(${places[i]})` }),
+      label(names[i][0], names[i][1] + 4, i, { class: "number halo", "text-anchor": "middle" }));
+    group.addEventListener("click", () => toggleMarked(i));
+    return group;
+  });
 }
 
 // Places for numbers near their marks, clear of all marks and of each other where there is room.
-function beside(places, radii) {
+function beside(places, frame) {
   const found = [];
-  const clear = ([x, y]) => found.every(([u, v]) => Math.abs(u - x) > 17 || Math.abs(v - y) > 14)
-    && places.every(([u, v], i) => Math.hypot(u - x, v - y) > radii[i] + 8);
-  places.forEach(([x, y], i) => {
-    const rings = [10, 16, 24, 34, 46].flatMap((far) => Array.from({ length: 12 }, (_, n) => {
+  const inside = ([x, y]) => x > frame.x + 8 && x < frame.x + frame.width - 8 && y > frame.y + 8 && y < frame.y + frame.height - 8;
+  const clear = (at) => inside(at) && found.every(([u, v]) => Math.abs(u - at[0]) > 17 || Math.abs(v - at[1]) > 15)
+    && places.every(([u, v]) => Math.hypot(u - at[0], v - at[1]) > 14);
+  for (const [x, y] of places) {
+    const around = [16, 22, 30, 40, 52, 66].flatMap((far) => Array.from({ length: 12 }, (_, n) => {
       const angle = -Math.PI / 4 + (n * Math.PI) / 6;
-      return [x + (radii[i] + far) * Math.cos(angle), y + (radii[i] + far) * Math.sin(angle)];
+      return [x + far * Math.cos(angle), y + far * Math.sin(angle)];
     }));
-    found.push(rings.find(clear) ?? rings[0]);
-  });
+    found.push(around.find(clear) ?? around.find(inside) ?? around[0]);
+  }
   return found;
 }
 
-function drawProfile(state) {
-  const place = byId("map"), width = place.clientWidth, { turns, m, center } = state.frequencies;
-  const box = range(state.view, 0), along = waves(turns, box, center[0], POINTS), factor = factors(state, [0], [0], m);
-  const value = (p) => factor.reduce((sum, f, j) => sum + (j < m ? f : -f) * along[2 * m * p + j], 0);
-  const values = Array.from({ length: POINTS }, (_, p) => value(p)), largest = Math.max(...values, 1e-9);
-  const x = linear(...box, 20, width - 20), y = linear(0, largest, 240, 40);
-  const step = (box[1] - box[0]) / POINTS;
-  const points = values.map((v, p) => `${x(box[0] + (p + 0.5) * step).toFixed(1)},${y(v).toFixed(1)}`).join(" ");
-  const height = (c) => y(values[Math.max(0, Math.min(POINTS - 1, Math.floor((c - box[0]) / step)))]);
-  picture(place, 300, `Where the rows lie in ${state.columns[0]}, with ${counted(state.view.shares.length, "centroid")}`,
-    shape("line", { class: "frame", x1: 20, x2: width - 20, y1: 240, y2: 240 }),
-    shape("polyline", { class: "line-2", points, fill: "none", "stroke-width": 2 }),
-    ...ticks(...box, 5).map((v) => label(x(v), 258, short(v), { class: "quiet", "text-anchor": "middle" })),
-    wrappedLabel(width / 2, 282, state.columns[0], width, 1, { "text-anchor": "middle" }),
-    ...marks(state, (c) => [x(c[0]), height(c[0])]));
-  byId("map-note").textContent = `The correlation function of the sketch, from 0 to ${short(largest)}: high where the rows are dense.${weighed(state)}`;
+// One column: the density of each cluster, on top of each other.
+function drawLine(state) {
+  const place = byId("map"), width = place.clientWidth, left = 20, top = 40, bottom = 280, n = 240;
+  const axis = axisOf(state, 0), box = range(state, axis), x = linear(...box, left, width - left), step = (box[1] - box[0]) / n;
+  const heights = state.view.profile.clusters.map(() => new Float64Array(n));
+  for (const { cluster, weight, at, shape: [variance] } of gaussians(state, axis, axis)) {
+    const sd = Math.sqrt(variance + step ** 2);
+    for (let p = 0; p < n; p += 1) heights[cluster][p] += weight / sd * Math.exp(-0.5 * ((box[0] + (p + 0.5) * step - at[0]) / sd) ** 2);
+  }
+  const largest = Math.max(...heights.flatMap((h) => [...h]), 1e-300), y = linear(0, largest, bottom, top);
+  const areas = heights.map((h, i) => {
+    const line = [...h].map((value, p) => `${x(box[0] + (p + 0.5) * step).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+    return shape("polygon", { class: fade(state, i), points: `${left},${bottom} ${line} ${width - left},${bottom}`, fill: colourOf(i), "fill-opacity": 0.35, stroke: colourOf(i) });
+  });
+  picture(place, bottom + 50, `Map of ${counted(heights.length, "cluster")} over ${axis.name}`, ...areas,
+    shape("line", { class: "frame", x1: left, x2: width - left, y1: bottom, y2: bottom }),
+    ...axisTicks(axis, box, width / 90).map(([at, text]) => label(x(at), bottom + 18, text, { class: "quiet", "text-anchor": "middle" })),
+    fitted(width / 2, bottom + 42, axis.name, width, { "text-anchor": "middle" }),
+    ...marks(state, (point) => [x(point[0]), bottom], { x: 0, y: 0, width, height: bottom - 6 }));
+  byId("map-note").textContent = "The higher, the denser the rows.";
 }

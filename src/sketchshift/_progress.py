@@ -1,18 +1,24 @@
-"""Progress on stderr: rows or atoms so far, and the time left where the end is known.
+"""Progress: rows or steps so far, and the time left where the end is known.
 
 Takes the library's calls, ``progress(n_rows, share_read)`` of a pass over data and
-``progress(step)`` of a decoder; draws with rich. What is short shows nothing, and nothing is
-left on the screen afterwards. Each context manager shows a line with a label while its body runs,
-and yields None when nothing is shown: ``show=None`` shows it only where stderr is a terminal. Work
-has often two phases; the label becomes ``then`` with the first rows, or with the last step.
+``progress(step)`` of a decoder. Commands and functions show them in a terminal, on stderr with
+rich; functions also in a notebook, below the cell. What is short shows nothing, and nothing is left
+on the screen afterwards.
+
+Each context manager shows a line with a label while its body runs, and yields None when nothing is
+shown: ``show=None`` shows it only where stderr is a terminal. Work has often two phases; the label
+becomes ``then`` with the first rows, or with the last step.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -27,20 +33,30 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from sketchshift._html import progress_line
 from sketchshift._text import visible
-from sketchshift.decoders import Round, Step
-from sketchshift.decoders.decoder import Progress as DecodingProgress
 
-__all__ = ["KINDS", "counting_progress", "decoding_progress", "reading_progress"]
+__all__ = [
+    "KINDS",
+    "counting_progress",
+    "decoding_progress",
+    "notebook_progress",
+    "reading_progress",
+    "show_progress",
+]
 
-DELAY = 0.5
-"""Seconds before anything is shown."""
+DELAY, DELAY_OF_FUNCTIONS = 0.5, 2.0
+"""Seconds before anything is shown, of commands and of functions."""
+
+EVERY = 0.2
+"""Seconds between two pictures in a notebook."""
 
 WINDOW = 5.0
 """Seconds back that the time left is judged by: a plan or a cold disk stalls the first block."""
 
 Advance = Callable[[int, float | None], None]
 Count = Callable[[int, int, str], None]
+Steps = Callable[[Any], None]
 
 
 class _Rows(TextColumn):
@@ -81,10 +97,10 @@ class _TimeLeft(TimeRemainingColumn):
 
 @contextmanager
 def reading_progress(
-    label: str, *, then: str | None = None, show: bool | None = None
+    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
 ) -> Iterator[Advance | None]:
     """Yields a function to call with the rows of a block and the share of the input read."""
-    with _show_line(label, _Rows(), show) as line:
+    with _show_line(label, _Rows(), show, delay) as line:
         if line is None:
             yield None
             return
@@ -109,26 +125,26 @@ def reading_progress(
 
 @contextmanager
 def decoding_progress(
-    label: str, *, then: str | None = None, show: bool | None = None
-) -> Iterator[DecodingProgress | None]:
+    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
+) -> Iterator[Steps | None]:
     """Yields a function to call with each step of a decoder."""
-    with counting_progress(label, then=then, show=show) as count:
+    with counting_progress(label, then=then, show=show, delay=delay) as count:
         if count is None:
             yield None
             return
 
-        def advance(step: Step | Round) -> None:
-            count(step.index, step.total, "atoms" if isinstance(step, Step) else "fits")
+        def advance(step: Any) -> None:
+            count(step.index, step.total, _what(step))
 
         yield advance
 
 
 @contextmanager
 def counting_progress(
-    label: str, *, then: str | None = None, show: bool | None = None
+    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
 ) -> Iterator[Count | None]:
     """Yields a function to call with the number done, the number of all, and what they are."""
-    with _show_line(label, _Steps(), show) as line:
+    with _show_line(label, _Steps(), show, delay) as line:
         if line is None:
             yield None
             return
@@ -147,9 +163,9 @@ def counting_progress(
 
 @contextmanager
 def _show_line(
-    label: str, amount: ProgressColumn, show: bool | None
+    label: str, amount: ProgressColumn, show: bool | None, delay: float | None
 ) -> Iterator[tuple[Progress, TaskID] | None]:
-    """A line with one task, from ``DELAY`` seconds on; None when nothing is to be shown."""
+    """A line with one task, from ``delay`` seconds on; None when nothing is to be shown."""
     console = Console(stderr=True, force_terminal=True if show else None)
     if show is False or not console.is_terminal:
         yield None
@@ -157,7 +173,7 @@ def _show_line(
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, _TimeLeft())
     progress = Progress(*columns, console=console, transient=True, speed_estimate_period=WINDOW)
     task = progress.add_task(visible(label), total=None, rows=0)
-    timer = threading.Timer(DELAY, progress.start)
+    timer = threading.Timer(DELAY if delay is None else delay, progress.start)
     timer.daemon = True
     timer.start()
     try:
@@ -168,5 +184,73 @@ def _show_line(
         progress.stop()
 
 
+def _what(step: Any) -> str:
+    """What a decoder counts: Gaussians fitted at once, or one place after the other."""
+    return "fits" if hasattr(step, "n_atoms") else "atoms"
+
+
 KINDS = {"rows": reading_progress, "fits": decoding_progress, "items": counting_progress}
 """By what is counted: rows of a pass, fits or atoms of a decoder, anything one by one."""
+
+
+# For functions: in a terminal or in a notebook, whichever there is.
+
+
+def show_progress(kind: str, label: str) -> AbstractContextManager[Callable[..., None] | None]:
+    """A bar while the body runs, if that takes more than two seconds.
+
+    Parameters
+    ----------
+    kind : {"rows", "fits"}
+        What is counted, and so what the body calls.
+    label : str
+        What is being done.
+
+    Returns
+    -------
+    context : context manager
+        Yields what the body calls with each step; None where nobody would see a bar.
+    """
+    if _is_notebook():
+        return notebook_progress(kind, label)
+    return KINDS[kind](label, delay=DELAY_OF_FUNCTIONS)
+
+
+def _is_notebook() -> bool:
+    """Whether what is displayed goes to a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def notebook_progress(kind: str, label: str) -> Iterator[Callable[..., None]]:
+    """Yields what shows a bar below the cell, in place, until the body ends."""
+    ipython: Any = import_module("IPython.display")
+    start, last, rows, handle = time.perf_counter(), 0.0, 0, None
+
+    def draw(share: float | None, text: str) -> None:
+        nonlocal last, handle
+        now = time.perf_counter()
+        if now - start < DELAY_OF_FUNCTIONS or now - last < EVERY:
+            return
+        last = now
+        left = "" if not share else f", {(now - start) * (1.0 - share) / share:,.0f} s left"
+        picture = ipython.HTML(progress_line(label, share, text + left))
+        if handle is None:
+            handle = ipython.display(picture, display_id=True)
+        else:
+            handle.update(picture)
+
+    def advance(n_rows: int, share: float | None) -> None:
+        nonlocal rows
+        rows += n_rows
+        draw(share, f"{rows:,} rows")
+
+    def step(done: Any) -> None:
+        draw(done.index / done.total, f"{done.index:,} of {done.total:,} {_what(done)}")
+
+    try:
+        yield advance if kind == "rows" else step
+    finally:
+        if handle is not None:
+            handle.update(ipython.HTML(""))

@@ -1,0 +1,492 @@
+"""What each cluster is: its rows, how wide it is, and the columns that set it apart.
+
+A column sets a cluster apart when the mean of its rows lies far from the mean of all rows, counted
+in standard deviations of all rows. Where a recipe made several numbers of one column of the table,
+or another number, the column is told as the table has it: shares of categories, typical values,
+hours.
+
+Symbols
+-------
+k, d      clusters, columns
+"""
+
+from __future__ import annotations
+
+import calendar
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchshift._colours import colour_of
+from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
+from sketchshift._text import counted, finite, meaningful
+from sketchshift._typing import FloatArray
+from sketchshift.recipe import Category, Cycle, Log, Number, Part
+
+if TYPE_CHECKING:
+    from sketchshift.decoders.decoder import Decoding
+
+__all__ = ["ClusterProfile", "Profile", "ProfileTable", "Trait", "to_arrow"]
+
+NOTABLE, VERY = 0.3, 2.0
+"""Standard deviations from which a column is "high" or "low", and "very" so."""
+
+TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
+"""Columns told of a cluster, those in its name, and those if names are to differ."""
+
+MOST_SHOWN = 12
+"""Columns of the table in a notebook."""
+
+LEGEND = (
+    "Columns hold means: orange is above the mean of all rows, blue below. "
+    "A spread of 1 is as wide as all rows."
+)
+
+AVERAGE = "near the average"
+
+
+@dataclass(frozen=True)
+class Trait:
+    """How one column of a cluster differs from all rows.
+
+    Attributes
+    ----------
+    column : str
+        As the table has it.
+    value : float or str
+        Mean of the cluster's rows, in the units of the table: of a category the value that is
+        more common here, of a column on a log scale the typical value.
+    deviation : float
+        From the mean of all rows, in standard deviations of all rows.
+    text : str
+        ``"price high, +1.9 sd"``.
+    shown : str
+        The value with as many digits as mean something: ``"9,120"``.
+    label : str
+        For a name: ``"high price"``.
+    """
+
+    column: str
+    value: float | str
+    deviation: float
+    text: str
+    shown: str
+    label: str
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether the column is worth a word: at least 0.3 sd from the mean of all rows."""
+        return abs(self.deviation) >= NOTABLE
+
+
+@dataclass(frozen=True)
+class ClusterProfile:
+    """What one cluster is.
+
+    Attributes
+    ----------
+    number : int
+        From 0, as in ``centroids``.
+    rows : int or None
+        Its share of all rows, rounded; None where the number of rows is not known.
+    share : float
+        Of all rows, or of their weight.
+    spread : float or None
+        Root of the mean squared distance to the centroid, as a share of that of all rows to their
+        mean: 1 is as wide as all rows, 0 one point. In the distances that clusters were found by.
+    name : str
+        A few words, different for each cluster: ``"high price, low table"``.
+    traits : tuple of Trait
+        The three columns that set it apart, farthest first; those within 0.3 sd are left out.
+    """
+
+    number: int
+    rows: int | None
+    share: float
+    spread: float | None
+    name: str
+    traits: tuple[Trait, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileTable:
+    """The numbers behind a profile, by cluster and column.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the d columns.
+    means, spreads, deviations : arrays of shape (k, d)
+        Mean and standard deviation of the cluster's rows, and how far the mean is from that of all
+        rows, in standard deviations of all rows. NaN where it is not known.
+    mean, std : arrays of shape (d,)
+        Of all rows.
+    places : tuple
+        The columns of the table that these columns are made of.
+    """
+
+    columns: tuple[str, ...]
+    means: FloatArray
+    spreads: FloatArray
+    deviations: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    places: tuple[_Place, ...]
+
+    @classmethod
+    def of(cls, decoding: Decoding) -> ProfileTable:
+        """The numbers of a decoding: O(k d)."""
+        C, unknown = decoding.centroids, np.full(decoding.centroids.shape[1], np.nan)
+        mean = unknown if decoding.mean is None else decoding.mean
+        std = unknown if decoding.std is None else decoding.std
+        spreads = np.full(C.shape, np.nan)
+        if decoding.covariances is not None:
+            spreads = np.sqrt(np.diagonal(decoding.covariances, axis1=1, axis2=2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
+        return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _places_of(decoding))
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What each cluster of a decoding is.
+
+    Attributes
+    ----------
+    clusters : tuple of ClusterProfile
+        In the order of the centroids.
+    table : ProfileTable
+        The numbers behind it.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> X = np.repeat([[0.0, 0.0], [1.0, 3.0]], [300, 100], axis=0)
+    >>> X += 0.01 * np.random.default_rng(0).normal(size=X.shape)
+    >>> profile = ss.decode(ss.sketch(X, n_clusters=2), n_clusters=2).profile
+    >>> [cluster.rows for cluster in profile.clusters]
+    [300, 100]
+    >>> profile.clusters[1].name
+    'high column 1, high column 0'
+    """
+
+    clusters: tuple[ClusterProfile, ...]
+    table: ProfileTable
+
+    @classmethod
+    def of(cls, decoding: Decoding) -> Profile:
+        """The profile of a decoding: O(k d log d)."""
+        table = ProfileTable.of(decoding)
+        shares, n = decoding.weights, decoding.n_rows
+        rows = [None if n is None else round(float(share) * n) for share in shares]
+        traits = [_rank(_tell(table, i, rows[i])) for i in range(len(shares))]
+        spreads, names = _spreads(decoding, table), _names(traits)
+        clusters = (
+            ClusterProfile(
+                i, rows[i], float(shares[i]), spreads[i], names[i], tuple(traits[i][:TOLD])
+            )
+            for i in range(len(shares))
+        )
+        return cls(tuple(clusters), table)
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+    def __getitem__(self, number: int) -> ClusterProfile:
+        return self.clusters[number]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"<Profile of {counted(len(self), 'cluster')}>", *self.lines()])
+
+    def lines(self) -> list[str]:
+        """For terminals: two lines for each cluster, one where no column sets it apart."""
+        if not self.clusters:
+            return []
+        heads = [[str(c.number), _rows_told(c), f"{100 * c.share:.1f} %"] for c in self.clusters]
+        widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+        lines = []
+        for cluster, head in zip(self.clusters, heads, strict=True):
+            cells = [text.rjust(width) for text, width in zip(head, widths, strict=True)]
+            lines.append("  ".join([*filter(None, cells), cluster.name]))
+            told = "; ".join(map(_with_value, cluster.traits))
+            if told:
+                lines.append(" " * (widths[0] + 2) + told)
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold: columns, all rows, and each cluster with its traits and numbers."""
+        table = self.table
+        clusters = [
+            {
+                "cluster": c.number,
+                "rows": c.rows,
+                "share": c.share,
+                "spread": c.spread,
+                "name": c.name,
+                "traits": [
+                    {
+                        "column": t.column,
+                        "value": t.value,
+                        "deviation": t.deviation,
+                        "text": t.text,
+                        "shown": t.shown,
+                    }
+                    for t in c.traits
+                ],
+                "means": table.means[i].tolist(),
+                "spreads": table.spreads[i].tolist(),
+                "deviations": table.deviations[i].tolist(),
+            }
+            for i, c in enumerate(self.clusters)
+        ]
+        content = {
+            "columns": list(table.columns),
+            "mean": table.mean.tolist(),
+            "std": table.std.tolist(),
+            "clusters": clusters,
+        }
+        known: dict[str, Any] = finite(content)
+        return known
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of a row for each cluster: rows, share, spread, name, and its means.
+
+        Means are in the units of the table: of a column on a log scale, the typical value.
+        """
+        own = {
+            "cluster": [c.number for c in self.clusters],
+            "rows": [c.rows for c in self.clusters],
+            "share": [c.share for c in self.clusters],
+            "spread": [c.spread for c in self.clusters],
+            "name": [c.name for c in self.clusters],
+        }
+        return to_arrow(own, self.table.columns, self.natural_means)
+
+    def _repr_html_(self) -> str:
+        return card(f"Profile of {counted(len(self), 'cluster')}", self.to_html())
+
+    def to_html(self) -> Html:
+        """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
+        told, shown = self.told, _columns_shown(self.told)
+        largest = max([c.share for c in self.clusters], default=1.0)
+        rows: list[Row] = [
+            [
+                Cell(chip(i), is_text=True),
+                Cell(c.name, title="; ".join(t.text for t in c.traits), is_text=True),
+                "" if c.rows is None else f"{c.rows:,}",
+                bar(c.share / largest, f"{100 * c.share:.1f} %", colour_of(i)),
+                "" if c.spread is None else f"{c.spread:.2f}",
+                *(_shaded(self.table.places[j], told[i][j]) for j in shown),
+            ]
+            for i, c in enumerate(self.clusters)
+        ]
+        titles = self.titles
+        head = ["", "name", "rows", "share", "spread", *(titles[j] for j in shown)]
+        more = len(titles) - len(shown)
+        left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
+        return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the table that numbers were made of, as people call them."""
+        return [place.title for place in self.table.places]
+
+    @cached_property
+    def told(self) -> list[list[Trait]]:
+        """For each cluster, every one of these columns, whether it sets it apart or not."""
+        return [list(_tell(self.table, c.number, c.rows)) for c in self.clusters]
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The same as a Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    @property
+    def natural_means(self) -> FloatArray:
+        """Means (k, d) in the units of the table: of a column on a log scale, the typical value."""
+        means = self.table.means.copy()
+        for place in self.table.places:
+            if isinstance(place.part, Log):
+                means[:, place.first] = place.part.natural(means[:, place.first])
+        return means
+
+
+def to_arrow(own: dict[str, Any], columns: Sequence[str], values: FloatArray) -> Any:
+    """An Arrow table: columns of our own, and those of the data, which keep their names.
+
+    Parameters
+    ----------
+    own : dict
+        Name and values; one that the data has as well becomes "cluster NAME".
+    columns : sequence of str
+        Names of the d columns of the data.
+    values : array of shape (k, d)
+        Theirs.
+    """
+    import pyarrow as pa
+
+    taken = set(columns)
+    names = [f"cluster {name}" if name in taken else name for name in own]
+    arrays = [pa.array(column) for column in [*own.values(), *values.T]]
+    return pa.table(arrays, names=[*names, *columns])
+
+
+def _shaded(place: _Place, trait: Trait) -> Cell:
+    """A cell of the table; a time of day is neither above nor below another."""
+    deviation = math.nan if isinstance(place.part, Cycle) else trait.deviation
+    return shaded(trait.shown, deviation, trait.text)
+
+
+def _columns_shown(told: Sequence[Sequence[Trait]]) -> list[int]:
+    """The columns that differ most between clusters, in their order."""
+    if not told:
+        return []
+    largest = np.nan_to_num([[abs(trait.deviation) for trait in own] for own in told]).max(axis=0)
+    return sorted(np.argsort(-largest, kind="stable")[:MOST_SHOWN].tolist())
+
+
+def _with_value(trait: Trait) -> str:
+    """The text of a trait, with the value unless it tells it."""
+    return trait.text if trait.shown in trait.text else f"{trait.text} ({trait.shown})"
+
+
+def _rows_told(cluster: ClusterProfile) -> str:
+    return "" if cluster.rows is None else counted(cluster.rows, "row")
+
+
+def _spreads(decoding: Decoding, table: ProfileTable) -> list[float | None]:
+    """How wide clusters are, as shares of how wide all rows are."""
+    scale = decoding.column_scale
+    whole = float(np.sqrt(np.square(table.std / scale).sum()))
+    wide = np.sqrt(np.square(table.spreads / scale).sum(axis=1))
+    if whole == 0.0:
+        return [0.0 if width == 0.0 else None for width in wide]
+    return [float(width / whole) if np.isfinite(width / whole) else None for width in wide]
+
+
+def _rank(traits: Iterator[Trait]) -> list[Trait]:
+    """Those worth a word, farthest from the mean first."""
+    notable = (trait for trait in traits if trait.is_notable)  # nor is one that is not known
+    return sorted(notable, key=lambda trait: -abs(trait.deviation))
+
+
+def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
+    """A name for each cluster, of the columns that set it apart; longer where two would agree."""
+    labels = [[trait.label for trait in own] for own in traits]
+    lengths = [IN_NAME] * len(traits)
+    for _ in range(IN_NAME, MOST_IN_NAME + 1):
+        words = [tuple(own[:n]) for own, n in zip(labels, lengths, strict=True)]
+        times = Counter(map(frozenset, words))  # the same words in another order are no other name
+        is_shared = [times[frozenset(own)] > 1 for own in words]
+        lengths = [n + more for n, more in zip(lengths, is_shared, strict=True)]
+    names = [", ".join(own) or AVERAGE for own in words]
+    return [f"{names[i]} ({i})" if is_shared[i] else names[i] for i in range(len(names))]
+
+
+# Columns as the table has them: the one place that looks at the parts of a recipe.
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One column of the table, and where its numbers stand among the d columns."""
+
+    part: Part
+    first: int
+
+    @property
+    def column(self) -> str:
+        return self.part.column
+
+    @property
+    def title(self) -> str:
+        unit = f"{self.part.unit} of " if isinstance(self.part, Cycle) else ""
+        return unit + self.part.column
+
+    @property
+    def numbers(self) -> slice:
+        return slice(self.first, self.first + len(self.part.names))
+
+
+def _places_of(decoding: Decoding) -> tuple[_Place, ...]:
+    recipe = None if decoding.spec is None else decoding.spec.recipe
+    parts = [Number(name) for name in decoding.columns] if recipe is None else recipe.parts
+    ends = itertools.accumulate((len(part.names) for part in parts), initial=0)
+    return tuple(_Place(part, first) for part, first in zip(parts, ends, strict=False))
+
+
+def _tell(table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
+    """Every column of cluster i; the deviation is NaN where it is not known."""
+    tellers = {"category": _tell_category, "cycle": _tell_cycle, "frequency": _tell_frequency}
+    for place in table.places:
+        yield tellers.get(place.part.kind, _tell_number)(place, table, i, rows)
+
+
+def _very(word: str, deviation: float) -> str:
+    return f"very {word}" if abs(deviation) >= VERY else word
+
+
+def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
+    """A number, or the typical value of one on a log scale."""
+    j, column = place.first, place.column
+    value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
+    spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
+    if isinstance(place.part, Log):
+        value = float(place.part.natural(value))
+        spread *= place.part.unit + abs(value)  # the slope of the scale there
+    word = _very("high" if deviation > 0.0 else "low", deviation)
+    text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
+    return Trait(column, value, deviation, text, shown, f"{word} {column}")
+
+
+def _tell_category(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
+    """The value of a category whose share is the most above that of all rows."""
+    assert isinstance(place.part, Category)
+    column, numbers = place.column, place.numbers
+    here, all_rows = (np.clip(m[numbers], 0.0, 1.0) for m in (table.means[i], table.mean))
+    j = int(np.argmax(here - all_rows))
+    value, shown = place.part.values[j], f"{100 * here[j]:.0f} % {place.part.values[j]}"
+    text = f"{column}: {shown}, {100 * all_rows[j]:.0f} % of all rows"
+    often = "mostly" if here[j] >= 0.5 else "more often"
+    deviation = float(table.deviations[i, numbers][j])
+    return Trait(column, value, deviation, text, shown, f"{column} {often} {value}")
+
+
+def _tell_frequency(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
+    """How common the values of a column are."""
+    value, deviation = float(table.means[i, place.first]), float(table.deviations[i, place.first])
+    word = _very("common" if deviation > 0.0 else "rare", deviation)
+    text = f"{place.column}: {word} values, {deviation:+.1f} sd"
+    shown = f"{100 * value:.2g} % of rows"
+    return Trait(place.column, value, deviation, text, shown, f"{word} {place.column}")
+
+
+def _tell_cycle(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
+    """When: of the mean of points on a circle, the direction."""
+    assert isinstance(place.part, Cycle)
+    mean = table.means[i, place.numbers]
+    std = float(np.sqrt(np.mean(np.square(table.std[place.numbers]))))
+    distance = float(np.linalg.norm(mean - table.mean[place.numbers]))
+    deviation = distance / std if std > 0.0 else 0.0
+    moment = place.part.natural(*map(float, mean))
+    shown = _MOMENTS[place.part.unit](moment)
+    label = f"{place.column} around {shown}"
+    return Trait(place.column, moment, deviation, f"{label}, {deviation:.1f} sd off", shown, label)
+
+
+_MOMENTS: dict[str, Callable[[float], str]] = {
+    "hour": lambda hour: f"{round(hour) % 24} h",
+    "weekday": lambda day: calendar.day_name[round(day) % 7],
+    "month": lambda month: calendar.month_name[round(month) % 12 or 12],
+}
+"""A place on a circle in words; months count from 1, and 0 is December."""

@@ -1,0 +1,135 @@
+"""One palette for all pictures, that everybody can tell apart."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sketchshift import _colours
+from sketchshift._colours import HIGH, LOW, MARKS, PALETTE, colour_of, mark_of, shade
+
+LEAST = 16.0
+"""CIELAB distance of the nearest two colours, whoever looks; 2.3 is one that can just be seen."""
+
+# Machado, Oliveira and Fernandes 2009: linear RGB as seen without one of the three cones.
+VISIONS = {
+    "full": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+)
+
+
+def linear(colour: str) -> np.ndarray:
+    """Linear RGB of "#rrggbb"."""
+    c = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """CIELAB of linear RGB, for daylight."""
+    t = XYZ @ np.clip(rgb, 0.0, 1.0) / XYZ.sum(axis=1)
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t * (29 / 6) ** 2 / 3 + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def luminance(colour: str) -> float:
+    return float(XYZ[1] @ linear(colour))
+
+
+def contrast(a: str, b: str) -> float:
+    """Of WCAG 2: from 1 to 21."""
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_any_two_colours_are_told_apart_in_every_colour_vision(vision):
+    seen = [lab(VISIONS[vision] @ linear(colour)) for colour in PALETTE]
+
+    assert len(PALETTE) == 12
+    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) >= LEAST
+
+
+def test_the_measure_of_distances_finds_the_pair_that_red_blind_readers_confuse():
+    """Red and green of equal lightness: far apart for most, and near without red cones."""
+    red, green = linear("#a05000"), linear("#646400")
+    apart = {v: np.linalg.norm(lab(m @ red) - lab(m @ green)) for v, m in VISIONS.items()}
+
+    assert apart["full"] > 40
+    assert apart["protanopia"] < LEAST
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#16181d"])
+def test_every_colour_is_seen_on_white_and_on_a_dark_page(page):
+    """3 is what WCAG asks of graphics; black or near-white would fail one of the two."""
+    assert min(contrast(colour, page) for colour in (*PALETTE, LOW, HIGH)) >= 3.0
+
+
+def test_beyond_twelve_clusters_colours_come_back_with_another_mark():
+    looks = [(colour_of(i), mark_of(i)) for i in range(12 * len(MARKS))]
+
+    assert len(set(looks)) == len(looks)
+    assert colour_of(13) == colour_of(1)
+    assert mark_of(13) != mark_of(1)
+
+
+def test_low_and_high_values_are_told_apart_in_every_colour_vision():
+    for matrix in VISIONS.values():
+        assert np.linalg.norm(lab(matrix @ linear(LOW)) - lab(matrix @ linear(HIGH))) > 50
+
+
+def test_a_shade_grows_with_the_deviation_and_ends():
+    opacities = [int(shade(x)[7:], 16) for x in (0.0, 0.5, 1.0, 2.0, 5.0)]
+
+    assert opacities == sorted(opacities)
+    assert opacities[0] == 0
+    assert opacities[-1] == opacities[-2]
+    assert shade(-1.0).startswith(LOW)
+    assert shade(1.0).startswith(HIGH)
+    assert shade(float("nan")).endswith("00")
+
+
+@pytest.mark.parametrize(("page", "text"), [("#ffffff", "#16191d"), ("#16181d", "#eceff3")])
+@pytest.mark.parametrize("deviation", [-3.0, 3.0])
+def test_text_is_read_on_the_fullest_shade(page, text, deviation):
+    """4.5 is what WCAG asks of text."""
+    full = shade(deviation)
+    opacity = int(full[7:], 16) / 255
+    blend = [
+        round(opacity * int(full[i : i + 2], 16) + (1 - opacity) * int(page[i : i + 2], 16))
+        for i in (1, 3, 5)
+    ]
+
+    assert contrast("#" + "".join(f"{part:02x}" for part in blend), text) >= 4.5
+
+
+def test_no_picture_has_colours_of_its_own():
+    """Colours are written in one file; greys and the maps' scale go by name."""
+    plots = Path(_colours.__file__).parent / "plots"
+    found = {f.name: re.findall(r"#[0-9a-fA-F]{6}\b", f.read_text()) for f in plots.glob("*.py")}
+
+    assert {name for name, colours in found.items() if colours} == set()
