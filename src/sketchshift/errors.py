@@ -146,7 +146,7 @@ class SharePlan:
     """Take all sketches that are to be merged with one plan."""
 
     def __str__(self) -> str:
-        return "Sketch every part of the data with one SketchSpec (one plan file)."
+        return "Make one plan with ss.plan, and pass it to every sketch: ss.sketch(part, plan)."
 
 
 Term = ChooseColumns | LoadSketch | Option | Parameter | SetDialect | SharePlan

@@ -73,7 +73,7 @@ def test_tables_of_sketches_are_compared_as_their_sums(folder, run):
 
 def test_misuse_and_failures_are_one_sentence(folder, shifted, run):
     error = run.error("compare day1.sketch after.sketch")
-    assert error.startswith("Error: cannot compare sketches taken with different specs:\n")
+    assert error.startswith("Error: cannot compare sketches that were made with different plans:\n")
     assert error.endswith(
         "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch with "
         "it: `sketchshift sketch DATA --plan plan.json -o day1.sketch`.\n"

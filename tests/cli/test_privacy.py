@@ -74,7 +74,7 @@ def test_private_sketches_are_merged_with_their_ledgers(released, run, folder):
 def test_raw_and_private_sketches_are_not_merged(released, run):
     message = run.error("merge people.private.sketch people.sketch -o both.sketch")
 
-    assert "raw rows under a private ledger" in message
+    assert "give away what the private one hides" in message
 
 
 def test_an_account_refuses_what_its_budget_does_not_cover(folder, run):
@@ -84,7 +84,7 @@ def test_an_account_refuses_what_its_budget_does_not_cover(folder, run):
     message = run.error(f"{line} -o two.sketch")
 
     assert "Spent epsilon 1 of 1.2 at delta 1e-08 of people.json." in text
-    assert "the budget does not last" in message
+    assert "the budget is too small" in message
     assert not (folder / "two.sketch").exists()
 
 
@@ -98,7 +98,7 @@ def test_plans_are_charged_to_an_account_until_its_budget_is_spent(folder, run):
     message = run.error(f"release raw.sketch {PROMISE} --account people.json -o out.sketch")
 
     assert "Spent epsilon 0.9 of 1 at delta 1e-08 of people.json." in text
-    assert all("the budget does not last" in said for said in [*refused, message])
+    assert all("the budget is too small" in said for said in [*refused, message])
     assert [path.name for path in folder.glob("plan?.json")] == ["plan0.json"]
     assert ss.privacy.Account("people.json").spent == pytest.approx(0.9, abs=1e-3)
 
@@ -136,7 +136,7 @@ def test_a_release_that_cannot_be_made_opens_no_account(folder, run):
 
 
 def test_a_spec_that_may_not_be_published_is_refused(folder, run):
-    assert "does not say where" in run.error(f"release week.sketch {PROMISE} -o out.sketch")
+    assert "may tell of private rows" in run.error(f"release week.sketch {PROMISE} -o out.sketch")
 
 
 def test_few_rows_are_a_note(folder, run, monkeypatch):

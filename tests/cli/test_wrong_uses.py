@@ -97,7 +97,7 @@ def test_sketches_of_different_plans(attempt: Attempt) -> None:
         spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0, seed=seed)
         ss.sketch(attempt.folder / "points.csv", spec).save(attempt.folder / f"{seed}.sketch")
     said = attempt("merge", "0.sketch", "1.sketch", "-o", "out.sketch")
-    assert "cannot merge sketches taken with different specs" in said
+    assert "cannot merge sketches that were made with different plans" in said
     assert "Make one plan, `sketchshift plan DATA" in said
 
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_compared_is_refused(whole, decoding):
     other = ss.sketch(rows([5, 5, 5]), replace(whole.spec, seed=7))
     wide = ss.sketch(np.zeros((5, 3)), ss.SketchSpec(3, 20, 1.0))
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="taken with different specs"):
+    with pytest.raises(ss.IncompatibleSketchesError, match="made with different plans"):
         shares(decoding, whole, reference=other)
     with pytest.raises(ss.SpecError, match="must be a Decoding of the sketch's 3 columns"):
         shares(decoding, wide)

@@ -81,7 +81,7 @@ def test_releases_are_charged_until_the_budget_is_spent(raw, release, path):
     account = ss.privacy.Account(path)
 
     assert account.spent == pytest.approx(1.4405, abs=1e-3)
-    with pytest.raises(ss.PrivacyError, match=r"budget does not last: .* 1\.44 are spent"):
+    with pytest.raises(ss.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
         release(raw, account=account)
     assert ss.privacy.Account(path).spent == account.spent
 
@@ -120,7 +120,7 @@ def test_two_accounts_on_one_file_do_not_overspend_it(raw, release, path):
     first, second = (ss.privacy.Account(path, epsilon=1.2, delta=1e-8) for _ in range(2))
     release(raw, account=first)
 
-    with pytest.raises(ss.PrivacyError, match=r"budget does not last: .* 1 are spent"):
+    with pytest.raises(ss.PrivacyError, match=r"budget is too small: .* 1 are spent"):
         release(raw, account=second)
     assert second.spent == first.spent == pytest.approx(1.0, abs=1e-3)
 
@@ -147,7 +147,7 @@ def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path, d
     account.add([charge(0.2)])
     rewrite(path, epsilon=5)
 
-    words = "has epsilon 5, and 50 was asked for" if declared else "budget does not last"
+    words = "has epsilon 5, and 50 was asked for" if declared else "budget is too small"
     with pytest.raises(ss.PrivacyError, match=words):
         account.add([charge(2.0)])
     assert (json.loads(path.read_text())["epsilon"], len(ids(path))) == (5, 1)

@@ -88,7 +88,7 @@ def test_plans_are_charged_until_the_budget_is_spent(X, tmp_path):
     spent = account.spent
 
     assert spent == pytest.approx(0.8626, abs=1e-3)
-    with pytest.raises(ss.PrivacyError, match="budget does not last"):
+    with pytest.raises(ss.PrivacyError, match="budget is too small"):
         ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
     assert account.spent == spent
     released = ss.privacy.release(ss.sketch(X, specs[0]), 0.1, 1e-8, account=account)
@@ -127,7 +127,7 @@ def test_a_plan_is_charged_before_it_says_how_many_rows_there_are(X, tmp_path):
 
 
 def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
-    with pytest.warns(ss.PrivacyWarning, match="too few to plan on: the ball is used"):
+    with pytest.warns(ss.PrivacyWarning, match="too few to plan on: the plan is made from center"):
         spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
 
     assert spec.center == (0.0, 0.0, 0.0)

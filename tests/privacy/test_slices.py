@@ -54,7 +54,7 @@ def test_releases_of_disjoint_slices_cost_as_much_as_one(X, labels, public_spec,
 
 
 def test_a_table_is_not_released_as_one(X, labels, public_spec, release):
-    with pytest.raises(ss.PrivacyError, match="this is a table of sketches, and a release is of"):
+    with pytest.raises(ss.PrivacyError, match="one sketch is released at a time"):
         release(ss.sketch_by(X, labels, public_spec))
 
 

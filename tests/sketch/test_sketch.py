@@ -97,7 +97,7 @@ def test_removing_more_than_was_added_is_an_error(spec, X):
 def test_removing_other_rows_is_noticed_when_nothing_could_be_left(spec, X):
     left, right = ss.sketch(X[:10], spec), ss.sketch(X[10:20], spec)
 
-    with pytest.raises(ss.RemovalError, match=r"among what was added|more than was added"):
+    with pytest.raises(ss.RemovalError, match=r"were never added|more than was added"):
         left - right
 
 
@@ -167,7 +167,7 @@ def test_the_empty_sketch_is_the_zero_of_addition(spec, X):
 
     assert s + empty == s
     assert s - s == empty
-    with pytest.raises(ss.RemovalError, match="z is a mean"):
+    with pytest.raises(ss.RemovalError, match="no mean of nothing"):
         _ = empty.z
     assert np.isnan(empty.mean).all()
     assert np.isnan(empty.covariance).all()

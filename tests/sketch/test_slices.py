@@ -169,7 +169,7 @@ REFUSED = {
     "no column 'orgin'. Did you mean 'origin'": {"by": "orgin"},
     "each once": {"by": ["day", "day"]},
     "by must be the name of a column": {"by": 3.5},
-    "needs by": {"by": None},
+    "say how to cut": {"by": None},
     "labels but the table has 3000 rows": {"by": np.arange(5)},
 }
 

@@ -211,7 +211,7 @@ def test_keys_that_python_has_no_value_for_are_refused(
     pq.write_table(arrow, tmp_path / "t.parquet")
 
     for read in (ss.SketchTable.from_parquet, stored.summarise_file):
-        with pytest.raises(DataError, match="the key 'key' holds a value that Python has none"):
+        with pytest.raises(DataError, match="the key 'key' holds a value that Python cannot hold"):
             read(tmp_path / "t.parquet")
 
 

@@ -175,7 +175,7 @@ def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
     assert len(empty) == 0
     with pytest.raises(DataError, match="no slices to merge"):
         empty.merge()
-    with pytest.raises(DataError, match="has no spec"):
+    with pytest.raises(DataError, match="and so no spec"):
         empty.spec  # noqa: B018
 
 
@@ -283,7 +283,7 @@ def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
     with pytest.raises(IncompatibleSketchesError, match="merge_by"):
         table + table.merge_by("shop")
     other = ss.sketch_by(X, by=SHOPS, spec=SPEC.prefix(10))
-    with pytest.raises(IncompatibleSketchesError, match="different specs"):
+    with pytest.raises(IncompatibleSketchesError, match="different plans"):
         table.merge_by("shop") + ss.SketchTable(other.keys.rename_columns(["shop"]), other.sketches)
     with pytest.raises(DataError, match="cannot merge by 'city'"):
         table.merge_by("city")

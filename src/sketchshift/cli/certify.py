@@ -28,9 +28,9 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
     """Prove what centroids cost at most on the rows of SKETCH, without the rows.
 
     The cost is the mean squared distance of a row to its nearest centroid, in the units of the
-    data. The bound follows from exact counts and sums of cells, rounding included, so the
-    sketches must have cells, as those taken with -k have. The centroids may be anybody's; the
-    columns are those of the sketch, by name. Several sketches are merged first.
+    data. The centroids may be anybody's; their columns are those of the sketch, by name. Several
+    sketches are merged first. The proof needs sketches that were made with -k and without
+    --no-cells.
 
     Examples
     --------

@@ -221,13 +221,12 @@ def _beginning(record: dict[str, Any]) -> list[str]:
         f"Data      {record['rows']:,} pixels of scikit-learn's picture china.jpg, columns red and "
         "blue.",
         f"Read      once, in {record['seconds']:.2f} s: {record['rows_per_second']:,.0f} rows/s "
-        f"(the kernel was ready after {record['compile_seconds']:.1f} s).",
+        f"(after {record['compile_seconds']:.1f} s to start).",
         f"Size      {record['data_bytes']:,} bytes of data -> {record['bytes']:,} bytes of sketch, "
         f"{record['times_smaller']:.0f} times smaller;",
         "          for a billion rows the sketch would be no larger.",
         "",
-        "From these bytes alone, without the data: its correlation function, that is, where",
-        "the rows lie, as seen with a Gaussian kernel of bandwidth 40.",
+        "From these bytes alone, without the data: where the rows lie, a little blurred.",
         "",
     ]
 
@@ -236,7 +235,7 @@ def _clusters(record: dict[str, Any], decoding: Decoding) -> list[str]:
     error, best = record["mean_squared_error"], record["mean_squared_error_of_k_means"]
     return [
         "",
-        f"Clusters  decoded from the sketch in {record['decode_seconds']:.2f} s, without the rows:",
+        f"Clusters  found in the sketch in {record['decode_seconds']:.2f} s, without the rows:",
         "",
         *("          " + line for line in cluster_table(decoding)),
         "",

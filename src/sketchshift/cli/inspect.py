@@ -29,11 +29,12 @@ SHOWN = 20
 @click.argument("file")
 @where_option
 def inspect(file: str, where: str | None, out: Output) -> None:
-    """Show what is inside FILE: a sketch, a table of sketches, or the plan of one.
+    """Show what is inside FILE: a sketch, a table of sketches, or a plan.
 
-    Rows, columns with their mean and standard deviation in the units of the data, and the
-    spec; of a table also its slices. Two sketches merge if and only if their fingerprints are
-    equal. For a private sketch: its promise, about how many rows it has, and its privacy ledger.
+    Of a sketch: its rows, the mean and standard deviation of its columns in the units of the data,
+    and the plan that it was made with. Of a table also its slices. Two sketches merge if their
+    fingerprints are equal. Of a private sketch: what it promises, about how many rows it has, and
+    what it has cost.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def merge(
     """Add sketches of parts of a dataset.
 
     The result is the sketch of all their rows together, bit for bit as if they had been
-    read in one pass. All must have been taken with one plan. A SKETCH may be a quoted glob,
+    read in one pass. All must have been made with one plan. A SKETCH may be a quoted glob,
     or a table that `sketchshift sketch --by` wrote, of which --where selects slices. Private
     sketches merge as well: their costs add up, or with --disjoint the largest one counts.
 

@@ -202,8 +202,7 @@ scale_option = option(
     show_default=True,
     help="Units that differ: standard divides each column by its standard deviation, robust by the "
     "distance of its quartiles, log takes logarithms of long tails as well, none changes nothing; "
-    "auto is standard if columns differ 10 times or more. With --bandwidth: numbers that divide "
-    "each row.",
+    "auto is standard if columns differ 10 times or more.",
 )
 
 _SPEC_OPTIONS: dict[str, Callable[[Any], Any]] = {
@@ -211,7 +210,8 @@ _SPEC_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "-s",
         "--bandwidth",
         type=_POSITIVE,
-        help="Bandwidth of the Gaussian kernel, in the units of the data (divided by --scale).",
+        help="Bandwidth of the Gaussian kernel, in the units of the data divided by --scale, which "
+        "then takes numbers, one a column.",
     ),
     "bandwidth_high": click.option(
         "--bandwidth-high",

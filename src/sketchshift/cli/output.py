@@ -772,7 +772,7 @@ def _look_further(curve: KCurve, spec: SketchSpec, *, is_data: bool) -> list[str
     best = int(curve.score.argmin()) + 1
     if best < most or (curve.is_natural and curve.chosen < most - 1):
         return []
-    line = f"More than {most} clusters were not looked at, and there may be more."
+    line = f"More than {most} clusters were not looked at."
     if is_data or 2 * most <= most_clusters(spec, None):
         further = repeat_command("-k", "auto", "--max-clusters", str(2 * most))
         return [f"{line} To look further:", f"  {further}"]

@@ -59,11 +59,11 @@ def private_plan(
 ) -> None:
     """Write a plan whose numbers tell nothing of private rows.
 
-    A plan is published with every release, so its center, scale and bandwidths must not come
-    from private rows as they are. They come from private DATA with noise, at the cost of
-    --epsilon and --delta, in a ball of --center and --radius that may be 100 times too large;
-    from a sample that is --public, which also gives cells; or, without DATA, from --center and
-    --spread that you declare. A plan from private DATA is charged to an --account, as a release is.
+    A plan is published with every release. So its numbers must not come from private rows as
+    they are. There are three ways. From private DATA: numbers get noise, at the cost of --epsilon
+    and --delta, which an --account can charge; --center and --radius say about where the rows lie,
+    and may be 100 times too large. From a sample of rows that anybody may see: --public. Without
+    DATA: from --center and --spread that you declare.
 
     Examples
     --------

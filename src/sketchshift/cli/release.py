@@ -37,12 +37,12 @@ def release(
     force: bool,
     out: Output,
 ) -> None:
-    """Release SKETCH with differential privacy: z, cells and the count, with noise.
+    """Add noise to SKETCH, so that it may be published: differential privacy.
 
-    Whoever holds the result learns nearly nothing of any one person; it decodes for any k, at
-    no further cost. SKETCH is raw, taken with a plan that may be published: one written by
-    `sketchshift private-plan`. Keep raw sketches as safe as the data. An --account refuses
-    what its budget does not cover. It cannot see releases of copies of the sketch elsewhere.
+    Whoever holds the result learns nearly nothing of any one person. It can be clustered for any
+    k, at no further cost. SKETCH is raw, and was made with a plan of `sketchshift private-plan`,
+    which may be published too. Keep raw sketches as safe as the data. An --account refuses what
+    its budget does not cover. It cannot see releases of copies of the sketch elsewhere.
 
     Examples
     --------

@@ -24,10 +24,10 @@ def subtract(
 ) -> None:
     """Take the rows of the sketches PART out of the sketch WHOLE.
 
-    The result is the sketch of the remaining rows, bit for bit as if the others had never
-    been read: yesterday leaves a sliding window, one person leaves a dataset. The rows must
-    be in; removing more than was added is refused. A PART may be a quoted glob, or a table
-    that `sketchshift sketch --by` wrote, of which --where selects slices.
+    The result is the sketch of the remaining rows, bit for bit as if the others had never been
+    read. So a window slides from day to day, and a person leaves a dataset. Subtract only rows
+    that were added: to remove more is refused. A PART may be a quoted glob, or a table that
+    `sketchshift sketch --by` wrote, of which --where selects slices.
 
     Examples
     --------

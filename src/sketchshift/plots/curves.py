@@ -36,6 +36,9 @@ __all__ = ["draw_shares", "k_curve", "name_slices", "plot_slices", "plot_trace",
 RULE = f"first within {100 * (TOLERANCE - 1):.2g} % of the best"
 """How the legend says which k is chosen."""
 
+NO_RULE = "no number is natural"
+"""The same where the curve singles none out."""
+
 DEEPEST = 1e-6
 """Values below this share of the largest are drawn there: a logarithmic axis has no zero."""
 
@@ -83,7 +86,8 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     ax.axvline(curve.chosen, color=INK, linestyle=":", linewidth=1)
     ax.plot(
         k[at], score[at], "o", color=INK, markersize=13, markerfacecolor="none",
-        markeredgewidth=2, label=f"chosen: {curve.chosen}, {RULE}",
+        markeredgewidth=2,
+        label=f"chosen: {curve.chosen}, {RULE if curve.is_natural else NO_RULE}",
     )  # fmt: skip
     logarithmic(ax, [*score, *misfit])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

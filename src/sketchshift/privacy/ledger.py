@@ -196,10 +196,10 @@ class Account:
             after = before.charge(charges)
             if after.spent > after.epsilon * (1.0 + 1e-9):
                 msg = (
-                    f"the budget does not last: this would make epsilon {after.spent:.4g} at delta "
-                    f"{after.delta:g} of the {after.epsilon:g} in {self._path}, where "
-                    f"{before.spent:.4g} are spent. Spend a smaller epsilon, or merge sketches and "
-                    "release once."
+                    f"the budget is too small: {self._path} allows epsilon {after.epsilon:g} at "
+                    f"delta {after.delta:g}, {before.spent:.4g} are spent, and this would make "
+                    f"{after.spent:.4g}. Spend a smaller epsilon, or merge sketches and release "
+                    "once."
                 )
                 raise PrivacyError(msg)
             write_atomically(file, after.to_bytes())
@@ -289,8 +289,8 @@ def _read_balance(path: Path) -> _Balance:
         raise PrivacyError(msg) from None
     if names > 1:
         msg = (
-            f"the account {path} has {names} names (hard links), of which a charge would reach "
-            "one. Remove the others, or make each a symbolic link."
+            f"the account {path} has {names} names (hard links), and a charge would be written "
+            "under one of them only. Remove the others, or make each a symbolic link."
         )
         raise PrivacyError(msg)
     return found

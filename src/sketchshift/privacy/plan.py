@@ -394,7 +394,8 @@ def _mean(noisy: IntArray, c0: FloatArray, B: float) -> FloatArray:
     d = len(c0)
     count = noisy[d] / _lengths(d)[1]
     if count < LEAST_ROWS:
-        msg = f"there are about {max(count, 0):.0f} rows, too few to plan on: the ball is used."
+        rows = f"about {max(count, 0):.0f} rows are too few to plan on"
+        msg = f"{rows}: the plan is made from center and radius instead."
         warn(msg, PrivacyWarning)
         return c0
     shift = noisy[:d] / (2.0**BITS * count)

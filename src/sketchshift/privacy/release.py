@@ -177,15 +177,15 @@ def _origin_of(sketch: Any) -> Origin:
     """Where the spec of a raw sketch comes from, if it may be published."""
     if isinstance(sketch, PrivateSketch):
         msg = (
-            "this sketch is a release already, and all that is made of it is free. To spend more, "
-            "release the raw sketch once more: the two ledgers add up."
+            "this sketch is private already: use it as it is, at no further cost. For less noise, "
+            "release the raw sketch once more; the costs of both releases add up."
         )
         raise PrivacyError(msg)
     if isinstance(sketch, SketchTable):
         msg = (
-            "this is a table of sketches, and a release is of one. Release slices of public keys, "
-            "or table.merge(). Releases of slices merge with disjoint=True, if no person has rows "
-            "in two of them."
+            "this is a table of sketches, and one sketch is released at a time. Release the whole, "
+            "table.merge(), or slice by slice if the keys are public. Releases of slices merge "
+            "with disjoint=True, if no person has rows in two of them."
         )
         raise PrivacyError(msg)
     if not isinstance(sketch, Sketch):
@@ -193,16 +193,16 @@ def _origin_of(sketch: Any) -> Origin:
     spec = sketch.spec
     if spec.tilt is not None:
         msg = (
-            f"this sketch has a tilt, which would multiply the noise by its cap, "
-            f"{spec.tilt.cap:g}. Sketch the data with a spec of ss.privacy.plan, plan_declared or "
+            f"this sketch weighs far rows more (it has a tilt), which would multiply the noise by "
+            f"{spec.tilt.cap:g}. Sketch the data with a plan of ss.privacy.plan, plan_declared or "
             "plan_public."
         )
         raise PrivacyError(msg)
     if spec.origin is None:
         msg = (
-            "this spec does not say where its center, scale and bandwidths come from: planned from "
-            "the data they would tell of it, since a spec is published. Sketch the data with a "
-            "spec of ss.privacy.plan (private), plan_declared or plan_public."
+            "the plan of this sketch may tell of private rows: it is published with a release, and "
+            "its numbers may come from the data. Sketch the data with a plan of ss.privacy.plan "
+            "(private), plan_declared or plan_public."
         )
         raise PrivacyError(msg)
     return spec.origin
@@ -238,7 +238,7 @@ def _check_rows(released: PrivateSketch, charge: Charge, account: Account | None
     )
     msg = (
         f"{rows} rows are too few: at m={released.spec.sketch_size} this noise needs some "
-        f"{needed:,.0f}, and clusters would be mostly noise. To see this has spent epsilon "
+        f"{needed:,.0f}, and clusters would be mostly noise. To find this out has cost epsilon "
         f"{epsilon_of(charge.rho, charge.delta):.4g} at delta {charge.delta:g} {kept}. Gather more "
         "rows, plan for fewer clusters, raise epsilon, or pass force=True."
     )

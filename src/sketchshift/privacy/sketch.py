@@ -172,7 +172,7 @@ class PrivateSketch(AnySketch):
     def z(self) -> ComplexArray:
         """The noisy sketch in the paper's normalisation, shape (m,)."""
         if self.total_weight <= 0.0:
-            msg = f"z is a mean over rows, and there are about {self.total_weight:.0f} of them."
+            msg = f"there is no mean of nothing: there are about {self.total_weight:.0f} rows."
             raise PrivacyError(msg)
         cosines, sines = self._totals.waves / (self.total_weight * 2.0**BITS)
         return np.asarray((cosines + 1j * sines) / math.sqrt(self.spec.sketch_size))
@@ -268,9 +268,9 @@ class PrivateSketch(AnySketch):
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:
             msg = (
-                f"a private sketch has no {name!r}: z, cells and the number of rows alone are "
-                "released. "
-                "Decode it for the clusters, or ask the keeper of the raw sketch."
+                f"a private sketch has no {name!r}: only the number of rows and the sums that "
+                "clusters come from are released. Decode it for the clusters, or ask the keeper of "
+                "the raw sketch."
             )
             raise AttributeError(msg)
         raise AttributeError(f"'PrivateSketch' object has no attribute {name!r}")

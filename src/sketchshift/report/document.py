@@ -522,7 +522,8 @@ def curve_record(curve: KCurve | None) -> dict[str, Any] | None:
     if curve is None:
         return None
     arrays = {name: getattr(curve, name).tolist() for name in ("n_clusters", "misfit", "score")}
-    return arrays | {"chosen": curve.chosen}
+    names = ("chosen", "is_natural", "alternatives")
+    return arrays | {name: getattr(curve, name) for name in names}
 
 
 def to_json(record: Mapping[str, Any]) -> str:

@@ -139,9 +139,9 @@ class AnySketch(ABC):
         """The frequencies that were summed, drawn from the spec and checked: O(m d)."""
         if self.spec.fingerprint != self.fingerprint:
             msg = (
-                f"this sketch was taken with frequencies {self.fingerprint[:8]}, and its spec "
-                f"draws {self.spec.fingerprint[:8]} here. The file was not written by a faithful "
-                "implementation of the format: sketch the data again."
+                f"this sketch does not belong to its plan: it was made with the frequencies "
+                f"{self.fingerprint[:8]}, and the plan has {self.spec.fingerprint[:8]} here. The "
+                "program that wrote the file did not follow the format: sketch the data again."
             )
             raise SketchFormatError(msg)
         return self.spec.frequencies
@@ -167,9 +167,9 @@ class AnySketch(ABC):
         """
         if not isinstance(other, type(self)):
             msg = (
-                f"cannot {verb} a raw sketch and a private one: the sum would carry raw rows under "
-                "a private ledger. Release the raw sketch first, or merge raw sketches and release "
-                "once."
+                f"cannot {verb} a raw sketch and a private one: the raw one would give away what "
+                "the private one hides. Release the raw sketch first, or merge raw sketches and "
+                "release the sum."
             )
             raise IncompatibleSketchesError(msg, verb=verb)
         check_same_spec(self, other, verb)
@@ -203,7 +203,7 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
     if a.fingerprint == b.fingerprint and (a.spec is b.spec or a.spec == b.spec):
         return
     msg = (
-        f"cannot {verb} {a._plural} taken with different specs:\n"
+        f"cannot {verb} {a._plural} that were made with different plans:\n"
         f"  left : {a.spec.describe()}\n"
         f"  right: {b.spec.describe()}\n"
     )
@@ -429,9 +429,8 @@ class Sketch(AnySketch):
         """
         total = self._tilted.weight
         if total == 0:
-            raise RemovalError(
-                f"z is a mean over rows, and this sketch has {self.count} of weight 0."
-            )
+            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
+            raise RemovalError(msg)
         waves = self._totals.parts.get("waves")
         if waves is None:
             return np.zeros(0, dtype=np.complex128)
@@ -608,8 +607,8 @@ class Sketch(AnySketch):
 
 def _no_moments(name: str) -> DataError:
     msg = (
-        f"this sketch has no {name}: its plan keeps the weight of the rows alone, which is all "
-        'that drift needs. Take a spec with moments="full" for it.'
+        f"this sketch has no {name}: its plan leaves it out, since drift does not need it. Sketch "
+        'the data with a spec that has moments="full".'
     )
     return DataError(msg)
 
@@ -638,14 +637,14 @@ def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSp
     if result.count < 0 or result.n_invalid < 0 or min(result.weights) < 0:
         msg = (
             f"cannot remove more than was added: {_amount(right)} from {_amount(left)}. Subtract "
-            "only sketches of rows that are in."
+            "only sketches of rows that were added."
         )
         raise RemovalError(msg)
     if not result.is_sound(spec):
         msg = (
-            f"what was removed was not all among what was added: {_amount(right)} from "
-            f"{_amount(left)} leaves {_amount(result)} whose totals are not those of any rows. "
-            "Subtract only sketches of rows that are in, with the weights they had."
+            f"some of the rows to remove were never added: {_amount(right)} from {_amount(left)} "
+            f"would leave {_amount(result)} with sums that no rows have. Subtract only sketches of "
+            "rows that were added, with the weights they had."
         )
         raise RemovalError(msg)
 

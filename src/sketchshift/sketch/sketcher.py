@@ -306,7 +306,7 @@ class Sketcher:
         try:
             json.dumps(position, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as cause:
-            msg = f"position must be something that JSON can hold, and it is not ({cause})."
+            msg = f"position must be numbers, texts, lists or mappings, for JSON to hold ({cause})."
             raise DataError(msg) from None
         state = {"columns": self._names, "on_invalid": self._reading.on_invalid}
         integers = self.sketch().to_bytes()
@@ -379,14 +379,14 @@ def _check_reach(spec: SketchSpec) -> None:
         return
     if spec.tilt is not None:
         msg = (
-            "a spec for private releases has no tilt, which multiplies the noise by its cap. Make "
-            "one with ss.privacy.plan, plan_declared or plan_public."
+            "a plan for private releases cannot weigh far rows more (a tilt), which would multiply "
+            "the noise. Make the plan with ss.privacy.plan, plan_declared or plan_public."
         )
         raise SpecError(msg)
     if not spec.origin.radius < REACHED * spec.cell_reach:
         msg = (
-            f"rows are clipped to a ball of radius {spec.origin.radius:.4g}, and the spec reaches "
-            f"{spec.cell_reach:.4g}, in normalised units. Declare a smaller radius."
+            f"the declared radius is {spec.origin.radius:.4g} times the scale, and exact sums "
+            f"reach {spec.cell_reach:.4g} times. Declare a smaller radius."
         )
         raise SpecError(msg)
 
@@ -584,7 +584,7 @@ def check_result(result: Sketch, *, is_weighted: bool) -> None:
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
     if is_weighted and result.total_weight < result.count * LEAST_WEIGHT:
         msg = (
-            f"the weights are too small for the integers: {result.count} rows have weight "
+            f"the weights are too small to be added exactly: {result.count} rows have weight "
             f"{result.total_weight:.3g} in all. Multiply the weights by a constant, so that a "
             "typical one is 1 (and leave rows of weight 0 out)."
         )

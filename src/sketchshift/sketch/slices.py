@@ -104,7 +104,8 @@ def sketch_by(
     [2, 1]
     """
     if by is None:
-        raise DataError("sketch_by needs by: the name of a column, or a label for each row.")
+        msg = "say how to cut the rows: by is the name of a column, or a label for each row."
+        raise DataError(msg)
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)

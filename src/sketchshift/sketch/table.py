@@ -70,7 +70,7 @@ class SketchTable:
     def spec(self) -> SketchSpec:
         """What was summed in each of them."""
         if not self.sketches:
-            raise DataError("a table of no slices has no spec. Check the condition.")
+            raise DataError("the table has no slices, and so no spec. Check the condition.")
         return self.sketches[0].spec
 
     @property
@@ -348,8 +348,8 @@ def _check_values(keys: Any) -> None:
             keys.column(name).to_pylist()
         except (ValueError, OverflowError) as cause:
             msg = (
-                f"the key {name!r} holds a value that Python has none for ({cause}). Mend it, or "
-                "make the column one of bytes or numbers."
+                f"the key {name!r} holds a value that Python cannot hold ({cause}). Correct it, "
+                "or store the column as bytes or numbers."
             )
             raise DataError(msg) from cause
 

@@ -50,7 +50,7 @@ function counts(trend, x, step, gap, right) {
     const isWide = step > 2 * half + 4;
     if (!(isWide || count < THIN || i === largest) || at - half < free) return [];
     free = at + half + 6;
-    return [label(at, y(count) - 4, text, { class: "quiet", "text-anchor": "middle" })];
+    return [label(at, y(count) - 4, text, { class: "quiet halo", "text-anchor": "middle" })];
   });
   return [...bars, ...named];
 }
@@ -170,7 +170,12 @@ function drawCurve(state) {
     ...legend(left + 8, bottom + 60, [["what is left unexplained", "quiet", "6 3"], ["the same, with a price for each cluster", "accent", null]], width),
   ];
   picture(place, bottom + (width < 560 ? 86 : 66), `How well each number of clusters fits; ${chosen} is suggested`, ...shapes);
-  byId("curve-note").textContent = `Lower is better. The ring is at the suggestion, ${counted(chosen, "cluster")}: the smallest number whose price is within 2.5 % of the least. The dotted line is at the ${found} shown here.`;
+  byId("curve-note").textContent = `Lower is better. ${suggestion(state.curve)} The dotted line is at the ${found} shown here.`;
+}
+
+function suggestion({ chosen, is_natural: isNatural, alternatives }) {
+  if (isNatural || !alternatives.length) return `The ring is at the suggestion: ${counted(chosen, "cluster")}.`;
+  return `No number stands out: more clusters go on explaining more. Look at ${alternatives.join(", ")} clusters, coarse to fine; the ring is at ${chosen}.`;
 }
 
 function decades(low, high) {
