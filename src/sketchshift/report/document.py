@@ -334,12 +334,11 @@ def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
     if not k:
         return f"{found}: none was found."
     largest = decoding.profile.clusters[0]
-    size = (
-        f"the largest ({largest.name}) has {100 * largest.share:.0f}\N{NO-BREAK SPACE}% of the rows"
-    )
+    size = f"; the largest ({largest.name}) has {100 * largest.share:.0f}\N{NO-BREAK SPACE}% of the rows"
     trust = "the clusters can be trusted" if decoding.is_good else "take the clusters with care"
-    unknown = "how far the clusters can be trusted is not known"
-    return f"{found}; {size}; {unknown if decoding.is_good and not decoding.trust else trust}."
+    if decoding.is_good and decoding.trust is None:
+        trust = "how far the clusters can be trusted is not known"
+    return f"{found}{size * (k > 1)}; {trust}."
 
 
 # Which columns tell the clusters apart, and where on the map they are.
