@@ -31,6 +31,7 @@ from sketchshift.errors import (
     find_renamed,
 )
 from sketchshift.features import Cells, Origin, SketchSpec, Spectrum, Tilt, register_law
+from sketchshift.recipe import Recipe
 from sketchshift.sketch import (
     Sketch,
     Sketcher,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from sketchshift.index import CoarseLists, train_lists
     from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
     from sketchshift.sketch.slices import sketch_by
+    from sketchshift.sketch.survey import Survey, SurveyedColumn, survey
 
 __version__ = "0.1.0"
 
@@ -110,6 +112,7 @@ __all__ = [
     "PrivacyError",
     "PrivacyWarning",
     "Profile",
+    "Recipe",
     "RemovalError",
     "Round",
     "ScaleHint",
@@ -124,6 +127,8 @@ __all__ = [
     "SpecError",
     "Spectrum",
     "Step",
+    "Survey",
+    "SurveyedColumn",
     "Tilt",
     "Trait",
     "Trust",
@@ -153,6 +158,7 @@ __all__ = [
     "since_when",
     "sketch",
     "sketch_by",
+    "survey",
     "train_lists",
     "watch",
 ]
@@ -196,6 +202,7 @@ _ON_FIRST_USE = {
     "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
     "sketch.slices": ("sketch_by",),
+    "sketch.survey": ("Survey", "SurveyedColumn", "survey"),
 }
 """Modules that a pass over data does without, and the names here that they bring."""
 

@@ -38,6 +38,9 @@ MARKS = {"circle": "●", "square": "■", "triangle": "▲", "diamond": "◆"}
 CURVE = (220.0, 28.0)
 """Width and height of a small curve."""
 
+LONG = 20
+"""Letters of a text that is not to be broken into many lines."""
+
 MOST_DOTS = 60
 """Points of a curve up to which each has a place to hover over."""
 
@@ -116,7 +119,7 @@ def grid(head: Sequence[str], rows: Iterable[Row]) -> Html:
         for name, is_text in zip(head, sides, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in lines)
-    style = "border-collapse:collapse;border:none;margin:6px 0;color:inherit"
+    style = "border-collapse:collapse;border:none;margin:6px 0;color:inherit;font-size:inherit"
     line = f"border-bottom:1px solid {FAINT}"
     return Html(
         f'<table style="{style}"><thead><tr style="{line}">{cells}</tr></thead>'
@@ -126,22 +129,24 @@ def grid(head: Sequence[str], rows: Iterable[Row]) -> Html:
 
 def _cell(cell: Cell) -> str:
     left = CELL.replace("nowrap", "normal") + ";text-align:left;max-width:32em"
+    left += (
+        ";min-width:14em" if len(cell.content) > LONG and not isinstance(cell.content, Html) else ""
+    )
     style = left if cell.is_text else f"{CELL};text-align:right"
     style += f";background:{cell.background}" if cell.background else ""
     title = f' title="{escape(cell.title)}"' if cell.title else ""
     return f'<td style="{style}"{title}>{escape(cell.content)}</td>'
 
 
-def shaded(text: str, deviation: float) -> Cell:
+def shaded(text: str, deviation: float, title: str = "") -> Cell:
     """A number whose shade tells how far it is from the mean of all rows."""
-    if not math.isfinite(deviation):
-        return Cell(text)
-    return Cell(text, shade(deviation), f"{deviation:+.1f} sd from the mean of all rows")
+    return Cell(text, shade(deviation), title)
 
 
 def chip(i: int) -> Html:
     """The colour, mark and number of cluster i."""
-    return Html(f'<span style="color:{colour_of(i)}">{MARKS[mark_of(i)]}</span> {i}')
+    mark = f'<span style="color:{colour_of(i)}">{MARKS[mark_of(i)]}</span>'
+    return Html(f'<span style="white-space:nowrap">{mark} {i}</span>')
 
 
 def bar(share: float, text: str, colour: str = "currentColor") -> Cell:

@@ -16,7 +16,9 @@ from sketchshift.errors import DataError
 
 __all__ = [
     "PERIODS",
+    "WEEKDAYS",
     "as_times",
+    "find_form",
     "is_day_first",
     "is_time_column",
     "name_of",
@@ -154,7 +156,7 @@ def is_time_column(column: Any) -> bool:
     if not pa.types.is_string(column.type):
         return False
     cells = _filled(column)[:CELLS_TRIED]
-    form = _find_form(cells)
+    form = find_form(cells)
     if form is None or form == "digits":
         return False
     try:
@@ -162,6 +164,20 @@ def is_time_column(column: Any) -> bool:
     except DataError:
         return False
     return True
+
+
+def find_form(column: Any) -> str | None:
+    """The form of a date that most of the first cells of a text column have; None if it has none.
+
+    Parameters
+    ----------
+    column : Arrow array or chunked array of texts
+        Up to 100 cells are looked at.
+    """
+    sample = _filled(_plain(column))[:CELLS_TRIED]
+    strangers = {form: _match(sample, form).null_count for form in FORMS}
+    best = min(strangers, key=lambda form: strangers[form])
+    return best if 2 * strangers[best] < len(sample) else None
 
 
 def tell_order(column: Any) -> str:
@@ -189,7 +205,7 @@ def is_day_first(column: Any) -> bool | None:
     import pyarrow as pa
 
     column = _plain(column)
-    if not pa.types.is_string(column.type) or _find_form(_filled(column)) != "numbers":
+    if not pa.types.is_string(column.type) or find_form(column) != "numbers":
         return None
     return _find_order(_match(_filled(column), "numbers"))[0]
 
@@ -264,14 +280,6 @@ def _filled(column: Any) -> Any:
     return _trim(column).drop_null()
 
 
-def _find_form(cells: Any) -> str | None:
-    """The form that most of the first cells have; None if fewer than half have one."""
-    sample = cells[:CELLS_TRIED]
-    strangers = {form: _match(sample, form).null_count for form in FORMS}
-    best = min(strangers, key=lambda form: strangers[form])
-    return best if 2 * strangers[best] < len(sample) else None
-
-
 def _match(cells: Any, form: str) -> Any:
     """The parts of the cells, as texts; null where a cell has another form."""
     import pyarrow.compute as pc
@@ -300,7 +308,7 @@ def _parse(column: Any, day_first: bool | None, *, is_part: bool) -> Any:
     import pyarrow as pa
 
     cells = _trim(column)
-    form = _find_form(cells.drop_null())
+    form = find_form(cells)
     parts = _match(cells, form or "year first")
     if form == "numbers" and day_first is None:
         day_first = _goes_by_sign(parts) if is_part else _find_order(parts)[0]
@@ -309,15 +317,16 @@ def _parse(column: Any, day_first: bool | None, *, is_part: bool) -> Any:
     is_missing = _nulls(cells)
     wrong = np.flatnonzero((is_wrong | beyond | _nulls(parts)) & ~is_missing)
     if len(wrong):
-        raise _no_time(column[int(wrong[0])].as_py(), int(wrong[0]), form)
+        where = "" if is_part else f" (row {wrong[0]}, counted from 0)"
+        raise _no_time(column[int(wrong[0])].as_py(), where, form)
     stamps = pa.array(days * DAY_US + seconds, pa.int64(), mask=is_missing)
     return stamps.cast(pa.timestamp("us", "UTC" if has_offset else None))
 
 
-def _no_time(cell: str, row: int, form: str | None) -> DataError:
+def _no_time(cell: str, where: str, form: str | None) -> DataError:
     is_order = form == "numbers" and " If the day comes first, say so: day(time, 'day first')."
     return DataError(
-        f"{cell!r} (row {row}, counted from 0) cannot be read as a date or time. Write all cells "
+        f"{cell!r}{where} cannot be read as a date or time. Write all cells "
         f"as in '2026-01-05 13:45', or leave this one empty.{is_order or ''}"
     )
 

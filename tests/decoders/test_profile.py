@@ -131,6 +131,13 @@ def test_names_differ_by_further_columns_and_then_by_the_number():
     ]
 
 
+def test_the_same_words_in_another_order_are_no_other_name():
+    means = [[1.9, 1.8, 1.0], [1.8, 1.9, -1.0]]
+    names = [c.name for c in told(means, [0.5, 0.5], columns=("a", "b", "c")).clusters]
+
+    assert names == ["high a, high b, high c", "high b, high a, low c"]
+
+
 def test_columns_of_a_recipe_are_told_as_the_table_has_them():
     parts = (
         Log("price", unit=1e-9),

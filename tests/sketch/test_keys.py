@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sketchshift as ss
@@ -109,3 +111,89 @@ def test_zeros_of_both_signs_are_one_key() -> None:
     table = ss.sketch_by(pa.table({"key": [0.0, -0.0], "x": [0.0, 1.0]}), "key", SPEC)
 
     assert table.counts.tolist() == [2]
+
+
+def test_parts_of_a_time_that_come_round_again_are_keys_in_their_order() -> None:
+    times = pd.date_range("2026-01-05", periods=14, freq="31h")
+    frame = pd.DataFrame({"t": times, "x": np.arange(14.0)})
+
+    by_day = ss.sketch_by(frame, "weekday(t)", SPEC)
+    by_hour = ss.sketch_by(frame, "hour_of_day(t)", SPEC)
+    by_month = ss.sketch_by(frame, "month_of_year(t)", SPEC)
+
+    counts = times.day_name().value_counts()
+    week = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+    assert [key for key, _ in by_day] == [day for day in week if day in counts]
+    assert by_day.counts.tolist() == [counts[day] for day in week if day in counts]
+    assert [key for key, _ in by_hour] == sorted(set(times.hour))
+    assert [key for key, _ in by_month] == [1]
+    sunday = by_day.where("weekday IN ('Saturday', 'Sunday')")
+    assert sunday.merge().count == (times.day_of_week >= 5).sum()
+    assert by_hour.where("hour_of_day >= 18").merge().count == (times.hour >= 18).sum()
+    with pytest.raises(DataError, match=r"no order here\. Name them: weekday IN \('Saturday'"):
+        by_day.where("weekday >= 'Friday'")
+
+
+def test_days_of_the_week_stay_in_order_when_tables_are_added() -> None:
+    parts = [
+        ss.sketch_by(pa.table({"day": [day], "x": [0.0]}), "day", SPEC)
+        for day in ("Sunday", "Friday", "Monday")
+    ]
+
+    assert [key for key, _ in sum(parts)] == ["Monday", "Friday", "Sunday"]
+
+
+@pytest.mark.parametrize("has_zone", [True, False])
+def test_days_are_cut_in_the_zone_that_is_named(has_zone: bool) -> None:
+    zone = ZoneInfo("Europe/Paris")
+    column, times = year_of("UTC")
+    if not has_zone:
+        column = pc.local_timestamp(column)
+    (key,) = parse("day(t, 'Europe/Paris')")
+
+    found = read_keys(pa.table({"t": column}), [key])["day"]
+
+    assert found.to_pylist() == [*(time.astimezone(zone).date() for time in times), None]
+
+
+def test_a_zone_that_does_not_exist_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(DataError, match=r"'Europe/Pris' is not the name of a time zone"):
+        parse("day(t, 'Europe/Pris')")
+
+
+@pytest.mark.parametrize(
+    ("by", "texts"),
+    [
+        ("day(t)", ["2026-01-05", "2026-01-06 13:00"]),
+        ("day(t)", ["05.01.2026", "06.01.2026"]),
+        ("day(t)", ["1/5/2026", "1/6/2026"]),
+        ("day(t, 'day first')", ["5/1/2026", "6/1/2026"]),
+        ("day(t, 'Europe/Paris', 'day first')", ["4/1/2026 23:30", "5/1/2026 23:30"]),
+        ("day(t)", ["Jan 5, 2026", "Jan 6, 2026"]),
+        ("day(t, 'epoch seconds')", ["1767571200", "1767657600"]),
+    ],
+)
+def test_texts_that_hold_dates_are_cut(by: str, texts: list[str]) -> None:
+    table = ss.sketch_by(pa.table({"t": texts, "x": [0.0, 1.0]}), by, SPEC)
+
+    assert [key for key, _ in table] == [dt.date(2026, 1, 5), dt.date(2026, 1, 6)]
+
+
+def test_numbers_are_times_only_where_that_is_said() -> None:
+    data = pa.table({"t": [1767571200, 1767657600], "x": [0.0, 1.0]})
+
+    with pytest.raises(DataError, match=r"counts from 1970 on: day\(t, 'epoch seconds'\)"):
+        ss.sketch_by(data, "day(t)", SPEC)
+    assert len(ss.sketch_by(data, "day(t, 'epoch seconds')", SPEC)) == 2
+
+
+def test_dates_in_a_text_file_are_cut_whoever_wrote_them(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 28 + 1}.{i % 12 + 1}.2026;{i},5\n" for i in range(1000))
+    (tmp_path / "x.csv").write_text("Datum;x\n" + rows)
+
+    table = ss.sketch_by(tmp_path / "x.csv", "month_of_year(Datum)", SPEC)
+
+    expected = pd.Series(range(1000)).mod(12).add(1).value_counts().sort_index()
+    assert dict(zip([key for key, _ in table], table.counts.tolist(), strict=True)) == dict(
+        expected
+    )

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sketchshift.data import open_source
 from sketchshift.errors import DataError
-from sketchshift.sketch.where import find_rows
+from sketchshift.sketch.where import columns_named, find_rows
 
 DAYS = [dt.date(2026, 1, day) for day in range(1, 8)]
 NOONS = [dt.datetime(2026, 1, day, 12) for day in range(1, 8)]
@@ -134,3 +135,77 @@ def test_conditions_agree_with_plain_python(low: int, high: int, name: str) -> N
         if month is not None and month > low and (month < high or origin == name)
     ]
     np.testing.assert_array_equal(found, expected)
+
+
+RAW = """price;sold;day;who;open
+1.200,5;3;05.01.2026;Ann;true
+7,25;;06.01.2026;;false
+99;12;31.12.2025;Bob;
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("price > 50", [0, 2]),
+        ("price = 7.25", [1]),
+        ("price BETWEEN 7 AND 99", [1, 2]),
+        ("price IN (99, 1200.5)", [0, 2]),
+        ("-1 < sold AND sold < 10", [0]),
+        ("sold IS NULL", [1]),
+        ("sold = '12'", [2]),
+        ("day >= '2026-01-01'", [0, 1]),
+        ("day = '2026-01-06'", [1]),
+        ("day = '31.12.2025'", [2]),
+        ("day LIKE '%.2026' AND day < '2026-01-06'", [0]),
+        ("who <> 'Ann'", [2]),
+        ("open", [0]),
+        ("open = false", [1]),
+    ],
+)
+def test_conditions_are_on_what_the_cells_of_a_text_file_mean(tmp_path, where, expected):
+    path = tmp_path / "x.csv"
+    path.write_text(RAW)
+    raw = {name: ["price" if name == "sold" else "sold"] for name in ("price", "sold")}
+    (priced,) = open_source(path, columns=raw["price"], keys=["price", "day", "who", "open"])
+    (sold,) = open_source(path, columns=raw["sold"], keys=["sold"])
+    table = pa.Table.from_batches([priced.keys]).append_column(
+        sold.keys.schema.field("sold"), sold.keys["sold"]
+    )
+
+    assert find_rows(table, where).tolist() == expected
+    if "sold" not in where:
+        assert find_rows(priced.keys, where).tolist() == expected  # a batch
+
+
+def test_a_cell_that_is_no_number_is_named_by_a_condition_on_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("x,k\n1,2\n2,red\n")
+    (block,) = open_source(path, columns=["x"], keys=["k"])
+
+    with pytest.raises(DataError, match=r"column 'k' holds 'red', which is no number"):
+        find_rows(block.keys, "k > 1")
+    assert find_rows(block.keys, "k = 'red'").tolist() == [1]
+
+
+def test_text_that_is_no_file_is_compared_with_text_only():
+    with pytest.raises(DataError, match="the column holds text: write '1' in single quotes"):
+        find_rows(pa.table({"k": ["1", "2"]}), "k = 1")
+
+
+@pytest.mark.parametrize(
+    ("where", "names"),
+    [
+        ("a > 1", ("a",)),
+        ("a > 1 AND (b = 'x' OR \"my key\" IN (1, 2)) AND a < 9", ("a", "b", "my key")),
+        ("NOT c LIKE 'x%' AND d BETWEEN 1 AND 2 AND e IS NULL", ("c", "d", "e")),
+    ],
+)
+def test_a_condition_tells_the_columns_it_names(where, names):
+    assert sorted(columns_named(where)) == sorted(names)
+
+
+@pytest.mark.parametrize("where", ["", "a >", "x" * 20_000])
+def test_what_cannot_be_read_names_no_columns(where):
+    with pytest.raises(DataError, match="cannot apply the condition"):
+        columns_named(where)

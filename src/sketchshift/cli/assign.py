@@ -284,11 +284,12 @@ def _read(path: Path, kind: str) -> tuple[list[str], list[float], Any, dict[str,
     else:
         with path.open(newline="", encoding="utf-8") as file:
             head, *lines = list(csv.reader(file))
-        head, cells = [from_cell(name) for name in head], list(map(list, zip(*lines, strict=True)))
+        cells = [[line[j] for line in lines] for j in range(len(head))]
+        head = [from_cell(name) for name in head]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)
     made: dict[str, Any] = {}
-    if head[-1] == RECIPE and str(cells[-1][0]).startswith("{"):
+    if head[-1] == RECIPE and cells[-1] and str(cells[-1][0]).startswith("{"):
         made, head, cells = json.loads(cells[-1][0]), head[:-1], cells[:-1]
     shares, *columns = ([float(cell) for cell in column] for column in cells[1:])
     names = head[2:]

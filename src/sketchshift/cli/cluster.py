@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from sketchshift._text import column_names, counted, rows_in_words
+from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint
 from sketchshift.cli.options import (
@@ -173,7 +173,7 @@ def _describe(
         "",
         *decoding.profile.lines(),
         "",
-        *cluster_table(decoding, column_names(spec)),
+        *cluster_table(decoding),
         "",
         *choice,
         *about[2:],

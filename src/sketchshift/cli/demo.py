@@ -238,7 +238,7 @@ def _clusters(record: dict[str, Any], decoding: Decoding) -> list[str]:
         "",
         f"Clusters  decoded from the sketch in {record['decode_seconds']:.2f} s, without the rows:",
         "",
-        *("          " + line for line in cluster_table(decoding, COLUMNS)),
+        *("          " + line for line in cluster_table(decoding)),
         "",
         f"Error     {error:.0f}, the mean squared distance of a row; k-means on all the rows has "
         f"{best:.0f}: ratio {error / best:.2f}.",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTERS",
     "DECODER_FLAGS",
+    "KEYS",
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
@@ -148,6 +149,19 @@ class _Names(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         return names
 
 
+class _Keys(_Names):
+    """Keys between commas; what stands between commas in parentheses belongs to one key."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        keys: list[str] = []
+        for name in super().convert(value, param, ctx):
+            if keys and keys[-1].count("(") > keys[-1].count(")"):
+                keys[-1] += f", {name}"
+            else:
+                keys.append(name)
+        return tuple(keys)
+
+
 class _Numbers(click.ParamType):  # type: ignore[type-arg]
     """Numbers between commas."""
 
@@ -176,7 +190,7 @@ class _Scale(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not one of {', '.join(SCALES)}.", param, ctx)
 
 
-NAMES, NUMBERS = _Names(), _Numbers()
+KEYS, NAMES, NUMBERS = _Keys(), _Names(), _Numbers()
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 scale_option = option(

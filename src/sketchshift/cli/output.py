@@ -546,15 +546,13 @@ def cluster_records(decoding: Decoding) -> list[dict[str, Any]]:
     return records
 
 
-def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
+def cluster_table(decoding: Decoding) -> list[str]:
     """Lines for people: number, share and mean of each cluster, with digits that mean something.
 
     Parameters
     ----------
     decoding : Decoding
         What was found.
-    names : sequence of str
-        Of the columns.
 
     Returns
     -------
@@ -563,13 +561,14 @@ def cluster_table(decoding: Decoding, names: Sequence[str]) -> list[str]:
         the last line says how to see the rest.
     """
     profile = decoding.profile
-    k, d = decoding.centroids.shape
-    means, table = profile.natural_means, profile.table
-    rows = [["cluster", "share", *names[:COLUMNS_SHOWN]]]
-    for i, cluster in enumerate(profile.clusters[:CLUSTERS_SHOWN]):
-        shown = (table.mean_shown(i, j, means[i, j], cluster.rows) for j in range(d))
-        rows.append([str(i), f"{100 * cluster.share:.1f} %", *islice(shown, COLUMNS_SHOWN)])
-    hidden = {"cluster": k - CLUSTERS_SHOWN, "column": d - COLUMNS_SHOWN}
+    rows = [["cluster", "share", *profile.titles[:COLUMNS_SHOWN]]]
+    for cluster, told in islice(zip(profile.clusters, profile.told, strict=True), CLUSTERS_SHOWN):
+        means = [trait.shown for trait in told[:COLUMNS_SHOWN]]
+        rows.append([str(cluster.number), f"{100 * cluster.share:.1f} %", *means])
+    hidden = {
+        "cluster": len(profile) - CLUSTERS_SHOWN,
+        "column": len(profile.titles) - COLUMNS_SHOWN,
+    }
     return align(rows, right=True) + count_hidden(hidden, "-o centroids.csv writes all")
 
 
@@ -758,9 +757,9 @@ def _describe_alternatives(curve: KCurve, opening: str = "") -> list[str]:
     others = curve.alternatives
     if not others:
         return []
-    first, *rest = (f"{100 * (1.0 - curve.inertia[k - 1]):.0f} %" for k in others)
-    shares = [f"k = {k} {share}" for k, share in zip(others[1:], rest, strict=True)]
-    told = [f"k = {others[0]} explains {first} of the variance", *shares]
+    shares = [f"{100 * (1.0 - curve.inertia[k - 1]):.0f} %" for k in others]
+    told = [f"k = {k} explains {share}" for k, share in zip(others, shares, strict=True)]
+    told[0] += " of the variance"
     commands = [f"  {repeat_command('-k', str(k))}" for k in others if k != curve.chosen]
     return [f"{opening}{', '.join(told)}.", *commands]
 

@@ -44,6 +44,7 @@ __all__ = [
     "check_keys",
     "choose",
     "cut_blocks",
+    "decimal_of",
     "is_as_written",
     "join_blocks",
     "make_request",
@@ -327,7 +328,7 @@ def read_once(blocks: Iterator[Block], what: str) -> Callable[[], Iterator[Block
 
 # What says which slice a row belongs to: names of columns, or one label for each row.
 
-MARK = {b"sketchshift": b"as written"}
+MARK, DECIMAL = {b"sketchshift": b"as written"}, b"decimal"
 
 
 class Labels:
@@ -363,10 +364,11 @@ class Labels:
         return self._table.slice(span.start, span.stop - span.start)
 
 
-def mark_as_written(batch: Any, names: Sequence[str]) -> Any:
+def mark_as_written(batch: Any, names: Sequence[str], decimal: str = ".") -> Any:
     """Columns of a text file marked as text that may mean numbers; empty cells are missing.
 
-    Which of them do can be told only when all have been read, in whatever blocks and files.
+    Which of them do can be told only when all have been read, in whatever blocks and files. The
+    mark says which decimal sign such numbers have.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -375,13 +377,19 @@ def mark_as_written(batch: Any, names: Sequence[str]) -> Any:
         texts = batch.column(name)
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
         place = batch.schema.get_field_index(name)
-        batch = batch.set_column(place, pa.field(name, texts.type, metadata=MARK), texts)
+        mark = MARK | {DECIMAL: decimal.encode()}
+        batch = batch.set_column(place, pa.field(name, texts.type, metadata=mark), texts)
     return batch
 
 
 def is_as_written(field: Any) -> bool:
     """Whether a column is marked so."""
     return field.metadata is not None and MARK.items() <= field.metadata.items()
+
+
+def decimal_of(field: Any) -> str:
+    """The decimal sign of a column that is marked as written."""
+    return str(field.metadata.get(DECIMAL, b".").decode())
 
 
 def check_keys(keys: Any) -> tuple[str, ...] | Labels:

@@ -341,7 +341,8 @@ class _Reader:
             cell = batch.column(name)[row].cast(pa.binary()).as_py()
             raise self._fault(name, first_row + row, cell)
         texts = [name for name, kind in self.types.items() if kind == pa.string()]
-        return mark_as_written(pa.record_batch(columns, names=list(self.types)), texts)
+        rows = pa.record_batch(columns, names=list(self.types))
+        return mark_as_written(rows, texts, self.table.dialect.decimal or ".")
 
     def _fault(self, name: str, row: int, cell: bytes) -> DataError:
         where = f"{self.table.path}: column {name!r} holds "

@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,16 +152,6 @@ class ProfileTable:
             deviations = np.where(std > 0.0, (C - mean) / std, 0.0 * std)
         return cls(tuple(decoding.columns), C, spreads, deviations, mean, std, _places_of(decoding))
 
-    def mean_shown(self, i: int, j: int, natural: float, rows: int | None) -> str:
-        """The mean of column j in cluster i, with the digits that mean something."""
-        spread = float(self.spreads[i, j] if np.isfinite(self.spreads[i, j]) else self.std[j])
-        place = next(p for p in reversed(self.places) if p.first <= j)
-        if isinstance(place.part, Log):
-            spread *= place.part.unit + abs(natural)  # the slope of the scale there
-        if isinstance(place.part, Category):
-            return f"{100 * natural:.0f} %"
-        return meaningful(float(natural), spread, rows)
-
 
 @dataclass(frozen=True, eq=False)
 class Profile:
@@ -223,7 +214,7 @@ class Profile:
         for cluster, head in zip(self.clusters, heads, strict=True):
             cells = [text.rjust(width) for text, width in zip(head, widths, strict=True)]
             lines.append("  ".join([*filter(None, cells), cluster.name]))
-            told = "; ".join(f"{t.text} ({t.shown})" for t in cluster.traits)
+            told = "; ".join(map(_with_value, cluster.traits))
             if told:
                 lines.append(" " * (widths[0] + 2) + told)
         return lines
@@ -282,8 +273,8 @@ class Profile:
 
     def to_html(self) -> Html:
         """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
-        table, natural = self.table, self.natural_means
-        shown, largest = _columns_shown(table), max([c.share for c in self.clusters], default=1.0)
+        told, shown = self.told, _columns_shown(self.told)
+        largest = max([c.share for c in self.clusters], default=1.0)
         rows: list[Row] = [
             [
                 Cell(chip(i), is_text=True),
@@ -291,17 +282,25 @@ class Profile:
                 "" if c.rows is None else f"{c.rows:,}",
                 bar(c.share / largest, f"{100 * c.share:.1f} %", colour_of(i)),
                 "" if c.spread is None else f"{c.spread:.2f}",
-                *(
-                    shaded(table.mean_shown(i, j, natural[i, j], c.rows), table.deviations[i, j])
-                    for j in shown
-                ),
+                *(_shaded(self.table.places[j], told[i][j]) for j in shown),
             ]
             for i, c in enumerate(self.clusters)
         ]
-        head = ["", "name", "rows", "share", "spread", *(table.columns[j] for j in shown)]
-        more = len(table.columns) - len(shown)
+        titles = self.titles
+        head = ["", "name", "rows", "share", "spread", *(titles[j] for j in shown)]
+        more = len(titles) - len(shown)
         left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
         return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the table that numbers were made of, as people call them."""
+        return [place.title for place in self.table.places]
+
+    @cached_property
+    def told(self) -> list[list[Trait]]:
+        """For each cluster, every one of these columns, whether it sets it apart or not."""
+        return [list(_tell(self.table, c.number, c.rows)) for c in self.clusters]
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
@@ -343,12 +342,23 @@ def to_arrow(own: dict[str, Any], columns: Sequence[str], values: FloatArray) ->
     return pa.table(arrays, names=[*names, *columns])
 
 
-def _columns_shown(table: ProfileTable) -> list[int]:
+def _shaded(place: _Place, trait: Trait) -> Cell:
+    """A cell of the table; a time of day is neither above nor below another."""
+    deviation = math.nan if isinstance(place.part, Cycle) else trait.deviation
+    return shaded(trait.shown, deviation, trait.text)
+
+
+def _columns_shown(told: Sequence[Sequence[Trait]]) -> list[int]:
     """The columns that differ most between clusters, in their order."""
-    if not len(table.deviations):
+    if not told:
         return []
-    largest = np.nan_to_num(np.abs(table.deviations)).max(axis=0)
+    largest = np.nan_to_num([[abs(trait.deviation) for trait in own] for own in told]).max(axis=0)
     return sorted(np.argsort(-largest, kind="stable")[:MOST_SHOWN].tolist())
+
+
+def _with_value(trait: Trait) -> str:
+    """The text of a trait, with the value unless it tells it."""
+    return trait.text if trait.shown in trait.text else f"{trait.text} ({trait.shown})"
 
 
 def _rows_told(cluster: ClusterProfile) -> str:
@@ -367,19 +377,21 @@ def _spreads(decoding: Decoding, table: ProfileTable) -> list[float | None]:
 
 def _rank(traits: Iterator[Trait]) -> list[Trait]:
     """Those worth a word, farthest from the mean first."""
-    return sorted((t for t in traits if t.is_notable), key=lambda t: -abs(t.deviation))
+    notable = (trait for trait in traits if trait.is_notable)  # nor is one that is not known
+    return sorted(notable, key=lambda trait: -abs(trait.deviation))
 
 
 def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
     """A name for each cluster, of the columns that set it apart; longer where two would agree."""
     labels = [[trait.label for trait in own] for own in traits]
     lengths = [IN_NAME] * len(traits)
-    names: list[str] = []
     for _ in range(IN_NAME, MOST_IN_NAME + 1):
-        names = [", ".join(own[:n]) or AVERAGE for own, n in zip(labels, lengths, strict=True)]
-        times = Counter(names)
-        lengths = [n + (times[name] > 1) for name, n in zip(names, lengths, strict=True)]
-    return [f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names)]
+        words = [tuple(own[:n]) for own, n in zip(labels, lengths, strict=True)]
+        times = Counter(map(frozenset, words))  # the same words in another order are no other name
+        is_shared = [times[frozenset(own)] > 1 for own in words]
+        lengths = [n + more for n, more in zip(lengths, is_shared, strict=True)]
+    names = [", ".join(own) or AVERAGE for own in words]
+    return [f"{names[i]} ({i})" if is_shared[i] else names[i] for i in range(len(names))]
 
 
 # Columns as the table has them: the one place that looks at the parts of a recipe.
@@ -397,6 +409,11 @@ class _Place:
         return self.part.column
 
     @property
+    def title(self) -> str:
+        unit = f"{self.part.unit} of " if isinstance(self.part, Cycle) else ""
+        return unit + self.part.column
+
+    @property
     def numbers(self) -> slice:
         return slice(self.first, self.first + len(self.part.names))
 
@@ -409,12 +426,10 @@ def _places_of(decoding: Decoding) -> tuple[_Place, ...]:
 
 
 def _tell(table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
-    """Every column of cluster i, as far as it is known."""
+    """Every column of cluster i; the deviation is NaN where it is not known."""
     tellers = {"category": _tell_category, "cycle": _tell_cycle, "frequency": _tell_frequency}
     for place in table.places:
-        trait = tellers.get(place.part.kind, _tell_number)(place, table, i, rows)
-        if math.isfinite(trait.deviation):
-            yield trait
+        yield tellers.get(place.part.kind, _tell_number)(place, table, i, rows)
 
 
 def _very(word: str, deviation: float) -> str:
@@ -425,10 +440,12 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     """A number, or the typical value of one on a log scale."""
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
+    spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
     if isinstance(place.part, Log):
         value = float(place.part.natural(value))
+        spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
-    text, shown = f"{column} {word}, {deviation:+.1f} sd", table.mean_shown(i, j, value, rows)
+    text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
     return Trait(column, value, deviation, text, shown, f"{word} {column}")
 
 
@@ -450,7 +467,7 @@ def _tell_frequency(place: _Place, table: ProfileTable, i: int, rows: int | None
     value, deviation = float(table.means[i, place.first]), float(table.deviations[i, place.first])
     word = _very("common" if deviation > 0.0 else "rare", deviation)
     text = f"{place.column}: {word} values, {deviation:+.1f} sd"
-    shown = f"each in {100 * value:.2g} % of rows"
+    shown = f"{100 * value:.2g} % of rows"
     return Trait(place.column, value, deviation, text, shown, f"{word} {place.column}")
 
 

@@ -605,7 +605,7 @@ class _Spread:
         z = np.array([side.sketch.z - test.other.sketch.z for test, side in own])
         values = np.linalg.eigvalsh((z @ z.conj().T).real)[::-1][:freedom]
         weights = values[values > 1e-9 * values[0]] if values[0] > 0.0 else np.ones(1)
-        weights[0] *= 1.0 + math.sqrt(2.0 / freedom)  # by chance it may be as much too small
+        weights[0] *= 1.0 + math.sqrt(4.0 / freedom)  # by chance it may be as much too small
         return cls(_between([test for test, _ in own]), weights, freedom)
 
     def judge(self, test: _Test) -> _Test:

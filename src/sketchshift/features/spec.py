@@ -40,7 +40,7 @@ from sketchshift.kernels import (
     Kernel,
     select_kernel,
 )
-from sketchshift.recipe import Recipe
+from sketchshift.recipe import Cycle, Recipe
 
 __all__ = [
     "ADJACENCIES",
@@ -672,8 +672,11 @@ class SketchSpec:
         parts = [facts(self.facts)]
         if self.recipe is not None:
             how = [
-                [Cell(p.column, is_text=True), Cell(p.kind, is_text=True)]
-                for p in self.recipe.parts
+                [
+                    Cell(part.column, is_text=True),
+                    Cell(part.unit if isinstance(part, Cycle) else part.kind, is_text=True),
+                ]
+                for part in self.recipe.parts
             ]
             parts.append(grid(["column", "read as"], how[:COLUMNS_SHOWN]))
             more = len(how) - COLUMNS_SHOWN

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._colours import colour_of
 from sketchshift._text import counted
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
@@ -14,6 +15,7 @@ from sketchshift.decoders import Decoding, Round, Step
 from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.shares import shares
 from sketchshift.plots.looks import (
+    INK,
     check_decoding,
     escape_name,
     fill_look,
@@ -73,14 +75,14 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     k, score, misfit = curve.n_clusters, _floor(curve.score), _floor(curve.misfit)
     size = 4 if len(k) <= 40 else 2
     ax.plot(
-        k, misfit, "s--", color="#c05a1a", markersize=size, markerfacecolor="white",
+        k, misfit, "s--", color=colour_of(1), markersize=size, markerfacecolor="white",
         linewidth=1, label="misfit",
     )  # fmt: skip
-    ax.plot(k, score, "o-", color="black", markersize=size, label="score")
+    ax.plot(k, score, "o-", color=INK, markersize=size, label="score")
     at = curve.chosen - 1
-    ax.axvline(curve.chosen, color="black", linestyle=":", linewidth=1)
+    ax.axvline(curve.chosen, color=INK, linestyle=":", linewidth=1)
     ax.plot(
-        k[at], score[at], "o", color="black", markersize=13, markerfacecolor="none",
+        k[at], score[at], "o", color=INK, markersize=13, markerfacecolor="none",
         markeredgewidth=2, label=f"chosen: {curve.chosen}, {RULE}",
     )  # fmt: skip
     logarithmic(ax, [*score, *misfit])
@@ -124,7 +126,7 @@ def plot_weights(decoding: Decoding, ax: Axes | None = None) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     k = len(decoding.weights)
-    bars = ax.bar(np.arange(k), 100 * decoding.weights, color="#5b7fa6", edgecolor="black")
+    bars = ax.bar(np.arange(k), 100 * decoding.weights, color=[colour_of(i) for i in range(k)])
     if k <= LABELLED:
         ax.bar_label(bars, fmt="{:.1f}" if k <= 10 else "{:.0f}", padding=2, fontsize=8)
         ax.set_xticks(range(k))
@@ -163,18 +165,18 @@ def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
     norms = np.maximum(found, np.finfo(float).tiny)
     final = max(decoding.residual_norm, float(np.finfo(float).tiny))
     right = ax.twinx()
-    lines = ax.plot(numbers, norms, "o-", color="black", markersize=4, label=left)
-    lines += [ax.axhline(final, linestyle=":", color="black", label=f"clusters: {final:.3g}")]
+    lines = ax.plot(numbers, norms, "o-", color=INK, markersize=4, label=left)
+    lines += [ax.axhline(final, linestyle=":", color=INK, label=f"clusters: {final:.3g}")]
     values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
     lines += right.plot(
-        numbers, values, "s--", color="#c05a1a", markersize=4, markerfacecolor="white",
+        numbers, values, "s--", color=colour_of(1), markersize=4, markerfacecolor="white",
         label="atoms (right)" if are_fits else "correlation (right)",
     )  # fmt: skip
     logarithmic(ax, [final, *norms])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     unit, what = ("fit", "atoms") if are_fits else ("atom", "correlation with the residual")
     ax.set(xlabel=unit, ylabel=f"{left} / norm of the sketch", title="Trace")
-    right.set_ylabel(what, color="#c05a1a")
+    right.set_ylabel(what, color=colour_of(1))
     right.set_ylim(bottom=min([0.0, *values]))
     right.yaxis.set_major_locator(MaxNLocator(6, integer=are_fits))
     legend_above(ax, lines)

@@ -5,63 +5,105 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._colours import MARKS, PALETTE, colour_of, mark_of
 from sketchshift._text import visible
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import spread_of
+from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
+    "INK",
+    "SHAPES",
+    "best_pair",
     "check_decoding",
     "escape_name",
     "fill_look",
     "in_units",
     "legend_above",
+    "legend_of_clusters",
     "line_look",
     "logarithmic",
+    "names_in_words",
     "positions_of",
     "separation",
     "wrap_name",
 ]
 
-# Looks of clusters and axes.
-#
-# There are dashes, markers and hatches beside colours. The colours are seven of the palette of
-# Okabe and Ito, which colour-blind readers can tell apart; the cycles have lengths without a
-# common divisor, so that few clusters look alike.
+# Looks of clusters and axes: colours are those of _colours, the same in every picture. There are
+# dashes and markers beside them; their cycles have lengths without a common divisor, so that few
+# clusters look alike in a print without colours.
 
-COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)))
+HATCHES = ("", "///", "...", "xxx")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
-HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---", "ooo", "+++", "|||", "OO", "**")
-LIGHT = ("#d9d9d9", "#f2b48a", "#8cc2e0", "#7fcfb5", "#e6c0d6", "#f5d58a", "#c7e6f7")
-"""The same colours, pale enough for black hatches."""
+SHAPES = dict(zip(MARKS, "os^D", strict=True))
+"""What matplotlib calls the marks."""
+
+INK = "0.15"
+"""Of lines and text that belong to no cluster."""
+
+LISTED, CHARACTERS = 16, 38
+"""Clusters in a legend, and characters of their names."""
 
 
 def line_look(i: int) -> dict[str, Any]:
     """Colour, dashes and marker of the line of cluster i."""
     return {
-        "color": COLOURS[i % len(COLOURS)],
+        "color": colour_of(i),
         "linestyle": DASHES[i % len(DASHES)],
         "marker": MARKERS[i % len(MARKERS)],
     }
 
 
 def fill_look(i: int) -> dict[str, Any]:
-    """Colour and hatch of the area of cluster i."""
-    return {
-        "facecolor": LIGHT[i % len(LIGHT)],
-        "hatch": HATCHES[i % len(HATCHES)],
-        "edgecolor": "black",
-    }
+    """Colour of the area of cluster i; where colours come back, with a hatch."""
+    hatch = HATCHES[i // len(PALETTE) % len(HATCHES)]
+    return {"facecolor": colour_of(i), "hatch": hatch, "edgecolor": "white"}
+
+
+def names_in_words(sketch: AnySketch, decoding: Decoding) -> list[str]:
+    """What each cluster is, with its number: "2 high price"; its number alone if that is all."""
+    known = decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
+    if known.std is None:
+        return [f"cluster {i}" for i in range(len(decoding.weights))]
+    return [f"{c.number}  {_shorten(visible(c.name))}" for c in known.profile.clusters]
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= CHARACTERS else name[: CHARACTERS - 1].rstrip(" ,") + "…"
+
+
+def legend_of_clusters(
+    where: Axes | Figure, names: Sequence[str], shares: FloatArray, **options: Any
+) -> None:
+    """A legend that says what each colour is: marks, names and shares, heaviest first."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [], [], linestyle="none", marker=SHAPES[mark_of(i)], color=colour_of(i), markersize=8,
+            label=escape_name(f"{name}  {100 * share:.2g} %"),
+        )
+        for i, (name, share) in enumerate(zip(names[:LISTED], shares, strict=False))
+    ]  # fmt: skip
+    more = len(names) - LISTED
+    if more > 0:
+        handles.append(Line2D([], [], linestyle="none", label=f"and {more:,} more"))
+    look: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handletextpad": 0.3}
+    if handles:
+        where.legend(handles=handles, **(look | options))
 
 
 def legend_above(ax: Axes, lines: Sequence[Any]) -> None:
@@ -136,6 +178,48 @@ def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
     mean, variance = spread_of(sketch, decoding)
     between = decoding.weights @ (decoding.centroids - mean) ** 2
     return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
+
+
+def best_pair(sketch: AnySketch, decoding: Decoding) -> tuple[int, int]:
+    r"""The two columns over which the clusters lie apart most.
+
+    Those with the largest
+
+    .. math:: \log \det T - \log \det (T - B)
+
+    of the covariances T of all rows and B between clusters, over the two columns: Wilks' ratio. A
+    column that repeats another adds nothing. Columns of categories, which have two values, come in
+    only where there are no two others. O(d^2).
+    """
+    mean, total = moments_of(sketch, decoding)
+    rests = decoding.centroids - mean
+    between = (rests.T * decoding.weights) @ rests
+    deviations = np.sqrt(np.diagonal(total))
+    unit = np.where(deviations > 0.0, deviations, 1.0)
+    total, between = total / np.outer(unit, unit), between / np.outer(unit, unit)
+    pairs = list(combinations(_mapped_columns(sketch, deviations), 2))
+    scores = []
+    for pair in pairs:
+        both = np.ix_(pair, pair)
+        whole = np.linalg.det(total[both] + FLOOR * np.eye(2))
+        left = np.linalg.det(total[both] - between[both] + FLOOR * np.eye(2))
+        scores.append(math.log(whole) - math.log(max(left, FLOOR**2)))
+    return pairs[int(np.argmax(scores))] if pairs else (0, 1)
+
+
+FLOOR = 1e-3
+"""Variance that counts as none, in units of the column's."""
+
+
+def _mapped_columns(sketch: AnySketch, deviations: FloatArray) -> list[int]:
+    """Columns that a map may have as axes: numbers that are not all equal."""
+    recipe = getattr(sketch.spec, "recipe", None)
+    varying = np.flatnonzero(deviations > 0.0).tolist()
+    if recipe is None:
+        return varying
+    kinds = [part.kind for part in recipe.parts for _ in part.names]
+    numbers = [j for j in varying if kinds[j] in ("number", "log")]
+    return numbers if len(numbers) >= 2 else varying
 
 
 def escape_name(name: str) -> str:

@@ -1,34 +1,44 @@
-"""Centroids on the correlation function: over a plane, over pairs of columns, on a line.
+"""Maps of clusters: where the rows of each lie, over a plane, over pairs of columns, on a line.
 
-Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not
-needed. In more than two columns a picture of one plane through the mean may miss all rows, so
-the plane is moved through every centroid, and a pixel is the largest value found there.
+Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not needed.
+Where the sketch has cells, a map is the density of the rows of the cells, with their exact means
+and variances; else that of the clusters as Gaussians. Where there are neither, as with the paper's
+decoders, it is the correlation function: on planes through the centroids, since one through the
+mean alone may miss all rows of many columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from sketchshift._colours import colour_of, mark_of
 from sketchshift._text import column_names, counted, rows_in_words
-from sketchshift._typing import FloatArray
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.decoders.problem import spread_of
+from sketchshift.metrics import assign
 from sketchshift.plots.looks import (
+    INK,
+    SHAPES,
+    best_pair,
     check_decoding,
+    legend_of_clusters,
+    names_in_words,
     positions_of,
     separation,
     wrap_name,
 )
 from sketchshift.plots.plane import (
     LABEL,
-    Extent,
     Plane,
     column_plane,
     count_in_units,
@@ -36,9 +46,10 @@ from sketchshift.plots.plane import (
     main_plane,
     new_axes,
     plane_image,
+    range_of,
     require_matplotlib,
 )
-from sketchshift.sketch import AnySketch
+from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,7 +191,11 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
         return
     areas = size**2 * np.maximum(LARGEST * weights / weights.max(), SMALLEST)
     x, y = places.T
-    ax.scatter(x, y, s=areas, c="#d62728", edgecolors="white", linewidths=1.5 * size, zorder=3)
+    for mark, i in _by_mark(len(weights)).items():
+        ax.scatter(
+            x[i], y[i], s=areas[i], c=[colour_of(j) for j in i], marker=SHAPES[mark],
+            edgecolors="white", linewidths=1.5 * size, zorder=3,
+        )  # fmt: skip
     halo = [withStroke(linewidth=2.5, foreground="white")]
     notes = [
         ax.annotate(
@@ -198,6 +213,14 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
         for i in range(min(len(places), NUMBERED))
     ]
     keep_apart(ax, notes, np.sqrt(areas[: len(notes)]) / 2)
+
+
+def _by_mark(k: int) -> dict[str, list[int]]:
+    """Clusters with the same mark."""
+    found: dict[str, list[int]] = {}
+    for i in range(k):
+        found.setdefault(mark_of(i), []).append(i)
+    return found
 
 
 def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
@@ -220,14 +243,18 @@ def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
     values, vectors = np.linalg.eigh(covariances)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     outlines = places[:, None, :] + np.swapaxes(roots @ circle, 1, 2)
-    edge = [withStroke(linewidth=2.2, foreground="black")]
+    edge = [withStroke(linewidth=2.6, foreground="white", alpha=0.8)]
+    colours = [colour_of(i) for i in range(len(places))]
     lines = LineCollection(
-        list(outlines), colors="white", linewidths=1.0, path_effects=edge, zorder=2
+        list(outlines), colors=colours, linewidths=1.3, path_effects=edge, zorder=2
     )
     ax.add_collection(lines, autolim=False)
 
 
 # The pictures: one plane, or the planes of all pairs of a few columns.
+
+OUTLINED = 40
+"""Clusters up to which ellipses are drawn: more of them hide the map."""
 
 SECTIONS = 64
 """Centroids that the plane is moved through, the heaviest ones."""
@@ -244,20 +271,22 @@ def plot_centroids(
     columns: Sequence[int | str] | None = None,
     resolution: int = 200,
 ) -> Axes:
-    """Draw the correlation function of a sketch with the centroids on it.
+    """Draw a map of the clusters: where the rows of each lie.
+
+    Every cluster has its colour, darker where its rows are denser. Nothing is drawn at values that
+    no row of the plan reached.
 
     Parameters
     ----------
     sketch : Sketch
-        Of any number of columns; of one column, the function is a curve.
+        Of any number of columns; of one column, the map is a curve for each cluster.
     decoding : Decoding
         What a decoder made of it.
     ax : matplotlib Axes or None
         Where to draw; None makes a new figure of pyplot.
     columns : pair of int or str, or None
-        The plane to show. None takes the two columns there are, or, of more, the plane of the
-        two main axes. Of more than two columns, a pixel is the largest value on the planes
-        through the centroids, at most the 64 heaviest, and centroids are projected.
+        The axes of the map. None takes the two columns over which the clusters lie apart most; of
+        more than 30 columns, the two main axes of all rows.
     resolution : int
         Pixels each way.
 
@@ -265,8 +294,8 @@ def plot_centroids(
     -------
     ax : matplotlib Axes
         With marks of an area proportional to the weight, numbered as the rows of
-        ``decoding.centroids``, and an ellipse of one standard deviation around each where the
-        decoding has covariances.
+        ``decoding.centroids``, an ellipse of one standard deviation around each where the
+        decoding has covariances, and a legend that says what each cluster is.
 
     Examples
     --------
@@ -286,13 +315,10 @@ def plot_centroids(
     if d == 1 and columns is None:
         _draw_curve(sketch, decoding, ax, n)
     else:
-        plane = _plane(sketch, decoding, columns)
-        image, extent = _image(sketch, decoding, plane, n)
-        shown = ax.imshow(image, extent=extent, **_scale(sketch, decoding, [image]))
-        _mark(decoding, ax, plane)
-        label_axes(ax, plane)
-        ax.figure.colorbar(shown, ax=ax, label=_label(sketch))
-    ax.set_title(f"{counted(len(decoding.weights), 'centroid')} on {rows_in_words(sketch)}")
+        _draw_map(sketch, decoding, ax, _plane(sketch, decoding, columns), n)
+    place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    legend_of_clusters(ax, names_in_words(sketch, decoding), decoding.weights, **place)
+    ax.set_title(f"{counted(len(decoding.weights), 'cluster')} of {rows_in_words(sketch)}")
     return ax
 
 
@@ -304,7 +330,7 @@ def plot_pairs(
     columns: Sequence[int | str] | None = None,
     resolution: int = 80,
 ) -> NDArray[Any]:
-    """Draw :func:`plot_centroids` for every pair of a few columns, with one scale of colours.
+    """Draw :func:`plot_centroids` for every pair of a few columns, with one legend.
 
     Parameters
     ----------
@@ -338,24 +364,25 @@ def plot_pairs(
     axes = _grid(figure, side)
     pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
     planes = {at: column_plane(sketch, pair, "plot_pairs", decoding) for at, pair in pairs.items()}
-    images = {at: _image(sketch, decoding, plane, n) for at, plane in planes.items()}
-    scale = _scale(sketch, decoding, [image for image, _ in images.values()])
-    for at, (image, extent) in images.items():
-        shown = axes[at].imshow(image, extent=extent, **scale)
-        _mark(decoding, axes[at], planes[at], size=0.7)
-        label_axes(axes[at], planes[at], width=22, ticks=3)
+    for at, plane in planes.items():
+        _draw_map(sketch, decoding, axes[at], plane, n, size=0.7)
+        label_axes(axes[at], plane, width=22, ticks=3)
         axes[at].label_outer()
     for above in np.argwhere(np.triu(np.ones((side, side)), 1)):
         axes[tuple(above)].set_axis_off()
-    axes[0, 0].figure.colorbar(shown, ax=axes, label=_label(sketch), shrink=min(1.0, 1.5 / side))
+    place = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
+    names = names_in_words(sketch, decoding)
+    legend_of_clusters(axes[0, 0].figure, names, decoding.weights, **place)
     return axes
 
 
 def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
-    if columns is None and sketch.spec.n_features > 2:
+    d = sketch.spec.n_features
+    if columns is None and (d > MAPPED or not sketch.spec.has_full_covariance):
         return main_plane(sketch, decoding)
-    pair = (0, 1) if columns is None else columns
-    return column_plane(sketch, pair, "plot_centroids", decoding)
+    if columns is None:
+        columns = (0, 1) if d == 2 else best_pair(sketch, decoding)
+    return column_plane(sketch, columns, "plot_centroids", decoding)
 
 
 def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
@@ -368,29 +395,173 @@ def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
     return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
 
 
-def _image(
-    sketch: AnySketch, decoding: Decoding, plane: Plane, n: int
-) -> tuple[FloatArray, Extent]:
+# What a map shows: the rows of cells, each with its cluster, or the clusters as Gaussians.
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Gaussians in a plane, or on a line, that stand for the rows.
+
+    Attributes
+    ----------
+    places : array of shape (J, p)
+        Their middles; p is 2, or 1 for a line.
+    covariances : array of shape (J, p, p)
+        Theirs.
+    weights : array of shape (J,)
+        Rows of each.
+    owners : int array of shape (J,)
+        Which cluster each belongs to.
+    """
+
+    places: FloatArray
+    covariances: FloatArray
+    weights: FloatArray
+    owners: IntArray
+
+    @classmethod
+    def of(cls, sketch: AnySketch, decoding: Decoding, plane: Plane | None) -> _Rows | None:
+        """Those of cells where there are any, or of clusters; None where neither has a width."""
+        spec = sketch.spec
+        origin = np.zeros(spec.n_features) if plane is None else plane.origin
+        duals = np.eye(1) if plane is None else plane.duals
+        if not len(decoding.weights):
+            return None
+        if isinstance(sketch, Sketch) and sketch.cells is not None and sketch.count:
+            sums = sketch.cells + sketch.outer
+            sums = sums[sums.weights > 0.0]
+            normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+            owners = assign(sums.means, normalised)
+            means = spec.center_vector + spec.scale_vector * sums.means
+            along, variances = duals * spec.scale_vector, sums.variances
+            if spec.axes is not None and sums.along is not None:
+                along, variances = along @ spec.axes.table.astype(np.float64).T, sums.along
+            widths = np.array([np.diag(v) for v in variances @ np.square(along).T])
+            return cls((means - origin) @ duals.T, widths, sums.weights, owners)
+        if decoding.covariances is None:
+            return None
+        places = (decoding.centroids - origin) @ duals.T
+        covariances = duals @ decoding.covariances @ duals.T
+        return cls(places, covariances, decoding.weights, np.arange(len(places)))
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Along each axis, shape (J, p)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+
+    def box(self, centroids: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Corners around nearly all rows and all centroids (k, p); the farthest rows are left out.
+
+        Of few places with large weights, all rows are shown.
+        """
+        reach = 2.5 * self.deviations
+        low, high = (
+            np.array([_quantile(side[:, a], self.weights, share) for a in range(side.shape[1])])
+            for side, share in ((self.places - reach, OUT), (self.places + reach, 1.0 - OUT))
+        )
+        margin = 0.03 * (high - low)
+        low = np.minimum(low, centroids.min(axis=0)) - margin
+        return low, np.maximum(high, centroids.max(axis=0)) + margin
+
+    def densities(self, k: int, axes: Sequence[FloatArray]) -> Iterator[FloatArray]:
+        """Of each cluster on a grid, up to a factor: shape (n,) or (ny, nx)."""
+        smooth = np.square([SMOOTH * (axis[-1] - axis[0]) for axis in axes])
+        covariances = self.covariances + np.diag(smooth)
+        for i in range(k):
+            own = self.owners == i
+            yield _density(self.places[own], covariances[own], self.weights[own], axes)
+
+
+OUT = 0.005
+"""Share of the rows that may lie beyond either end of an axis: one far row hides no other."""
+
+SMOOTH = 0.012
+"""Standard deviation that maps are smoothed by, as a share of an axis."""
+
+MAPPED = 30
+"""Columns up to which the axes of a map are columns."""
+
+
+def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
+    order = np.argsort(values, kind="stable")
+    passed = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(passed, share)), len(values) - 1)])
+
+
+def _density(
+    places: FloatArray, covariances: FloatArray, weights: FloatArray, axes: Sequence[FloatArray]
+) -> FloatArray:
+    """Of weighted Gaussians on a grid: a product of matrices where axes do not depend."""
+    if len(axes) == 1 or not covariances[:, 0, 1].any():
+        variances = np.diagonal(covariances, axis1=1, axis2=2)
+        bells = [
+            np.exp(-0.5 * np.square(axis[:, None] - places[:, a]) / variances[:, a])
+            / np.sqrt(variances[:, a])
+            for a, axis in enumerate(axes)
+        ]
+        return bells[0] @ weights if len(axes) == 1 else (bells[1] * weights) @ bells[0].T
+    u, v = np.meshgrid(*axes)
+    points, total = np.stack([u, v], axis=-1), np.zeros(u.shape)
+    for place, covariance, weight in zip(places, covariances, weights, strict=True):
+        rests = points - place
+        squares = np.einsum("yxi,ij,yxj->yx", rests, np.linalg.inv(covariance), rests)
+        total += weight * np.exp(-0.5 * squares) / math.sqrt(float(np.linalg.det(covariance)))
+    return total
+
+
+def _draw_map(
+    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int, size: float = 1.0
+) -> None:
+    rows = _Rows.of(sketch, decoding, plane)
+    if rows is None:
+        _draw_correlation(sketch, decoding, ax, plane, n)
+    else:
+        low, high = plane.keep_possible(*rows.box(plane.coordinates(decoding.centroids)))
+        steps = (np.arange(n) + 0.5) / n
+        axes = [low[a] + (high[a] - low[a]) * steps for a in (0, 1)]
+        image = _paint(rows.densities(len(decoding.weights), axes), n)
+        extent = (low[0], high[0], low[1], high[1])
+        ax.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="bilinear")
+    _mark(decoding, ax, plane, size)
+    label_axes(ax, plane)
+
+
+def _paint(densities: Iterator[FloatArray], n: int) -> FloatArray:
+    """Pixels (n, n, 4): colours of the clusters, each opaque where it is densest."""
+    from matplotlib.colors import to_rgb
+
+    colours, weights, opacity = np.zeros((n, n, 3)), np.zeros((n, n)), np.zeros((n, n))
+    for i, density in enumerate(densities):
+        peak = float(density.max(initial=0.0))
+        if peak > 0.0:
+            own = np.sqrt(density / peak)
+            own = np.maximum(own - FAINT, 0.0) / (1.0 - FAINT)
+            colours += np.square(own)[..., None] * to_rgb(colour_of(i))
+            weights += np.square(own)
+            opacity = np.maximum(opacity, OPACITY * own)
+    colours /= np.where(weights > 0.0, weights, 1.0)[..., None]
+    return np.dstack([colours, opacity])
+
+
+FAINT, OPACITY = 0.06, 0.75
+"""Roots of densities, as shares of a cluster's largest, that are not drawn; and the darkest ink."""
+
+
+def _draw_correlation(
+    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int
+) -> None:
+    """The correlation function in grey: where there are neither cells nor widths of clusters."""
     lower, upper = plane.box_around(decoding.centroids)
     through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
-    return plane_image(sketch, plane, n, lower, upper, through)
-
-
-def _scale(sketch: AnySketch, decoding: Decoding, images: Sequence[FloatArray]) -> dict[str, Any]:
-    """One scale for all: noise is not bright even on planes that pass far from all rows."""
-    at_centroids = _values(sketch, decoding.centroids).max(initial=0.0)
-    top = max(float(at_centroids), *(float(image.max()) for image in images))
-    low = max(0.0, min(float(image.min()) for image in images))
-    return {"vmin": low, "vmax": top, "cmap": "viridis", "origin": "lower", "aspect": "auto"}
-
-
-def _label(sketch: AnySketch) -> str:
-    return LABEL if sketch.spec.n_features == 2 else r"largest $f_z(c)$ on planes through centroids"
+    image, extent = plane_image(sketch, plane, n, lower, upper, through)
+    top = max(float(_values(sketch, decoding.centroids).max(initial=0.0)), float(image.max()))
+    look: dict[str, Any] = {"vmin": max(0.0, float(image.min())), "vmax": 1.6 * top}
+    ax.imshow(image, extent=extent, origin="lower", aspect="auto", cmap="Greys", **look)
 
 
 def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None:
     places = plane.coordinates(decoding.centroids)
-    if decoding.covariances is not None:
+    if decoding.covariances is not None and len(places) <= OUTLINED:
         mark_spreads(ax, places, plane.duals @ decoding.covariances @ plane.duals.T)
     mark_centroids(ax, places, decoding.weights, size=size)
 
@@ -401,6 +572,32 @@ def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
 
 
 def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
+    """One column: the density of each cluster, with its centroid."""
+    rows, C = _Rows.of(sketch, decoding, None), decoding.centroids
+    if rows is None:
+        x, y, tops = _correlation_curve(sketch, decoding, n)
+        ax.plot(x, y, color=INK)
+    else:
+        (low,), (high,) = rows.box(C)
+        lowest, highest = range_of(sketch)
+        x = np.linspace(max(low, lowest[0]), min(high, highest[0]), max(4 * n, 2))
+        tops = np.zeros(len(C))
+        for i, density in enumerate(rows.densities(len(C), [x])):
+            ax.plot(x, density, color=colour_of(i), linewidth=1.2)
+            ax.fill_between(x, density, color=colour_of(i), alpha=0.35, linewidth=0)
+            tops[i] = np.interp(C[i, 0], x, density)
+        ax.set_yticks([])
+    ax.vlines(C[:, 0], 0, tops, color=INK, linestyle=":")
+    label = LABEL if rows is None else "density of the rows"
+    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label, xlim=(x[0], x[-1]))
+    count_in_units(ax.xaxis)
+    ax.margins(y=0.15)
+    mark_centroids(ax, np.column_stack([C[:, 0], tops]), decoding.weights)
+
+
+def _correlation_curve(
+    sketch: AnySketch, decoding: Decoding, n: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     means, variances = spread_of(sketch, decoding)
     spread, mean = 3.0 * float(np.sqrt(variances[0])), float(means[0])
     bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
@@ -408,12 +605,4 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
     low = min(mean - reach, decoding.centroids.min(initial=np.inf))
     high = max(mean + reach, decoding.centroids.max(initial=-np.inf))
     x = np.linspace(low, high, max(4 * n, 2))
-    y = _values(sketch, x[:, None])
-    ax.plot(x, y, color="#2a788e")
-    ax.fill_between(x, y, color="#2a788e", alpha=0.25, linewidth=0)
-    tops = _values(sketch, decoding.centroids)
-    ax.vlines(decoding.centroids[:, 0], 0, tops, color="black", linestyle=":")
-    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=LABEL, xlim=(low, high))
-    count_in_units(ax.xaxis)
-    ax.margins(y=0.15)
-    mark_centroids(ax, np.column_stack([decoding.centroids[:, 0], tops]), decoding.weights)
+    return x, _values(sketch, x[:, None]), _values(sketch, decoding.centroids)

@@ -46,6 +46,7 @@ __all__ = [
     "new_axes",
     "plane_image",
     "plot_correlation",
+    "range_of",
     "require_matplotlib",
 ]
 
@@ -72,6 +73,8 @@ class Plane:
         deviations; where these are zero, three bandwidths.
     labels : pair of str
         Of the axes.
+    lowest, highest : array of shape (2,) or None
+        Coordinates that no row is beyond; None where that is not known.
     """
 
     origin: FloatArray
@@ -80,6 +83,16 @@ class Plane:
     middle: FloatArray
     reach: FloatArray
     labels: tuple[str, str]
+    lowest: FloatArray | None = None
+    highest: FloatArray | None = None
+
+    def keep_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A box without what no row is in."""
+        if self.lowest is None or self.highest is None:
+            return low, high
+        first, last = np.maximum(low, self.lowest), np.minimum(high, self.highest)
+        is_wide = last > first  # one value of all rows: show what is around it
+        return np.where(is_wide, first, low), np.where(is_wide, last, high)
 
     def coordinates(self, C: FloatArray) -> FloatArray:
         """Where points (L, d) fall in the plane when projected to it: shape (L, 2)."""
@@ -121,6 +134,7 @@ def column_plane(
         Its coordinates are the two columns' own values.
     """
     chosen = positions_of(sketch, columns, caller)
+    lowest, highest = (ends[chosen] for ends in range_of(sketch))
     unit = np.eye(sketch.spec.n_features)[chosen]
     (mean, variance), names = spread_of(sketch, decoding), column_names(sketch.spec)
     origin, middle = mean.copy(), mean[chosen]
@@ -128,7 +142,30 @@ def column_plane(
     reach = 3.0 * np.sqrt(variance[chosen])
     around = 3.0 * _bandwidth(sketch) * sketch.spec.scale_vector[chosen]
     reach = np.where(reach > 0, reach, around)  # equal rows: show the kernel around them
-    return Plane(origin, unit, unit, middle, reach, (names[chosen[0]], names[chosen[1]]))
+    labels = (names[chosen[0]], names[chosen[1]])
+    return Plane(origin, unit, unit, middle, reach, labels, lowest, highest)
+
+
+def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
+    """Least and largest possible values of the columns, shapes (d,): infinite if not known.
+
+    The plan has those of its rows. They hold as long as no cell has its mean beyond them.
+    """
+    spec, d = sketch.spec, sketch.spec.n_features
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    if not isinstance(sketch, Sketch) or sketch.cells is None:
+        return lower, upper
+    assert spec.cells is not None
+    sums = sketch.cells + sketch.outer
+    sums = sums[sums.weights > 0.0]
+    if not spec.cells.lower or not len(sums.weights):
+        return lower, upper
+    means = spec.center_vector + spec.scale_vector * sums.means
+    off = spec.scale_vector * sums.steps.max()
+    least, most = np.array(spec.cells.lower), np.array(spec.cells.upper)
+    lower = np.where(means.min(axis=0) < least - off, lower, least)
+    upper = np.where(means.max(axis=0) > most + off, upper, most)
+    return lower, upper
 
 
 def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
@@ -301,7 +338,7 @@ def correlation_image(
         Pixels each way.
     lower, upper : pair of float or None
         Corners of the box in the units of the data; None takes the mean minus or plus three
-        standard deviations, from the sketch itself.
+        standard deviations, from the sketch itself, and nothing that no row of the plan reached.
     through : array of shape (L, d) or None
         Points in the units of the data, as ``decoding.centroids``; None takes the mean.
 
@@ -374,8 +411,9 @@ def plot_correlation(
 
 
 def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
-    low = np.asarray(plane.middle - plane.reach if lower is None else lower, dtype=np.float64)
-    high = np.asarray(plane.middle + plane.reach if upper is None else upper, dtype=np.float64)
+    first, last = plane.keep_possible(plane.middle - plane.reach, plane.middle + plane.reach)
+    low = np.asarray(first if lower is None else lower, dtype=np.float64)
+    high = np.asarray(last if upper is None else upper, dtype=np.float64)
     if low.shape != (2,) or high.shape != (2,) or not (low < high).all():
         must = "pairs of numbers with lower < upper"
         got = (low.tolist(), high.tolist())

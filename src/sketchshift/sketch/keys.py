@@ -1,18 +1,20 @@
 """Keys in one form, whichever library or file they come from.
 
-A key is a column, or a time cut down to its day, month or another unit: ``"day(date)"``.
+A key is a column, a time cut down to its day, month or another unit (``"day(date)"``), or a part of
+a time that comes round again (``"weekday(date)"``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sketchshift._times import WEEKDAYS, as_times, part_of
 from sketchshift.data.source import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
@@ -20,6 +22,7 @@ __all__ = [
     "Key",
     "columns_of",
     "find_number_keys",
+    "in_calendar_order",
     "normalise_column",
     "normalise_keys",
     "parse",
@@ -33,15 +36,38 @@ RESERVED = {"count", "sketch", "__row__"}
 """Names of columns that tables of sketches have besides their keys."""
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+PARTS = {"hour_of_day": "hour", "weekday": "weekday", "month_of_year": "month"}
+"""Parts of a time that come round again. Hours and months are numbers, for everybody counts them
+alike; days of the week are names, for some begin with Sunday and some with 0."""
+
+ORDERS = {"day first": True, "month first": False}
+EPOCHS = {"epoch seconds": "s", "epoch milliseconds": "ms"}
 
 
 @dataclass(frozen=True)
 class Key:
-    """A column of the key: its name, the column of the data, and the unit it is cut down to."""
+    """A column of the key.
+
+    Parameters
+    ----------
+    name, column : str
+        Of the key, and of the column of the data that it is made of.
+    unit : str, optional
+        What a time is cut down to, or which part of it is taken.
+    zone : str, optional
+        Where days begin. Default: in the zone of the column, if it has one.
+    day_first : bool, optional
+        Whether 5/1/2026 is the fifth of January. Default: 5.1.2026 is, 5/1/2026 is not.
+    epoch : str, optional
+        The unit of numbers that count from 1970 on.
+    """
 
     name: str
     column: str
     unit: str | None = None
+    zone: str | None = None
+    day_first: bool | None = None
+    epoch: str | None = None
 
 
 def parse(by: Any) -> list[Key]:
@@ -51,6 +77,9 @@ def parse(by: Any) -> list[Key]:
     ----------
     by : str, sequence of str or array
         A name, or ``unit(name)`` for a column of times, which makes a key named after the unit.
+        Behind the name may stand, in quotes, a time zone, ``'day first'`` or ``'month first'`` for
+        dates such as 5/1/2026, and ``'epoch seconds'`` or ``'epoch milliseconds'`` for numbers:
+        ``"day(time, 'Europe/Paris')"``.
 
     Returns
     -------
@@ -64,14 +93,28 @@ def parse(by: Any) -> list[Key]:
     if own:
         msg = f"a key cannot be named {min(own)!r}, as the table has such a column. Rename it."
         raise DataError(msg)
-    keys = []
-    for name in names:
-        found = re.fullmatch(rf"({'|'.join(UNITS)})\((.+)\)", name)
-        keys.append(Key(found[1], found[2], found[1]) if found else Key(name, name))
+    keys = [_parse_one(name) for name in names]
     if not keys or len({key.name for key in keys}) < len(keys):
         msg = f"by must name one or more columns, each once. Got {list(names)} instead."
         raise DataError(msg)
     return keys
+
+
+def _parse_one(name: str) -> Key:
+    units = "|".join((*UNITS, *PARTS))
+    found = re.fullmatch(rf"({units})\((.+?)((?:\s*,\s*(?:'[^']*'|\"[^\"]*\"))*)\s*\)", name)
+    if found is None:
+        return Key(name, name)
+    key = Key(found[1], found[2].strip(), found[1])
+    for word in re.findall(r"['\"]([^'\"]*)['\"]", found[3]):
+        if word in ORDERS:
+            key = replace(key, day_first=ORDERS[word])
+        elif word in EPOCHS:
+            key = replace(key, epoch=EPOCHS[word])
+        else:
+            as_times(pa.nulls(0), word)  # raises if there is no such zone
+            key = replace(key, zone=word)
+    return key
 
 
 def columns_of(keys: Sequence[Key]) -> list[str]:
@@ -218,17 +261,40 @@ def _cut(column: Any, key: Key) -> Any:
     """Times cut down to a unit: dates, or times where the unit is shorter than a day."""
     if key.unit is None:
         return column
-    if not pa.types.is_timestamp(column.type) and not pa.types.is_date(column.type):
-        msg = (
-            f"{key.unit}({key.column}) needs a column of dates or times, and {key.column!r} holds "
-            f"{column.type}. Convert it first, or take the column as it is."
-        )
-        raise DataError(msg)
-    has_zone = pa.types.is_timestamp(column.type) and column.type.tz is not None
-    cut = pc.floor_temporal(pc.local_timestamp(column) if has_zone else column, unit=key.unit)
+    times = _times_of(column, key)
+    if key.unit in PARTS:
+        numbers = part_of(times, PARTS[key.unit])
+        return pa.array(WEEKDAYS).take(numbers) if key.unit == "weekday" else numbers
+    has_zone = times.type.tz is not None
+    cut = pc.floor_temporal(pc.local_timestamp(times) if has_zone else times, unit=key.unit)
     if key.unit not in ("hour", "minute"):
         return cut.cast(pa.date32())
-    return _in_zone(cut, column) if has_zone else cut
+    return _in_zone(cut, times) if has_zone else cut
+
+
+def _times_of(column: Any, key: Key) -> Any:
+    kind = column.type
+    can_be = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_string, pa.types.is_null)
+    if key.epoch is None and not any(is_so(kind) for is_so in can_be):
+        counts = ", 'epoch seconds'" if pa.types.is_integer(kind) else ""
+        hint = f" If it counts from 1970 on: {key.unit}({key.column}{counts})." if counts else ""
+        msg = (
+            f"{key.unit}({key.column}) needs a column of dates or times, and {key.column!r} holds "
+            f"{kind}. Convert it first, or take the column as it is.{hint}"
+        )
+        raise DataError(msg)
+    try:
+        return as_times(column, key.zone, key.day_first, is_part=True, epoch=key.epoch)
+    except DataError as cause:
+        raise DataError(f"{key.unit}({key.column}): {cause}") from cause
+
+
+def in_calendar_order(column: Any) -> Any:
+    """What to sort a column of keys by: days of the week by their place in it."""
+    if not pa.types.is_string(column.type) or _is_void(column):
+        return column
+    places = pc.index_in(column, pa.array(WEEKDAYS))
+    return places if places.null_count == column.null_count else column
 
 
 def _in_zone(cut: Any, times: Any) -> Any:

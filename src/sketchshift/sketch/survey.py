@@ -109,7 +109,7 @@ class Survey:
     Attributes
     ----------
     columns : tuple of SurveyedColumn
-        All of them, in the order of the table.
+        All of them: those of numbers first, each in the order of the table.
     recipe : Recipe
         How they become numbers.
     standardize : bool or "robust"
@@ -683,7 +683,8 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
     unused = [f for f in facts if not f.is_used and f.reason not in ("excluded", "a key")]
     texts = tuple(f.name for f in unused if f.kind == "category" and f.distinct <= ONE_HOT)
     if texts:
-        notes.append((f"To use {_columns(texts)} as well: ", Option("categories", texts)))
+        categories = (*asked.category_names, *texts)
+        notes.append((f"To use {_columns(texts)} as well: ", Option("categories", categories)))
     times = [f.name for f in unused if f.kind == "time"]
     if times and not asked.cycles:
         cycle = (f"weekday({times[0]})",)

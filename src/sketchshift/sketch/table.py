@@ -320,13 +320,21 @@ def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
 
 
 def group_keys(keys: Any) -> tuple[Any, list[list[int]]]:
-    """The different keys in ascending order, missing ones last, and the rows that have each."""
+    """The different keys in ascending order, missing ones last, and the rows that have each.
+
+    Days of the week follow each other as in the calendar.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from sketchshift.sketch.keys import in_calendar_order
 
     names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
     with_rows = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
     groups = with_rows.group_by(names, use_threads=False).aggregate([("row", "list")])
-    groups = groups.sort_by([(name, "ascending") for name in names])
+    places = pa.table({name: in_calendar_order(groups.column(name)) for name in names})
+    order = pc.sort_indices(places, sort_keys=[(name, "ascending") for name in names])
+    groups = groups.take(order)
     members = groups.column("row_list").to_pylist()
     different = groups.select(names).rename_columns(keys.column_names).cast(keys.schema)
     _check_values(different)

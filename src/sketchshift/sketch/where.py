@@ -19,7 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sketchshift._text import listed
+from sketchshift._times import WEEKDAYS, as_times, find_form
 from sketchshift._typing import IntArray
+from sketchshift.data.dialect import Dialect, parse_numbers
+from sketchshift.data.source import decimal_of, is_as_written
 from sketchshift.errors import DataError
 
 __all__ = ["ROW", "columns_named", "find_rows"]
@@ -27,6 +30,7 @@ __all__ = ["ROW", "columns_named", "find_rows"]
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
 OFFSET = r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"  # from UTC, behind a time
+ISO_DATE = r"\d{4}-\d\d-\d\d"
 TRANSLATED = {"this", "expression", "expressions", "low", "high", "negate"}
 """Parts of a node that are translated; a node with others is refused."""
 
@@ -42,7 +46,9 @@ def find_rows(table: Any, where: str) -> IntArray:
     Parameters
     ----------
     table : Arrow table
-        Whose columns the condition may name.
+        Whose columns the condition may name. Columns of a text file that are read as they are
+        written are numbers where they are compared with a number. Columns of texts that are dates,
+        however they are written, are times where they are compared with '2026-01-05'.
     where : str
         Text is in single quotes, dates too; a name that is not a plain word in double quotes.
         Values are read as the type of the column they are compared with. As in SQL, a
@@ -53,8 +59,9 @@ def find_rows(table: Any, where: str) -> IntArray:
     rows : int array
         Their numbers, ascending; possibly none.
     """
-    condition = _Translation(table.schema, where)()
-    with_numbers = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    translation = _Translation(table, where)
+    condition = translation()
+    with_numbers = translation.table.append_column(ROW, pa.array(range(len(table)), pa.int64()))
     try:
         return np.asarray(with_numbers.filter(condition).column(ROW))
     except pa.ArrowException as cause:
@@ -62,13 +69,53 @@ def find_rows(table: Any, where: str) -> IntArray:
         raise DataError(msg) from cause
 
 
-class _Translation:
-    """From the words of one condition to an Arrow expression over one schema."""
+def columns_named(where: str) -> tuple[str, ...]:
+    """Names of the columns in a condition, each once.
 
-    def __init__(self, schema: Any, where: str) -> None:
+    Parameters
+    ----------
+    where : str
+        As :func:`find_rows` takes it.
+    """
+    from sqlglot import expressions as sql
+
+    return tuple(dict.fromkeys(node.name for node in _parse(where).find_all(sql.Column)))
+
+
+def _parse(where: str) -> Any:
+    from sqlglot import expressions as sql
+    from sqlglot import parse_one
+    from sqlglot.errors import SqlglotError
+
+    if not isinstance(where, str) or not where.strip():
+        raise _refusal(where, "it is empty")
+    if len(where) > LONGEST:
+        raise _refusal(where, f"it is longer than {LONGEST:,} characters")
+    try:
+        return parse_one(where, into=sql.Condition)
+    except SqlglotError as cause:
+        hint = f"{GRAMMAR}, as in \"day >= '2026-01-05'\""
+        raise _refusal(where, "it cannot be read", hint) from cause
+    except RecursionError as cause:
+        raise _refusal(where, "it is nested too deeply") from cause
+
+
+def _refusal(where: Any, fact: str, hint: str = GRAMMAR) -> DataError:
+    text = where if not isinstance(where, str) or len(where) < 200 else f"{where[:200]} ..."
+    return DataError(f"cannot apply the condition {text!r}: {fact}. {hint}.")
+
+
+class _Translation:
+    """From the words of one condition to an Arrow expression over one table.
+
+    ``table`` gets a column more for each one that is compared as something else than text.
+    """
+
+    def __init__(self, table: Any, where: str) -> None:
         from sqlglot import expressions as sql
 
-        self._schema, self._where, self._sql = schema, where, sql
+        self.table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
+        self._schema, self._where, self._sql = table.schema, where, sql
         self._operators: dict[type[Any], Callable[[Any, Any], Any]] = {
             sql.EQ: eq,
             sql.NEQ: ne,
@@ -79,18 +126,9 @@ class _Translation:
         }
 
     def __call__(self) -> Any:
-        from sqlglot import parse_one
-        from sqlglot.errors import SqlglotError
-
-        if not isinstance(self._where, str) or not self._where.strip():
-            raise self._refusal("it is empty")
-        if len(self._where) > LONGEST:
-            raise self._refusal(f"it is longer than {LONGEST:,} characters")
+        node = _parse(self._where)
         try:
-            return self._condition(parse_one(self._where, into=self._sql.Condition))
-        except SqlglotError as cause:
-            hint = f"{GRAMMAR}, as in \"day >= '2026-01-05'\""
-            raise self._refusal("it cannot be read", hint) from cause
+            return self._condition(node)
         except RecursionError as cause:
             raise self._refusal("it is nested too deeply") from cause
 
@@ -113,11 +151,12 @@ class _Translation:
         if type(node) in self._operators:
             return self._comparison(node)
         if isinstance(node, sql.Between):
-            field, kind = self._column(node.this)
-            low, high = (self._value(node.args[end], kind) for end in ("low", "high"))
+            ends = [node.args[end] for end in ("low", "high")]
+            field, kind = self._compared(node.this, ends, in_order=True)
+            low, high = (self._value(end, kind) for end in ends)
             return (field >= low) & (field <= high)
         if isinstance(node, sql.In) and node.expressions:
-            field, kind = self._column(node.this)
+            field, kind = self._compared(node.this, node.expressions)
             return reduce(or_, (field == self._value(item, kind) for item in node.expressions))
         if isinstance(node, sql.Is) and isinstance(node.expression, sql.Null):
             return self._column(node.this)[0].is_null()
@@ -135,11 +174,52 @@ class _Translation:
         if isinstance(left, sql.Column) and isinstance(right, sql.Column):
             pair = (self._column(side, maybe_text=True)[0] for side in (left, right))
             return operator(*pair)
+        in_order = operator not in (eq, ne)
         if isinstance(right, sql.Column):
-            field, kind = self._column(right)
+            field, kind = self._compared(right, [left], in_order=in_order)
             return operator(self._value(left, kind), field)
-        field, kind = self._column(left)
+        field, kind = self._compared(left, [right], in_order=in_order)
         return operator(field, self._value(right, kind))
+
+    def _compared(self, node: Any, values: list[Any], *, in_order: bool = False) -> tuple[Any, Any]:
+        """A column and its type, as what it is compared with: text may show numbers or times."""
+        field, kind = self._column(node)
+        if not pa.types.is_string(kind):
+            return field, kind
+        sql, literals = self._sql, [value.unnest() for value in values]
+        literals = [value.this if isinstance(value, sql.Neg) else value for value in literals]
+        texts = [value.this for value in literals if isinstance(value, sql.Literal)]
+        if in_order and set(texts) & set(WEEKDAYS):
+            hint = f"Name them: {node.name} IN ('Saturday', 'Sunday')"
+            raise self._refusal("days of the week have no order here", hint)
+        are_numbers = [value.is_number for value in literals if isinstance(value, sql.Literal)]
+        if are_numbers and all(are_numbers) and is_as_written(self._schema.field(node.name)):
+            return self._converted(node.name, self._numbers)
+        if any(re.match(ISO_DATE, text) for text in texts) and find_form(self._cells(node.name)):
+            return self._converted(node.name, self._times)
+        return field, kind
+
+    def _cells(self, name: str) -> Any:
+        return self.table.column(name).combine_chunks()
+
+    def _numbers(self, name: str) -> Any:
+        cells, sign = self._cells(name), decimal_of(self._schema.field(name))
+        numbers, is_fault = parse_numbers(cells, Dialect(decimal=sign))
+        first = pc.index(is_fault, True).as_py()
+        if first >= 0:
+            fact = f"column {name!r} holds {cells[first].as_py()!r}, which is no number"
+            raise self._refusal(fact, "Compare it with text in single quotes")
+        return numbers
+
+    def _times(self, name: str) -> Any:
+        return as_times(self._cells(name), is_part=True)
+
+    def _converted(self, name: str, convert: Callable[[str], Any]) -> tuple[Any, Any]:
+        """A new column of the table, made of another."""
+        alias = f"{convert.__name__} of {name}"
+        if alias not in self.table.schema.names:
+            self.table = self.table.append_column(alias, convert(name))
+        return pc.field(alias), self.table.schema.field(alias).type
 
     def _like(self, node: Any) -> Any:
         field, kind = self._column(node.this)
@@ -183,8 +263,7 @@ class _Translation:
             raise self._refusal(fact, _example(kind)) from cause
 
     def _refusal(self, fact: str, hint: str = GRAMMAR) -> DataError:
-        where = self._where if len(self._where) < 200 else f"{self._where[:200]} ..."
-        return DataError(f"cannot apply the condition {where!r}: {fact}. {hint}.")
+        return _refusal(self._where, fact, hint)
 
 
 def _in_quotes(text: str) -> str:
@@ -207,11 +286,3 @@ def _scalar(literal: Any, kind: Any) -> Any:
     if pa.types.is_integer(kind) and isinstance(literal, str) and "." in literal:
         return pa.scalar(float(literal))  # month > 2.5
     return pa.scalar(literal).cast(kind)
-
-
-def columns_named(where: str) -> tuple[str, ...]:
-    """Names of the columns in a condition, each once."""
-    from sqlglot import expressions as sql
-    from sqlglot import parse_one
-
-    return tuple(dict.fromkeys(node.name for node in parse_one(where).find_all(sql.Column)))

@@ -1,0 +1,141 @@
+"""What commands propose works when it is pasted: next steps, options, remedies in errors."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+HOSTILE = "unit price, net ($)"
+
+
+@pytest.fixture
+def tables(folder):
+    """Tables as people have them, beside the files of the other tests."""
+    rng = np.random.default_rng(0)
+    n = 600
+    group = rng.integers(3, size=n)
+    frame = pd.DataFrame(
+        {
+            "order id": np.arange(n),
+            HOSTILE: np.round(np.exp(3.0 * group + rng.normal(size=n)), 2),
+            "weight (kg)": np.round(group + rng.normal(scale=0.2, size=n), 3),
+            "it's a category": np.array(["x", "y, z", 'q"'])[group],
+            "hour": rng.integers(24, size=n),
+            "sold on": pd.date_range("2025-01-01", periods=n, freq="7h").strftime("%d/%m/%Y %H:%M"),
+            "month": np.array(["2025-01", "2025-02", "2025-03"])[np.arange(n) // 200],
+        }
+    )
+    frame.loc[::10, "weight (kg)"] = np.nan
+    frame.to_csv(folder / "messy sales.csv", sep=";", decimal=",", index=False)
+    frame.to_parquet(folder / "sales.parquet")
+    frame[["it's a category", "sold on"]].to_csv(folder / "words.csv", index=False)
+    return folder
+
+
+OPTION = r"--(?:[a-z]+-?)+ (?:'[^']*'(?:\"'\"'[^']*')*|\"[^\"]*\"|[^\s;.,]+(?:,[^\s;.,]+)*)"
+
+
+def proposals(command: str, said: str) -> list[str]:
+    """Every command, and every option to be added to this one, that a text proposes."""
+    found = re.findall(r"^(?:Next: |  )sketchshift (.+)$", said, re.MULTILINE)
+    found += [c for c in re.findall(r"`sketchshift ([^`]+)`", said) if not re.search("[A-Z]{4}", c)]
+    found += re.findall(r": sketchshift ([^`\n]+?)\.?$", said, re.MULTILINE)
+    prose = re.sub(r"^(Next: |  )sketchshift.*$", "", said, flags=re.MULTILINE)
+    prose = re.sub(r"`[^`]*`|: sketchshift [^\n]+", "", prose)
+    options = [o for o in re.findall(OPTION, prose) if not re.search(r" [A-Z]{4,}$", o)]
+    return found + [f"{command} {option}" for option in dict.fromkeys(options)]
+
+
+GOOD = [
+    "cluster 'messy sales.csv'",
+    "cluster 'messy sales.csv' -k 3 -o c.csv",
+    "cluster 'messy sales.csv' -k 3 -o c.csv --plot c.png",
+    "cluster sales.parquet -k 3 --scale log --save-sketch s.sketch",
+    "cluster points.csv",
+    "cluster points.csv -k 2 --columns x,y",
+    "cluster week.sketch -k 2",
+    "cluster sketches.parquet -k 2 --where \"shop = 'a'\"",
+    "sketch 'messy sales.csv' -k 3 -o s.sketch",
+    "sketch sales.parquet --by month -k 3 -o months.parquet",
+    "plan 'messy sales.csv' -k 3 -o p.json",
+    "plan points.csv --drift -o p.json --columns x",
+    "merge day1.sketch day2.sketch -o m.sketch",
+    "subtract week.sketch day1.sketch -o left.sketch",
+    "inspect week.sketch",
+    "inspect sketches.parquet",
+    "compare day1.sketch day2.sketch -k 2",
+    "watch sketches.parquet -k 2",
+    "report week.sketch -k 2 -o r.html",
+    "report sketches.parquet -k 2 -o r.html",
+    "assign points.csv --centroids centroids.csv -o labels.csv",
+    "certify points.sketch --centroids centroids.csv",
+]
+
+
+@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
+@pytest.mark.parametrize("command", GOOD)
+def test_what_a_command_proposes_works(run, tables, command):
+    said = run(command)
+
+    pasted = proposals(command, said.stdout + said.stderr)
+    assert pasted, said.stdout
+    for line in pasted:
+        run(line)
+
+
+def fails(run, command: str) -> str:
+    """What a command says that cannot be carried out, wherever the fault is."""
+    status = 2 if command in MISUSED else 1
+    return run.error(command, status)
+
+
+MISUSED = ("compare points.csv week.sketch", "sketch sketches.parquet -k 3 -o s.sketch")
+MISUSED = (*MISUSED, "merge points.csv week.sketch -o m.sketch")
+
+BAD = [
+    "cluster words.csv",
+    "cluster sales.parquet --columns month,hour",
+    "cluster 'messy sales.csv' --on-invalid raise",
+    "cluster points.csv -k 100",
+    "cluster missing.sketch",
+    "cluster sketches.parquet -k 2 --where \"shop = 'nowhere'\"",
+    "compare points.csv week.sketch",
+    "sketch sketches.parquet -k 3 -o s.sketch",
+    "merge points.csv week.sketch -o m.sketch",
+]
+
+
+@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
+@pytest.mark.parametrize("command", BAD)
+def test_what_an_error_proposes_works(run, tables, command):
+    """One that names no command and no option gives a reason at least."""
+    said = fails(run, command)
+
+    assert said.startswith(("Error: ", "Usage: "))
+    for line in proposals(command, said):
+        run(line)
+
+
+def test_the_battery_of_errors_proposes_something(run, tables):
+    """Or the test above would pass whatever was said."""
+    assert sum(len(proposals(command, fails(run, command))) for command in BAD) >= 4
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Next: sketchshift inspect 'a b'", ["inspect 'a b'"]),
+        ("Do it: sketchshift cluster a.sketch -k auto", ["cluster a.sketch -k auto"]),
+        ("try --scale log", ["c --scale log"]),
+        ("with --columns 'a b,c'.", ["c --columns 'a b,c'"]),
+        ("This skips; --on-invalid mean keeps all.", ["c --on-invalid mean"]),
+        ("Take `sketchshift plan DATA -k 3`", []),
+    ],
+)
+def test_proposals_are_found(said, expected):
+    assert proposals("c", said) == expected
+    assert all(shlex.split(line) for line in expected)

@@ -1,0 +1,258 @@
+"""Columns of any kind become numbers: the same ones wherever they come from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import OneHotEncoder
+
+import sketchshift as ss
+from sketchshift.recipe import MISSING, Category, Cycle, Frequency, Log, Number, Recipe, _log
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    price = np.round(np.exp(rng.normal(5.0, 3.0, N)), 2)
+    x = rng.normal(size=N)
+    cuts = np.array(["fair", "good", "ideal"])[rng.integers(3, size=N)]
+    times = np.datetime64("2026-01-05T00:00") + rng.integers(0, 60 * 24 * 30, N)
+    columns = {
+        "price": pa.array(price),
+        "x": pa.array([None if i % 17 == 0 else v for i, v in enumerate(x.tolist())]),
+        "cut": pa.array([None if i % 29 == 0 else v for i, v in enumerate(cuts.tolist())]),
+        "when": pa.array(times.astype("datetime64[s]")),
+    }
+    return pa.table(columns)
+
+
+RECIPE = Recipe(
+    [
+        Log("price", unit=0.1),
+        Number("x", fill=0.25),
+        Category("cut", ("fair", "good", "ideal", MISSING)),
+        Frequency("cut", ("fair", "good"), (0.5, 0.25)),
+        Cycle("when", "hour"),
+        Cycle("when", "weekday"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def expected(table) -> np.ndarray:
+    """The same by pandas, scikit-learn and NumPy's own functions."""
+    frame = table.to_pandas()
+    cuts = frame["cut"].fillna(MISSING).to_numpy()[:, None]
+    one_hot = OneHotEncoder(categories=[["fair", "good", "ideal", MISSING]], sparse_output=False)
+    turns = [frame["when"].dt.hour / 24, frame["when"].dt.day_of_week / 7]
+    return np.column_stack(
+        [
+            np.log1p(frame["price"] / 0.1),
+            frame["x"].fillna(0.25),
+            one_hot.fit_transform(cuts),
+            frame["cut"].map({"fair": 0.5, "good": 0.25}).fillna(0.0),
+            *(side(2 * np.pi * turn) for turn in turns for side in (np.cos, np.sin)),
+        ]
+    )
+
+
+def sources(table: pa.Table, folder) -> dict[str, object]:
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    with pa.OSFile(str(folder / "t.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as w:
+        w.write_table(table)
+    return {
+        "table": table,
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+        "stream": table.to_reader(),
+        "parquet": folder / "t.parquet",
+        "csv": folder / "t.csv",
+        "arrow": folder / "t.arrow",
+    }
+
+
+@pytest.mark.parametrize("kind", ["table", "pandas", "polars", "stream", "parquet", "csv", "arrow"])
+def test_a_recipe_makes_the_numbers_that_other_libraries_make(table, expected, tmp_path, kind):
+    from sketchshift.data import open_source
+
+    source = open_source(sources(table, tmp_path)[kind], columns=RECIPE)
+
+    rows = np.concatenate([block.values for block in source])
+    assert source.columns == RECIPE.names
+    np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_all_sources_give_the_same_bytes_and_plans_carry_the_recipe(table, tmp_path):
+    """Of a sketch made here, on other days and of other files."""
+    given = sources(table, tmp_path)
+    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+    again = ss.SketchSpec.from_json(spec.to_json())
+    first = ss.sketch(table, spec)
+
+    assert again == spec
+    assert again.recipe == RECIPE
+    for kind in ("pandas", "polars", "parquet", "csv", "arrow"):
+        assert ss.sketch(given[kind], again).to_bytes() == first.to_bytes(), kind
+    halves = ss.sketch(table.slice(0, 100), spec) + ss.sketch(table.slice(100), spec)
+    assert halves == first
+    parts = ss.sketch_by(table, "cut", spec)
+    assert parts.merge() == first
+
+
+def test_the_mean_of_a_category_is_its_share(table):
+    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+    mean = dict(zip(spec.columns, ss.sketch(table, spec).mean, strict=True))
+
+    shares = table.to_pandas()["cut"].value_counts(normalize=False) / N
+    for cut in ("fair", "good", "ideal"):
+        assert mean[f"cut = {cut}"] == pytest.approx(shares[cut], abs=1e-6)
+
+
+def test_columns_of_one_part_share_a_scale_and_each_part_has_variance_one(table, expected):
+    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+    scaled = (expected - expected.mean(axis=0)) / spec.scale_vector * math.sqrt(len(RECIPE.parts))
+
+    totals = np.bincount(RECIPE.groups, scaled.var(axis=0))
+    np.testing.assert_allclose(totals, 1.0, rtol=1e-5)
+
+
+@given(st.lists(st.floats(1.0, 1e300), min_size=1, max_size=50))
+def test_logarithms_of_sums_and_products_are_those_of_the_library_of_mathematics(values):
+    y = np.array(values)
+
+    np.testing.assert_allclose(_log(y), np.log(y), rtol=4e-16, atol=4e-16)
+
+
+def test_logarithms_are_these_bits_on_every_processor():
+    """Products and sums alone are the same everywhere: a change of them is a change of plans."""
+    i = np.arange(1.0, 2001.0)
+    y = 1.0 + i * i * i / 7.0
+    bits = np.bitwise_xor.reduce(_log(y).view(np.uint64))
+
+    assert hex(int(bits)) == "0x7ffdd9e4132aaec9"
+
+
+@given(st.floats(-1e12, 1e12))
+def test_a_logarithm_can_be_undone_and_keeps_the_order_of_numbers(value):
+    part = Log("x", unit=0.01)
+    encoded, more = part.encode(np.array([value, value + 1.0 + abs(value)]))[:, 0]
+
+    assert part.natural(encoded) == pytest.approx(value, rel=1e-9, abs=1e-9)
+    assert encoded < more
+
+
+def test_midnight_is_as_near_to_eleven_in_the_evening_as_to_one_in_the_morning():
+    hours = pa.array([23, 0, 1, 12])
+    late, midnight, early, noon = Cycle("hour", "hour").encode(hours)
+
+    near = np.linalg.norm(late - midnight)
+    assert near == pytest.approx(np.linalg.norm(early - midnight))
+    assert np.linalg.norm(noon - midnight) == pytest.approx(2.0)
+    assert Cycle("hour", "hour").natural(*late) == pytest.approx(23.0)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["5", " 7 ", None]),
+        pa.array([5, 7, None]),
+        pa.array([5.0, 7.0, None]),
+        pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]),
+        pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]).dictionary_encode(),
+    ],
+)
+def test_hours_come_as_numbers_text_or_times(column):
+    part = Cycle("hour", "hour")
+
+    encoded = part.encode(column)
+
+    assert [part.natural(*row) for row in encoded[:2]] == pytest.approx([5.0, 7.0])
+    assert np.isnan(encoded[2]).all()
+
+
+def test_dates_with_the_day_first_are_read_so_in_every_block():
+    """The order is found once, and travels in the recipe."""
+    part = Cycle("day", "month", day_first=True)
+
+    months = part.encode(pa.array(["03/02/2026", "04/02/2026"]))
+
+    assert [part.natural(*row) for row in months] == pytest.approx([2.0, 2.0])
+
+
+CYCLE = {"kind": "cycle", "column": "x", "unit": "hour", "day_first": None, "zone": None}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([{"kind": "number"}], "with all of its fields"),
+        ([{"kind": "magic", "column": "x"}], "of a kind among number, log"),
+        ([{"kind": "log", "column": "x", "fill": None, "unit": -1.0}], "unit"),
+        ([{"kind": "category", "column": "x", "values": ["a", "a"]}], "different texts"),
+        (
+            [{"kind": "cycle", "column": "x", "unit": "moon", "day_first": None, "zone": None}],
+            "one",
+        ),
+        ([], "a list of parts"),
+        ("number", "a list of objects"),
+        (7, "a list of objects"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(content, words):
+    with pytest.raises(ss.SpecError, match=words):
+        Recipe.from_list(content)
+
+
+def test_one_name_cannot_be_made_twice():
+    with pytest.raises(ss.SpecError, match="'x' twice"):
+        Recipe([Number("x"), Log("x")])
+
+
+def test_arrays_have_no_columns_to_make_numbers_of():
+    with pytest.raises(ss.DataError, match="no column names"):
+        ss.plan(np.eye(4), n_clusters=1, columns=Recipe([Number("x")]))
+
+
+def test_a_column_that_the_recipe_needs_and_the_data_lacks_is_named(table):
+    with pytest.raises(ss.DataError, match="has no column 'colour'"):
+        ss.plan(table, n_clusters=2, columns=Recipe([Category("colour", ("a", "b"))]))
+
+
+def test_a_condition_on_any_column_chooses_rows(table, tmp_path):
+    frame = table.to_pandas()
+    meant = frame[(frame["price"] > 100) & (frame["cut"] == "good")]
+    spec = ss.plan(table, n_clusters=2, columns=RECIPE, standardize=True)
+    where = "price > 100 AND cut = 'good'"
+
+    expected = ss.sketch(meant, spec)
+    assert expected.count == len(meant) > 10
+    for kind, data in sources(table, tmp_path).items():
+        assert ss.sketch(data, spec, where=where) == expected, kind
+    assert ss.sketch_by(table, "cut", spec, where=where).merge() == expected
+
+
+def test_engines_follow_a_recipe(table):
+    dask = pytest.importorskip("dask.dataframe")
+    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+    frame = table.to_pandas()
+
+    assert ss.sketch(dask.from_pandas(frame, npartitions=3), spec) == ss.sketch(table, spec)
+
+
+def test_a_frame_of_pandas_with_an_index_is_read_by_its_columns(table):
+    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+    frame = table.to_pandas().set_index(pd.Index(range(1000, 1000 + N), name="own"))
+
+    assert ss.sketch(frame, spec) == ss.sketch(table, spec)
