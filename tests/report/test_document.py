@@ -111,6 +111,7 @@ def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_tab
         )
     assert {"1", "10", "100", "1,000"} < {text for _, text in view["ticks"][0]}
     assert view["ticks"][1:] == [None, None]
+    assert view["lead"].startswith("2 clusters in 2,000 rows and 2 columns; ")
     rich = int(np.argmax(decoding.centroids[:, 0]))
     assert 500 < float(view["shown"][rich][0].replace(",", "")) < 2000
     assert view["shown"][rich][1:] == ["0 %", "100 %"]

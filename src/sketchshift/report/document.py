@@ -328,18 +328,18 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
 
 def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
     """What is in the data, in one sentence."""
-    k, d = decoding.centroids.shape
+    k, d = len(decoding.weights), _n_table_columns(sketch.spec)
     which = "" if selection.column is None else f" ({selection.label})"
     found = f"{counted(k, 'cluster')} in {rows_in_words(sketch)}{which} and {counted(d, 'column')}"
     if not k:
         return f"{found}: none was found."
     largest = decoding.profile.clusters[0]
-    size = (
-        f"the largest ({largest.name}) has {100 * largest.share:.0f}\N{NO-BREAK SPACE}% of the rows"
-    )
+    share = f"{100 * largest.share:.0f}\N{NO-BREAK SPACE}%"
+    size = f"; the largest ({largest.name}) has {share} of the rows" if k > 1 else ""
     trust = "the clusters can be trusted" if decoding.is_good else "take the clusters with care"
-    unknown = "how far the clusters can be trusted is not known"
-    return f"{found}; {size}; {unknown if decoding.is_good and not decoding.trust else trust}."
+    if decoding.is_good and decoding.trust is None:
+        trust = "how far the clusters can be trusted is not known"
+    return f"{found}{size}; {trust}."
 
 
 # Which columns tell the clusters apart, and where on the map they are.
@@ -473,6 +473,12 @@ def _kinds(spec: SketchSpec) -> list[tuple[str, Any]]:
     return [
         (part.kind, getattr(part, "natural", float)) for part in recipe.parts for _ in part.names
     ]
+
+
+def _n_table_columns(spec: SketchSpec) -> int:
+    """Columns of the table: a recipe may make several numbers of one."""
+    recipe = getattr(spec, "recipe", None)
+    return spec.n_features if recipe is None else len(recipe.columns)
 
 
 def _shown_values(decoding: Decoding) -> list[list[str]]:

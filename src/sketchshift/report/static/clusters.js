@@ -23,7 +23,7 @@ function drawProfiles(state) {
 // The name says high or low; this by how much.
 function traitInWords({ column, value, shown, text, deviation }) {
   if (typeof value !== "number") return text;
-  return `${column} ${shown} (${deviation > 0 ? "+" : ""}${deviation.toFixed(1)} sd)`;
+  return `${column} ${shown} (${deviation > 0 ? "+" : ""}${deviation.toFixed(1)}\u00a0sd)`;
 }
 
 // The columns that are shown: those chosen, or those that separate the clusters best.

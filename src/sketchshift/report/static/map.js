@@ -3,6 +3,7 @@
 // drawn beyond the range of the columns. An axis is a vector: a column, or a mix of columns.
 
 const RASTER = 150, HALF = Math.sqrt(2 * Math.log(2)); // deviations that hold half of a Gaussian in a plane
+const WIDER = 3.5; // times the variance of a cell, which leaves no hill between two of them
 const REACH = 2.5; // deviations of clusters that are shown, where the columns reach so far
 
 function axisOf(state, choice) {
@@ -51,9 +52,24 @@ function gaussians(state, u, v) {
     return clusters.map((c, i) => ({ cluster: i, weight: c.share, at: [along(u, c.means), along(v, c.means)],
       shape: [covariance(state, i, u, u) ?? 0, covariance(state, i, u, v) ?? 0, covariance(state, i, v, v) ?? 0] }));
   }
-  const squares = (axis) => ({ ...axis, vector: axis.vector.map((f) => f * f) });
-  return cells.weights.map((weight, j) => ({ cluster: cells.clusters[j], weight, at: [along(u, cells.means, j * d), along(v, cells.means, j * d)],
-    shape: [along(squares(u), cells.variances, j * d), 0, along(squares(v), cells.variances, j * d)] }));
+  const [uu, vv] = [u, v].map((axis) => ({ ...axis, vector: axis.vector.map((f) => f * f) }));
+  const found = cells.weights.map((weight, j) => ({ cluster: cells.clusters[j], weight, at: [along(u, cells.means, j * d), along(v, cells.means, j * d)],
+    shape: [along(uu, cells.variances, j * d), 0, along(vv, cells.variances, j * d)] }));
+  for (let i = 0; i < clusters.length; i += 1) [0, 1].forEach((a) => smooth(found.filter((g) => g.cluster === i), a));
+  return found;
+}
+
+// Cells of a cluster lie side by side: as Gaussians they would make hills of their own. They are made
+// wider, and move together by as much, so that the cluster keeps its mean and its variance.
+function smooth(cells, a) {
+  const sum = (value) => cells.reduce((total, g) => total + g.weight * value(g), 0), all = sum(() => 1) || 1;
+  const mean = sum((g) => g.at[a]) / all, within = sum((g) => g.shape[2 * a]) / all, between = sum((g) => (g.at[a] - mean) ** 2) / all;
+  if (!(within > 0 && between > 0)) return;
+  const wider = Math.min(WIDER, 1 + 0.75 * between / within), nearer = Math.sqrt(1 - (wider - 1) * within / between);
+  for (const g of cells) {
+    g.at[a] = mean + nearer * (g.at[a] - mean);
+    g.shape[2 * a] *= wider;
+  }
 }
 
 function drawMap(state) {
@@ -120,7 +136,7 @@ function density(state, u, v, box) {
 function addGaussian(sums, n, box, pixel, { weight, at, shape: [uu, uv, vv] }, colour) {
   const a = uu + pixel[0] ** 2, c = vv + pixel[1] ** 2; // no narrower than a pixel
   const determinant = Math.max(a * c - uv * uv, 1e-9 * a * c), scale = weight / Math.sqrt(determinant);
-  const reach = [3.5 * Math.sqrt(a), 3.5 * Math.sqrt(c)];
+  const reach = [5 * Math.sqrt(a), 5 * Math.sqrt(c)];
   const first = (i) => Math.max(0, Math.floor((at[i] - reach[i] - box[i][0]) / pixel[i]));
   const last = (i) => Math.min(n - 1, Math.ceil((at[i] + reach[i] - box[i][0]) / pixel[i]));
   for (let q = first(1); q <= last(1); q += 1) {
