@@ -48,7 +48,8 @@ def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(load, k, standa
     """Shares within 3 % of all rows; means and spreads within 0.15 sd, half of them within 0.035.
 
     The worst of these six tables: shares 2.7 % (iris), means 0.14 sd (diabetes), spreads 0.10 sd
-    (breast cancer) and, of all columns together, 0.025 of that of all rows (wine). Rows are assigned to the nearest centroid; a profile knows no rows.
+    (breast cancer) and, of all columns together, 0.025 of that of all rows (wine). Rows are
+    assigned to the nearest centroid; a profile knows no rows.
     """
     X = table_of(load)
     decoding = decode(X, k, standardize=standardize)
