@@ -35,6 +35,8 @@ def tables(folder):
     frame.to_csv(folder / "messy sales.csv", sep=";", decimal=",", index=False)
     frame.to_parquet(folder / "sales.parquet")
     frame[["it's a category", "sold on"]].to_csv(folder / "words.csv", index=False)
+    strange = frame.astype(object).where(frame.notna(), "tbd")
+    strange.to_csv(folder / "strange sales.csv", sep="^", index=False)
     return folder
 
 
@@ -66,6 +68,11 @@ GOOD = [
     "cluster 'messy sales.csv' -k 3 -o c.csv",
     "cluster 'messy sales.csv' -k 3 -o c.csv --plot c.png",
     "cluster sales.parquet -k 3 --scale log --save-sketch s.sketch",
+    "cluster 'strange sales.csv' --separator ^ --missing tbd",
+    "cluster 'strange sales.csv' -k 3 --separator ^ --missing tbd -o c.csv --plot c.png",
+    "cluster 'strange sales.csv' -k 3 --separator ^ --missing tbd -o c.csv --plot c.png "
+    "--where 'hour < 20'",
+    "plan 'strange sales.csv' -k 3 --separator ^ --missing tbd --where 'hour < 20' -o p.json",
     "cluster points.csv",
     "cluster points.csv -k 2 --columns x,y",
     "cluster week.sketch -k 2",
@@ -96,6 +103,17 @@ def test_what_a_command_proposes_works(run, tables, command):
     assert pasted, said.stdout
     for line in pasted:
         paste(run, line)
+
+
+def test_what_assign_proposes_reads_the_same_text(run, tables):
+    text = "--separator ^ --missing tbd --where 'hour < 20'"
+    run(f"cluster 'strange sales.csv' -k 3 {text} -o c.csv")
+    command = f"assign 'strange sales.csv' {text} --centroids c.csv -o labels.csv"
+
+    (then,) = proposals(command, run(command).stdout)
+
+    assert "--separator '^' --missing tbd --where 'hour < 20'" in then
+    paste(run, then)
 
 
 def fails(run, command: str) -> str:

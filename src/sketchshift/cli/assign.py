@@ -18,15 +18,15 @@ from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files
-from sketchshift.cli.options import columns_option, metric_option, progress_option
+from sketchshift.cli.options import TEXT_FLAGS, columns_option, metric_option, progress_option
 from sketchshift.cli.output import (
     RECIPE,
     Output,
     check_output,
     check_suffix,
     count_data_columns,
-    join_with_commas,
     show_progress,
+    typed_options,
 )
 from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
 from sketchshift.features.spec import directions_of
@@ -55,7 +55,10 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
 @click.option("--where", metavar="CONDITION", help="Only some rows: \"price > 0 AND city = 'a'\".")
 @metric_option
 @progress_option
+@click.pass_context
 def assign(
+    ctx: click.Context,
+    /,
     data: tuple[str, ...],
     centroids: str,
     output: str,
@@ -106,8 +109,8 @@ def assign(
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
-    chosen = [] if columns is None else ["--columns", join_with_commas(columns)]
-    then = ["cluster", *data, *chosen, "-k", str(k + 1)]
+    same = typed_options(ctx, only=(*TEXT_FLAGS, "columns", "where", "metric"))
+    then = ["cluster", *data, *same, "-k", str(k + 1)]
     out.report(record, _describe(record, clusters), then=then)
 
 

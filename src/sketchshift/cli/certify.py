@@ -63,7 +63,8 @@ def certify(sketches: tuple[str, ...], centroids: str, where: str | None, out: O
         f"The mean squared distance of {rows_in_words(sketch)} to {counted(k, 'centroid')} is "
         f"proved to be at most {number(found.cost_bound)}{sure}."
     )
-    out.report(record, [line], then=["cluster", *sketches, "-k", str(k)])
+    condition = [] if where is None else ["--where", where]
+    out.report(record, [line], then=["cluster", *sketches, *condition, "-k", str(k)])
 
 
 def _read(path: str, sketch: AnySketch) -> FloatArray:

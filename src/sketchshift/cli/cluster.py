@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
-from click.core import ParameterSource
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
@@ -15,8 +14,8 @@ from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoi
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
-    DIALECT,
     NAMES,
+    TEXT_FLAGS,
     decoder_of,
     decoder_options,
     domain_of,
@@ -38,10 +37,10 @@ from sketchshift.cli.output import (
     describe_rows_left_out,
     describe_survey,
     describe_trust,
-    join_with_commas,
     show_progress,
     sketch_record,
     survey_record,
+    typed_options,
     warn_of_outcome,
 )
 from sketchshift.decoders import Decoding
@@ -227,23 +226,11 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
     elif params["plot"] is None:
         more = ["--plot", "clusters.png"]
     elif sources.is_data and saved is None:
-        return ["assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet"]
+        read = typed_options(ctx, only=(*TEXT_FLAGS, "where"))
+        written = ["--centroids", output, "-o", "labels.parquet"]
+        return ["assign", *params["inputs"], *read, *written]
     else:
         return ["inspect", saved or str(sources.files[0])]
-    inputs, left_out = (params["inputs"], ()) if saved is None else ((saved,), OF_DATA)
-    words = ["cluster", *inputs]
-    for param in ctx.command.params:
-        name = str(param.name)
-        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        is_meant = name not in (*_ABOUT_OUTPUT, *left_out)
-        if is_typed and is_meant and isinstance(param, click.Option):
-            words += _spell(param, (params | ctx.meta.get(DIALECT, {}))[name])
-    return [*words, *more]
-
-
-def _spell(option: click.Option, value: Any) -> list[str]:
-    """An option as it is typed."""
-    if isinstance(value, bool):
-        return [option.opts[0] if value else option.secondary_opts[0]]
-    text = join_with_commas(value) if isinstance(value, tuple) else str(value)
-    return [option.opts[0], text]
+    if saved is not None:
+        return ["cluster", saved, *typed_options(ctx, but=(*_ABOUT_OUTPUT, *OF_DATA)), *more]
+    return ["cluster", *params["inputs"], *typed_options(ctx, but=_ABOUT_OUTPUT), *more]

@@ -255,7 +255,7 @@ def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Ske
 
 def _no_slices(file: Path, by: Sequence[str], where: str | None) -> DataError:
     fact = f"no slice by {', '.join(by)} has {where}" if where else "it has no slices"
-    return DataError(f"{file}: {fact}. `sketchshift inspect {file}` lists them.")
+    return DataError(f"{file}: {fact}. `sketchshift inspect {quote(str(file))}` lists them.")
 
 
 def load_sum(

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from sketchshift.cli.command import sentence
+from sketchshift.cli.output import DIALECT
 from sketchshift.decoders import Decoding, decode
 from sketchshift.decoders.decoder import DECODERS, Progress, summary_of
 from sketchshift.decoders.objective import Box
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTERS",
     "DECODER_FLAGS",
-    "DIALECT",
     "KEYS",
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
     "TABLE_FLAGS",
+    "TEXT_FLAGS",
     "Options",
     "account_options",
     "build_spec",
@@ -379,9 +380,6 @@ turnkey_options = Options(
     metric_option,
 )
 
-DIALECT = "sketchshift.dialect"
-"""Where a command keeps the flags that say how text files are written."""
-
 
 def _note_dialect(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Text files are read so while the command runs."""
@@ -424,6 +422,8 @@ text_options = Options(
     ),
 )
 """How text files are written. Default: that is found out from each file."""
+
+TEXT_FLAGS = ("separator", "decimal", "thousands", "encoding", "missing", "header")
 
 columns_option = Options(
     click.option(

@@ -7,7 +7,7 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sketchshift.sketch.survey import Survey
 
 __all__ = [
+    "DIALECT",
     "RECIPE",
     "ClusterFiles",
     "Output",
@@ -77,8 +78,8 @@ __all__ = [
     "show_progress",
     "sketch_record",
     "spec_record",
-    "spell_option",
     "survey_record",
+    "typed_options",
     "warn_of_outcome",
 ]
 
@@ -779,6 +780,9 @@ def _look_further(curve: KCurve, spec: SketchSpec, *, is_data: bool) -> list[str
     return [f"{line} To look further, sketch the data again with -k {2 * most}."]
 
 
+DIALECT = "sketchshift.dialect"
+"""Where a command keeps the flags that say how text files are written."""
+
 _NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot", "plot_columns", "save_sketch"}
 _NOT_REPEATED |= {"progress", "checkpoint", "out", "debug"}
 
@@ -799,16 +803,44 @@ def repeat_command(*more: str) -> str:
     ctx = click.get_current_context()
     words = [str(ctx.info_name)]
     for param in ctx.command.params:
-        name, value = str(param.name), ctx.params.get(str(param.name))
-        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if isinstance(param, click.Argument):
+            value = ctx.params[str(param.name)]
             words += value if isinstance(value, tuple) else [str(value)]
-        elif isinstance(param, click.Option) and is_typed and name not in _NOT_REPEATED:
-            words += spell_option(param, value)
+    words += typed_options(ctx, but=_NOT_REPEATED)
     return " ".join(["sketchshift", *(quote(str(word)) for word in (*words, *more))])
 
 
-def spell_option(option: click.Option, value: Any) -> list[str]:
+def typed_options(
+    ctx: click.Context, only: Container[str] | None = None, but: Container[str] = ()
+) -> list[str]:
+    """The options of a running command that were typed, as they are typed again.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of the command.
+    only : container of str or None
+        Names of the options that another command has as well; None: all.
+    but : container of str
+        Names of those to leave out.
+
+    Returns
+    -------
+    words : list of str
+        Not quoted yet. How text files are written is among them.
+    """
+    values = ctx.params | ctx.meta.get(DIALECT, {})
+    words: list[str] = []
+    for param in ctx.command.params:
+        name = str(param.name)
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        is_meant = name not in but and (only is None or name in only)
+        if isinstance(param, click.Option) and is_typed and is_meant:
+            words += _spell_option(param, values[name])
+    return words
+
+
+def _spell_option(option: click.Option, value: Any) -> list[str]:
     """An option as it is typed."""
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]

@@ -13,6 +13,7 @@ from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files, look_at, read_schema
 from sketchshift.cli.options import (
+    TEXT_FLAGS,
     build_spec,
     drift_arguments,
     on_invalid_option,
@@ -28,10 +29,10 @@ from sketchshift.cli.output import (
     Output,
     check_output,
     describe_survey,
-    join_with_commas,
     show_progress,
     spec_record,
     survey_record,
+    typed_options,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
@@ -105,11 +106,12 @@ def plan(
         spec = build_spec(flags, n_features=d, columns=names)
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
-    chosen = [] if columns is None or spec.columns else ["--columns", join_with_commas(columns)]
+    again = (*TEXT_FLAGS, "where", *(() if spec.columns else ("columns",)))
+    read = typed_options(ctx, only=again)
     out.report(
         record | survey_record(survey) | spec_record(spec),
         [*describe_plan(output, spec), *describe_survey(survey)],
-        then=["sketch", data or "DATA", *chosen, "--plan", output, *then, "-o", "day1.sketch"],
+        then=["sketch", data or "DATA", *read, "--plan", output, *then, "-o", "day1.sketch"],
     )
 
 
