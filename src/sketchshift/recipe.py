@@ -389,7 +389,7 @@ class Recipe:
 
     @classmethod
     def from_list(cls, content: Any) -> Recipe:
-        """What :meth:`to_list` wrote; anything else is a :class:`SpecError`."""
+        """The recipe of a ``content`` that :meth:`to_list` wrote; else a :class:`SpecError`."""
         if not isinstance(content, Sequence) or isinstance(content, str):
             raise parameter_error(CALLER, "parts", "a list of objects", content)
         return cls(tuple(map(_part_of, content)))

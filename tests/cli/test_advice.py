@@ -60,19 +60,22 @@ def test_the_next_step_is_about_the_sketch_that_was_kept(folder, run):
 
     first = last_line(run(f"cluster {flags}"))
     second = last_line(run(f"cluster {flags} -o c.csv"))
-    third = last_line(run(f"cluster {flags} -o c.csv --plot c.png"))
 
-    assert first == "Next: sketchshift cluster own.sketch -k 2 --seed 1 -o centroids.csv"
-    assert second == "Next: sketchshift cluster own.sketch -k 2 --seed 1 --plot clusters.png"
-    assert third == "Next: sketchshift inspect own.sketch"
+    assert first == "Next: sketchshift report own.sketch -k 2 --seed 1 -o report.html"
+    assert second == "Next: sketchshift assign points.csv --centroids c.csv -o labelled.csv"
     run(first.removeprefix("Next: "))
 
 
-def test_of_data_without_a_sketch_the_last_step_is_to_assign_its_rows(folder, run):
-    step = last_line(run("cluster points.csv -k 2 -o c.csv --plot c.png"))
+def test_steps_lead_from_the_clusters_to_a_page_and_to_labels(folder, run):
+    page = last_line(run("cluster points.csv -k 2 --columns x,y"))
+    labels = last_line(run("cluster points.csv -k 2 -o c.csv --plot c.png"))
+    look = last_line(run(page.removeprefix("Next: ")))
 
-    assert step == "Next: sketchshift assign points.csv --centroids c.csv -o labels.parquet"
-    run(step.removeprefix("Next: "))
+    assert page == "Next: sketchshift report points.csv -k 2 --columns x,y -o report.html"
+    assert labels == "Next: sketchshift assign points.csv --centroids c.csv -o labelled.csv"
+    assert look == "Next: sketchshift explore points.csv --columns x,y"
+    run(labels.removeprefix("Next: "))
+    run(look.removeprefix("Next: ") + " --check")
 
 
 @pytest.mark.parametrize("k", [1, 3, 8])
@@ -178,7 +181,7 @@ def test_one_group_is_said_to_be_one(folder, run):
 
     text = run("cluster one.csv -k auto").stdout
 
-    assert "The rows are one group: no number of clusters up to 20 explains them better." in text
+    assert "The rows are one group: up to 20 clusters would only cut it into pieces." in text
     pasted = re.search(r"\n  (sketchshift cluster one.csv -k (\d+))\n", text)
     assert run(pasted[1]).stdout.startswith(f"{pasted[2]} clusters in ")
 

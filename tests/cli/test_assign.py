@@ -30,7 +30,7 @@ def test_every_row_gets_its_nearest_centroid(run, folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
-@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
 def test_what_cluster_wrote_can_be_assigned_to(run, folder, suffix):
     run(f"cluster points.csv -k 3 -o found.{suffix}")
 

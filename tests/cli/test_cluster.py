@@ -173,7 +173,7 @@ def test_the_next_step_keeps_the_flags(folder, run):
     text = run(f"cluster week.sketch {flags} -o c.csv").stdout
 
     step = text.splitlines()[-1]
-    assert step == f"Next: sketchshift cluster week.sketch {flags} --plot clusters.png"
+    assert step == "Next: sketchshift inspect week.sketch"
     assert "Wrote c.csv." in text
     run(step.removeprefix("Next: "))
 
@@ -292,7 +292,7 @@ def test_flags_of_the_paper_s_decoders_are_refused_without_them(run, folder, wee
     assert "belongs to --decoder sketch-and-shift or cl-ompr" in result.stderr
 
 
-@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
 def test_data_is_planned_for_read_and_decoded_in_one_command(run, folder):
     facts = run.facts("cluster points.csv -k 3 --save-sketch kept.sketch -o c.csv")
 

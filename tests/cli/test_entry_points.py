@@ -57,7 +57,7 @@ def test_a_package_adds_a_command_with_an_entry_point(stranger, run):
     stranger(count="stranger:count")
 
     assert "\n  count " in run("--help").stdout
-    assert main.list_commands(None)[0] == "demo"
+    assert main.list_commands(None)[0] == "cluster"
     assert run("count a b").stdout.splitlines() == ["2 words.", "Next: sketchshift demo"]
     assert json.loads(run("count a b --json").stdout) == {"words": 2}
     assert run.error("count") == "Error: there are no words. Give some.\n"

@@ -35,17 +35,40 @@ def test_a_report_says_how_to_get_it_again(folder, run):
     assert (folder / "centroids.csv").exists()
 
 
+def test_a_report_on_data_shows_the_clusters_that_cluster_finds(folder, run):
+    found = run.facts("cluster points.csv")
+
+    facts = run.facts("report points.csv -o report.html")
+    text = (folder / "report.html").read_text()
+
+    assert facts["clusters"] == found["clusters"]
+    assert facts["survey"] == found["survey"]
+    start = text.index('"commands":')
+    commands = json.JSONDecoder().raw_decode(text, start + len('"commands":'))[0]
+    assert commands[0] == "sketchshift report points.csv -o report.html"
+    assert run(commands[1]).stdout
+
+
+def test_a_report_on_data_has_slices_where_a_key_is_given(folder, run):
+    facts = run.facts("report events.parquet --by shop -k 2 -o shops.html")
+
+    assert facts["rows"] == 200
+    text = (folder / "shops.html").read_text()
+    assert "shop = a" in text
+    assert run.facts("explore events.parquet --by shop --check")["choices"] == 1 + 3
+
+
 @pytest.mark.parametrize(
     ("line", "words", "status"),
     [
         ("report week.sketch -k 2 -o report.pdf", "must end with .html", 2),
-        ("report points.csv -k 2 -o report.html", "is data. Take its sketch first", 2),
+        ("report week.sketch -k 2 --by x -o r.html", "--by says how data is read", 2),
         ("report 'day*.sketch' -k 2 -o report.html", "means 2 files. Merge them first", 2),
         ("report week.sketch -k 2 --where \"shop = 'a'\" -o r.html", "is a single sketch", 2),
         ("report week.sketch -k 500 -o r.html", "180 rows, too few for 500 clusters", 1),
         ("report nothing.sketch -k 2 -o r.html", "there is no file 'nothing.sketch'", 1),
         ("report week.sketch -k 2 -o nowhere/r.html", "there is no folder", 1),
-        ("explore points.csv --check", "is data. Take its sketch first", 2),
+        ("explore week.sketch --columns x --check", "--columns says how data is read", 2),
         ("explore week.sketch --port 99999 --check", "99999 is not in the range", 2),
     ],
 )

@@ -157,4 +157,4 @@ def test_a_broken_line_of_csv(attempt: Attempt) -> None:
     (attempt.folder / "broken.csv").write_text("x,y\n" + "".join(lines))
     said = attempt("cluster", "broken.csv", "-k", "3", "-o", "out.csv")
     assert "broken.csv: row 4321 (data rows count from 0) has 3 cells" in said
-    assert "Correct the line, or say what separates the cells with --separator" in said
+    assert "Correct the line, or say what separates the cells: --separator" in said

@@ -92,7 +92,7 @@ def test_a_sketch_that_no_cluster_explains_has_equal_shares(whole, decoding):
     np.testing.assert_allclose(clusters.shares(np.zeros_like(whole.z)), 1 / 3)
 
 
-@pytest.mark.filterwarnings("ignore:The mean squared distance is estimated")
+@pytest.mark.filterwarnings("ignore:The clusters")
 def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do():
     """Thirty slices of rows that no gap divides: deviations are those of counted rows."""
     rng = np.random.default_rng(0)

@@ -203,7 +203,7 @@ def test_a_comparison_needs_no_decoder_and_no_frequencies(pair, monkeypatch):
     assert found.drifted
     assert (found.clusters, found.decoding) == ((), None)
     assert repr(found).startswith("<Comparison: drift, distance ")
-    assert ss.watch({"monday": a, "tuesday": b}, false_alarm=0.1).alarms
+    assert ss.watch({"monday": a, "tuesday": b}, false_alarm=0.1, effect=0.0).alarms
 
 
 def test_a_few_rows_are_no_reason_to_fail(spec):

@@ -40,7 +40,7 @@ def test_few_rows_get_more_frequencies_of_the_same_plan(blobs):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
 @pytest.mark.parametrize("k", [3, 5])
-@pytest.mark.filterwarnings("ignore:The mean squared distance:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
 def test_small_tables_are_clustered_as_well_as_by_k_means(load, k):
     """Against the best of 20 starts of k-means, which one start misses by up to 10 %."""
     X = scale(load().data)

@@ -112,7 +112,7 @@ print(drawn[-1])
 @pytest.fixture(scope="module")
 def table() -> ss.SketchTable:
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(500, 2)), rng.normal(size=(500, 2)) + 8])
+    X = np.vstack([rng.normal(size=(500, 2)), rng.normal(loc=(9, 8), size=(500, 2))])
     frame = pd.DataFrame(X, columns=[HOSTILE, "b"])
     frame["key"] = np.where(np.arange(1000) % 2, f"1 {HOSTILE}", f"2 {HOSTILE}")
     return ss.sketch_by(frame, by="key", n_clusters=2, columns=[HOSTILE, "b"])

@@ -138,7 +138,7 @@ def test_the_first_sentence_says_what_is_in_the_data(subject):
     name, share = decoding.profile.clusters[0].name, f"{100 * decoding.weights[0]:.0f}"
     assert lead == (
         f"3 clusters in 3,000 rows and 3 columns; the largest ({name}) has "
-        f"{share}\N{NO-BREAK SPACE}% of the rows; the clusters can be trusted."
+        f"{share}\N{NO-BREAK SPACE}% of the rows. {decoding.trust}"
     )
     assert of_day.startswith("3 clusters in 750 rows (day = 2026-01-01) and 3 columns; ")
 

@@ -118,7 +118,7 @@ def test_what_is_no_table_is_refused_with_a_sentence(data: Any, words: str) -> N
         ss.SketchTable.from_arrow(data)
 
 
-@pytest.mark.filterwarnings("ignore:The mean squared distance")
+@pytest.mark.filterwarnings("ignore:The clusters")
 def test_the_page_on_slices_shows_code_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -287,7 +287,9 @@ def _read(path: Path, kind: str) -> tuple[list[str], list[float], Any, dict[str,
     else:
         with path.open(newline="", encoding="utf-8") as file:
             head, *lines = list(csv.reader(file))
-        cells = [[line[j] for line in lines] for j in range(len(head))]
+        cells = [list(column) for column in zip(*lines, strict=True)] or [[] for _ in head]
+        if len(cells) != len(head):
+            raise ValueError(head)
         head = [from_cell(name) for name in head]
     if head[:2] != ["cluster", "share"]:
         raise ValueError(head)

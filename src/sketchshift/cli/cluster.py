@@ -205,32 +205,22 @@ def _count(decoding: Decoding) -> str:
 
 COLUMNS_SHOWN, WIDEST = 12, 24  # columns of an example, and characters of a cell
 
-_ABOUT_OUTPUT = (
-    "output",
-    "examples",
-    "plot",
-    "plot_columns",
-    "progress",
-    "checkpoint",
-    "out",
-    "debug",
-)
+_ABOUT_OUTPUT = {"output", "examples", "plot", "plot_columns", "progress", "checkpoint"}
+_ABOUT_OUTPUT |= {"save_sketch"}
+_ONLY_HERE = {"max_clusters", *DECODER_FLAGS} - {"decoder", "seed"}  # a report does not know these
 
 
 def _next(ctx: click.Context, sources: Inputs) -> list[str]:
-    """The same command, with what was not asked for yet; of a sketch that was saved, if any."""
+    """A page first, then files and labels; of a sketch that was saved, if any."""
     params = ctx.params
     output, saved = params["output"], params["save_sketch"]
-    if output is None:
-        more = ["-o", "centroids.csv"]
-    elif params["plot"] is None:
-        more = ["--plot", "clusters.png"]
-    elif sources.is_data and saved is None:
+    inputs, left_out = (params["inputs"], set()) if saved is None else ((saved,), {*OF_DATA})
+    if output is not None and sources.is_data:
         read = typed_options(ctx, only=(*TEXT_FLAGS, "where"))
-        written = ["--centroids", output, "-o", "labels.parquet"]
-        return ["assign", *params["inputs"], *read, *written]
-    else:
-        return ["inspect", saved or str(sources.files[0])]
-    if saved is not None:
-        return ["cluster", saved, *typed_options(ctx, but=(*_ABOUT_OUTPUT, *OF_DATA)), *more]
-    return ["cluster", *params["inputs"], *typed_options(ctx, but=_ABOUT_OUTPUT), *more]
+        return ["assign", *params["inputs"], *read, "--centroids", output, "-o", "labelled.csv"]
+    same = typed_options(ctx, but=_ABOUT_OUTPUT | left_out)
+    if len(inputs) == 1 and not typed_options(ctx, only=_ONLY_HERE):
+        return ["report", *inputs, *same, "-o", "report.html"]
+    if output is None:
+        return ["cluster", *inputs, *same, "-o", "centroids.csv"]
+    return ["inspect", str(sources.files[0])]

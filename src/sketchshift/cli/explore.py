@@ -10,8 +10,16 @@ import click
 
 from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import load_file
-from sketchshift.cli.output import Output, promise_lines, sketch_record
+from sketchshift.cli.inputs import Inputs, input_options
+from sketchshift.cli.options import by_option, progress_option
+from sketchshift.cli.output import (
+    Output,
+    describe_survey,
+    promise_lines,
+    sketch_record,
+    survey_record,
+    typed_options,
+)
 from sketchshift.errors import MissingDependencyError
 from sketchshift.features.plan import MAX_CLUSTERS
 
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from sketchshift.report.server import Address
 
 __all__ = ["explore"]
+
+CHECK = ("check", "progress", "checkpoint", "save_sketch")  # not said again
 
 
 @command
@@ -40,49 +50,62 @@ __all__ = ["explore"]
 @click.option(
     "--check", is_flag=True, help="Ask for one decoding as the page would, tell the time, and stop."
 )
+@by_option
+@input_options
+@progress_option
+@click.pass_context
 def explore(
+    ctx: click.Context,
+    /,
     file: str,
     max_clusters: int | None,
     port: int,
     browser: bool,
     check: bool,
+    progress: bool | None,
     out: Output,
+    **flags: Any,
 ) -> None:
-    """Look at FILE, a sketch or a table of sketches, on a page that changes as you move k.
+    """Look at FILE on a page that changes as you move k.
 
-    The page shows what `sketchshift report` does, for any k and slice. It compares two slices,
-    says what changed, and saves pictures, numbers and reports. Its address keeps what you chose.
-    It is served to this machine alone, under an address that holds a secret of this run, until
-    Ctrl-C.
+    FILE is data ({formats} files, a folder or a quoted glob), read once as `sketchshift
+    cluster` reads it, or a sketch, or a table of sketches. The page shows what `sketchshift
+    report` does, for any k and slice. It compares two slices, says what changed, and saves
+    pictures, numbers and reports. Its address keeps what you chose. It is served to this machine
+    alone, under an address that holds a secret of this run, until Ctrl-C.
 
     Examples
     --------
-      sketchshift explore sketches.parquet --check
-      sketchshift explore week.sketch --max-clusters 5 --check --json
+      sketchshift explore points.csv --check
+      sketchshift explore sketches.parquet --max-clusters 5 --check --json
 
     Without --check the page opens and stays.
 
     Then: `sketchshift report sketches.parquet -k 10 -o report.html`, to keep what you saw.
     """
     listening, Explorer = _import_server()
-    sketch_file = load_file(file)
+    inputs = Inputs(ctx, [file])
+    sketch_file = inputs.file("auto", progress)
     explorer = Explorer(sketch_file, max_clusters)
     record: dict[str, Any] = {
         "command": "explore",
         "input": file,
         "choices": len(sketch_file.choices),
         "max_clusters": explorer.fits.max_clusters,
+        **survey_record(inputs.survey),
     } | sketch_record(sketch_file.whole, sketch_file.n_bytes)
-    promise = promise_lines(sketch_file.whole)
+    about = [*describe_survey(inputs.survey), *promise_lines(sketch_file.whole)]
     with listening(explorer, port) as address:
         if check:
             record["seconds"] = _ask_once(address, explorer)
             n_clusters = counted(explorer.first, "cluster")
             line = f"The page was served, and {n_clusters} decoded in {record['seconds']:.2f} s."
-            out.report(record, [line, *promise], then=["explore", file])
+            out.report(
+                record, [line, *about], then=["explore", file, *typed_options(ctx, but=CHECK)]
+            )
             return
         line = f"Exploring {file} at {address.url}"
-        out.report(record | {"url": address.url}, [line, *promise, "Ctrl-C stops it."])
+        out.report(record | {"url": address.url}, [line, *about, "Ctrl-C stops it."])
         address.run(browser=browser)
 
 

@@ -49,6 +49,7 @@ __all__ = [
     "input_options",
     "is_table",
     "keep_checkpoint",
+    "key_columns",
     "load_any",
     "load_file",
     "load_raw",
@@ -56,6 +57,7 @@ __all__ = [
     "load_table",
     "look_at",
     "look_into",
+    "read_data",
     "read_schema",
     "read_spec",
     "sketch_files",
@@ -294,7 +296,8 @@ def _add(
     return total + part
 
 
-# What ``cluster`` is given: sketches or tables of them, to be merged, or data to be read once.
+# What ``cluster``, ``report`` and ``explore`` are given: sketches or tables of them, or data to
+# be read once.
 
 S = TypeVar("S", bound=AnySketch)
 
@@ -311,6 +314,7 @@ OF_DATA = (
     "on_invalid",
     "checkpoint",
     "save_sketch",
+    "by",
 )
 """Flags that a sketch does not take."""
 
@@ -386,30 +390,68 @@ class Inputs:
         """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
             return check_rows(load_sum(self.files, self._params["where"]), n_clusters)
-        from sketchshift.sketch import sketch
+        return self._read(n_clusters, progress, checkpoint)[0]
+
+    def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
+        """What ``report`` and ``explore`` show: a sketch, a table, or data that is read now."""
+        from sketchshift.report import SketchFile
 
         params = self._params
-        most = params["max_clusters"] or AUTO
+        if not self.is_data:
+            file = load_file(params["file"], params["where"])
+            check_rows(file.whole, n_clusters)
+            return file
+        with keep_checkpoint(params["checkpoint"], self.paths) as checkpoint:
+            sketch, table = self._read(n_clusters, progress, checkpoint)
+        sketches = (sketch,) if table is None else table.sketches
+        n_bytes = sum(part.nbytes for part in sketches)
+        return SketchFile.of(params["file"], n_bytes, sketch if table is None else table)
+
+    def _read(
+        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
+    ) -> tuple[Sketch, SketchTable | None]:
+        """Plan for data and read it once; what was asked for is kept."""
+        params, by = self._params, self._params.get("by")
+        cells, most = params["cells"], params.get("max_clusters") or AUTO
+        arguments = {
+            "n_clusters": most if n_clusters == "auto" else n_clusters,
+            "sketch_size": params["sketch_size"],
+            "seed": params.get("seed", 0),
+            "metric": params["metric"],
+            "cells": uses_cells(params.get("decoder", "turnkey")) if cells is None else cells,
+            "sample_weight": params["weights"],
+            "checkpoint": checkpoint,
+        }
         with show_progress(
             "rows", "Looking at the table", then="Reading rows", show=progress
         ) as advance:
-            self.survey, arguments = look_at(self.files, params)
-            result = sketch(
-                self.files,
-                n_clusters=most if n_clusters == "auto" else n_clusters,
-                sketch_size=params["sketch_size"],
-                seed=params["seed"],
-                metric=params["metric"],
-                cells=uses_cells(params["decoder"]) if params["cells"] is None else params["cells"],
-                sample_weight=params["weights"],
-                progress=advance,
-                checkpoint=checkpoint,
-                **arguments,
-            )
+            self.survey, chosen = look_at(self.files, params, keys=key_columns(by))
+            result, table = read_data(self.files, by, arguments | chosen | {"progress": advance})
         check_rows(result, n_clusters)
         if self.saved is not None:
             result.save(self.saved)
-        return result
+        return result, table
+
+
+def read_data(
+    files: Sequence[Path], by: Sequence[str] | None, arguments: Mapping[str, Any]
+) -> tuple[Sketch, SketchTable | None]:
+    """The sketch of all rows, and the table of slices if it was asked for."""
+    if by is None:
+        from sketchshift.sketch import sketch
+
+        return sketch(files, **arguments), None
+    from sketchshift.sketch.slices import sketch_by
+
+    table = sketch_by(files, by, **arguments)
+    return table.merge(), table
+
+
+def key_columns(by: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns that keys are made of."""
+    from sketchshift.sketch.keys import parse
+
+    return () if by is None else tuple(key.column for key in parse(by))
 
 
 @dataclass(frozen=True)
@@ -537,9 +579,6 @@ def _is_sketch(file: Path) -> bool:
     from sketchshift.data.open import is_data_file
 
     return not is_data_file(file) or has_magic(file) or is_table(file)
-
-
-# What ``report`` and ``explore`` look at: one sketch, or one table of them.
 
 
 def load_file(file: str, where: str | None = None) -> SketchFile:

@@ -43,6 +43,7 @@ __all__ = [
     "Options",
     "account_options",
     "build_spec",
+    "by_option",
     "checkpoint_option",
     "columns_option",
     "configure_decoder",
@@ -468,6 +469,13 @@ table_options = Options(
 """Which columns and rows of a table are read."""
 
 TABLE_FLAGS = ("columns", "exclude", "categories", "encode", "cycles", "where")
+
+by_option = option(
+    "--by",
+    type=KEYS,
+    metavar="NAMES",
+    help="A sketch for each value of these columns; also day(time), month(time).",
+)
 
 weights_option = option(
     "--weights", metavar="COLUMN", help="Column that holds the weights of the rows."

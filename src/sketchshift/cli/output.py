@@ -737,8 +737,8 @@ def describe_choice(curve: KCurve | None, spec: SketchSpec, *, is_data: bool) ->
     if curve.criterion == "distinct points":
         return [f"Chose k = {k}: the rows have {counted(k, 'distinct value')}."]
     if k == 1:
-        line = f"The rows are one group: no number of clusters up to {most} explains them better."
-        return [line, *_describe_alternatives(curve, "To cut it into pieces all the same: ")]
+        line = f"The rows are one group: up to {most} clusters would only cut it into pieces."
+        return [line, *_describe_alternatives(curve, "What such pieces would show: ")]
     if curve.is_natural:
         line = (
             f"Chose k = {k} of 1 to {most}: fewer clusters would mix groups, more would cut groups "

@@ -1,23 +1,24 @@
-"""``sketchshift report``: one HTML file that shows the clusters of a sketch or a table."""
+"""``sketchshift report``: one HTML file that shows clusters, of data or of sketches."""
 
 from __future__ import annotations
 
 import shlex
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import check_rows, load_file, sketch_files
+from sketchshift.cli.inputs import OF_DATA, Inputs, input_options
 from sketchshift.cli.options import (
     CLUSTERS,
+    TEXT_FLAGS,
+    by_option,
     configure_decoder,
     decoder_option,
     progress_option,
     seed_option,
-    where_option,
 )
 from sketchshift.cli.output import (
     Output,
@@ -25,10 +26,13 @@ from sketchshift.cli.output import (
     check_suffix,
     cluster_records,
     decoding_record,
+    describe_survey,
     describe_trust,
     promise_lines,
     show_progress,
     sketch_record,
+    survey_record,
+    typed_options,
     warn_of_outcome,
 )
 
@@ -41,44 +45,50 @@ __all__ = ["report"]
     "-k",
     "--n-clusters",
     type=CLUSTERS,
-    required=True,
-    help="Number k of clusters, or auto: chosen from the sketch.",
+    default="auto",
+    show_default=True,
+    help="Number k of clusters, or auto: chosen from the data.",
 )
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.html).")
-@where_option
+@by_option
+@input_options
 @decoder_option
 @seed_option("Seed of the starts. The same sketch and seed give the same report.")
 @progress_option
+@click.pass_context
 def report(
+    ctx: click.Context,
+    /,
     file: str,
     n_clusters: int | Literal["auto"],
     output: str,
-    where: str | None,
     decoder: str,
     seed: int,
     progress: bool | None,
     out: Output,
+    **flags: Any,
 ) -> None:
-    """Write a report on FILE, a sketch or a table of sketches: one HTML file.
+    """Write a report on FILE: one HTML page that says what the clusters are.
 
-    It opens in any browser, without network. It says in words what each cluster is, and shows
-    where the clusters lie, the mean of each column, and the shares over the slices of a table.
-    Pictures and numbers can be saved from it. It holds no rows; for a private sketch, it shows
-    the promise.
+    FILE is data ({formats} files, a folder or a quoted glob), read once as `sketchshift
+    cluster` reads it, or a sketch, or a table of sketches. The page opens in any browser, without
+    network. It says in words what each cluster is, and shows where the clusters lie, the mean of
+    each column, and the shares over slices (--by). Pictures and numbers can be saved from it. It
+    holds no rows; for a private sketch, it shows the promise.
 
     Examples
     --------
-      sketchshift report week.sketch -k 3 -o report.html
-      sketchshift report sketches.parquet -k auto --where "shop = 'a'" -o shop.html
+      sketchshift report points.csv -o report.html
+      sketchshift report sketches.parquet -k 3 --where "shop = 'a'" -o shop.html
 
-    Then: `sketchshift explore sketches.parquet`, to change k and slices as you look.
+    Then: `sketchshift explore points.csv`, to change k and slices as you look.
     """
     from sketchshift.report import report_on
 
     check_suffix("-o", output, (".html",))
-    target = check_output(output, sketch_files([file]))
-    sketch_file = load_file(file, where)
-    check_rows(sketch_file.whole, n_clusters)
+    inputs = Inputs(ctx, [file])
+    target = check_output(output, inputs.paths)
+    sketch_file = inputs.file(n_clusters, progress)
     with show_progress(
         "fits", "Fitting the sketch", then="Computing the page", show=progress
     ) as advance:
@@ -86,7 +96,7 @@ def report(
             sketch_file,
             n_clusters,
             seed=seed,
-            commands=_commands(file, n_clusters, where, decoder, seed, output),
+            commands=_commands(ctx, inputs.is_data),
             progress=advance,
             decoder=configure_decoder(decoder),
         )
@@ -98,31 +108,33 @@ def report(
         "output": output,
         "output_bytes": len(data),
         "n_clusters": n_clusters,
+        **survey_record(inputs.survey),
         **decoding_record(decoding),
         "clusters": cluster_records(decoding),
     }
     lines = [
         f"Wrote {output}: {counted(len(decoding.weights), 'cluster')} of "
         f"{rows_in_words(sketch_file.whole)} in {len(data):,} bytes. Open it in a browser.",
+        *describe_survey(inputs.survey),
         *promise_lines(sketch_file.whole),
         *describe_trust(decoding),
     ]
     out.report(
         record | sketch_record(sketch_file.whole, sketch_file.n_bytes),
         lines,
-        then=["explore", file],
+        then=["explore", file, *typed_options(ctx, only=(*OF_DATA, *TEXT_FLAGS))],
     )
     warn_of_outcome(decoding, n_clusters)
 
 
-def _commands(
-    file: str, k: int | str, where: str | None, decoder: str, seed: int, output: str
-) -> list[str]:
-    """Lines that give the same clusters, and the same report, again."""
-    same = [file, "-k", str(k)] + (["--where", where] if where is not None else [])
-    same += ["--decoder", decoder] if decoder != "turnkey" else []
-    same += ["--seed", str(seed)] if seed else []
+def _commands(ctx: click.Context, is_data: bool) -> list[str]:
+    """Lines that give the same report, and the same clusters, again."""
+    file, output = ctx.params["file"], ctx.params["output"]
+    same = typed_options(ctx, but=("output", "progress", "checkpoint", "save_sketch"))
+    of_cluster = typed_options(
+        ctx, but=("output", "progress", "checkpoint", "save_sketch", *(["by"] * is_data))
+    )
     return [
-        shlex.join(["sketchshift", "report", *same, "-o", output]),
-        shlex.join(["sketchshift", "cluster", *same, "-o", "centroids.csv"]),
+        shlex.join(["sketchshift", "report", file, *same, "-o", output]),
+        shlex.join(["sketchshift", "cluster", file, *of_cluster, "-o", "centroids.csv"]),
     ]

@@ -10,10 +10,18 @@ import click
 
 from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, keep_checkpoint, look_at, read_schema, read_spec
+from sketchshift.cli.inputs import (
+    data_files,
+    keep_checkpoint,
+    key_columns,
+    look_at,
+    read_data,
+    read_schema,
+    read_spec,
+)
 from sketchshift.cli.options import (
-    KEYS,
     build_spec,
+    by_option,
     checkpoint_option,
     list_typed,
     on_invalid_option,
@@ -38,7 +46,6 @@ from sketchshift.cli.output import (
     survey_record,
 )
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = ["sketch"]
 
@@ -55,12 +62,7 @@ FEWEST_FOR_RATE = 100_000
     metavar="PATH",
     help="Where to write (.sketch; .parquet with --by).",
 )
-@click.option(
-    "--by",
-    type=KEYS,
-    metavar="NAMES",
-    help="A sketch for each value of these columns; also day(time), month(time).",
-)
+@by_option
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
 @table_options
@@ -131,14 +133,16 @@ def sketch(
         arguments = {"spec": _spec(plan, flags, files[0], columns, weights, by), "columns": columns}
         arguments |= {"on_invalid": skips, "where": flags["where"]}
     else:
-        survey, arguments = look_at(files, ctx.params, keys=_key_columns(by))
+        survey, arguments = look_at(files, ctx.params, keys=key_columns(by))
         arguments |= {"spec": None} | turnkey_arguments(ctx)
     arguments |= {"sample_weight": weights, "n_threads": threads, "kernel": kernel}
     with keep_checkpoint(checkpoint, [*files, target]) as place:
         is_continued = place is not None and place.exists()
         first = "Reading rows" if n_clusters is None else "Planning on a sample"
         with show_progress("rows", first, then="Reading rows", show=progress) as advance:
-            result, table = _read(files, by, arguments | {"progress": advance, "checkpoint": place})
+            result, table = read_data(
+                files, by, arguments | {"progress": advance, "checkpoint": place}
+            )
         seconds = time.perf_counter() - start
         if table is None:
             result.save(target)
@@ -160,27 +164,6 @@ def sketch(
     lines += [f"Read once in {seconds:.2f} s{rate}.", *describe_survey(survey)]
     record |= survey_record(survey)
     out.report(record | sketch_record(result, size), lines, then=["inspect", output])
-
-
-def _read(
-    files: list[Path], by: tuple[str, ...] | None, arguments: dict[str, Any]
-) -> tuple[Sketch, SketchTable | None]:
-    """The sketch of all rows, and the table of slices if it was asked for."""
-    if by is None:
-        from sketchshift.sketch import sketch as read_once
-
-        return read_once(files, **arguments), None
-    from sketchshift.sketch.slices import sketch_by
-
-    table = sketch_by(files, by, **arguments)
-    return table.merge(), table
-
-
-def _key_columns(by: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The columns that keys are made of."""
-    from sketchshift.sketch.keys import parse
-
-    return () if by is None else tuple(key.column for key in parse(by))
 
 
 def _check_flags(ctx: click.Context) -> None:

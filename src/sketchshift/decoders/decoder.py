@@ -8,6 +8,7 @@ the commands and the reports.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -188,39 +189,59 @@ class Trust:
         bound: float,
         of_all: float,
         *,
+        variances: tuple[float, float],
         of_light: float = 0.0,
         left_out: str = "",
-        is_scaled: bool = False,
         is_exact: bool = False,
     ) -> Trust:
         """Judge an estimated ``cost`` by a proved ``bound``, both of rows that belong to clusters.
 
         ``of_light`` is a part of the cost that is known only as long as no cluster cuts the cells
-        it is from; ``of_all`` is what is proved of all rows; ``left_out`` tells of those that
-        belong to none; ``is_scaled``: with a scale for each column; ``is_exact``: all rows of a
-        cluster are equal, and the bound is rounding.
+        it is from; ``of_all`` is what is proved of all rows; ``variances`` are what a single
+        cluster would cost, of rows that belong to clusters and of all; ``left_out`` tells of rows
+        that belong to none; ``is_exact``: all rows of a cluster are equal, and the bound is
+        rounding.
         """
-        what = "The mean squared distance" + " of scaled columns" * is_scaled
-        score, about = cost / of_all if of_all > 0.0 else 1.0, f"{min(cost + of_light, bound):.4g}"
-        about = "0" if is_exact else about
+        score = cost / of_all if of_all > 0.0 else 1.0
+        explained = _explained(0.0 if is_exact else min(cost + of_light, bound), variances[0])
         if score * TRUSTED >= 1.0:
-            return cls(
-                score,
-                True,
-                f"{what} is about {about}, and it is proved to be at most {of_all:.4g}.",
-            )
-        words = f"estimated as {about}, and proved only to be at most {bound:.4g}"
-        advice = (
-            "A plan for as many clusters, on more rows across all of the data, would tell more."
-        )
+            proved = _explained(0.0 if is_exact else of_all, variances[1])
+            return cls(score, True, f"The clusters explain {explained}{_proved(proved)}.")
+        proved = _explained(bound, variances[0])
         if cost * TRUSTED >= bound:
-            words = f"about {about}, and proved to be at most {bound:.4g}, for all rows but a few"
+            words = f"explain {explained} of all rows but a few{_proved(proved)}"
             advice = "If they are sound, plan anew on a sample that has such rows."
-        sentences = (f"{what} is {words}.", left_out, advice)
+        else:
+            words = f"seem to explain {explained}{_proved(proved, 'only')}"
+            advice = (
+                "A plan for as many clusters, on more rows across all of the data, would tell more."
+            )
+        sentences = (f"The clusters {words}.", left_out, advice)
         return cls(score, False, " ".join(filter(None, sentences)))
 
     def __str__(self) -> str:
         return self.sentence
+
+
+NOTHING = "nothing of the variance"
+
+
+def _explained(cost: float, variance: float) -> str:
+    """The share of a variance that a cost does not leave; with more digits, the nearer to all."""
+    left = min(1.0, cost / variance) if variance > 0.0 else 0.0
+    if left >= 0.995:
+        return NOTHING
+    if left < 5e-7:
+        return "all of the variance"
+    digits = max(0, -math.floor(math.log10(left)) - 1)
+    return f"{100.0 * (1.0 - left):.{digits}f} % of the variance"
+
+
+def _proved(explained: str, how: str = "at least") -> str:
+    """What is proved of it, as the second half of a sentence."""
+    if explained == NOTHING:
+        return "" if how == "at least" else ", and nothing is proved"
+    return f", and {how} {explained.removesuffix(' of the variance')} is proved"
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +395,7 @@ class Decoding:
 
     def _read(self, data: Any) -> Iterator[FloatArray]:
         """Blocks of rows, as distances see them before they are scaled."""
-        yield np.empty((0, self.centroids.shape[1]))  # of data without rows
+        yield self._see(np.empty((0, self.centroids.shape[1])))  # of data without rows
         for block in Reading(self.spec, on_invalid="skip").open(data):
             yield self._see(block.values)
 

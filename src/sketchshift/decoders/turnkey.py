@@ -62,6 +62,7 @@ from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch.cells import CellSums
 
 __all__ = [
     "DistinctRows",
@@ -442,19 +443,17 @@ class _OfCells(TurnkeyFit):
         spec, fit = sketch.spec, self.fit
         is_scaled = isinstance(spec.scale, tuple)
         scale = np.ones(spec.n_features) if is_scaled else spec.scale_vector
-        inside, of_all = (
-            bound_cost(sketch, centroids, rows, scale).cost_bound
-            for rows in ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
-        )
+        rows = ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
+        inside, of_all = (bound_cost(sketch, centroids, sums, scale).cost_bound for sums in rows)
         cost, of_light = fit.costs(self.points, cells, scale)
         is_exact = fit.is_exact and cost <= FLOAT_ROUNDING * float(fit.variances @ scale**2)
         return Trust.of(
             inside if is_exact else min(cost, inside),
             inside,
             of_all,
+            variances=(_variance(rows[0], scale), _variance(rows[1], scale)),
             of_light=of_light,
             left_out=fit.left_out,
-            is_scaled=is_scaled,
             is_exact=is_exact,
         )
 
@@ -499,6 +498,17 @@ class CellRows(_OfCells):
         """See :class:`TurnkeyFit`."""
         self.problem.require_waves()
         return self._decode_auto(max_clusters, exact=False)
+
+
+def _variance(cells: Sequence[CellSums], scale: FloatArray) -> float:
+    """Mean squared distance of the rows of cells to their mean; infinite beyond 1e154."""
+    weights, means, variances = (
+        np.concatenate([getattr(sums, name) for sums in cells])
+        for name in ("weights", "means", "variances")
+    )
+    shares = as_shares(weights)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((shares @ (variances + np.square(means - shares @ means))) @ scale**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -336,10 +336,10 @@ def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
     largest = decoding.profile.clusters[0]
     share = f"{100 * largest.share:.0f}\N{NO-BREAK SPACE}%"
     size = f"; the largest ({largest.name}) has {share} of the rows" if k > 1 else ""
-    trust = "the clusters can be trusted" if decoding.is_good else "take the clusters with care"
-    if decoding.is_good and decoding.trust is None:
-        trust = "how far the clusters can be trusted is not known"
-    return f"{found}{size}; {trust}."
+    if not decoding.is_good:
+        return f"{found}{size}. Take them with care."
+    unknown = "How far they can be trusted is not known."
+    return f"{found}{size}. {unknown if decoding.trust is None else decoding.trust}"
 
 
 # Which columns tell the clusters apart, and where on the map they are.
