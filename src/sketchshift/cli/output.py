@@ -784,7 +784,8 @@ DIALECT = "sketchshift.dialect"
 """Where a command keeps the flags that say how text files are written."""
 
 _NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot", "plot_columns", "save_sketch"}
-_NOT_REPEATED |= {"progress", "checkpoint", "out", "debug"}
+_NOT_REPEATED |= {"progress", "checkpoint"}
+_NEVER_REPEATED = ("out", "debug")  # --json and --debug
 
 
 def repeat_command(*more: str) -> str:
@@ -811,7 +812,7 @@ def repeat_command(*more: str) -> str:
 
 
 def typed_options(
-    ctx: click.Context, only: Container[str] | None = None, but: Container[str] = ()
+    ctx: click.Context, only: Container[str] | None = None, but: Iterable[str] = ()
 ) -> list[str]:
     """The options of a running command that were typed, as they are typed again.
 
@@ -821,7 +822,7 @@ def typed_options(
         Of the command.
     only : container of str or None
         Names of the options that another command has as well; None: all.
-    but : container of str
+    but : iterable of str
         Names of those to leave out.
 
     Returns
@@ -834,7 +835,7 @@ def typed_options(
     for param in ctx.command.params:
         name = str(param.name)
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        is_meant = name not in but and (only is None or name in only)
+        is_meant = name not in (*_NEVER_REPEATED, *but) and (only is None or name in only)
         if isinstance(param, click.Option) and is_typed and is_meant:
             words += _spell_option(param, values[name])
     return words
