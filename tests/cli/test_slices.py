@@ -104,9 +104,9 @@ def test_mixing_up_slices_and_other_files_is_misuse(folder, run, line, words, st
 
 def test_the_next_step_reads_as_a_person_would_type_it(folder, run):
     text = run("cluster sketches.parquet -k 2 --where \"shop = 'a'\"").stdout
-    assert "--where \"shop = 'a'\" -o centroids.csv" in text
+    assert "--where \"shop = 'a'\" -o report.html" in text
     text = run("cluster part-1.parquet -k 2 --columns x,y").stdout
-    assert "--columns x,y -o centroids.csv" in text
+    assert "--columns x,y -o report.html" in text
 
 
 @pytest.mark.parametrize(("hour", "shown"), [(0, "2026-01-02"), (6, "2026-01-02 06:00:00")])

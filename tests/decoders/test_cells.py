@@ -162,7 +162,7 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     of_all = np.square(X - X.mean(axis=0)).sum(axis=1).mean()
     found = ss.decode(ss.sketch(X, seen), 8)
     about, proved = (100.0 * (1.0 - cost / of_all) for cost in (found.cost, found.cost_bound))
-    told = f"The clusters explain {about:.0f} % of the variance, and at least {proved:.0f} % is"
+    told = f"The clusters explain {about:.1f} % of the variance, and at least {proved:.1f} % is"
     assert str(good) == f"{told} proved."
     assert not poor.is_good
     assert "would tell more" in str(poor)
@@ -483,11 +483,12 @@ def test_standardised_clusters_are_judged_by_standardised_distances():
     stale = ss.plan(X[groups == 0.0] * [1.0, 0.1], 4, standardize=True)
 
     good = ss.decode(ss.sketch(X, spec), 4)
-    with pytest.warns(ss.PlanWarning, match="squared distance of scaled columns is estimated"):
+    with pytest.warns(ss.PlanWarning, match="seem to explain"):
         poor = ss.decode(ss.sketch(X, stale), 4)
 
-    true = ss.mse(X / spec.scale_vector, good.centroids / spec.scale_vector)
-    assert f"scaled columns is about {true:.2g}"[:-1] in str(good.trust)
+    scaled = X / spec.scale_vector
+    left = ss.mse(scaled, good.centroids / spec.scale_vector) / scaled.var(axis=0).sum()
+    assert f"The clusters explain {100.0 * (1.0 - left):.0f} % of the variance" in str(good.trust)
     assert not poor.trust.is_good
 
 
