@@ -329,6 +329,16 @@ def test_what_was_not_named_is_not_told_as_something_else():
     assert "categories" not in str(survey)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_it_is_told_which_number_is_monday(tmp_path, suffix):
+    frame = pd.DataFrame({"x": np.arange(70.0) % 11, "dow": np.arange(70) % 7})
+    path = tmp_path / f"days.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+
+    assert "0 for Monday" in str(ss.survey(path, cycles=["weekday(dow)"]))
+    assert "Monday" not in str(ss.survey(messy(), cycles=["weekday(day)"]))
+
+
 def test_a_plan_tells_how_many_rows_have_a_category_that_it_has_not_seen():
     frame = messy()
     chosen = {"columns": ss.survey(frame, categories=["city"]).choice, "standardize": True}

@@ -601,7 +601,8 @@ def _warn_of_unseen(result: Sketch) -> None:
     for name, share in spec.recipe.unseen(result.mean).items():
         if share >= MANY_UNSEEN:
             msg = (
-                f"{100 * share:.0f} % of the rows have a value of {name!r} that the plan has not "
-                "seen, and count as none of its categories. Plan again on rows like these."
+                f"{100 * share:.0f} % of the rows have a value of {name!r} that the plan does not "
+                "list, and count as none of its categories. Plan again on rows like these, or with "
+                "how common values are: encode='frequency' (--encode frequency)."
             )
             warn(msg, PlanWarning)

@@ -567,12 +567,19 @@ def _look_at_cycle(
     cycle = replace(cycle, day_first=is_day_first(column), zone=zone)
     values = cycle.encode(column)  # says what is wrong with it
     notes += [(words,) for words in [tell_order(column)] if words]
+    if cycle.unit == "weekday" and _is_number(column):
+        notes.append((f"Numbers of {cycle.column!r} are taken as 0 for Monday to 6 for Sunday.",))
     missing = int(np.isnan(values[:, 0]).sum())
     if missing == len(values):
         facts = f"no row has {cycle.unit} in {cycle.column!r}"
         hours = f"Numbers must be 0 to {PERIODS[cycle.unit]}, and times as in '2026-01-05 13:45'."
         raise DataError(f"{facts}: all are missing or of another kind. {hours}")
     return cycle, values, SurveyedColumn(cycle.column, "cycle", True, cycle.unit, missing)
+
+
+def _is_number(column: Any) -> bool:
+    """Whether the first values of a column, of a text file too, are small numbers."""
+    return bool(re.fullmatch(r"\d(\.0*)?", str(texts_of(column.drop_null()[:1])[0])))
 
 
 def _mean_place(values: FloatArray) -> tuple[float, float]:
