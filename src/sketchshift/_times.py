@@ -52,7 +52,7 @@ MISSING = (
     "none",
 )
 
-CELLS_TRIED, DAY_US = 100, 86_400_000_000
+CELLS_TRIED, HOUR_US, DAY_US = 100, 3_600_000_000, 86_400_000_000
 CLOCK = (
     r"(?:(?:[ T]+|, *| at )(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
@@ -86,10 +86,10 @@ def as_times(
 
     Parameters
     ----------
-    column : Arrow array or chunked array of n dates, timestamps or texts
+    column : Arrow array or chunked array of n dates, timestamps, times of day or texts
         Texts are dates as people write them, with or without a time of day, seconds, AM or PM, and
         an offset from UTC. Empty texts and words such as NA are missing. Fractions of seconds
-        count down to microseconds.
+        count down to microseconds. Times of day stay such: they have an hour alone.
     zone : str, optional
         In which the result is, such as "Europe/Paris". Times without an offset are then taken as
         UTC: if they were taken as times of that zone, naming it would change nothing.
@@ -130,6 +130,8 @@ def as_times(
         times = column
     elif pa.types.is_date(kind):
         times = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
+    elif pa.types.is_time(kind):
+        return column
     elif pa.types.is_string(kind):
         times = _parse(column, day_first, is_part=is_part)
     elif pa.types.is_null(kind):
@@ -215,8 +217,8 @@ def part_of(times: Any, unit: str) -> Any:
 
     Parameters
     ----------
-    times : Arrow array of n dates or timestamps
-        Those with a zone are taken as clocks show them there.
+    times : Arrow array of n dates, timestamps or times of day
+        Those with a zone are taken as clocks show them there. Times of day have an hour alone.
     unit : {"hour", "weekday", "month", "day_of_year"}
         Which part.
 
@@ -228,6 +230,10 @@ def part_of(times: Any, unit: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_time(times.type):
+        if unit != "hour":
+            raise DataError(f"times of day have no {unit.replace('_', ' ')}. Take their hour.")
+        return pc.divide(times.cast(pa.time64("us"), safe=False).cast(pa.int64()), HOUR_US)
     if pa.types.is_date(times.type):
         times = times.cast(pa.timestamp("ms"))
     parts = {
@@ -318,17 +324,12 @@ def _parse(column: Any, day_first: bool | None, *, is_part: bool) -> Any:
     wrong = np.flatnonzero((is_wrong | beyond | _nulls(parts)) & ~is_missing)
     if len(wrong):
         where = "" if is_part else f" (row {wrong[0]}, counted from 0)"
-        raise _no_time(column[int(wrong[0])].as_py(), where, form)
+        raise DataError(
+            f"{column[int(wrong[0])].as_py()!r}{where} cannot be read as a date or time. Write all "
+            "cells as in '2026-01-05 13:45', or leave this one empty."
+        )
     stamps = pa.array(days * DAY_US + seconds, pa.int64(), mask=is_missing)
     return stamps.cast(pa.timestamp("us", "UTC" if has_offset else None))
-
-
-def _no_time(cell: str, where: str, form: str | None) -> DataError:
-    is_order = form == "numbers" and " If the day comes first, say so: day(time, 'day first')."
-    return DataError(
-        f"{cell!r}{where} cannot be read as a date or time. Write all cells "
-        f"as in '2026-01-05 13:45', or leave this one empty.{is_order or ''}"
-    )
 
 
 def _nulls(column: Any) -> BoolArray:

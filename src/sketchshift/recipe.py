@@ -40,6 +40,7 @@ __all__ = [
 
 CALLER = "Recipe"
 MOST_VALUES = 10_000  # categories of one column
+FIRST_DAY = 10_000_101  # from here on a number of a cycle is a day in digits
 MISSING = "(missing)"
 """What a missing category is called, beside the others."""
 
@@ -141,6 +142,7 @@ class Log(Number):
     def encode(self, column: Any) -> FloatArray:
         """The logarithms."""
         values = super().encode(column)
+        values = np.where(np.isfinite(values), values, np.nan)
         return np.copysign(_log(1.0 + np.abs(values) / self.unit), values)
 
     def natural(self, value: Any) -> Any:
@@ -232,11 +234,14 @@ class Cycle(Part):
         Whether 5/1/2026 is the fifth of January, for texts that leave it open.
     zone : str or None
         Time zone whose clocks count, such as "Europe/Paris"; None: that of the column.
+    fill : pair of float or None
+        The cosine and sine that a missing time counts as; None leaves it missing.
     """
 
     unit: str = "hour"
     day_first: bool | None = None
     zone: str | None = None
+    fill: tuple[float, float] | None = None
     kind: ClassVar[str] = "cycle"
 
     def __post_init__(self) -> None:
@@ -247,6 +252,8 @@ class Cycle(Part):
             raise parameter_error(CALLER, "day_first", "True, False or None", self.day_first)
         if not (self.zone is None or isinstance(self.zone, str)):
             raise parameter_error(CALLER, "zone", "the name of a time zone, or None", self.zone)
+        if self.fill is not None:
+            object.__setattr__(self, "fill", _check_place(self.fill))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -260,7 +267,7 @@ class Cycle(Part):
         return np.asarray(self._circle[np.where((places >= 0) & (places < missing), places, -1)])
 
     def _places(self, column: Any) -> Any:
-        """The numbers p of an Arrow column."""
+        """The numbers p of an Arrow column; one of whole numbers may hold days: 20260105."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -271,8 +278,14 @@ class Cycle(Part):
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if is_text and pc.all(pc.match_substring_regex(column, r"^\s*\d{1,3}\s*$")).as_py():
             column = pc.utf8_trim_whitespace(column).cast(pa.int64())
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            return column.cast(pa.int64(), safe=False)
+        kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+        if any(is_number(column.type) for is_number in kinds):
+            numbers = column.cast(pa.float64(), safe=False)
+            is_known = pc.and_(pc.is_finite(numbers), pc.less(pc.abs(numbers), 1e9))
+            column = pc.floor(pc.if_else(is_known, numbers, None)).cast(pa.int64())
+            if (pc.max(column).as_py() or 0) < FIRST_DAY:
+                return column
+            column = column.cast(pa.string())
         return part_of(as_times(column, self.zone, self.day_first, is_part=True), self.unit)
 
     @cached_property
@@ -281,12 +294,19 @@ class Cycle(Part):
         n = PERIODS[self.unit]
         angles = 2.0 * math.pi * np.arange(n + 1) / n
         sides = np.column_stack([np.cos(angles), np.sin(angles)]).round(12) + 0.0
-        return np.vstack([sides, [math.nan, math.nan]])
+        return np.vstack([sides, self.fill or (math.nan, math.nan)])
 
     def natural(self, cosine: float, sine: float) -> float:
         """The place in [0, P) that lies in this direction."""
         period = PERIODS[self.unit]
         return float(math.atan2(sine, cosine) / (2.0 * math.pi) * period % period)
+
+
+def _check_place(place: Any) -> tuple[float, float]:
+    if not isinstance(place, Sequence) or len(place) != 2:
+        raise parameter_error(CALLER, "fill", "a cosine and a sine, or None", place)
+    cosine, sine = (check_number(CALLER, "fill", x, low=-1.0, high=1.0) for x in place)
+    return cosine, sine
 
 
 _KINDS: dict[str, type[Part]] = {c.kind: c for c in (Number, Log, Category, Frequency, Cycle)}
@@ -382,6 +402,21 @@ class Recipe:
         )
         encoded = [part.encode(c) for part, c in zip(self.parts, columns, strict=True)]
         return np.hstack(encoded)
+
+    def unseen(self, mean: FloatArray) -> dict[str, float]:
+        """Columns of categories with values that are not listed, and the share of such rows.
+
+        Parameters
+        ----------
+        mean : array of shape (d,)
+            Of the columns of numbers, over any rows: shares of listed values add up to 1.
+        """
+        found = {
+            part.column: 1.0 - float(mean[self.groups == i].sum())
+            for i, part in enumerate(self.parts)
+            if isinstance(part, Category)
+        }
+        return {name: share for name, share in found.items() if share > 1e-9}
 
     def to_list(self) -> list[dict[str, Any]]:
         """What JSON holds of it."""

@@ -121,3 +121,49 @@ def test_json_says_what_was_done(run, folder):
     result = run("assign points.csv --centroids centroids.csv -o labels.csv --json")
 
     assert json.loads(result.stdout)["command"] == "assign"
+
+
+def test_a_table_without_names_and_with_text_is_labelled(run, folder):
+    lines = [f"{i % 2},{5 * (i % 2)},shop {i}" for i in range(40)]
+    (folder / "nameless.csv").write_text("\n".join(lines) + "\n")
+    run("cluster nameless.csv -k 2 -o found.csv")
+
+    run("assign nameless.csv --centroids found.csv -o labels.csv")
+
+    labels = read(folder / "labels.csv")
+    assert (labels == labels[0]).tolist() == [i % 2 == 0 for i in range(40)]
+
+
+def test_columns_that_csv_cannot_hold_are_written_as_json(run, folder):
+    table = pyarrow.table(
+        {
+            "x": [0.0, 1.0] * 20,
+            "y": [0.0, 2.0] * 20,
+            "tags": [["a", "b"], None] * 20,
+            "place": [{"lat": 1.5}, {"lat": 2.5}] * 20,
+            "short": pyarrow.array(["q", "r"] * 20, pyarrow.string_view()),
+        }
+    )
+    pyarrow.parquet.write_table(table, folder / "nested.parquet")
+    run("cluster nested.parquet -k 2 --columns x,y -o found.csv")
+
+    run("assign nested.parquet --centroids found.csv -o labels.csv")
+
+    first, second = pyarrow.csv.read_csv(folder / "labels.csv").to_pylist()[:2]
+    assert json.loads(first["tags"]) == ["a", "b"]
+    assert second["tags"] == ""
+    assert json.loads(second["place"]) == {"lat": 2.5}
+    assert (first["short"], second["short"]) == ("q", "r")
+
+
+def test_shares_of_other_rows_are_not_explained_as_those_of_the_same(run, folder):
+    lines = [f"{i % 2},{5 * (i % 2)},{'ab'[i % 2]}" for i in range(40)]
+    (folder / "old.csv").write_text("x,y,c\n" + "\n".join(lines) + "\n")
+    (folder / "new.csv").write_text("x,y,c\n" + "\n".join(line[:-1] + "z" for line in lines) + "\n")
+    run("cluster old.csv -k 2 --categories c -o found.csv")
+
+    part = run("assign old.csv --centroids found.csv -o labels.csv --where 'x = 1'").stdout
+    other = run("assign new.csv --centroids found.csv -o labels.csv").stdout
+
+    assert "`cluster` told" not in part
+    assert "100 % of the rows have a value of 'c' that no cluster was found with" in other

@@ -7,6 +7,7 @@ import json
 import struct
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet
 import pytest
 
@@ -397,3 +398,16 @@ def test_k_is_chosen_and_the_curve_is_shown(run, folder):
 )
 def test_k_auto_belongs_to_the_turnkey_decoder(run, folder, week, flags, sentence):
     assert sentence in run(f"cluster week.sketch {flags}", status=2).stderr
+
+
+def test_examples_are_the_rows_nearest_to_the_centroids_with_their_own_values(run, folder):
+    facts = run.facts("cluster points.csv -k 2 --examples 3")
+
+    rows = pd.read_csv("points.csv")
+    C = np.array([cluster["centroid"] for cluster in facts["clusters"]])
+    X = rows[facts["columns"]].to_numpy()
+    for i, centroid in enumerate(C):
+        shown = [row for row in facts["examples"] if row["cluster"] == i]
+        nearest = np.argsort(np.linalg.norm(X - centroid, axis=1), kind="stable")[:3]
+        found = [[row[name] for name in facts["columns"]] for row in shown]
+        np.testing.assert_array_equal(np.array(found), X[nearest])

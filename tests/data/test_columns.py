@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sketchshift.data.source import Choice, Field, choose, make_request
@@ -69,6 +71,22 @@ def test_weights_must_be_numbers_too():
 def test_a_table_without_numbers_says_so():
     with pytest.raises(DataError, match="It has no numeric column"):
         ask([Field("name", "string", False)])
+
+
+def test_numbers_beside_those_asked_for_are_proposed():
+    request = replace(make_request(["name"], None, None, None), beside="others")
+
+    with pytest.raises(DataError, match=r"Choose numeric ones with columns=\['height'"):
+        choose(FIELDS, request, "people.csv")
+
+
+def test_columns_beside_two_of_one_name_can_be_looked_at():
+    fields = [Field("p", "double", True), *NUMBERS, Field("p", "double", True)]
+
+    with pytest.raises(DataError, match=r"named 'p'\. .*columns=\['height', 'weight', 'count'\]"):
+        choose(fields, replace(make_request(None, None, None, None), beside="others"), "x.csv")
+    request = replace(make_request(["height"], None, None, None), beside="others")
+    assert choose(fields, request, "x.csv").keys == ("weight", "count")
 
 
 def test_a_column_cannot_be_weight_and_coordinate():

@@ -193,6 +193,12 @@ def test_rows_with_a_word_that_comes_again_below_have_no_header(gather, write):
     )
 
 
+def test_a_number_that_comes_twice_in_the_first_line_is_no_name(gather, write):
+    path = write("0,0,Ann\n1,5,Bob\n")
+
+    np.testing.assert_array_equal(gather(path, columns=["column 0", "column 1"]), [[0, 0], [1, 5]])
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -195,6 +195,7 @@ def test_columns_of_a_recipe_are_told_as_the_table_has_them():
     [
         ("hour", 24, 23.8, "0 h"),
         ("weekday", 7, 5, "Saturday"),
+        ("day_of_year", 366, 60, "day 60"),
         ("month", 12, 12, "December"),
         ("month", 12, 3, "March"),
     ],
@@ -206,6 +207,14 @@ def test_times_that_come_round_are_told_as_hours_days_and_months(unit, period, p
     (cluster,) = told(means, [1.0], columns=recipe.names, recipe=recipe).clusters
 
     assert cluster.name == f"when around {words}"
+
+
+def test_times_from_all_round_the_clock_are_not_told_as_one_hour():
+    recipe = Recipe((Cycle("when", "hour"),))
+
+    (cluster,) = told([[0.02, -0.05]], [1.0], columns=recipe.names, recipe=recipe).told
+
+    assert cluster[0].shown == "all round"
 
 
 def test_a_table_of_any_columns_is_told_and_assigned_as_it_is():
@@ -307,3 +316,13 @@ def test_a_private_sketch_has_profiles_of_its_own_noise():
 )
 def test_numbers_have_the_digits_that_mean_something(value, spread, n, text):
     assert meaningful(value, spread, n) == text
+
+
+def test_a_column_that_is_equal_within_a_cluster_has_no_digits_of_rounding():
+    rng = np.random.default_rng(0)
+    flag = np.repeat([0.0, 1.0], 200)
+    X = pd.DataFrame({"x": 9.0 * flag + rng.normal(size=400), "flag": flag})
+
+    clusters = decode(X, 2, standardize=True).profile.told
+
+    assert sorted(cluster[1].shown for cluster in clusters) == ["0", "1"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from datetime import time
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -171,6 +174,11 @@ def test_midnight_is_as_near_to_eleven_in_the_evening_as_to_one_in_the_morning()
         pa.array([5.0, 7.0, None]),
         pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]),
         pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]).dictionary_encode(),
+        pa.array([time(5, 10), time(7), None]),
+        pa.array([time(5, 10), time(7), None], pa.time32("s")),
+        pa.array([Decimal("5.5"), Decimal("7"), None]),
+        pa.array([5.0, 7.9, math.nan]),
+        pa.array([5.0, 7.0, 1e300]),
     ],
 )
 def test_hours_come_as_numbers_text_or_times(column):
@@ -182,6 +190,44 @@ def test_hours_come_as_numbers_text_or_times(column):
     assert np.isnan(encoded[2]).all()
 
 
+def test_days_in_digits_are_days_as_numbers_and_as_text():
+    part = Cycle("day", "weekday")
+
+    numbers, texts = pa.array([20260105, 20260107]), pa.array(["20260105", "20260107"])
+
+    assert [part.natural(*row) for row in part.encode(numbers)] == pytest.approx([0.0, 2.0])
+    assert np.array_equal(part.encode(numbers), part.encode(texts))
+
+
+def test_times_of_day_have_no_weekday():
+    with pytest.raises(ss.DataError, match="Take their hour"):
+        Cycle("at", "weekday").encode(pa.array([time(5, 10)]))
+
+
+def test_a_missing_time_counts_as_what_the_plan_says():
+    part = Recipe.from_list(json.loads(json.dumps([CYCLE | {"fill": [0.25, -0.5]}]))).parts[0]
+
+    encoded = part.encode(pa.array([6, None]))
+
+    assert encoded.round(9).tolist() == [[0.0, 1.0], [0.25, -0.5]]
+
+
+def test_an_infinite_number_on_a_log_scale_is_missing_without_a_warning():
+    encoded = Log("x").encode(np.array([1.0, math.inf, -math.inf, math.nan]))
+
+    assert np.isnan(encoded[:, 0]).tolist() == [False, True, True, True]
+
+
+def test_rows_with_a_category_that_the_plan_has_not_seen_are_counted():
+    recipe = Recipe([Number("x"), Category("c", ("a", "b"))])
+    table = pa.table({"x": [0.0] * 8, "c": ["a", "b", "z", "z", "a", "b", "a", "b"]})
+
+    values = recipe.encode(np.zeros((8, 1)), table)
+
+    assert recipe.unseen(values.mean(axis=0)) == pytest.approx({"c": 0.25})
+    assert recipe.unseen(values[:2].mean(axis=0)) == {}
+
+
 def test_dates_with_the_day_first_are_read_so_in_every_block():
     """The order is found once, and travels in the recipe."""
     part = Cycle("day", "month", day_first=True)
@@ -191,7 +237,14 @@ def test_dates_with_the_day_first_are_read_so_in_every_block():
     assert [part.natural(*row) for row in months] == pytest.approx([2.0, 2.0])
 
 
-CYCLE = {"kind": "cycle", "column": "x", "unit": "hour", "day_first": None, "zone": None}
+CYCLE = {
+    "kind": "cycle",
+    "column": "x",
+    "unit": "hour",
+    "day_first": None,
+    "zone": None,
+    "fill": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -201,10 +254,9 @@ CYCLE = {"kind": "cycle", "column": "x", "unit": "hour", "day_first": None, "zon
         ([{"kind": "magic", "column": "x"}], "of a kind among number, log"),
         ([{"kind": "log", "column": "x", "fill": None, "unit": -1.0}], "unit"),
         ([{"kind": "category", "column": "x", "values": ["a", "a"]}], "different texts"),
-        (
-            [{"kind": "cycle", "column": "x", "unit": "moon", "day_first": None, "zone": None}],
-            "one",
-        ),
+        ([CYCLE | {"unit": "moon"}], "one"),
+        ([CYCLE | {"fill": [0.5]}], "a cosine and a sine"),
+        ([CYCLE | {"fill": [0.5, 7.0]}], "fill"),
         ([], "a list of parts"),
         ("number", "a list of objects"),
         (7, "a list of objects"),

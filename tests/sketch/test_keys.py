@@ -179,6 +179,24 @@ def test_texts_that_hold_dates_are_cut(by: str, texts: list[str]) -> None:
     assert [key for key, _ in table] == [dt.date(2026, 1, 5), dt.date(2026, 1, 6)]
 
 
+def test_times_of_day_have_an_hour() -> None:
+    data = pa.table({"t": [dt.time(5, 10), dt.time(5, 50), dt.time(23)], "x": [0.0, 1.0, 2.0]})
+
+    table = ss.sketch_by(data, "hour_of_day(t)", SPEC)
+
+    assert {key: part.count for key, part in table} == {5: 2, 23: 1}
+    with pytest.raises(DataError, match=r"weekday\(t\) needs a column of dates"):
+        ss.sketch_by(data, "weekday(t)", SPEC)
+
+
+def test_a_date_in_another_order_says_how_to_write_this_key() -> None:
+    data = pa.table({"sold": ["5/1/2026", "13/1/2026"], "x": [0.0, 1.0]})
+
+    with pytest.raises(DataError, match=r"weekday\(sold, 'day first'\)"):
+        ss.sketch_by(data, "weekday(sold)", SPEC)
+    assert len(ss.sketch_by(data, "weekday(sold, 'day first')", SPEC)) == 2
+
+
 def test_numbers_are_times_only_where_that_is_said() -> None:
     data = pa.table({"t": [1767571200, 1767657600], "x": [0.0, 1.0]})
 

@@ -242,9 +242,117 @@ def test_hours_and_months_come_round():
     assert survey.recipe.names == ("x", "hour(hour) cos", "hour(hour) sin")
 
 
+def gappy_times(n: int = 300) -> pd.DataFrame:
+    times = pd.Series(pd.date_range("2026-01-01", periods=n, freq="h"))
+    times[::3] = pd.NaT
+    return pd.DataFrame({"x": np.random.default_rng(0).normal(size=n), "t": times})
+
+
+def test_missing_times_are_counted_and_each_choice_applies_to_them():
+    frame = gappy_times()
+    counted = {way: ss.survey(frame, cycles=["hour(t)"], on_missing=way) for way in WAYS}
+
+    assert "t (33 %)" in str(counted["auto"])
+    assert "leaves out 33 % of the rows" in counted["auto"].keeps["skip"]
+    rows = {
+        way: ss.sketch(
+            frame, n_clusters=2, columns=found.choice, standardize=True, on_invalid="skip"
+        ).count
+        for way, found in counted.items()
+    }
+    assert rows == {"auto": 300, "skip": 200, "mean": 300, "column": 300}
+    assert counted["column"].recipe.names == ("x",)
+    whole = ss.sketch(frame, n_clusters=2, columns=counted["mean"].choice, standardize=True).mean
+    known = Cycle("t", "hour").encode(pa.array(frame["t"].dropna()))
+    assert whole[1:] == pytest.approx(known.mean(axis=0), abs=1e-3)
+
+
+WAYS = ("auto", "skip", "mean", "column")
+
+
+def test_the_mean_stands_for_gaps_beyond_the_rows_that_were_looked_at(tmp_path):
+    n = 400_000
+    x, y = np.random.default_rng(0).normal(size=(2, n))
+    y[[123_457, 200_001, 333_333]] = np.nan
+    pyarrow.parquet.write_table(
+        pa.table({"x": x, "y": y}), tmp_path / "large.parquet", row_group_size=10_000
+    )
+
+    survey = ss.survey(tmp_path / "large.parquet", on_missing="mean")
+
+    assert not survey.is_complete
+    assert [part.fill is None for part in survey.recipe.parts] == [False, False]
+
+
+def test_a_plan_on_times_of_a_zone_reads_texts_of_the_same_times_alike():
+    times = pd.date_range("2026-03-28", periods=72, freq="h", tz="UTC").tz_convert("Europe/Paris")
+    frame = pd.DataFrame({"x": np.arange(72.0) % 7, "t": times})
+
+    (_, cycle) = ss.survey(frame, columns=["x"], cycles=["hour(t)"]).recipe.parts
+
+    texts = pa.array(times.strftime("%Y-%m-%d %H:%M:%S%z"))
+    assert cycle.zone == "Europe/Paris"
+    assert np.array_equal(cycle.encode(texts), cycle.encode(pa.array(times)))
+
+
+def test_days_in_digits_times_of_day_and_durations_are_no_numbers():
+    n = 60
+    days = pd.date_range("2026-01-01", periods=n)
+    frame = pd.DataFrame(
+        {
+            "x": np.random.default_rng(0).normal(size=n),
+            "at": [day.time() for day in pd.date_range("2026-01-01", periods=n, freq="37min")],
+            "on": np.repeat(days.strftime("%Y%m%d").astype(int)[::2], 2),
+            "took": pd.to_timedelta(np.arange(n), "s"),
+        }
+    )
+
+    survey = ss.survey(frame)
+
+    assert reasons(survey) == {
+        "at": "a time of day",
+        "on": "days such as 20260101",
+        "took": "a duration",
+    }
+    assert "cycles=['weekday(on)']" in str(survey)
+    assert "cycles=['hour(at)']" in str(ss.survey(frame, exclude=["on"]))
+    for cycle in ("weekday(on)", "hour(at)"):
+        assert ss.survey(frame, cycles=[cycle]).recipe.n_features == 3
+    assert [c.name for c in ss.survey(frame, columns=["on"]).used] == ["on"]
+
+
+def test_what_was_not_named_is_not_told_as_something_else():
+    survey = ss.survey(messy(), columns=["age", "pay"])
+
+    assert set(reasons(survey).values()) == {"not named"}
+    assert "Left out" not in str(survey)
+    assert "categories" not in str(survey)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_it_is_told_which_number_is_monday(tmp_path, suffix):
+    frame = pd.DataFrame({"x": np.arange(70.0) % 11, "dow": np.arange(70) % 7})
+    path = tmp_path / f"days.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+
+    assert "0 for Monday" in str(ss.survey(path, cycles=["weekday(dow)"]))
+    assert "Monday" not in str(ss.survey(messy(), cycles=["weekday(day)"]))
+
+
+def test_a_plan_tells_how_many_rows_have_a_category_that_it_has_not_seen():
+    frame = messy()
+    chosen = {"columns": ss.survey(frame, categories=["city"]).choice, "standardize": True}
+    spec = ss.plan(frame, n_clusters=2, on_invalid="skip", **chosen)
+
+    with pytest.warns(ss.PlanWarning, match="100 % of the rows have a value of 'city'"):
+        ss.sketch(frame.assign(city="Bonn"), spec, on_invalid="skip")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"exclude": ["agee"]}, "Did you mean 'age'"),
+        ({"cycles": ["hour(zip)"]}, "Numbers must be 0 to 24"),
         ({"cycles": ["moon(day)"]}, "hour(...)"),
         ({"scale": "big"}, "scale"),
         ({"on_missing": "drop"}, "on_missing"),

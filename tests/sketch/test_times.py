@@ -67,7 +67,7 @@ def test_a_part_of_a_column_does_not_decide_on_the_order():
     """Else one block would be read with the day first and the next one with the month first."""
     assert as_times(pa.array(["5.1.2026"]), is_part=True)[0].as_py() == dt.datetime(2026, 1, 5)
     assert as_times(pa.array(["5/1/2026"]), is_part=True)[0].as_py() == dt.datetime(2026, 5, 1)
-    with pytest.raises(DataError, match=r"'13/1/2026' cannot be read.*day\(time, 'day first'\)"):
+    with pytest.raises(DataError, match="'13/1/2026' cannot be read"):
         as_times(pa.array(["5/1/2026", "13/1/2026"]), is_part=True)
     found = as_times(pa.array(["5/1/2026", "13/1/2026"]), day_first=True, is_part=True)
     assert found.to_pylist() == [dt.datetime(2026, 1, 5), dt.datetime(2026, 1, 13)]

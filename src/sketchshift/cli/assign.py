@@ -92,12 +92,14 @@ def assign(
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
     counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
+    sums = np.zeros(len(clusters.names))
     shown = show_progress("rows", "Assigning rows to clusters", show=progress)
     with shown as advance, _Writer(target, kind) as writer:
         for block in source:
             found = clusters.assign(block.values)
             writer.write(block.keys, found)
             counts += np.bincount(found.labels + 1, minlength=k + 1)
+            sums += np.nan_to_num(block.values, posinf=0.0, neginf=0.0).sum(axis=0)
             if advance is not None:
                 advance(len(found), block.done)
     record = {
@@ -111,10 +113,17 @@ def assign(
     }
     same = typed_options(ctx, only=(*TEXT_FLAGS, "columns", "where", "metric"))
     then = ["cluster", *data, *same, "-k", str(k + 1)]
-    out.report(record, _describe(record, clusters), then=then)
+    lines = _describe(record, clusters, is_part=where is not None)
+    lines += [
+        f"{100 * share:.0f} % of the rows have a value of {name!r} that no cluster was found with: "
+        "they count as none of its categories."
+        for name, share in clusters.unseen(sums / max(int(counts.sum()), 1)).items()
+        if share >= NOTABLE
+    ]
+    out.report(record, lines, then=then)
 
 
-def _describe(record: dict[str, Any], clusters: Clusters) -> list[str]:
+def _describe(record: dict[str, Any], clusters: Clusters, *, is_part: bool) -> list[str]:
     lines = [f"Wrote {record['output']}: {counted(record['rows'], 'row')}."]
     if record["n_invalid"]:
         rows = counted(record["n_invalid"], "row")
@@ -124,11 +133,12 @@ def _describe(record: dict[str, Any], clusters: Clusters) -> list[str]:
     told = [f"{i}: {100 * share:.1f} %" for i, share in enumerate(shares[:20])]
     lines += ["Shares  " + ", ".join(told)]
     known = clusters.shares[: len(shares)]
-    if len(known) and np.abs(shares - known).max() > NOTABLE:
+    if len(known) and not is_part and np.abs(shares - known).max() > NOTABLE:
         i = int(np.abs(shares - known).argmax())
         lines += [
-            f"`cluster` told {100 * known[i]:.1f} % for cluster {i}, from its sketch: rows on the "
-            "border of two clusters are shared there, and counted with the nearer one here."
+            f"`cluster` told {100 * known[i]:.1f} % for cluster {i}, from its sketch. If it saw "
+            "the same rows: those on the border of two clusters are shared there, and counted with "
+            "the nearer one here."
         ]
     return lines
 
@@ -166,6 +176,10 @@ class Clusters:
         seen = directions_of(values) if self.metric == "cosine" else values
         return nearest_two(seen, self.points, self.scale)
 
+    def unseen(self, mean: FloatArray) -> dict[str, float]:
+        """Columns with categories that the clusters do not know, and the share of such rows."""
+        return {} if self.recipe is None else self.recipe.unseen(mean)
+
 
 def _open(
     files: Sequence[Path], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
@@ -173,12 +187,9 @@ def _open(
     """The columns of the centroids; all in order, where neither they nor the data have names."""
     names: Any = clusters.recipe or clusters.names
     is_named = clusters.names != nameless_columns(len(clusters.names))
-    if columns is None and is_named:
+    if columns is None and (is_named or set(clusters.names) <= _numeric_columns(files)):
         return Reading(None, names, on_invalid="skip", where=where).open(files, beside="all")
-    reading = Reading(None, columns, on_invalid="skip", where=where)
-    source = reading.open(files, beside="all")
-    if columns is None and set(clusters.names) <= set(source.columns or ()):
-        source = replace(reading, columns=names).open(files, beside="all")
+    source = Reading(None, columns, on_invalid="skip", where=where).open(files, beside="all")
     d = len(clusters.names)
     if source.n_features not in (0, d):  # 0: no row has shown its length
         facts = f"has {counted(source.n_features, 'column')}, and the centroids have {d}"
@@ -186,6 +197,13 @@ def _open(
             f"{files[0]} {facts}. Choose those of the centroids with ", ChooseColumns(), "."
         )
     return source
+
+
+def _numeric_columns(files: Sequence[Path]) -> set[str]:
+    """Columns of numbers, by the names that the data has or that a text table is given."""
+    from sketchshift.data import open_source
+
+    return set(open_source(files, skip_invalid=True, beside="others").columns or ())
 
 
 class _Writer:
@@ -234,7 +252,8 @@ class _Writer:
             "confidence": pa.array(found.confidence),
         }
         there = [] if rows is None else rows.schema.names
-        columns = [] if rows is None else [_plain(rows.column(name)) for name in there]
+        plain = _as_text if self._kind == "csv" else _plain
+        columns = [] if rows is None else [plain(rows.column(name)) for name in there]
         names = [f"sketchshift {name}" if name in there else name for name in own]
         return pa.table([*columns, *own.values()], names=[*there, *names])
 
@@ -243,10 +262,25 @@ _NO_ROWS = nearest_two(np.empty((0, 1)), np.zeros((1, 1)))
 
 
 def _plain(column: Any) -> Any:
-    """A column as both formats hold it: text and numbers in place of what CSV cannot write."""
+    """A column without a dictionary, which may differ from block to block."""
     import pyarrow as pa
 
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _as_text(column: Any) -> Any:
+    """A column as CSV can hold it: lists and other nested values are JSON."""
+    import pyarrow as pa
+
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return column.cast(pa.string() if pa.types.is_string_view(kind) else pa.binary())
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind):
+        values = column.to_pylist()
+        texts = [None if value is None else json.dumps(value, default=str) for value in values]
+        return pa.array(texts, pa.string())
+    return column
 
 
 def read_centroids(path: str) -> Clusters:

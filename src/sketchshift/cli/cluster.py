@@ -148,7 +148,7 @@ def cluster(
     if keys is not None:
         record["keys"] = keys.to_dict()
     if rows is not None:
-        record["examples"] = [{n: _text(v) for n, v in row.items()} for row in rows.to_pylist()]
+        record["examples"] = [{n: _plain(v) for n, v in row.items()} for row in rows.to_pylist()]
     choice = describe_choice(decoding.curve, sketch.spec, is_data=sources.is_data)
     about = describe_survey(sources.survey)
     middle = [*describe_keys(keys), *_describe_examples(rows)]
@@ -191,6 +191,11 @@ def _describe_examples(rows: Any) -> list[str]:
     shown += [[text[:WIDEST] for text in line[:COLUMNS_SHOWN]] for line in lines]
     hidden = count_hidden({"column": len(head) - COLUMNS_SHOWN}, "--json has all")
     return ["Rows nearest to the centroids:", *align(shown), *hidden, ""]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: numbers stay numbers, times become text."""
+    return value if isinstance(value, bool | int | float | None) else str(value)
 
 
 def _text(value: Any) -> str:

@@ -542,13 +542,15 @@ def _has_names(first: Sequence[str], rows: Sequence[Sequence[str]], asked: Seque
     """Whether the first line has names: not if it has numbers above numbers, and no new word.
 
     0, 1, 2 ... are the names that pandas gives. A word that stands further down in the same
-    column is no name of it.
+    column is no name of it, and a number that comes twice names nothing.
     """
     numbers = [i for i, cell in enumerate(first) if _is_number(cell)]
     if not numbers or (asked and set(asked) <= set(first)):
         return True
     if len(numbers) > 1 and [first[i] for i in numbers] == [str(i) for i in range(len(numbers))]:
         return True
+    if len({first[i] for i in numbers}) < len(numbers):
+        return False
     for i, cell in enumerate(first):
         below = [row[i].strip() for row in rows if i < len(row)]
         if i in numbers and 2 * sum(_is_number(x) or x in WORDS for x in below) < len(below):

@@ -712,7 +712,8 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
     if vectors:
         choice = replace(choice, width=vectors[0].width)
     is_given_by_spec = request.columns is not None and not request.names_needed
-    _refuse_not_numbers(choice, fields, where, is_given_by_spec=is_given_by_spec)
+    apart = (weights, *request.key_names)
+    _refuse_not_numbers(choice, fields, where, apart, is_given_by_spec=is_given_by_spec)
     return choice
 
 
@@ -730,8 +731,9 @@ def _meant(fields: Sequence[Field], request: Request, weights: str | None) -> Ch
     if request.beside == "all":
         keys = tuple(f.name for f in fields)
     elif request.beside == "others":
-        unread = (f.name for f in others if f.name not in columns and f.width is None)
-        keys = (*keys, *unread)
+        times = Counter(field.name for field in fields)
+        unread = [f for f in others if f.name not in columns and f.width is None]
+        keys = (*keys, *(f.name for f in unread if times[f.name] == 1))
     skip, recipe = request.skip_invalid, request.recipe
     return Choice(columns, weights, keys, texts, skip_invalid=skip, recipe=recipe)
 
@@ -758,13 +760,14 @@ def _refuse_missing(choice: Choice, fields: Sequence[Field], where: str) -> None
 
 def _refuse_repeated(choice: Choice, fields: Sequence[Field], where: str) -> None:
     times = Counter(field.name for field in fields)
-    repeated = [name for name in choice.names if times[name] > 1]
+    repeated = [name for name in dict.fromkeys(choice.names) if times[name] > 1]
     if repeated:
         msg = (
             f"{where} has more than one column named {listed(repeated)}. Rename them, "
             "or choose other columns with "
         )
-        raise DataError(msg, ChooseColumns(), ".")
+        others = tuple(f.name for f in fields if f.is_number and times[f.name] == 1)
+        raise DataError(msg, ChooseColumns(others), ".")
 
 
 def _not_alone(
@@ -782,7 +785,12 @@ def _not_alone(
 
 
 def _refuse_not_numbers(
-    choice: Choice, fields: Sequence[Field], where: str, *, is_given_by_spec: bool
+    choice: Choice,
+    fields: Sequence[Field],
+    where: str,
+    apart: Sequence[str | None],
+    *,
+    is_given_by_spec: bool,
 ) -> None:
     by_name = {field.name: field for field in fields}
     numeric = choice.numeric if choice.width is None else choice.numeric[1:]
@@ -797,12 +805,13 @@ def _refuse_not_numbers(
         raise DataError(msg)
     found = ", ".join(f"{f.name!r} ({f.type})" for f in others[:NAMES_SHOWN])
     noun = "column" if len(others) == 1 else "columns"
-    apart = (choice.weights, *choice.keys)
     numeric = [f.name for f in fields if f.is_number and f.name not in apart]
     fact = f"{where}: {noun} {found} cannot be read as numbers. "
     if is_given_by_spec:
         advice = "The spec needs it: convert it to numbers, or make a spec of other columns."
         raise DataError(fact, advice)
+    if choice.recipe is not None:
+        raise DataError(fact, "The plan needs numbers there: convert the column, or plan again.")
     if not numeric:
         raise DataError(fact, "It has no numeric column.")
     raise DataError(fact, "Choose numeric ones with ", ChooseColumns(tuple(numeric)), ".")

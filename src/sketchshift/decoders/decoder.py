@@ -58,12 +58,12 @@ class Outcome(StrEnum):
 
     COMPLETE = "All centroids were found."
     EMPTY_RESIDUAL = (
-        "The residual vanished before all centroids were found: the data has fewer distinct "
-        "points than centroids were asked for, or the bandwidth is too large to tell them apart."
+        "Nothing was left to explain before all centroids were found: the data has fewer distinct "
+        "points than clusters were asked for, or points too near to each other for this plan."
     )
     FLAT_CORRELATION = (
-        "No start found a positive correlation before all centroids were found: the bandwidth "
-        "is probably too small, the starts too few, or the domain holds no data."
+        "No further centroid was found: the bandwidth of the plan is probably too small, the "
+        "starts are too few, or the domain holds no data."
     )
 
 

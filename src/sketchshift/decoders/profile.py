@@ -12,7 +12,6 @@ k, d      clusters, columns
 
 from __future__ import annotations
 
-import calendar
 import itertools
 import math
 from collections import Counter
@@ -26,6 +25,7 @@ import numpy as np
 from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
 from sketchshift._text import counted, finite, meaningful
+from sketchshift._times import name_of
 from sketchshift._typing import FloatArray
 from sketchshift.metrics import nearest_two
 from sketchshift.recipe import Category, Cycle, Log, Number, Part
@@ -44,6 +44,12 @@ ECHO = 0.9
 
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
+
+UNSEEN = 1e-5
+"""Spread of a cluster, as a share of that of all rows, which sums in steps do not tell from 0."""
+
+ALL_ROUND = 0.1
+"""Distance of a mean time from the center of its circle below which it points nowhere."""
 
 MOST_SHOWN = 12
 """Columns of the table in a notebook."""
@@ -474,7 +480,7 @@ class _Place:
 
     @property
     def title(self) -> str:
-        unit = f"{self.part.unit} of " if isinstance(self.part, Cycle) else ""
+        unit = f"{self.part.unit.replace('_', ' ')} of " if isinstance(self.part, Cycle) else ""
         return unit + self.part.column
 
     @property
@@ -505,6 +511,9 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
     spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
+    unseen = UNSEEN * float(table.std[j])
+    if spread < unseen:  # of equal rows: what is left is rounding
+        spread, value = 0.0, 0.0 if abs(value) < unseen else value
     if isinstance(place.part, Log):
         value = float(place.part.natural(value))
         spread *= place.part.unit + abs(value)  # the slope of the scale there
@@ -543,14 +552,16 @@ def _tell_cycle(place: _Place, table: ProfileTable, i: int, rows: int | None) ->
     distance = float(np.linalg.norm(mean - table.mean[place.numbers]))
     deviation = distance / std if std > 0.0 else 0.0
     moment = place.part.natural(*map(float, mean))
-    shown = _MOMENTS[place.part.unit](moment)
-    label = f"{place.column} around {shown}"
+    is_round = float(np.linalg.norm(mean)) < ALL_ROUND
+    shown = "all round" if is_round else _MOMENTS[place.part.unit](moment)
+    label = f"{place.column} {shown}" if is_round else f"{place.column} around {shown}"
     return Trait(place.column, moment, deviation, f"{label}, {deviation:.1f} sd off", shown, label)
 
 
 _MOMENTS: dict[str, Callable[[float], str]] = {
     "hour": lambda hour: f"{round(hour) % 24} h",
-    "weekday": lambda day: calendar.day_name[round(day) % 7],
-    "month": lambda month: calendar.month_name[round(month) % 12 or 12],
+    "weekday": lambda day: name_of("weekday", round(day) % 7),
+    "month": lambda month: name_of("month", round(month) % 12 or 12),
+    "day_of_year": lambda day: name_of("day_of_year", round(day) % 366 or 366),
 }
-"""A place on a circle in words; months count from 1, and 0 is December."""
+"""A place on a circle in words; months and days of the year count from 1: 0 is December."""

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchshift._times import WEEKDAYS, as_times, part_of
+from sketchshift._times import WEEKDAYS, as_times, find_form, part_of
 from sketchshift.data.source import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
@@ -274,7 +274,8 @@ def _cut(column: Any, key: Key) -> Any:
 
 def _times_of(column: Any, key: Key) -> Any:
     kind = column.type
-    can_be = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_string, pa.types.is_null)
+    can_be = [pa.types.is_timestamp, pa.types.is_date, pa.types.is_string, pa.types.is_null]
+    can_be += [pa.types.is_time] if key.unit == "hour_of_day" else []
     if key.epoch is None and not any(is_so(kind) for is_so in can_be):
         counts = ", 'epoch seconds'" if pa.types.is_integer(kind) else ""
         hint = f" If it counts from 1970 on: {key.unit}({key.column}{counts})." if counts else ""
@@ -286,7 +287,10 @@ def _times_of(column: Any, key: Key) -> Any:
     try:
         return as_times(column, key.zone, key.day_first, is_part=True, epoch=key.epoch)
     except DataError as cause:
-        raise DataError(f"{key.unit}({key.column}): {cause}") from cause
+        is_open = key.day_first is None and find_form(column) == "numbers"
+        order = f"{key.unit}({key.column}, 'day first')"
+        hint = f" If the day comes first, say so: {order}." if is_open else ""
+        raise DataError(f"{key.unit}({key.column}): {cause}{hint}") from cause
 
 
 def in_calendar_order(column: Any) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
-from sketchshift.errors import DataError, SketchFormatError, SpecError
+from sketchshift.errors import DataError, PlanWarning, SketchFormatError, SpecError, warn
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
 from sketchshift.recipe import Recipe
@@ -402,6 +402,7 @@ def report_blocks(source: Iterable[Block], progress: Progress | None) -> Iterato
 # The function that reads any data once, with a spec given or planned on the way.
 
 LEAST_WEIGHT = 2.0**-12
+MANY_UNSEEN = 0.01  # share of rows whose category the plan has not seen, worth a word
 """Mean weight below which the integers, in steps of 2**-22, keep too few digits."""
 
 
@@ -589,3 +590,19 @@ def check_result(result: Sketch, *, is_weighted: bool) -> None:
             "typical one is 1 (and leave rows of weight 0 out)."
         )
         raise DataError(msg)
+    _warn_of_unseen(result)
+
+
+def _warn_of_unseen(result: Sketch) -> None:
+    """Say where categories of the rows are not those of the plan: these count as none of them."""
+    spec = result.spec
+    if spec.recipe is None or not spec.has_moments or spec.metric != "euclidean" or spec.origin:
+        return
+    for name, share in spec.recipe.unseen(result.mean).items():
+        if share >= MANY_UNSEEN:
+            msg = (
+                f"{100 * share:.0f} % of the rows have a value of {name!r} that the plan does not "
+                "list, and count as none of its categories. Plan again on rows like these, or with "
+                "how common values are: encode='frequency' (--encode frequency)."
+            )
+            warn(msg, PlanWarning)

@@ -51,6 +51,7 @@ UNITS_DIFFER = 10.0  # ratio of standard deviations from which on each column ha
 MOSTLY_MISSING = 1 / 3  # share of missing values from which on a column is left out
 FEW_ROWS_LOST = 0.2  # share of rows with a missing value up to which these are left out
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
+NOT_NAMED, OF_DAY = "not named", "a time of day"  # reasons that decide on proposals
 DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
 
 _IDENTIFIER = re.compile(
@@ -157,8 +158,9 @@ class Survey:
     def lines(self, words: Callable[[Option], str] = str) -> list[str]:
         """A few lines for people; ``words`` is how a surface spells an option."""
         lines = [f"Columns: {_list_some(self.used)}."]
-        if self.left_out:
-            lines += [f"Left out: {_list_some(self.left_out)}."]
+        told = [column for column in self.left_out if column.reason != NOT_NAMED]
+        if told:
+            lines += [f"Left out: {_list_some(told)}."]
         return lines + [_spell(note, words) for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,12 +266,12 @@ def survey(
     check_choice("survey", "on_missing", on_missing, ON_MISSING)
     check_integer("survey", "seed", seed, 0, 2**64 - 1)
     asked = _Asked(columns, tuple(exclude), categories, encode, tuple(map(_parse_cycle, cycles)))
-    named = asked.category_names
+    beside = (*asked.category_names, *(cycle.column for cycle in asked.cycles), *asked.exclude)
     source = open_source(
         data,
         columns=columns,
         weights=sample_weight,
-        keys=tuple(dict.fromkeys((*named, *(cycle.column for cycle in asked.cycles)))),
+        keys=tuple(dict.fromkeys(beside)),
         skip_invalid=True,
         beside="others",
     )
@@ -438,7 +440,18 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         return replace(facts, kind="constant", is_used=False, reason="constant")
     if _is_identifier(name, finite, len(distinct)):
         return replace(facts, kind="identifier", is_used=False, reason="identifier")
+    if _are_days(distinct):
+        words = f"days such as {distinct[0]:.0f}"
+        return replace(facts, kind="time", is_used=False, reason=words, decades=0.0)
     return facts
+
+
+def _are_days(values: FloatArray) -> bool:
+    """Whether numbers are days written in digits, such as 20260105."""
+    year, month, day = values // 10_000, values // 100 % 100, values % 100
+    is_day = (values == np.floor(values)) & (year >= 1800) & (year < 2200)
+    is_day &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return bool(is_day.all())
 
 
 def _decades(values: FloatArray) -> float:
@@ -471,8 +484,11 @@ def _look_at_other(name: str, column: Any) -> SurveyedColumn:
     missing = column.null_count
     if missing == len(column):
         return SurveyedColumn(name, "empty", False, "empty", missing)
+    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
+        return SurveyedColumn(name, "other", False, "a duration", missing)
     if pa.types.is_temporal(kind):
-        return SurveyedColumn(name, "time", False, "a time", missing)
+        words = OF_DAY if pa.types.is_time(kind) else "a time"
+        return SurveyedColumn(name, "time", False, words, missing)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_text or pa.types.is_dictionary(kind) or pa.types.is_string_view(kind)):
         return SurveyedColumn(name, "other", False, f"{kind}", missing)
@@ -502,12 +518,17 @@ def _conclude(
     facts += [_look_at_other(name, sample.others.column(name)) for name in others]
     facts = [_as_asked(fact, asked, apart) for fact in facts if fact.name not in named]
     notes: list[Note] = []
-    facts, on_invalid, fills, keeps = _deal_with_missing(facts, numbers, asked, on_missing, notes)
+    cycles = [_look_at_cycle(cycle, sample.others, notes) for cycle in asked.cycles]
+    facts += [fact for _, _, fact in cycles]
+    gaps = numbers | {fact.name: values[:, 0] for _, values, fact in cycles}
+    facts, on_invalid, fills, keeps = _deal_with_missing(facts, gaps, asked, on_missing, notes)
+    fills_all = fills and not sample.is_complete  # rows that were not looked at may have gaps
+    is_numeric = {f.name: f.is_used for f in facts if f.kind != "cycle"}
     logs = [f.name for f in facts if f.is_used and f.decades and scale == "log"]
     parts: list[Part] = [
-        _number_part(f.name, numbers[f.name], fills, is_log=f.name in logs)
-        for f in facts
-        if f.is_used
+        _number_part(name, numbers[name], fills, fills_all, is_log=name in logs)
+        for name, is_used in is_numeric.items()
+        if is_used
     ]
     facts = [replace(f, reason="log") if f.name in logs else f for f in facts]
     for name in _categories_meant(facts, asked):
@@ -518,13 +539,12 @@ def _conclude(
         words = f"one column for each of {len(part.values)} values"
         words = words if isinstance(part, Category) else "frequency"
         facts.append(SurveyedColumn(name, "category", True, words, distinct=len(part.values)))
-    for cycle in asked.cycles:
-        column = sample.others.column(cycle.column)
-        cycle = replace(cycle, day_first=is_day_first(column))
-        cycle.encode(column)  # says what is wrong with it
-        parts.append(cycle)
-        facts.append(SurveyedColumn(cycle.column, "time", True, cycle.unit))
-        notes += [(words,) for words in [tell_order(column)] if words]
+    left = {f.name for f in facts if f.kind == "cycle" and not f.is_used}
+    for cycle, values, fact in cycles:
+        if fact.name not in left:
+            is_filled = fills and (fills_all or fact.missing > 0)
+            parts.append(replace(cycle, fill=_mean_place(values)) if is_filled else cycle)
+    facts = [replace(f, kind="time") if f.kind == "cycle" else f for f in facts]
     if not parts:
         raise _nothing_left(facts)
     recipe = Recipe(tuple(parts))
@@ -538,17 +558,45 @@ def _conclude(
     )
 
 
+def _look_at_cycle(
+    cycle: Cycle, others: Any, notes: list[Note]
+) -> tuple[Cycle, FloatArray, SurveyedColumn]:
+    """A cycle that reads every part of the data alike, its places (n, 2), and what it is."""
+    column = others.column(cycle.column)
+    zone = getattr(column.type, "tz", None)  # texts of the same times have offsets alone
+    cycle = replace(cycle, day_first=is_day_first(column), zone=zone)
+    values = cycle.encode(column)  # says what is wrong with it
+    notes += [(words,) for words in [tell_order(column)] if words]
+    if cycle.unit == "weekday" and _is_number(column):
+        notes.append((f"Numbers of {cycle.column!r} are taken as 0 for Monday to 6 for Sunday.",))
+    missing = int(np.isnan(values[:, 0]).sum())
+    if missing == len(values):
+        facts = f"no row has {cycle.unit} in {cycle.column!r}"
+        hours = f"Numbers must be 0 to {PERIODS[cycle.unit]}, and times as in '2026-01-05 13:45'."
+        raise DataError(f"{facts}: all are missing or of another kind. {hours}")
+    return cycle, values, SurveyedColumn(cycle.column, "cycle", True, cycle.unit, missing)
+
+
+def _is_number(column: Any) -> bool:
+    """Whether the first values of a column, of a text file too, are small numbers."""
+    return bool(re.fullmatch(r"\d(\.0*)?", str(texts_of(column.drop_null()[:1])[0])))
+
+
+def _mean_place(values: FloatArray) -> tuple[float, float]:
+    cosine, sine = np.nanmean(values, axis=0)
+    return _rounded(float(cosine)), _rounded(float(sine))
+
+
 def _as_asked(fact: SurveyedColumn, asked: _Asked, apart: Sequence[str]) -> SurveyedColumn:
     """What was named is taken; what was excluded, and keys of slices, are not."""
     if fact.name in asked.exclude:
         return replace(fact, is_used=False, reason="excluded")
     if fact.name in apart:
         return replace(fact, is_used=False, reason="a key")
-    if asked.columns is not None and fact.kind in ("identifier", "constant", "number"):
-        is_named = fact.name in asked.columns and not math.isnan(fact.low)
-        return replace(
-            fact, is_used=is_named, reason="" if is_named else fact.reason or "not named"
-        )
+    if asked.columns is not None and fact.name not in asked.columns:
+        return replace(fact, is_used=False, reason=NOT_NAMED)
+    if asked.columns is not None and not math.isnan(fact.low):  # numbers, whatever they look like
+        return replace(fact, kind="number", is_used=True, reason="")
     return fact
 
 
@@ -563,10 +611,10 @@ def _deal_with_missing(
     used = [f for f in facts if f.is_used]
     gaps = [f for f in used if f.missing]
     if not gaps:
-        return facts, "raise" if on_missing == "raise" else "skip", False, {}
+        return facts, "raise" if on_missing == "raise" else "skip", on_missing == "mean", {}
     n = len(next(iter(numbers.values())))
     if on_missing == "auto" and asked.columns is None:
-        mostly = {f.name for f in gaps if f.missing > MOSTLY_MISSING * n}
+        mostly = {f.name for f in gaps if f.missing > MOSTLY_MISSING * n and f.kind != "cycle"}
         if len(mostly) < len(used):
             facts = [
                 replace(f, is_used=False, reason=f"{_percent(f.missing / n)} missing")
@@ -595,12 +643,12 @@ def _deal_with_missing(
             for f in facts
         ]
     culprits = sorted(gaps, key=lambda f: -f.missing)[:3]
-    listed = ", ".join(f"{f.name} ({_percent(f.missing / n)})" for f in culprits)
+    told = ", ".join(f"{f.name} ({_percent(f.missing / n)})" for f in culprits)
     other = [way for way in ("skip", "mean", "column") if way != choice]
     said = keeps.get(choice, "refuses rows with missing values")
     ways = [(Option("on_missing", way), f" {keeps[way]}") for way in other]
     notes.append(
-        (f"Missing values: {listed}. This {said}; ", *ways[0], "; ", *ways[1], "."),
+        (f"Missing values: {told}. This {said}; ", *ways[0], "; ", *ways[1], "."),
     )
     return facts, "raise" if choice == "raise" else "skip", choice == "mean", keeps
 
@@ -612,9 +660,12 @@ def _share_of_gaps(columns: Sequence[FloatArray]) -> float:
     return float(1.0 - is_finite.all(axis=1).mean())
 
 
-def _number_part(name: str, values: FloatArray, fills: bool, *, is_log: bool) -> Number:
+def _number_part(
+    name: str, values: FloatArray, fills: bool, fills_all: bool, *, is_log: bool
+) -> Number:
     finite = values[np.isfinite(values)]
-    fill = _rounded(float(finite.mean())) if fills and len(finite) < len(values) else None
+    is_filled = fills_all or (fills and len(finite) < len(values))
+    fill = _rounded(float(finite.mean())) if is_filled else None
     if not is_log:
         return Number(name, fill)
     low = float(np.quantile(finite[finite > 0.0], 0.01))
@@ -685,15 +736,17 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
         more = f", and {counted(len(heavy) - 1, 'other column')} like it" if len(heavy) > 1 else ""
         fact = f"{worst.name} spans {_decades_in_words(worst.decades)}{more}: try "
         notes.append((fact, Option("scale", "log")))
-    unused = [f for f in facts if not f.is_used and f.reason not in ("excluded", "a key")]
+    apart = ("excluded", "a key", NOT_NAMED)
+    unused = [f for f in facts if not f.is_used and f.reason not in apart]
     texts = tuple(f.name for f in unused if f.kind == "category" and f.distinct <= ONE_HOT)
     if texts:
         categories = (*asked.category_names, *texts)
         notes.append((f"To use {_columns(texts)} as well: ", Option("categories", categories)))
-    times = [f.name for f in unused if f.kind == "time"]
+    times = [f for f in unused if f.kind == "time"]
     if times and not asked.cycles:
-        cycle = (f"weekday({times[0]})",)
-        notes.append((f"To use the weekday of {times[0]!r} as well: ", Option("cycles", cycle)))
+        name, unit = times[0].name, "hour" if times[0].reason == OF_DAY else "weekday"
+        cycle = (f"{unit}({name})",)
+        notes.append((f"To use the {unit} of {name!r} as well: ", Option("cycles", cycle)))
     rounds = tuple(f"{f.name.lower()}({f.name})" for f in facts if f.is_used and _comes_round(f))
     if rounds:
         names = _columns([f.name for f in facts if f.is_used and _comes_round(f)])
@@ -725,10 +778,11 @@ def _percent(share: float) -> str:
 
 
 def _nothing_left(facts: Sequence[SurveyedColumn]) -> DataError:
-    listed = ", ".join(f"{f.name!r} ({f.reason})" for f in facts[:20])
+    asked = [f for f in facts if f.reason != NOT_NAMED] or facts
+    told = ", ".join(f"{f.name!r} ({f.reason})" for f in asked[:20])
     names = tuple(f.name for f in facts if f.kind in ("identifier", "constant"))
     texts = [f.name for f in facts if f.kind == "category"]
-    fact = f"there is no column of numbers to cluster: {listed}. "
+    fact = f"there is no column of numbers to cluster: {told}. "
     if texts:
         return DataError(fact, "Take categories with ", Option("categories", tuple(texts[:3])), ".")
     return DataError(fact, "Name the columns to take with ", ChooseColumns(names[:3]), ".")
