@@ -449,7 +449,7 @@ def _correlations(decoding: Decoding) -> FloatArray | None:
 
 def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
     """A name for each cluster, of the columns that set it apart; longer where two would agree."""
-    if len(traits) == 1:
+    if list(traits) == [[]]:
         return [ALONE]
     labels = [[trait.label for trait in own] for own in traits]
     lengths = [IN_NAME] * len(traits)

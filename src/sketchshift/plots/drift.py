@@ -187,7 +187,7 @@ def _alarms(watch: Watch) -> str:
     found = f"{counted(len(watch.alarms), 'alarm')} in {counted(len(watch), 'slice')}"
     if not watch.effect:
         return found
-    return f"{found} (ringed: beyond the threshold, and at least {100 * watch.effect:g} % of rows)"
+    return f"{found} (ringed, from {100 * watch.effect:g} % of the rows on)"
 
 
 def _draw_tests(
