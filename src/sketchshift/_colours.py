@@ -7,7 +7,7 @@ cones, while each can be seen on white and on a dark page.
 
 from __future__ import annotations
 
-__all__ = ["HIGH", "LOW", "MARKS", "PALETTE", "colour_of", "mark_of", "shade"]
+__all__ = ["HIGH", "LOW", "MARKS", "PALETTE", "THIN", "colour_of", "mark_of", "shade"]
 
 PALETTE = (
     "#1f78c8",  # blue
@@ -30,6 +30,9 @@ MARKS = ("circle", "square", "triangle", "diamond")
 
 LOW, HIGH = "#2f6fb7", "#c8641e"
 """Below and above the mean of all rows."""
+
+THIN = 100
+"""Rows below which a slice is hatched: a share may be off by five percent points and more."""
 
 FULL = 2.0
 """Standard deviations from which on a deviation has the full colour."""

@@ -7,6 +7,8 @@ on first use.
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ __all__ = [
     "PERIODS",
     "WEEKDAYS",
     "as_times",
+    "describe_keys",
     "find_form",
     "is_day_first",
     "is_time_column",
@@ -430,3 +433,41 @@ def _move(times: Any, zone: str) -> Any:
     except pa.ArrowException as cause:
         msg = f"{zone!r} is not the name of a time zone. Write it as in 'Europe/Paris' or 'UTC'."
         raise DataError(msg) from cause
+
+
+# Keys of slices in words.
+
+
+def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
+    """Values of a column of the key for a person: months as ``"Jan 2013"``, days as days.
+
+    Parameters
+    ----------
+    column : str
+        Its name: keys cut down to a unit of time are named after it.
+    keys : iterable
+        Python's values. Text is left as it is.
+    """
+    return [_describe_key(column, key) for key in keys]
+
+
+def _describe_key(unit: str, key: Any) -> str:
+    if key is None:
+        return "(missing)"
+    if unit == "month_of_year" and key in range(1, 13):
+        return MONTHS[key - 1][:3]
+    if not isinstance(key, datetime.date):
+        return str(key)
+    month = f"{MONTHS[key.month - 1][:3]} {key.year}"
+    if unit == "year":
+        return str(key.year)
+    if unit == "quarter":
+        return f"Q{(key.month + 2) // 3} {key.year}"
+    if unit == "month":
+        return month
+    day = f"{key.day} {month}"
+    if unit == "week":
+        return f"week of {day}"
+    if not isinstance(key, datetime.datetime) or (unit == "day" and not key.hour):
+        return day
+    return f"{day}, {key.timetz()}"  # with its zone: an hour may come twice

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sketchshift._text import meaningful
 from sketchshift._times import PERIODS, as_times, part_of
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_integer, check_number, parameter_error
@@ -35,10 +36,12 @@ __all__ = [
     "Number",
     "Part",
     "Recipe",
+    "log_ticks",
     "texts_of",
 ]
 
 CALLER = "Recipe"
+FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
 MOST_VALUES = 10_000  # categories of one column
 FIRST_DAY = 10_000_101  # from here on a number of a cycle is a day in digits
 MISSING = "(missing)"
@@ -148,6 +151,21 @@ class Log(Number):
     def natural(self, value: Any) -> Any:
         """The number of the table that has this logarithm."""
         return np.copysign(self.unit * np.expm1(np.abs(value)), value)
+
+    def ticks(self, low: float, high: float) -> list[tuple[float, str]]:
+        """Round numbers of the table between two logarithms: where each lies, and how it is told.
+
+        Powers of ten; where there are fewer than four of them, twice and five times these as well.
+        """
+        ends = self.natural(np.array([low, high]))
+        for factors in ([1.0], [1.0, 2.0, 5.0]):
+            sizes = np.outer(10.0 ** np.arange(-9, 16), factors).ravel()
+            numbers = np.concatenate([-sizes[::-1], [0.0], sizes])
+            inside = numbers[(numbers >= ends[0]) & (numbers <= ends[1])]
+            if len(inside) > FEW_TICKS:
+                break
+        places = np.copysign(np.log1p(np.abs(inside) / self.unit), inside)
+        return [(float(x), meaningful(float(y))) for x, y in zip(places, inside, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -493,3 +511,14 @@ def _log(y: FloatArray) -> FloatArray:
     for term in SERIES[-2::-1]:
         series = series * square + term
     return np.asarray(e * LN_2 + 2.0 * s * series)
+
+
+def log_ticks(
+    recipe: Recipe | None, lower: Sequence[float] | FloatArray, upper: Sequence[float] | FloatArray
+) -> list[list[tuple[float, str]] | None]:
+    """For the axis of each column: :meth:`Log.ticks` between its ends; None for other columns."""
+    parts = [None] * len(lower) if recipe is None else [p for p in recipe.parts for _ in p.names]
+    return [
+        part.ticks(float(low), float(high)) if isinstance(part, Log) and low < high else None
+        for part, low, high in zip(parts, lower, upper, strict=True)
+    ]

@@ -125,8 +125,27 @@ def test_words_change_at_the_stated_thresholds():
 
     assert cluster.name == "very low e, very high d"
     assert [t.label for t in cluster.traits] == ["very low e", "very high d", "low c"]
-    (near,) = told([[0.29, -0.2, 0.1, 0.0, 0.0]], [1.0], columns=columns).clusters
+    near, _ = told([[0.29, -0.2, 0.1, 0.0, 0.0], [9.0] * 5], [0.5, 0.5], columns=columns).clusters
     assert (near.name, near.traits) == ("near the average", ())
+
+
+def test_a_cluster_without_others_is_all_rows():
+    (alone,) = told([[0.0, 0.1]], [1.0]).clusters
+
+    assert (alone.name, alone.traits) == ("all rows", ())
+
+
+def test_names_that_no_column_tells_apart_are_short():
+    means = [[2.5, 1.0, 0.5, 0.4], [2.4, 1.1, 0.6, 0.5]]
+    names = [c.name for c in told(means, [0.6, 0.4], columns=("a", "b", "c", "d")).clusters]
+
+    assert names == ["very high a, high b (0)", "very high a, high b (1)"]
+
+
+def test_years_have_no_commas():
+    (cluster,) = told([[1944.1, 1944.1]], [1.0], columns=("release_year", "votes")).clusters
+
+    assert [trait.shown for trait in cluster.traits] == ["1944.10", "1,944.10"]
 
 
 def test_names_differ_by_further_columns_and_then_by_the_number():

@@ -122,6 +122,7 @@ def test_what_is_usual_is_drawn_with_the_reference_shaded(table, faults):
     np.testing.assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
     assert np.isnan(drawn[:6].astype(float)).all()
     assert len(ax.patches) == 6
+    assert "the reference" in [text.get_text() for text in ax.get_legend().get_texts()]
     assert faults(figure) == []
 
 
@@ -133,4 +134,4 @@ def test_small_changes_have_no_ring(table):
     assert found.small
     assert not found.alarms
     assert len(ax.lines[2].get_xdata()) == 0
-    assert ax.get_title() == "0 alarms in 12 slices"
+    assert ax.get_title() == "0 alarms in 12 slices (ringed, from 100 % of the rows on)"

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import sketchshift as ss
 from sketchshift._colours import colour_of
 from sketchshift.plots import correlation_image, plot_centroids, plot_correlation, plot_pairs
+from sketchshift.recipe import Log, Number
 
 
 def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
@@ -224,3 +225,17 @@ def test_pairs_make_their_own_figure():
 
     assert axes.shape == (2, 2)
     pyplot.close(axes[0, 0].figure)
+
+
+def test_an_axis_of_logarithms_has_the_numbers_of_the_table():
+    """Against the definition, ln(1 + x / u)."""
+    rng = np.random.default_rng(0)
+    table = pa.table({"votes": np.exp(rng.normal(6, 2, 500)), "rating": rng.normal(6, 1, 500)})
+    recipe = ss.Recipe([Log("votes", unit=2.0), Number("rating")])
+    s = ss.sketch(table, n_clusters=2, columns=recipe)
+
+    ax = plot_centroids(s, ss.decode(s, 2), Figure(layout="constrained").subplots())
+
+    told = [float(label.get_text().replace(",", "")) for label in ax.get_xticklabels()]
+    assert len(told) >= 3
+    np.testing.assert_allclose(ax.get_xticks(), np.log1p(np.array(told) / 2.0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift.plots import plot_parallel
+from sketchshift.recipe import Category, Log
 
 
 def scene(d: int = 3, k: int = 4, **spec) -> tuple[np.ndarray, ss.Sketch, ss.Decoding]:
@@ -122,3 +124,35 @@ def test_a_decoding_of_other_columns_is_refused():
 
     with pytest.raises(ss.SpecError, match="of plot_parallel must be a Decoding of the sketch's 2"):
         plot_parallel(s, other, axes())
+
+
+def test_what_lies_far_away_stands_at_the_edge_with_its_number():
+    """One centroid far off would press all others together."""
+    X, s, _ = scene(d=2, columns=("a", "b"))
+    centroids = X.mean(axis=0) + X.std(axis=0) * [[0.5, -0.5], [80.0, 1.0]]
+    decoding = ss.Decoding(centroids, np.array([0.9, 0.1]), None, 0.0, ss.Outcome.COMPLETE, ())
+
+    ax = plot_parallel(s, decoding, axes())
+
+    assert ax.get_xlim()[1] < 6.0
+    assert lines(ax)["1"][0] == 5.0
+    assert "+80 sd" in [note.get_text() for note in ax.texts]
+
+
+def test_axes_have_the_numbers_of_the_table_and_none_that_no_row_has():
+    """Logarithms are told as the numbers they are of; a share ends at one."""
+    rng = np.random.default_rng(0)
+    table = pa.table({"votes": np.exp(rng.normal(5, 2, 600)), "cut": ["a"] * 570 + ["b"] * 30})
+    recipe = ss.Recipe([Log("votes"), Category("cut", ("a", "b"))])
+    s = ss.sketch(table, n_clusters=2, columns=recipe)
+
+    ax = plot_parallel(s, ss.decode(s, 2), axes())
+
+    told = {row: [] for row in range(3)}
+    for note in ax.texts:
+        if note.get_fontsize() == 7:
+            told[note.xy[1]].append(float(note.get_text().replace(",", "")))
+    assert len(told[0]) >= 3
+    assert all(f"{value:e}"[0] in "0125" for value in told[0])  # round numbers, not logarithms
+    assert max(told[0]) >= 1000
+    assert all(0.0 <= value <= 1.0 for row in (1, 2) for value in told[row])

@@ -50,7 +50,7 @@ def test_bars_are_the_shares_of_the_clusters(has_reference):
     np.testing.assert_allclose(bars(ax).sum(axis=1), 100.0)
     assert ax.get_title() == "3 clusters in 3 slices"
     names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert names == ["1 Jan 2026", "2 Jan 2026", "3 Jan 2026"]
 
 
 def test_areas_are_numbered_from_below_and_white_lines_part_them():
@@ -73,7 +73,7 @@ def test_of_many_slices_some_are_named_and_the_areas_are_the_same():
     ax = plot_slices(table, decoding, axes())
 
     names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names[:2] == ["2026-01-01", "2026-01-06"]
+    assert names[:2] == ["1 Jan 2026", "6 Jan 2026"]
     assert len(names) == 20
     first = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert first.max() == pytest.approx(100 * 79 / 119, abs=1.5)
@@ -111,3 +111,14 @@ def test_what_cannot_be_drawn_is_refused():
         plot_slices(ss.SketchTable(table.keys.slice(0, 0), ()), decoding, axes())
     with pytest.raises(ss.SpecError, match="must be a Decoding of the sketch's 2 columns"):
         plot_slices(table, other, axes())
+
+
+def test_thin_slices_are_hatched_and_named_with_their_rows():
+    table, decoding = days([[50, 30, 20], [5, 3, 1], [60, 40, 0]])
+
+    ax = plot_slices(table, decoding, axes())
+
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == ["1 Jan 2026", "2 Jan 2026 (9 rows)", "3 Jan 2026"]
+    hatched = [patch for patch in ax.patches if patch.get_hatch() == "////"]
+    assert [round(patch.get_x() + patch.get_width() / 2, 6) for patch in hatched] == [1.0]

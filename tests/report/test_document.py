@@ -12,6 +12,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift._text import meaningful
+from sketchshift._times import describe_keys
 from sketchshift.recipe import Category, Log, Recipe
 from sketchshift.report.document import (
     SketchFile,
@@ -19,7 +20,6 @@ from sketchshift.report.document import (
     build_trends,
     build_view,
     compare_slices,
-    describe_keys,
     to_json,
 )
 from sketchshift.report.page import policy, render, report_on

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,8 @@ LEGEND = (
     "A spread of 1 is as wide as all rows."
 )
 
-AVERAGE = "near the average"
+AVERAGE, ALONE = "near the average", "all rows"
+"""Names of a cluster that no column sets apart, and of one without others."""
 
 
 @dataclass(frozen=True)
@@ -453,6 +455,8 @@ def _correlations(decoding: Decoding) -> FloatArray | None:
 
 def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
     """A name for each cluster, of the columns that set it apart; longer where two would agree."""
+    if list(traits) == [[]]:
+        return [ALONE]
     labels = [[trait.label for trait in own] for own in traits]
     lengths = [IN_NAME] * len(traits)
     for _ in range(IN_NAME, MOST_IN_NAME + 1):
@@ -460,7 +464,8 @@ def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
         times = Counter(map(frozenset, words))  # the same words in another order are no other name
         is_shared = [times[frozenset(own)] > 1 for own in words]
         lengths = [n + more for n, more in zip(lengths, is_shared, strict=True)]
-    names = [", ".join(own) or AVERAGE for own in words]
+    short = [own[:IN_NAME] if shared else own for own, shared in zip(words, is_shared, strict=True)]
+    names = [", ".join(own) or AVERAGE for own in short]
     return [f"{names[i]} ({i})" if is_shared[i] else names[i] for i in range(len(names))]
 
 
@@ -502,6 +507,10 @@ def _tell(table: ProfileTable, i: int, rows: int | None) -> Iterator[Trait]:
         yield tellers.get(place.part.kind, _tell_number)(place, table, i, rows)
 
 
+_YEAR = re.compile("(^|[^a-z])years?$", re.IGNORECASE)
+"""Columns whose numbers have no commas."""
+
+
 def _very(word: str, deviation: float) -> str:
     return f"very {word}" if abs(deviation) >= VERY else word
 
@@ -519,6 +528,8 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
         spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
     text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
+    if _YEAR.search(column):
+        shown = shown.replace(",", "")
     return Trait(column, value, deviation, text, shown, f"{word} {column}")
 
 

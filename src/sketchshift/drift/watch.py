@@ -19,6 +19,7 @@ from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, card, chip, curve, escape, grid, note
 from sketchshift._text import column_names, counted, visible
 from sketchshift._threads import one_blas_thread
+from sketchshift._times import describe_keys
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.decoders import Decoding
@@ -188,7 +189,7 @@ class Watch:
 
     def _repr_html_(self) -> str:
         alarms = [each.drifted for each in self.slices]
-        keys = [str(each.key) for each in self.slices]
+        keys = describe_keys(self.by, [each.key for each in self.slices])
         title = f"{counted(len(self), 'slice')} by {self.by}: {counted(sum(alarms), 'alarm')}"
         if not self.slices:
             return card(title)
@@ -214,8 +215,11 @@ class Watch:
         span = note(
             f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
         )
-        told = [f"{each.key}: {each.sentence}" for each in self.alarms if each.sentence]
+        named = zip(keys, self.slices, strict=True)
+        told = [f"{key}: {each.sentence}" for key, each in named if each.drifted and each.sentence]
         last = [note(text) for text in told[-SENTENCES_SHOWN:]]
+        if len(told) > len(last):
+            last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
         return card(title, span, grid(["", "over time", "least", "most", "last"], rows), *last)
 
     def to_arrow(self) -> Any:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift._colours import colour_of
+from sketchshift._colours import THIN, colour_of
 from sketchshift._text import counted
+from sketchshift._times import describe_keys
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding, Round, Step
@@ -208,8 +209,9 @@ def plot_slices(
 ) -> Axes:
     """Draw the shares of the clusters in each slice of a table as stacked bars.
 
-    Slices stand in the order of the table, at equal distances. One without rows has no bar. Of
-    more than 60 slices the bars touch.
+    Slices stand in the order of the table, at equal distances. One without rows has no bar, and one
+    with fewer than 100 rows is hatched, with their number: its shares are rough. Of more than 60
+    slices the bars touch.
 
     Parameters
     ----------
@@ -237,11 +239,15 @@ def plot_slices(
         shares(decoding, sketch, reference=reference) if sketch.count else np.zeros(k)
         for sketch in table.sketches
     ]
-    keys = [", ".join(map(str, row.values())) for row in table.keys.to_pylist()]
-    return draw_shares(new_axes(ax), np.array(rows), keys, ", ".join(table.by))
+    named = (describe_keys(name, table.keys.column(name).to_pylist()) for name in table.by)
+    keys = [", ".join(parts) for parts in zip(*named, strict=True)]
+    counts = [sketch.count for sketch in table.sketches]
+    return draw_shares(new_axes(ax), np.array(rows), keys, counts, ", ".join(table.by))
 
 
-def draw_shares(ax: Axes, rows: FloatArray, keys: Sequence[str], by: str) -> Axes:
+def draw_shares(
+    ax: Axes, rows: FloatArray, keys: Sequence[str], counts: Sequence[int], by: str
+) -> Axes:
     """Shares of clusters, shape (n, k), as stacked bars; those of a slice without rows are 0."""
     n, k = rows.shape
     heights, names = _areas(100.0 * rows)
@@ -256,13 +262,20 @@ def draw_shares(ax: Axes, rows: FloatArray, keys: Sequence[str], by: str) -> Axe
     ax.set(xlim=(-0.6, n - 0.4), ylim=(0, 100))
     last = int(np.flatnonzero(tops[:, -1] > 0)[-1]) if (tops > 0).any() else n - 1
     _number(ax, n - 0.4, tops[last] - heights[last] / 2, names)
-    name_slices(ax, keys)
+    for i in np.flatnonzero(np.array(counts) < THIN).tolist():
+        low, high = (i - 0.425, i + 0.425) if n <= SEPARATE else (i - 0.5, i + 0.5)
+        ax.axvspan(low, high, facecolor=(1, 1, 1, 0.5), edgecolor=INK, hatch="////", linewidth=0)
+    name_slices(ax, [_with_count(key, n) for key, n in zip(keys, counts, strict=True)])
     ax.set(
         xlabel=escape_name(by),
         ylabel="share of the rows (%)",
         title=f"{counted(k, 'cluster')} in {counted(n, 'slice')}",
     )
     return ax
+
+
+def _with_count(key: str, n: int) -> str:
+    return f"{key} ({counted(n, 'row')})" if n < THIN else key
 
 
 def _areas(heights: FloatArray) -> tuple[FloatArray, list[str]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sketchshift._colours import colour_of
 from sketchshift._text import counted
+from sketchshift._times import describe_keys
 from sketchshift._typing import BoolArray
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
@@ -133,15 +134,14 @@ def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:
     drawn = {w: tests for w, tests in drawn.items() if any(test is not None for test in tests)}
     for i, (which, tests) in enumerate(drawn.items()):
         handles += _draw_tests(ax, tests, LINES[which], i, is_alarm)
-    for i in np.flatnonzero([each.is_reference for each in watch.slices]).tolist():
-        ax.axvspan(i - 0.5, i + 0.5, color="0.9", linewidth=0, zorder=0)
+    usual = np.flatnonzero([each.is_reference for each in watch.slices]).tolist()
+    spans = [ax.axvspan(i - 0.5, i + 0.5, color="0.9", linewidth=0, zorder=0) for i in usual]
+    for span in spans[:1]:
+        span.set_label("the reference")
+        handles.append(span)
     ax.set(xlim=(-0.6, len(watch) - 0.4), ylim=(0.0, None))
-    name_slices(ax, [str(each.key) for each in watch.slices])
-    ax.set(
-        xlabel=escape_name(watch.by),
-        ylabel="distance",
-        title=f"{counted(len(watch.alarms), 'alarm')} in {counted(len(watch), 'slice')}",
-    )
+    name_slices(ax, _keys(watch))
+    ax.set(xlabel=escape_name(watch.by), ylabel="distance", title=_alarms(watch))
     if handles:
         legend_above(ax, handles)
     return ax
@@ -170,11 +170,24 @@ def watch_figure(watch: Watch) -> Figure:
     plot_watch(watch, axes[0])
     if watch.decoding is not None:
         rows = np.nan_to_num(np.array([each.shares for each in watch.slices]))
-        draw_shares(axes[1], rows, [str(each.key) for each in watch.slices], watch.by)
+        counts = [each.count for each in watch.slices]
+        draw_shares(axes[1], rows, _keys(watch), counts, watch.by)
         place = {"loc": "upper left", "bbox_to_anchor": (1.05, 1.0)}
         names = names_in_words(watch.whole, watch.decoding)
         legend_of_clusters(axes[1], names, watch.decoding.weights, **place)
     return figure
+
+
+def _keys(watch: Watch) -> list[str]:
+    return describe_keys(watch.by, [each.key for each in watch.slices])
+
+
+def _alarms(watch: Watch) -> str:
+    """How many alarms, and what a ring means: many a distance beyond its threshold has none."""
+    found = f"{counted(len(watch.alarms), 'alarm')} in {counted(len(watch), 'slice')}"
+    if not watch.effect:
+        return found
+    return f"{found} (ringed, from {100 * watch.effect:g} % of the rows on)"
 
 
 def _draw_tests(

@@ -7,7 +7,7 @@ not needed: means and standard deviations are the sketch's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,8 @@ from sketchshift.plots.looks import (
     wrap_name,
 )
 from sketchshift.plots.maps import spread
-from sketchshift.plots.plane import new_axes
+from sketchshift.plots.plane import new_axes, range_of
+from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ __all__ = ["plot_parallel"]
 
 FULL, LINES = 20, 20
 """Columns, and clusters with a look of their own; lighter clusters are thin and grey."""
+
+FARTHEST = 5.0
+"""Standard deviations that are drawn; what lies farther stands at the edge, with its number."""
 
 CHARACTERS = 36
 """Room for the numbers of one axis."""
@@ -50,7 +54,8 @@ def plot_parallel(
     """Draw each centroid as a line across the axes of the columns.
 
     All axes are centered at the mean of their column and have its standard deviation as unit,
-    from the sketch's own moments; numbers along them are in the column's own units.
+    from the sketch's own moments; numbers along them are in the column's own units. What lies
+    farther than five of them from the mean stands at the edge, with its number of deviations.
 
     Parameters
     ----------
@@ -89,15 +94,18 @@ def plot_parallel(
     chosen = positions_of(sketch, columns, "plot_parallel", (1, d))
     mean, variance = (moment[chosen] for moment in spread_of(sketch, decoding))
     deviation = np.sqrt(variance)
-    deviation = np.where(deviation > 0, deviation, 1.0)  # a constant column: any unit will do
-    places = (decoding.centroids[:, chosen] - mean) / deviation
-    low, high = places.min(initial=-1.5), places.max(initial=1.5)
+    unit = np.where(deviation > 0, deviation, 1.0)  # a constant column: any unit will do
+    places = (decoding.centroids[:, chosen] - mean) / unit
+    shown_places = np.clip(places, -FARTHEST, FARTHEST)
+    low, high = shown_places.min(initial=-1.5), shown_places.max(initial=1.5)
     ax = new_axes(ax)
     ax.set(xlim=(1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low))
     ax.set(ylim=(len(chosen) - 0.4, -1.1))
-    for row in range(len(chosen)):
-        _draw_axis(ax, row, mean[row], deviation[row], is_point=variance[row] <= 0)
-    _draw_lines(ax, places, decoding.weights)
+    for row, (values, texts) in enumerate(_numbers(sketch, chosen, mean, deviation, ax.get_xlim())):
+        _draw_axis(ax, row, (values - mean[row]) / unit[row], texts)
+    _draw_lines(ax, shown_places, decoding.weights)
+    for i, row in np.argwhere(np.abs(places[:LINES]) > FARTHEST).tolist():
+        _tell_far(ax, row, places[i, row], i)
     ax.set_yticks(range(len(chosen)), [wrap_name(column_names(sketch.spec)[c], 36) for c in chosen])
     ax.tick_params(axis="y", length=0, labelsize=9 if len(chosen) <= 12 else 8)
     ax.spines[["left", "right", "top"]].set_visible(False)
@@ -109,23 +117,53 @@ def plot_parallel(
     return ax
 
 
-def _draw_axis(ax: Axes, row: int, mean: float, deviation: float, *, is_point: bool) -> None:
+def _numbers(
+    sketch: AnySketch,
+    chosen: Sequence[int],
+    mean: FloatArray,
+    deviation: FloatArray,
+    ends: tuple[float, float],
+) -> Iterator[tuple[FloatArray, list[str]]]:
+    """For each axis, round values of its column that rows can have, and how they are written."""
+    lowest, highest = (limits[chosen] for limits in range_of(sketch))
+    low, high = mean + ends[0] * deviation, mean + ends[1] * deviation
+    low, high = np.maximum(low, lowest), np.minimum(high, highest)
+    whole = sketch.spec.n_features
+    first, last = np.zeros(whole), np.zeros(whole)
+    first[chosen], last[chosen] = low, high
+    logs = log_ticks(sketch.spec.recipe, first, last)
+    for row, column in enumerate(chosen):
+        known = logs[column]
+        if known:
+            yield np.array([at for at, _ in known]), [text for _, text in known]
+        else:
+            is_point = not low[row] < high[row]
+            values = mean[row : row + 1] if is_point else _ticks(low[row], high[row])
+            yield values, in_units(values)
+
+
+def _draw_axis(ax: Axes, row: int, at: FloatArray, texts: Sequence[str]) -> None:
     """The axis of one column, with numbers in its own units."""
     from matplotlib.patheffects import withStroke
 
-    low, high = ax.get_xlim()
-    ax.plot([low, high], [row, row], color="0.75", linewidth=0.8, zorder=1)
-    values = (
-        np.array([mean]) if is_point else _ticks(mean + low * deviation, mean + high * deviation)
-    )
-    at = (values - mean) / deviation
+    ax.plot(ax.get_xlim(), [row, row], color="0.75", linewidth=0.8, zorder=1)
     ax.plot(at, np.full(len(at), row), "|", color="0.4", markersize=6, zorder=1)
     halo = [withStroke(linewidth=2, foreground="white")]
-    for x, text in zip(at, in_units(values), strict=True):
+    for x, text in zip(at, texts, strict=True):
         ax.annotate(
             text, (x, row), xytext=(0, -3), textcoords="offset points", ha="center", va="top",
             fontsize=7, color="0.25", path_effects=halo, zorder=5, in_layout=False,
         )  # fmt: skip
+
+
+def _tell_far(ax: Axes, row: int, place: float, i: int) -> None:
+    """How far a centroid is that stands at the edge."""
+    side = np.sign(place)
+    ax.annotate(
+        f"{place:+.0f} sd", (side * FARTHEST, row), xytext=(-6 * side, 3), fontsize=8, va="bottom",
+        textcoords="offset points", ha="right" if side > 0 else "left", fontweight="bold",
+        color=line_look(i)["color"], in_layout=False,
+    )  # fmt: skip
 
 
 def _ticks(low: float, high: float) -> FloatArray:

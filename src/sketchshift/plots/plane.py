@@ -28,6 +28,7 @@ from sketchshift.decoders.mixture import as_shares
 from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.plots.looks import in_units, positions_of, wrap_name
+from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Plane:
         Of the axes.
     lowest, highest : array of shape (2,) or None
         Coordinates that no row is beyond; None where that is not known.
+    ticks : pair
+        Of an axis of logarithms, where round numbers of the table lie on it; None of others.
     """
 
     origin: FloatArray
@@ -85,6 +88,7 @@ class Plane:
     labels: tuple[str, str]
     lowest: FloatArray | None = None
     highest: FloatArray | None = None
+    ticks: Sequence[list[tuple[float, str]] | None] = (None, None)
 
     def keep_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A box without what no row is in."""
@@ -143,7 +147,12 @@ def column_plane(
     around = 3.0 * _bandwidth(sketch) * sketch.spec.scale_vector[chosen]
     reach = np.where(reach > 0, reach, around)  # equal rows: show the kernel around them
     labels = (names[chosen[0]], names[chosen[1]])
-    return Plane(origin, unit, unit, middle, reach, labels, lowest, highest)
+    low, high = mean.copy(), mean.copy()
+    low[chosen] = np.maximum(lowest, middle - 2 * reach)
+    high[chosen] = np.minimum(highest, middle + 2 * reach)
+    told = log_ticks(sketch.spec.recipe, low, high)
+    ticks = (told[chosen[0]], told[chosen[1]])
+    return Plane(origin, unit, unit, middle, reach, labels, lowest, highest, ticks)
 
 
 def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
@@ -427,8 +436,12 @@ def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
 def label_axes(ax: Axes, plane: Plane, width: int = 40, ticks: int = 5) -> None:
     """Write what the coordinates of a plane are, on lines of at most so many characters."""
     ax.set(xlabel=wrap_name(plane.labels[0], width), ylabel=wrap_name(plane.labels[1], width))
-    for axis in (ax.xaxis, ax.yaxis):
-        count_in_units(axis, ticks)
+    for axis, known in zip((ax.xaxis, ax.yaxis), plane.ticks, strict=True):
+        if known is None:
+            count_in_units(axis, ticks)
+        else:
+            shown = known[:: -(-len(known) // (2 * ticks))]
+            axis.set_ticks([at for at, _ in shown], [text for _, text in shown])
 
 
 def count_in_units(axis: Axis, ticks: int = 5) -> None:

@@ -13,7 +13,6 @@ J         cells with rows
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 import platform
 import re
@@ -36,7 +35,7 @@ from sketchshift._text import (
     rows_in_words,
     visible_lines,
 )
-from sketchshift._times import MONTHS, WEEKDAYS
+from sketchshift._times import MONTHS, WEEKDAYS, describe_keys
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
@@ -47,6 +46,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
 from sketchshift.metrics import assign
 from sketchshift.privacy import PrivateSketch
+from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
 
@@ -61,7 +61,6 @@ __all__ = [
     "build_view",
     "compare_slices",
     "curve_record",
-    "describe_keys",
     "select_rest",
     "to_json",
 ]
@@ -178,41 +177,6 @@ class SketchFile:
         ]
 
 
-def describe_keys(column: str, keys: Iterable[Any]) -> list[str]:
-    """Values of a column of the key for a person: months as ``"Jan 2013"``, days as days.
-
-    Parameters
-    ----------
-    column : str
-        Its name: keys cut down to a unit of time are named after it.
-    keys : iterable
-        Python's values. Text is left as it is.
-    """
-    return [_describe_key(column, key) for key in keys]
-
-
-def _describe_key(unit: str, key: Any) -> str:
-    if key is None:
-        return "(missing)"
-    if unit == "month_of_year" and key in range(1, 13):
-        return MONTHS[key - 1][:3]
-    if not isinstance(key, datetime.date):
-        return str(key)
-    month = f"{MONTHS[key.month - 1][:3]} {key.year}"
-    if unit == "year":
-        return str(key.year)
-    if unit == "quarter":
-        return f"Q{(key.month + 2) // 3} {key.year}"
-    if unit == "month":
-        return month
-    day = f"{key.day} {month}"
-    if unit == "week":
-        return f"week of {day}"
-    if not isinstance(key, datetime.datetime) or (unit == "day" and not key.hour):
-        return day
-    return f"{day}, {key.timetz()}"  # with its zone: an hour may come twice
-
-
 def _order_in_time(names: Sequence[str]) -> list[int]:
     """Places of names in the order of the calendar if they are weekdays or months, else as given.
 
@@ -245,11 +209,13 @@ MOST_NUMBERS = 100_000
 DISTINCT, COMPARED = 20, 40
 """Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
 
+MAPPED = 30
+"""Columns up to which two of them make the map; of more, each is a small part of a row."""
+
 SCALES = ("number", "log")
 """Kinds of columns that make an axis of a map; shares and circles do not."""
 
 TINY = 1e-300
-FEW_TICKS = 3  # powers of ten on an axis, up to which there is room for others
 
 
 def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
@@ -307,6 +273,7 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
     """
     decoding = decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
     order, pair = _separating(decoding)
+    main, d = _main_axes(decoding), sketch.spec.n_features
     return {
         "label": selection.label,
         "rows": sketch.count,
@@ -315,10 +282,11 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
         "profile": decoding.profile.to_dict(),
         "shown": _shown_values(decoding),
         "order": order,
-        "pair": pair,
-        "main": _main_axes(decoding),
-        "has_categories": any(kind not in SCALES for kind, _ in _kinds(sketch.spec)),
+        "pair": [d, d + 1] if main and d > MAPPED else pair,
+        "main": main,
+        "has_categories": any(kind not in SCALES for kind in _kinds(sketch.spec)),
         "covariances": _pack_covariances(decoding),
+        "within": _within(decoding),
         "cells": _cells(sketch, decoding),
         "residual": decoding.residual_norm,
         "sentence": decoding.sentence,
@@ -335,10 +303,11 @@ def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
         return f"{found}: none was found."
     largest = decoding.profile.clusters[0]
     share = f"{100 * largest.share:.0f}\N{NO-BREAK SPACE}%"
-    size = f"; the largest ({largest.name}) has {share} of the rows" if k > 1 else ""
+    name = largest.name.removesuffix(f" ({largest.number})")
+    size = f"; the largest ({name}) has {share} of the rows" if k > 1 else ""
     if not decoding.is_good:
-        return f"{found}{size}. Take them with care."
-    unknown = "How far they can be trusted is not known."
+        return f"{found}{size}. Take {'them' if k > 1 else 'it'} with care."
+    unknown = f"How far {'they' if k > 1 else 'it'} can be trusted is not known."
     return f"{found}{size}. {unknown if decoding.trust is None else decoding.trust}"
 
 
@@ -378,7 +347,7 @@ def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
 def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
     """Columns with a scale, if there are two of them."""
     kinds = [] if decoding.spec is None else _kinds(decoding.spec)
-    found = [c for c in order.tolist() if kinds and kinds[c][0] in SCALES]
+    found = [c for c in order.tolist() if kinds and kinds[c] in SCALES]
     return np.array(found) if len(found) > 1 else order
 
 
@@ -446,10 +415,7 @@ def _range(sketch: AnySketch) -> dict[str, Any]:
         means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
         lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
         upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
-    ticks = [
-        _log_ticks(kind, low, high)
-        for kind, low, high in zip(_kinds(spec), lower, upper, strict=True)
-    ]
+    ticks = log_ticks(spec.recipe, lower, upper)
     return {"lower": lower.tolist(), "upper": upper.tolist(), "ticks": ticks}
 
 
@@ -462,62 +428,51 @@ def _pack_covariances(decoding: Decoding) -> str | None:
     return _pack(covariances[:, rows, columns])
 
 
+def _within(decoding: Decoding) -> list[float] | None:
+    """Variances of the columns within clusters, on average, where clusters have none of their own.
+
+    Floats are in the units of the columns, shape (d,); None where those of all rows are not known.
+    """
+    if decoding.std is None or not len(decoding.weights) or _pack_covariances(decoding) is not None:
+        return None
+    shares = decoding.weights[:COMPARED]
+    average: list[float] = (shares @ _variances(decoding) / shares.sum()).tolist()
+    return average
+
+
 # Columns as the table has them, where a recipe made them: the one place that looks at its parts.
 
 
-def _kinds(spec: SketchSpec) -> list[tuple[str, Any]]:
-    """What each column is, and what gives its values in the units of the table."""
-    recipe = getattr(spec, "recipe", None)
-    if recipe is None:
-        return [("number", float)] * spec.n_features
-    return [
-        (part.kind, getattr(part, "natural", float)) for part in recipe.parts for _ in part.names
-    ]
+def _kinds(spec: SketchSpec) -> list[str]:
+    """What each column is."""
+    if spec.recipe is None:
+        return ["number"] * spec.n_features
+    return [part.kind for part in spec.recipe.parts for _ in part.names]
 
 
 def _n_table_columns(spec: SketchSpec) -> int:
     """Columns of the table: a recipe may make several numbers of one."""
-    recipe = getattr(spec, "recipe", None)
-    return spec.n_features if recipe is None else len(recipe.columns)
+    return spec.n_features if spec.recipe is None else len(spec.recipe.columns)
 
 
 def _shown_values(decoding: Decoding) -> list[list[str]]:
     """The means of the clusters, with as many digits as mean something, shape (k, d)."""
-    table = decoding.profile.table
-    kinds = _kinds(decoding.sketch.spec) if decoding.sketch is not None else []
+    profile = decoding.profile
     return [
         [
-            _show(*kind, value, spread, cluster.rows)
-            for kind, value, spread in zip(kinds, means, spreads, strict=True)
+            text.replace("-", "\N{MINUS SIGN}")
+            for place, trait in zip(profile.table.places, traits, strict=True)
+            for text in _show(place.part.kind, trait.shown, means[place.numbers])
         ]
-        for cluster, means, spreads in zip(
-            decoding.profile.clusters, table.means.tolist(), table.spreads.tolist(), strict=True
-        )
+        for means, traits in zip(profile.table.means.tolist(), profile.told, strict=True)
     ]
 
 
-def _show(kind: str, natural: Any, value: float, spread: float, rows: int | None) -> str:
+def _show(kind: str, told: str, means: Sequence[float]) -> list[str]:
+    """The numbers that were made of one column of the table: one of them as it is told in words."""
     if kind == "category":
-        return f"{100 * min(max(value, 0.0), 1.0):.0f} %"
-    if kind == "log":  # a spread of logs is a share of the value
-        value = float(natural(value))
-        spread *= abs(value)
-    return meaningful(value, spread, rows).replace("-", "\N{MINUS SIGN}")
-
-
-def _log_ticks(kind: tuple[str, Any], low: float, high: float) -> list[tuple[float, str]] | None:
-    """Where round numbers of the table lie on the axis of a column on a log scale."""
-    if kind[0] != "log" or not low < high:
-        return None
-    places = np.linspace(low, high, 1000)
-    values = np.array([float(kind[1](place)) for place in places])
-    for factors in ([1.0], [1.0, 2.0, 5.0]):
-        sizes = np.outer(10.0 ** np.arange(-9, 16), factors).ravel()
-        numbers = np.concatenate([-sizes[::-1], [0.0], sizes])
-        inside = numbers[(numbers >= values[0]) & (numbers <= values[-1])]
-        if len(inside) > FEW_TICKS:
-            break
-    return [(float(np.interp(x, values, places)), meaningful(float(x))) for x in inside]
+        return [f"{100 * min(max(mean, 0.0), 1.0):.0f} %" for mean in means]
+    return [told] if kind in SCALES else [meaningful(mean) for mean in means]
 
 
 # The number of clusters, and what a document is as text.

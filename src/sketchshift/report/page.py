@@ -18,7 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from sketchshift._colours import FULL, HIGH, LOW, MARKS, OPACITY, PALETTE, shade
+from sketchshift._colours import FULL, HIGH, LOW, MARKS, OPACITY, PALETTE, THIN, shade
 from sketchshift._text import visible
 from sketchshift.decoders import Decoder, Decoding, KCurve, decode
 from sketchshift.decoders.decoder import Progress
@@ -98,7 +98,7 @@ def _style() -> str:
 @cache
 def _program() -> str:
     shades = {"low": LOW, "high": HIGH, "full": FULL, "opacity": OPACITY}
-    palette = {"COLOURS": PALETTE, "MARKS": MARKS, "SHADES": shades}
+    palette = {"COLOURS": PALETTE, "MARKS": MARKS, "SHADES": shades, "THIN": THIN}
     constants = [f"const {name} = {json.dumps(value)};" for name, value in palette.items()]
     body = "\n".join([*constants, *map(_static, PROGRAM)])
     return f'"use strict";\n(() => {{\n{body}\n}})();\n'

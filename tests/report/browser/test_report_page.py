@@ -13,6 +13,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift._colours import PALETTE, shade
+from sketchshift.recipe import Category, Number
 from sketchshift.report.document import SketchFile
 from sketchshift.report.page import report_on
 
@@ -263,3 +264,97 @@ def test_slices_without_many_rows_are_marked_with_their_counts(browser, tmp_path
     assert "12 rows" in texts
     assert len(browser.all("#trends rect.thin")) == 2  # both clusters of the slice of 12
     assert len(browser.all("#trends rect.empty")) == 2
+
+
+def report_of(X, tmp_path, k: int, **options) -> str:
+    """The address of a report on some rows."""
+    path = tmp_path / "report.html"
+    path.write_text(report_on(SketchFile.of("x.sketch", 1, ss.sketch(X, **options)), k)[0])
+    return path.as_uri()
+
+
+def rings(browser) -> np.ndarray:
+    """Width, height and slant of the ring of each cluster, in pixels: shape (k, 3)."""
+    found = []
+    for polygon in browser.all("#map polygon"):
+        points = np.array([p.split(",") for p in polygon.get_attribute("points").split()], float)
+        found.append([*np.ptp(points, axis=0), np.corrcoef(points.T)[0, 1]])
+    return np.array(found)
+
+
+def test_clusters_of_many_columns_are_as_wide_on_the_map_as_on_average(browser, tmp_path):
+    """The sketch of 64 columns has no covariances: against the spread within the labels."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 4, 8000)
+    X = 4.0 * np.eye(64)[label] + 0.5 * rng.normal(size=(8000, 64))
+    columns = [f"e{i}" for i in range(64)]
+    table = pa.table(dict(zip(columns, X.T, strict=True)))
+    browser.open(report_of(table, tmp_path, 4, n_clusters=4, columns=columns))
+    browser.until(lambda: len(browser.all("#map polygon")) == 4)
+    assert "as wide as the clusters are on average" in browser.text("#map-note")
+    assert browser.find("#across").text.splitlines()[-2].startswith("main axis 1")
+    assert "main axis 1" in browser.find("#map svg").get_attribute("aria-label")
+
+    for select, column in (("across", "e0"), ("upwards", "e1")):
+        script = (
+            "const s = document.getElementById(arguments[0]);"
+            "s.value = [...s.options].findIndex((o) => o.text === arguments[1]);"
+            "s.dispatchEvent(new Event('change'))"
+        )
+        browser.script(script, select, column)
+
+    ticks = browser.script(
+        "return [...document.querySelectorAll('#map text.quiet[text-anchor=middle]')]"
+        ".map((t) => [Number(t.textContent.replace('\u2212', '-')), Number(t.getAttribute('x'))])"
+    )
+    (first, left), (last, right) = ticks[0], ticks[-1]
+    pixels = (right - left) / (last - first)
+    expected = 2 * np.sqrt(2 * np.log(2)) * 0.5 * pixels
+    assert rings(browser)[:, 0] == pytest.approx(expected, rel=0.1)
+    assert browser.complaints() == []
+
+
+def test_the_density_slants_as_the_rows_do(browser, tmp_path):
+    """Rows on a diagonal: nothing is drawn in the corners, where no row is."""
+    rng = np.random.default_rng(0)
+    along = rng.uniform(0, 100, 20_000)
+    X = np.column_stack([along, along + rng.normal(0, 3, 20_000)])
+    browser.open(report_of(X, tmp_path, 2, n_clusters=2))
+    browser.until(lambda: browser.all("#map image"))
+
+    alpha = browser.driver.execute_async_script(
+        "const done = arguments[0], image = new Image();"
+        "image.onload = () => { const c = document.createElement('canvas');"
+        "c.width = c.height = 150; const x = c.getContext('2d'); x.drawImage(image, 0, 0);"
+        "done([...x.getImageData(0, 0, 150, 150).data].filter((_, i) => i % 4 === 3)); };"
+        "image.src = document.querySelector('#map image').getAttribute('href')"
+    )
+    picture = np.array(alpha, dtype=float).reshape(150, 150)[::-1]
+    corners = [picture[:50, 100:], picture[100:, :50]]
+    on = np.mean([picture[i, i] for i in range(10, 140)])
+    assert max(np.mean(corner) for corner in corners) < 0.1 * on
+
+
+def test_one_cluster_is_not_told_from_others(browser, tmp_path):
+    X = np.abs(np.random.default_rng(0).normal(size=(2000, 3)))
+    browser.open(report_of(X, tmp_path, 1, n_clusters=2))
+
+    assert browser.text("#found") == "1 cluster in 2,000 rows and 3 columns; it can be trusted."
+    assert browser.text("#profiles .name") == "all rows"
+    assert "apart" not in browser.text("#map-note")
+
+
+def test_hyphens_in_names_stay_and_years_have_no_commas(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    year = np.repeat([1950.0, 1990.0], 500) + rng.normal(0, 5, 1000)
+    rated = ["PG-13"] * 450 + ["R"] * 50 + ["R"] * 500
+    table = pa.table({"year": year, "length": rng.normal(90, 9, 1000), "mpaa": rated})
+    recipe = ss.Recipe([Number("year"), Number("length"), Category("mpaa", ("PG-13", "R"))])
+    browser.open(report_of(table, tmp_path, 2, n_clusters=2, columns=recipe, standardize=True))
+
+    traits = " ".join(span.text for span in browser.all("#profiles .traits"))
+    assert "PG-13" in traits
+    assert re.search(r"year 19\d\d", traits)
+    assert "\N{MINUS SIGN}" in traits
+    ticks = [text.text for text in browser.all("#map text.quiet")]
+    assert not [text for text in ticks if text.startswith("1,9")]

@@ -1,5 +1,5 @@
 // Small helpers: text that stays text, scales, labels that keep clear of each other, how clusters
-// look, and pictures as files. COLOURS, MARKS and SHADES come from the palette of the project.
+// look, and pictures as files. COLOURS, MARKS, SHADES and THIN come from the palette of the project.
 
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);

@@ -16,14 +16,14 @@ function drawProfiles(state) {
       element("span", { class: "name" }, ...breakable(cluster.name)),
       element("span", { class: "share", title: rows }, percent(cluster.share)),
       element("span", { class: "track" }, bar),
-      element("span", { class: "traits" }, minus(traits) || "No column is far from the mean of all rows."));
+      element("span", { class: "traits" }, traits || (clusters.length > 1 ? "No column is far from the mean of all rows." : "There is no other cluster to tell it from.")));
   }));
 }
 
 // The name says high or low; this by how much.
 function traitInWords({ column, value, shown, text, deviation }) {
   if (typeof value !== "number") return text;
-  return `${column} ${shown} (${deviation > 0 ? "+" : ""}${deviation.toFixed(1)}\u00a0sd)`;
+  return `${column} ${minus(`${shown} (${deviation > 0 ? "+" : ""}${deviation.toFixed(1)}`)}\u00a0sd)`; // a hyphen in a name stays one
 }
 
 // The columns that are shown: those chosen, or those that separate the clusters best.

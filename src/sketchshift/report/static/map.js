@@ -15,15 +15,26 @@ function axisOf(state, choice) {
 
 const along = (axis, point, start = 0) => (axis.column !== undefined ? point[start + axis.column] : axis.vector.reduce((sum, f, c) => sum + f * point[start + c], 0));
 
-// Covariance of a cluster between two axes; null where it is not known.
+// Covariance of a cluster between two axes: its own, or where that is not known what the variances of the
+// columns within clusters are on average; null where neither is known.
 function covariance(state, i, u, v) {
-  const { covariances: packed, d } = state;
-  if (!packed) return null;
-  const at = (a, b) => packed[i * (d * (d + 1)) / 2 + (Math.min(a, b) * (2 * d - Math.min(a, b) - 1)) / 2 + Math.max(a, b)];
+  const { covariances: packed, d } = state, { within } = state.view;
+  if (!packed && !within) return null;
+  const at = (a, b) => {
+    if (!packed) return a === b ? within[a] : 0;
+    return packed[i * (d * (d + 1)) / 2 + (Math.min(a, b) * (2 * d - Math.min(a, b) - 1)) / 2 + Math.max(a, b)];
+  };
   if (u.column !== undefined && v.column !== undefined) return at(u.column, v.column);
   let sum = 0;
   u.vector.forEach((f, a) => { if (f) v.vector.forEach((g, b) => { if (g) sum += f * g * at(a, b); }); });
   return sum;
+}
+
+const isKnown = ({ covariances, view }) => Boolean(covariances || view.within);
+
+function correlation(state, i, u, v) {
+  const [uu, uv, vv] = [[u, u], [u, v], [v, v]].map(([a, b]) => covariance(state, i, a, b));
+  return uu > 0 && vv > 0 ? Math.max(-0.98, Math.min(0.98, uv / Math.sqrt(uu * vv))) : 0;
 }
 
 // From where to where an axis goes: as far as the clusters do, within the range of the column.
@@ -34,7 +45,7 @@ function range(state, axis) {
     const variance = covariance(state, i, axis, axis);
     return REACH * Math.sqrt(Math.max(variance ?? 0, 0));
   });
-  if (!state.covariances && axis.column !== undefined) {
+  if (!isKnown(state) && axis.column !== undefined) {
     centers.push(mean[axis.column]);
     reaches.push(REACH * (std[axis.column] ?? 0));
   }
@@ -55,7 +66,11 @@ function gaussians(state, u, v) {
   const [uu, vv] = [u, v].map((axis) => ({ ...axis, vector: axis.vector.map((f) => f * f) }));
   const found = cells.weights.map((weight, j) => ({ cluster: cells.clusters[j], weight, at: [along(u, cells.means, j * d), along(v, cells.means, j * d)],
     shape: [along(uu, cells.variances, j * d), 0, along(vv, cells.variances, j * d)] }));
-  for (let i = 0; i < clusters.length; i += 1) [0, 1].forEach((a) => smooth(found.filter((g) => g.cluster === i), a));
+  for (let i = 0; i < clusters.length; i += 1) {
+    const own = found.filter((g) => g.cluster === i), r = correlation(state, i, u, v);
+    [0, 1].forEach((a) => smooth(own, a));
+    for (const { shape: s } of own) s[1] = r * Math.sqrt(s[0] * s[2]); // cells know variances alone
+  }
   return found;
 }
 
@@ -94,20 +109,27 @@ function drawMap(state) {
     ...marks(state, (point) => [x(along(u, point)), y(along(v, point))], frame),
   ];
   picture(place, top + upwards + bottom, `Map of ${counted(state.view.profile.clusters.length, "cluster")} over ${u.name} and ${v.name}`, ...shapes);
-  byId("map-note").textContent = mapNote(state, u, v);
+  byId("map-note").textContent = mapNote(state);
 }
 
-function mapNote(state, u, v) {
-  const isBest = u.column === state.view.pair[0] && v.column === state.view.pair[1];
+function mapNote(state) {
+  const { pair, has_categories: hasCategories, main, profile } = state.view, isOfMain = pair[0] >= state.d;
+  const isBest = ["across", "upwards"].every((id, i) => Number(byId(id).value) === pair[i]) && profile.clusters.length > 1;
   const others = " Clusters that differ by categories lie on each other here: the main axes tell them apart.";
-  const best = isBest && state.d > 2 ? `These two columns${state.view.has_categories ? " with numbers" : ""} tell the clusters apart best. ` : "";
-  const ring = state.covariances ? " A ring holds about half of its cluster’s rows." : "";
-  return `${best}The stronger the colour, the denser the rows.${ring}${isBest && state.view.has_categories && state.view.main.length ? others : ""}`;
+  const which = isOfMain ? "Along these two mixes of columns the clusters lie farthest apart. " : `These two columns${hasCategories ? " with numbers" : ""} tell the clusters apart best. `;
+  const best = isBest && state.d > 2 ? which : "";
+  const average = state.view.within ? " Rings are as wide as the clusters are on average." : "";
+  const ring = state.covariances ? " A ring holds about half of its cluster’s rows." : average;
+  return `${best}The stronger the colour, the denser the rows.${ring}${isBest && !isOfMain && hasCategories && main.length ? others : ""}`;
 }
 
 // Numbers beside an axis: round ones, in the units of the table.
 function axisTicks(axis, [low, high], n) {
-  if (!axis.ticks) return ticks(low, high, Math.max(2, Math.round(n))).map((value) => [value, short(value)]);
+  if (!axis.ticks) {
+    const found = ticks(low, high, Math.max(2, Math.round(n)));
+    const write = low >= 1000 && high < 3000 && found.every(Number.isInteger) ? String : short; // years have no comma
+    return found.map((value) => [value, write(value)]);
+  }
   const inside = axis.ticks.filter(([at]) => at >= low && at <= high);
   const every = Math.ceil(inside.length / Math.max(2, n));
   return inside.filter((_, i) => i % every === 0);
@@ -127,7 +149,7 @@ function density(state, u, v, box) {
   for (let p = 0; p < sums.length; p += 4) {
     if (!(sums[p + 3] > 0)) continue;
     for (let c = 0; c < 3; c += 1) image.data[p + c] = sums[p + c] / sums[p + 3];
-    image.data[p + 3] = 200 * (sums[p + 3] / largest) ** 0.35; // faint clusters are seen, too
+    image.data[p + 3] = 200 * (sums[p + 3] / largest) ** 0.5; // faint clusters are seen, too
   }
   context.putImageData(image, 0, 0);
   return canvas.toDataURL();
@@ -154,7 +176,7 @@ function addGaussian(sums, n, box, pixel, { weight, at, shape: [uu, uv, vv] }, c
 const fade = (state, i) => (state.marked !== null && state.marked !== i ? "faint" : null);
 
 function rings(state, u, v, x, y) {
-  if (!state.covariances) return [];
+  if (!isKnown(state)) return [];
   return state.view.profile.clusters.map(({ means }, i) => {
     const [uu, uv, vv] = [covariance(state, i, u, u), covariance(state, i, u, v), covariance(state, i, v, v)];
     const a = Math.sqrt(Math.max(uu, 0)), b = a ? uv / a : 0, c = Math.sqrt(Math.max(vv - b * b, 0)); // Cholesky

@@ -1,7 +1,6 @@
 // Shares of the clusters: over the slices of a table, between two slices; and other numbers of clusters.
 
 const AREAS = 12; // clusters with an area of their own: as many as there are colours
-const THIN = 100; // rows below which a share may be off by five percent points and more
 
 function drawTrends(state) {
   byId("trends-section").hidden = !state.trends.length;
