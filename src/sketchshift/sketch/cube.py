@@ -447,7 +447,7 @@ class Cube:
         """
         while not self._put_together(list(self._log.state().parts.values())):
             pass
-        sweep_unheld(self.path / "parts", lambda name: name not in self._log.state().files)
+        sweep_unheld(self.path / "parts", lambda name: name in self._log.state().files)
         return self.version
 
     def _put_together(self, records: Sequence[PartRecord]) -> bool:
@@ -503,6 +503,8 @@ class Cube:
             raise DataError("where selects slices by their keys, and the cube has none.")
         if where is not None and records:
             bounds = stack_all([read_bounds(record.keys) for record in records])
+            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
+            bounds = bounds.append_column(COUNT, counts)
             ranges = [bounds.slice(3 * i, 3) for i in range(len(records))]
             records = [records[i] for i in find_ranges(ranges, where)]
         selection = _Selection.of(records, [self._index(record) for record in records], self.keys)
