@@ -19,7 +19,7 @@ import base64
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -48,7 +48,10 @@ __all__ = [
     "SliceSums",
     "block_of",
     "bounds_of",
+    "far_entries",
     "in_range",
+    "join_entries",
+    "merge_entries",
     "read_bounds",
     "spread",
     "write_part",
@@ -215,19 +218,29 @@ def block_of(layout: Layout, measures: Sequence[Measure]) -> Block:
 
 
 def _entries_of(family: Family, arrays: Sequence[Any]) -> Entries:
+    if isinstance(family.part, FarPart):
+        return _far_entries(family, {i: array[0] for i, array in enumerate(arrays)})
     found = Entries.none(family)
     names, digits = [found.names], [found.digits]
     for i, array in enumerate(arrays):
-        if family.id_width == 1:
-            own = np.flatnonzero((array != 0).any(axis=1))
-            keys, integers = own[:, None], array[own]
-        else:
-            rows = array[0].rows
-            keys = np.array(list(rows), dtype=np.int64).reshape(-1, _FAR_KEY)
-            integers = np.array(list(rows.values()), dtype=object).reshape(-1, family.n_integers)
-        if len(keys):
-            names.append(np.column_stack([np.full(len(keys), i), keys]))
-            digits.append(_digits_of(integers, family.n_digits).reshape(len(keys), -1))
+        own = np.flatnonzero((array != 0).any(axis=1))
+        names.append(np.column_stack([np.full(len(own), i), own]))
+        digits.append(_digits_of(array[own], family.n_digits).reshape(len(own), family.width))
+    return Entries(np.concatenate(names), np.concatenate(digits))
+
+
+def far_entries(spec: SketchSpec, sums: Mapping[int, FarSums]) -> Entries:
+    """Far rows of slices, by the numbers of these."""
+    return _far_entries(_family_of(FarPart(spec)), sums)
+
+
+def _far_entries(family: Family, sums: Mapping[int, FarSums]) -> Entries:
+    found = Entries.none(family)
+    names, digits = [found.names], [found.digits]
+    for i in sorted(sums):
+        for key, integers in sums[i].rows.items():
+            names.append(np.array([[i, *key]]))
+            digits.append(_digits_of(integers, family.n_digits)[None])
     return Entries(np.concatenate(names), np.concatenate(digits))
 
 
@@ -276,7 +289,7 @@ class SliceSums:
             owners, entries, places = slices.entries[family.name]
             if len(owners):
                 names = np.column_stack([groups[owners], entries[:, : family.id_width]])
-                found = _merge(names, entries[:, family.id_width :])
+                found = merge_entries(names, entries[:, family.id_width :])
                 digits = np.zeros((len(found.names), family.width), np.int64)
                 digits[:, places] = sign * found.digits
                 self._put(family, Entries(found.names, digits))
@@ -286,11 +299,11 @@ class SliceSums:
         pieces = self._entries[family.name]
         pieces.append(entries)
         if sum(len(piece.names) for piece in pieces[1:]) > 2 * len(pieces[0].names) + 10_000:
-            self._entries[family.name] = [_join(pieces)]
+            self._entries[family.name] = [join_entries(pieces)]
 
     def block(self) -> Block:
         """The sums as digits in their range."""
-        entries = {name: _join(pieces) for name, pieces in self._entries.items()}
+        entries = {name: join_entries(pieces) for name, pieces in self._entries.items()}
         return in_range(self._layout, Block(self._counts, self._dense, entries))
 
     def measures(self) -> list[Measure]:
@@ -330,7 +343,7 @@ def in_range(layout: Layout, sums: Block) -> Block:
         _carry(own, family.n_digits)
         sums.dense[:, place] = own
     for family in layout.tables:
-        joined = _join([sums.entries[family.name]])
+        joined = join_entries([sums.entries[family.name]])
         _carry(joined.digits, family.n_digits)
         some = joined.digits.any(axis=1)
         sums.entries[family.name] = Entries(joined.names[some], joined.digits[some])
@@ -383,16 +396,17 @@ def _add_up(rows: Any, order: IntArray, starts: IntArray) -> IntArray:
     return np.asarray(np.add.reduceat(in_order, starts, axis=0, dtype=np.int64))
 
 
-def _merge(names: IntArray, digits: Any) -> Entries:
+def merge_entries(names: IntArray, digits: Any) -> Entries:
     """Entries of which those of one name are added up."""
     order, starts = _runs(names)
     return Entries(names[order[starts]], _add_up(digits, order, starts))
 
 
-def _join(pieces: Sequence[Entries]) -> Entries:
+def join_entries(pieces: Sequence[Entries]) -> Entries:
+    """The entries of all pieces, of which those of one name are added up."""
     names = np.concatenate([piece.names for piece in pieces])
     digits = np.concatenate([piece.digits for piece in pieces])
-    return _merge(names, digits) if len(names) else Entries(names, digits)
+    return merge_entries(names, digits) if len(names) else Entries(names, digits)
 
 
 # The file.

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sketchshift._typing import FloatArray, IntArray, RealArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data import Block as Rows
 from sketchshift.data import Source
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import (
     BITS,
-    CELL_ROWS,
+    CELL_WEIGHT_BITS,
     LIMB_BITS,
     MOMENT_ROWS,
     SQUARE_BITS,
@@ -29,7 +30,17 @@ from sketchshift.kernels import (
     select_kernel,
 )
 from sketchshift.sketch.cells import FarPart
-from sketchshift.sketch.cube_parts import Block, Entries, Layout, block_of, in_range, spread
+from sketchshift.sketch.cube_parts import (
+    Block,
+    Entries,
+    Layout,
+    block_of,
+    far_entries,
+    in_range,
+    join_entries,
+    merge_entries,
+    spread,
+)
 from sketchshift.sketch.keys import find_number_keys, number_groups, number_rows, read_keys
 from sketchshift.sketch.measure import (
     WEIGHT_BITS,
@@ -47,7 +58,7 @@ from sketchshift.sketch.slices import Value, key_table
 __all__ = ["can_read", "read_blocks"]
 
 WORD = 32
-HELD_BYTES = 2**28
+HELD_BYTES, MOST_SLICES = 2**29, 8192
 """Of sums that are in memory before they are written."""
 
 
@@ -85,10 +96,7 @@ def read_blocks(
     for block in blocks:
         columns = read_keys(block.keys, reading.keys)
         held.note_names(tuple(columns), find_number_keys(block.keys, reading.keys))
-        for run in held.sort(block, list(columns.values())):
-            if not held.add(*run):
-                yield held.take()
-                held.add(*run)
+        yield from held.add(block, list(columns.values()))
     if held.values:
         yield held.take()
 
@@ -101,9 +109,8 @@ class _Held:
     ) -> None:
         spec = layout.spec
         self._layout, self._spec, self._kernel = layout, spec, kernel
-        self._waves = WavePart(spec).adders(kernel)() if spec.sketch_size else None
-        self._cells = None if spec.cells is None else kernel.cells(spec.cells.groups)
-        self._far = None if spec.cells is None else FarPart(spec).adders(kernel)()
+        self._accumulate = WavePart(spec).accumulator(kernel) if spec.sketch_size else None
+        self._cells = None if spec.cells is None else _CellRows(spec, kernel)
         self._adder = RowAdder(
             spec,
             kernel,
@@ -111,19 +118,15 @@ class _Held:
             columns=source.columns,
             skip_invalid=skip_invalid,
         )
-        self._step = chunk_rows(spec, kernel)
         d = spec.n_features
         n_products = d * (d + 1) // 2 if spec.has_full_covariance else d
         n_sums = 2 * d + n_products if spec.has_moments else 0
-        n_cells = 0 if spec.cells is None else spec.cells.n_cells
-        a_slice = 8 * (2 * spec.sketch_size + 3 * n_sums + n_cells * (1 + 3 * d) + layout.width)
-        self._capacity = max(1, min(8192, HELD_BYTES // a_slice))
+        a_slice = 8 * (2 * spec.sketch_size + 3 * n_sums + 4 * layout.width)
+        self._capacity = max(1, min(MOST_SLICES, HELD_BYTES // a_slice))
         self._of_waves = np.zeros((self._capacity, 2, spec.sketch_size), np.int64)
         self._of_moments = np.zeros((self._capacity, 3, n_sums), np.int64)
-        self._of_cells = np.zeros((self._capacity, n_cells, 1 + 3 * d), np.int64)
         self._counts = np.zeros(self._capacity, np.int64)
-        self._of_far: dict[int, Any] = {}
-        self._others: dict[int, Measure] = {}  # sums with rows that take another way
+        self._others: dict[int, Measure] = {}  # sums of rows that take another way
         self.values: dict[Value, int] = {}
         self._names: tuple[str, ...] = ()
         self._written: set[str] = set()
@@ -133,64 +136,56 @@ class _Held:
         self._written = self._written & written if self._names else written
         self._names = names
 
-    def sort(self, block: Rows, columns: Sequence[Any]) -> Iterator[tuple[Value, _Run]]:
-        """The rows of a block by their key."""
-        numbers, first = number_rows(columns)
-        order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=len(first))).tolist()
-        values = zip(*(column.take(pa.array(first)) for column in columns), strict=True)
-        dtype = np.float32 if block.values.dtype == np.float32 else np.float64
-        X = np.ascontiguousarray(block.values[order], dtype=dtype)
-        if X.shape[1] != self._spec.n_features:
+    def add(self, block: Rows, columns: Sequence[Any]) -> Iterator[tuple[Any, Block]]:
+        """Add the rows of a block; the slices so far, where there is no room for more."""
+        run = _SortedRows.of(block, columns, self._spec, self._kernel)
+        if run.values.shape[1] != self._spec.n_features:
             self._adder.add(block)  # says so
-        rows, norms = np.empty(X.shape), np.empty(len(X))
-        self._spec.normalise(X, self._kernel, rows, norms)
-        is_near = norms < self._spec.cell_reach**2  # False for NaN, too
-        start = 0
-        for value, end in zip(values, ends, strict=True):
-            for first_row in range(start, end, self._step):
-                own = slice(first_row, min(first_row + self._step, end))
-                yield value, _Run(X[own], rows[own], bool(is_near[own].all()), block)
-            start = end
+        slots = np.full(len(run.rows), -1)
+        first = 0
+        for value, start, end in run.spans:
+            slot = self._slot(value)
+            if slot is None:
+                self._add_cells(run, slots, first, start)
+                yield self.take()
+                first, slot = start, self._slot(value)
+            assert slot is not None
+            if run.is_near[start:end].all() and self._counts[slot] + end - start <= MOMENT_ROWS:
+                slots[start:end] = slot
+                self._add_run(run, slot, start, end)
+            else:
+                self._add_apart(slot, run.values[start:end], block)
+        self._add_cells(run, slots, first, len(slots))
 
-    def add(self, value: Value, run: _Run) -> bool:
-        """Add rows of one key; False if there is no room for them."""
+    def _slot(self, value: Value) -> int | None:
+        """Where the slice of a key is summed; None if there is no room for a new one."""
         slot = self.values.get(value)
-        if slot is None:
-            if len(self.values) == self._capacity:
-                return False
+        if slot is None and len(self.values) < self._capacity:
             slot = self.values[value] = len(self.values)
-        rows = run.rows
-        if not run.are_near or self._counts[slot] + len(rows) > min(MOMENT_ROWS, CELL_ROWS):
-            self._add_apart(slot, run)
-            return True
-        weighted = WeightedRows(rows, rows, None, None, 0, Zone.NEAR)
-        if self._waves is not None:
-            self._waves.add(weighted, self._of_waves[slot])
+        return slot
+
+    def _add_run(self, run: _SortedRows, slot: int, start: int, end: int) -> None:
+        """Add rows of one key to waves and moments."""
+        if self._accumulate is not None:
+            self._accumulate(run.narrow[start:end], run.ones[start:end], self._of_waves[slot])
         if self._spec.has_moments:
             unit, full = self._spec.moment_unit, self._spec.has_full_covariance
+            rows = run.rows[start:end]
             self._of_moments[slot] += self._kernel.moments(rows, None, unit, full=full)
-        if self._cells is not None:
-            left = self._cells.add(rows, rows, None, self._of_cells[slot])
-            if left is not None:
-                self._add_far(slot, weighted.outside(*left))
-        self._counts[slot] += len(rows)
-        return True
+        self._counts[slot] += end - start
 
-    def _add_far(self, slot: int, rows: WeightedRows) -> None:
-        """Add rows that are in no cell."""
-        assert self._far is not None
-        sums = FarPart(self._spec).zero()
-        self._far.add(rows, sums)
-        self._far.flush(sums)
-        self._of_far[slot] = self._of_far[slot] + sums[0] if slot in self._of_far else sums[0]
+    def _add_cells(self, run: _SortedRows, slots: IntArray, first: int, last: int) -> None:
+        """Add the rows of a span that have a slot to their cells, or to far rows."""
+        own = first + np.flatnonzero(slots[first:last] >= 0)
+        if self._cells is not None and len(own):
+            self._cells.add(run.rows[own], slots[own])
 
-    def _add_apart(self, slot: int, run: _Run) -> None:
+    def _add_apart(self, slot: int, values: RealArray, block: Rows) -> None:
         """Add rows that lie far out, are not finite, or are too many for int64."""
         try:
-            self._adder.add(Rows(run.values, None, run.block.source))
+            self._adder.add(Rows(values, None, block.source))
         except DataError:
-            self._adder.add(run.block)  # raises again, and counts rows as they lie there
+            self._adder.add(block)  # raises again, and counts rows as they lie there
             raise
         totals = self._adder.take()
         self._others[slot] = self._others[slot] + totals if slot in self._others else totals
@@ -199,42 +194,20 @@ class _Held:
         """All slices so far, by key; there are none afterwards."""
         groups, numbers = number_groups(key_table(list(self.values), self._names, self._written))
         order = np.argsort(numbers)
-        sums = self._apart(order)
-        n, dense = len(order), sums.dense
-        for family in self._layout.dense:
-            make = {"waves": self._wave_lanes, "moments": self._moment_lanes}.get(family.name)
-            if make is not None:
-                dense[:, self._layout.places[family.name]] += make(order).reshape(n, -1)
+        some = list(self._others)
+        apart = block_of(self._layout, [self._others[slot] for slot in some])
+        sums = spread(self._layout, apart, numbers[some].tolist(), len(order))
+        for name, make in (("waves", self._wave_lanes), ("moments", self._moment_lanes)):
+            if name in self._layout.places:
+                sums.dense[:, self._layout.places[name]] += make(order).reshape(len(order), -1)
         sums.counts[:, 0] += self._counts[order]
         if self._cells is not None:
-            own, before = self._cell_entries(order), sums.entries["cells"]
-            sums.entries["cells"] = Entries(
-                np.concatenate([before.names, own.names]),
-                np.concatenate([before.digits, own.digits]),
-            )
-        block = in_range(self._layout, sums)
-        self._forget(n)
-        return groups, block
-
-    def _apart(self, order: IntArray) -> Block:
-        """What was summed apart, as digits: far rows, and whatever took another way."""
-        zero = Measure.zero(self._spec)
-        measures = [self._others.get(slot, zero) for slot in order.tolist()]
-        for place, slot in enumerate(order.tolist()):
-            if slot in self._of_far:
-                measures[place] = measures[place].copy()
-                measures[place].parts["far"][0] = (
-                    measures[place].parts["far"][0] + self._of_far[slot]
-                )
-        some = [i for i, measure in enumerate(measures) if measure is not zero]
-        return spread(
-            self._layout, block_of(self._layout, [measures[i] for i in some]), some, len(order)
-        )
-
-    def _forget(self, n: int) -> None:
-        for array in (self._of_waves, self._of_moments, self._of_cells, self._counts):
-            array[:n] = 0
-        self._of_far, self._others, self.values = {}, {}, {}
+            for name, entries in self._cells.take(numbers).items():
+                sums.entries[name] = join_entries([sums.entries[name], entries])
+        for array in (self._of_waves, self._of_moments, self._counts):
+            array[: len(order)] = 0
+        self._others, self.values = {}, {}
+        return groups, in_range(self._layout, sums)
 
     def _wave_lanes(self, order: IntArray) -> IntArray:
         return _lanes(self._of_waves[order].reshape(len(order), -1), 2)
@@ -254,38 +227,115 @@ class _Held:
         none = np.zeros((len(order), d, 4), np.int64)
         return np.concatenate([weights, lanes[:, : 2 * d], none, lanes[:, 2 * d :]], axis=1)
 
-    def _cell_entries(self, order: IntArray) -> Entries:
-        """Weight, sums and squares of the cells that have rows."""
-        d = self._spec.n_features
-        slots, cells = np.nonzero(self._of_cells[:, :, 0][order])
-        found = self._of_cells[order[slots], cells]
-        lanes = _lanes(found[:, : 1 + 2 * d], 4)
-        lanes[:, 1 + d :, SQUARE_BITS // WORD :][..., :2] += _lanes(found[:, 1 + 2 * d :], 2)
-        return Entries(np.column_stack([slots, cells]), lanes.reshape(len(slots), -1))
+
+class _CellRows:
+    """Cells and far rows of many slices: those that have rows alone."""
+
+    def __init__(self, spec: SketchSpec, kernel: Kernel) -> None:
+        assert spec.cells is not None
+        self._spec, self._groups = spec, spec.cells.groups
+        self._accumulate, self._far = kernel.cells(self._groups), FarPart(spec).adders(kernel)()
+        self._pieces: list[Entries] = []
+        self._of_far: dict[int, Any] = {}
+
+    def add(self, rows: FloatArray, slots: IntArray) -> None:
+        """Add normalised rows (n, d) to the slices in some slots (n,).
+
+        What a row of weight 1 adds to its cell is what ``kernels.contract.CellAccumulator`` says.
+        """
+        labels, squares = self._accumulate.nearest(rows.astype(np.float32))
+        is_out = squares > np.float32(self._groups.limit)
+        for slot in np.unique(slots[is_out]).tolist():
+            self._add_far(slot, rows, np.flatnonzero(is_out & (slots == slot)), labels)
+        rows, slots, labels = rows[~is_out], slots[~is_out], labels[~is_out]
+        offsets = rows - self._groups.centers[labels]
+        steps = np.rint(offsets * self._groups.per_unit).astype(np.int64)
+        products = steps.view(np.uint64) ** 2  # below 2**64
+        low, high = products & np.uint64(2**SQUARE_BITS - 1), products >> np.uint64(SQUARE_BITS)
+        weights = np.full((len(rows), 1), 2**CELL_WEIGHT_BITS)
+        limbs = np.hstack([weights, steps, low.view(np.int64), high.view(np.int64)])
+        if len(limbs):
+            self._pieces.append(merge_entries(np.column_stack([slots, labels]), limbs))
+
+    def _add_far(self, slot: int, rows: FloatArray, some: IntArray, labels: IntArray) -> None:
+        """Add rows of one slot that are in no cell."""
+        every = WeightedRows(rows, rows, None, None, 0, Zone.NEAR)
+        sums = FarPart(self._spec).zero()
+        self._far.add(every.outside(some, labels[some]), sums)
+        self._far.flush(sums)
+        self._of_far[slot] = self._of_far[slot] + sums[0] if slot in self._of_far else sums[0]
+
+    def take(self, numbers: IntArray) -> dict[str, Entries]:
+        """Entries of all so far, of the slices with these numbers by slot; none afterwards."""
+        found = {}
+        if self._pieces:
+            joined, d = join_entries(self._pieces), self._spec.n_features
+            lanes = _lanes(joined.digits[:, : 1 + 2 * d], 4)
+            lanes[:, 1 + d :, SQUARE_BITS // WORD :][..., :2] += _lanes(
+                joined.digits[:, 1 + 2 * d :], 2
+            )
+            names = np.column_stack([numbers[joined.names[:, 0]], joined.names[:, 1:]])
+            found["cells"] = Entries(names, lanes.reshape(len(names), -1))
+        if self._of_far:
+            found["far"] = far_entries(
+                self._spec, {int(numbers[slot]): sums for slot, sums in self._of_far.items()}
+            )
+        self._pieces, self._of_far = [], {}
+        return found
 
 
 def _lanes(numbers: IntArray, n: int) -> IntArray:
     """Numbers of int64 as words (..., n), of which all but the second have 32 bits."""
     lanes = np.zeros((*numbers.shape, n), np.int64)
-    lanes[..., 0], lanes[..., 1] = numbers & 2**WORD - 1, numbers >> WORD
+    np.bitwise_and(numbers, 2**WORD - 1, out=lanes[..., 0])
+    np.right_shift(numbers, WORD, out=lanes[..., 1])
     return lanes
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """Rows of one key within a block.
+class _SortedRows:
+    """The rows of a block, those of one key after each other.
 
     Attributes
     ----------
-    values, rows : arrays of shape (n, d)
-        As they are, and normalised.
-    are_near : bool
-        Whether all may be in cells.
-    block : Rows
-        That they lie in.
+    values, rows, narrow : arrays of shape (n, d)
+        As they are, normalised, and so in the precision of the spec.
+    ones : float32 array of shape (n,)
+        Their weights.
+    is_near : bool array of shape (n,)
+        Whether they may be in cells.
+    spans : list of tuple
+        Values of keys, with the first and the last row; long runs are cut.
     """
 
     values: RealArray
     rows: FloatArray
-    are_near: bool
-    block: Rows
+    narrow: RealArray
+    ones: RealArray
+    is_near: BoolArray
+    spans: list[tuple[Value, int, int]]
+
+    @classmethod
+    def of(
+        cls, block: Rows, columns: Sequence[Any], spec: SketchSpec, kernel: Kernel
+    ) -> _SortedRows:
+        """Sort a block by its keys, and normalise it."""
+        numbers, first = number_rows(columns)
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=len(first))).tolist()
+        keys = zip(*(column.take(pa.array(first)) for column in columns), strict=True)
+        step = chunk_rows(spec, kernel)
+        spans = [
+            (key, start, min(start + step, end))
+            for key, (begin, end) in zip(keys, pairwise([0, *ends]), strict=True)
+            for start in range(begin, end, step)
+        ]
+        dtype = np.float32 if block.values.dtype == np.float32 else np.float64
+        X = np.ascontiguousarray(block.values[order], dtype=dtype)
+        rows, norms = np.empty(X.shape), np.empty(len(X))
+        if X.shape[1] == spec.n_features:
+            spec.normalise(X, kernel, rows, norms)
+        is_near = norms < spec.cell_reach**2  # False for NaN, too
+        with np.errstate(over="ignore", invalid="ignore"):  # of rows that are not near
+            narrow = rows.astype(spec.precision)
+        return cls(X, rows, narrow, np.ones(len(X), np.float32), is_near, spans)

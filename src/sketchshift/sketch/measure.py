@@ -20,7 +20,7 @@ from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
-from sketchshift.kernels.contract import G2
+from sketchshift.kernels.contract import G2, Accumulator
 
 __all__ = [
     "CAPACITY_BITS",
@@ -230,12 +230,15 @@ class WavePart(Part):
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the kernel's tables of the frequencies."""
+        accumulate = self.accumulator(kernel)
+        return lambda: _WaveAdder(self._spec, kernel, accumulate)
+
+    def accumulator(self, kernel: Kernel) -> Accumulator:
+        """The kernel's function for the frequencies of the spec."""
         structure = self._spec.frequencies.structure
         if structure is None:
-            accumulate = kernel.dense(self._spec.frequencies.turns)
-        else:
-            accumulate = kernel.structured(structure.signs, structure.radii)
-        return lambda: _WaveAdder(self._spec, kernel, accumulate)
+            return kernel.dense(self._spec.frequencies.turns)
+        return kernel.structured(structure.signs, structure.radii)
 
     def cut(self, integers: Integers) -> Integers:
         """Those of the first frequencies."""
