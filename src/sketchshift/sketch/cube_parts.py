@@ -291,7 +291,7 @@ class SliceSums:
                 names = np.column_stack([groups[owners], entries[:, : family.id_width]])
                 found = merge_entries(names, entries[:, family.id_width :])
                 digits = np.zeros((len(found.names), family.width), np.int64)
-                digits[:, places] = sign * found.digits
+                digits[:, places] = found.digits if sign > 0 else -found.digits
                 self._put(family, Entries(found.names, digits))
 
     def _put(self, family: Family, entries: Entries) -> None:
@@ -346,7 +346,10 @@ def in_range(layout: Layout, sums: Block) -> Block:
         joined = join_entries([sums.entries[family.name]])
         _carry(joined.digits, family.n_digits)
         some = joined.digits.any(axis=1)
-        sums.entries[family.name] = Entries(joined.names[some], joined.digits[some])
+        is_full = bool(some.all())
+        sums.entries[family.name] = (
+            joined if is_full else Entries(joined.names[some], joined.digits[some])
+        )
     return sums
 
 
@@ -399,13 +402,17 @@ def _add_up(rows: Any, order: IntArray, starts: IntArray) -> IntArray:
 def merge_entries(names: IntArray, digits: Any) -> Entries:
     """Entries of which those of one name are added up."""
     order, starts = _runs(names)
-    return Entries(names[order[starts]], _add_up(digits, order, starts))
+    if len(starts) < len(names):
+        return Entries(names[order[starts]], _add_up(digits, order, starts))
+    is_sorted = (order == np.arange(len(order))).all()
+    return Entries(names, digits) if is_sorted else Entries(names[order], digits[order])
 
 
 def join_entries(pieces: Sequence[Entries]) -> Entries:
     """The entries of all pieces, of which those of one name are added up."""
-    names = np.concatenate([piece.names for piece in pieces])
-    digits = np.concatenate([piece.digits for piece in pieces])
+    some = [piece for piece in pieces if len(piece.names)] or [pieces[0]]
+    names = np.concatenate([piece.names for piece in some]) if some[1:] else some[0].names
+    digits = np.concatenate([piece.digits for piece in some]) if some[1:] else some[0].digits
     return merge_entries(names, digits) if len(names) else Entries(names, digits)
 
 

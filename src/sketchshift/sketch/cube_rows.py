@@ -269,19 +269,24 @@ class _CellRows:
         """Entries of all so far, of the slices with these numbers by slot; none afterwards."""
         found = {}
         if self._pieces:
-            joined, d = join_entries(self._pieces), self._spec.n_features
+            d = self._spec.n_features
+            joined = join_entries([_renumber(piece, numbers) for piece in self._pieces])
             lanes = _lanes(joined.digits[:, : 1 + 2 * d], 4)
             lanes[:, 1 + d :, SQUARE_BITS // WORD :][..., :2] += _lanes(
                 joined.digits[:, 1 + 2 * d :], 2
             )
-            names = np.column_stack([numbers[joined.names[:, 0]], joined.names[:, 1:]])
-            found["cells"] = Entries(names, lanes.reshape(len(names), -1))
+            found["cells"] = Entries(joined.names, lanes.reshape(len(lanes), -1))
         if self._of_far:
             found["far"] = far_entries(
                 self._spec, {int(numbers[slot]): sums for slot, sums in self._of_far.items()}
             )
         self._pieces, self._of_far = [], {}
         return found
+
+
+def _renumber(entries: Entries, numbers: IntArray) -> Entries:
+    owners = numbers[entries.names[:, 0]]
+    return Entries(np.column_stack([owners, entries.names[:, 1:]]), entries.digits)
 
 
 def _lanes(numbers: IntArray, n: int) -> IntArray:

@@ -382,7 +382,7 @@ def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
     file stand beside the texts of another, all are texts, unless all of these are numbers, too.
     """
     typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
-    if not may_be_numbers:
+    if not may_be_numbers or not any(pa.types.is_string(scalar.type) for scalar in scalars):
         return pa.array(typed)
     texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
     return parse_numbers(pa.array(texts, pa.string()))
