@@ -63,20 +63,20 @@ from sketchshift.sketch.sketcher import Progress, report_blocks
 from sketchshift.sketch.slices import sums_of
 from sketchshift.sketch.stored import stack_all
 from sketchshift.sketch.table import COUNT, SketchTable
-from sketchshift.sketch.where import find_ranges, find_rows
+from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
 __all__ = ["Cube", "is_cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
 VERSION = 1
 HEAD = "cube"
-PART_SLICES = 8192
+PART_SLICES = 16_384
 """Slices of a part that others were put together in."""
 
 FEW_PARTS = 16
 """Parts of about one size, from here on, are put together when the next one comes."""
 
-MOST_TIDIED = 2**26
+MOST_TIDIED = 2**24
 """Bytes of a part beyond which only :meth:`Cube.compact` puts it together with others."""
 
 T = TypeVar("T")
@@ -126,6 +126,7 @@ class Cube:
         self.reading: dict[str, Any] = dict(reading)
         self._log, self._layout = Log(path), Layout(spec)
         self._heads: dict[str, PartIndex] = {}
+        self._last: _Selection | None = None
 
     @classmethod
     def create(
@@ -393,7 +394,7 @@ class Cube:
 
         def add(state: State) -> tuple[Any, SliceSums]:
             selection = self._select(state, where)
-            groups, numbers = number_groups(selection.keys.select(names))
+            groups, numbers = number_groups(selection.own_keys.select(names))
             if len(groups) > max_slices:
                 msg = (
                     f"there are {len(groups):,} slices by {listed(names)}, and at most "
@@ -507,15 +508,22 @@ class Cube:
             bounds = bounds.append_column(COUNT, counts)
             ranges = [bounds.slice(3 * i, 3) for i in range(len(records))]
             records = [records[i] for i in find_ranges(ranges, where)]
-        selection = _Selection.of(records, [self._index(record) for record in records], self.keys)
+        selection = self._all_of(records)
         if where is None or not len(selection):
             return selection
-        if COUNT not in where:
+        if COUNT not in columns_named(where):
             return selection.only(find_rows(selection.keys, where))
         groups, counts = selection.totals()
-        _, numbers = number_groups(selection.keys)
+        _, numbers = number_groups(selection.own_keys)
         found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
         return selection.only(np.flatnonzero(np.isin(numbers, found)))
+
+    def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
+        """All slices of some parts; those that were asked for last stay in memory."""
+        if self._last is None or self._last.records != records:
+            indexes = [self._index(record) for record in records]
+            self._last = _Selection.of(records, indexes, self.keys)
+        return self._last
 
     def _index(self, record: PartRecord) -> PartIndex:
         """The head of a part, which stays in memory."""
@@ -590,12 +598,14 @@ class _Selection:
 
     Attributes
     ----------
-    keys : Arrow table of n rows
-        Of the slices.
+    keys : Arrow table
+        Of all slices of the parts.
     parts : int array of shape (n,)
         Number of the part that each is in.
     rows : int array of shape (n,)
         Its number there.
+    some : int array of shape (n,) or None
+        Which of the keys are theirs; None: all.
     """
 
     records: Sequence[PartRecord]
@@ -603,6 +613,14 @@ class _Selection:
     keys: Any
     parts: IntArray
     rows: IntArray
+    some: IntArray | None = None
+
+    @property
+    def own_keys(self) -> Any:
+        """Those of the slices selected."""
+        if self.some is None or not self.keys.num_columns:
+            return self.keys
+        return self.keys.take(pa.array(self.some))
 
     @classmethod
     def of(
@@ -617,7 +635,7 @@ class _Selection:
         return cls(
             records,
             indexes,
-            stacked.combine_chunks(),
+            stacked,
             np.concatenate([none, *numbers]),
             np.concatenate([none, *rows]),
         )
@@ -626,9 +644,8 @@ class _Selection:
         return len(self.rows)
 
     def only(self, some: IntArray) -> _Selection:
-        """Some of the slices, ascending."""
-        keys = self.keys.take(pa.array(some)) if self.keys.num_columns else self.keys
-        return replace(self, keys=keys, parts=self.parts[some], rows=self.rows[some])
+        """Some of all slices of the parts, ascending."""
+        return replace(self, parts=self.parts[some], rows=self.rows[some], some=some)
 
     def add_to(self, sums: SliceSums, groups: IntArray) -> None:
         """Add all slices to the groups (n,) that they belong to."""
@@ -640,7 +657,7 @@ class _Selection:
 
     def totals(self) -> tuple[Any, IntArray]:
         """The different keys, and their rows and rows left out, shape (G, 2)."""
-        groups, numbers = number_groups(self.keys)
+        groups, numbers = number_groups(self.own_keys)
         signs = np.array([record.sign for record in self.records])[self.parts]
         counts = np.zeros((len(groups), 2), dtype=np.int64)
         for i, index in enumerate(self.indexes):
