@@ -16,7 +16,8 @@ from sketchshift.data.changes import Change, ChangingSource, open_changes
 from sketchshift.errors import ConflictError, DataError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
-from sketchshift.sketch.cube import Cube, is_cube
+from sketchshift.sketch.cube import Cube
+from sketchshift.sketch.file import is_cube
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.sketcher import Progress, open_planned
 from sketchshift.sketch.slices import add_keys

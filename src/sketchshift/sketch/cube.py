@@ -48,6 +48,7 @@ from sketchshift.sketch.cube_parts import (
 )
 from sketchshift.sketch.cube_rows import can_read, read_blocks
 from sketchshift.sketch.file import (
+    CUBE_HEAD,
     check_fingerprint,
     name_file,
     pack,
@@ -65,11 +66,10 @@ from sketchshift.sketch.stored import stack_all
 from sketchshift.sketch.table import COUNT, SketchTable
 from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
-__all__ = ["Cube", "is_cube"]
+__all__ = ["Cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
 VERSION = 1
-HEAD = "cube"
 PART_SLICES = 16_384
 """Slices of a part that others were put together in."""
 
@@ -83,11 +83,6 @@ T = TypeVar("T")
 _Held = AbstractContextManager[PartRecord]
 """A part on the disk that nobody removes while it is held."""
 _KINDS = {"by": list, "fingerprint": str, "reading": dict, "spec": dict}
-
-
-def is_cube(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the folder of a cube."""
-    return (Path(path) / HEAD).is_file()
 
 
 class Cube:
@@ -162,7 +157,7 @@ class Cube:
             (path / folder).mkdir(parents=True, exist_ok=True)
         header = {"by": list(by), "fingerprint": spec.fingerprint, "reading": dict(reading or {})}
         header["spec"] = json.loads(spec.to_json())
-        if not publish(path / HEAD, pack(MAGIC, VERSION, header, b""), path / "drafts"):
+        if not publish(path / CUBE_HEAD, pack(MAGIC, VERSION, header, b""), path / "drafts"):
             msg = f"there is a cube in {path} already. Open it with ss.Cube.open({str(path)!r})."
             raise ConflictError(msg)
         return cls.open(path)
@@ -178,11 +173,11 @@ class Cube:
         """
         path = Path(path)
         try:
-            data = (path / HEAD).read_bytes()
+            data = (path / CUBE_HEAD).read_bytes()
         except OSError as cause:
             msg = f"there is no cube in {path}. Make one with ss.Cube.create({str(path)!r}, spec)."
             raise DataError(msg) from cause
-        with name_file(path / HEAD):
+        with name_file(path / CUBE_HEAD):
             header = read_header(unpack(data, MAGIC, VERSION)[0], _KINDS)
             check_fingerprint(header["fingerprint"])
             spec = read_spec(header["spec"])
