@@ -223,7 +223,7 @@ class Trust:
         return self.sentence
 
 
-NOTHING = "nothing of the variance"
+NOTHING = "hardly anything of the variance"
 
 
 def _explained(cost: float, variance: float) -> str:

@@ -307,7 +307,9 @@ def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
     size = f"; the largest ({name}) has {share} of the rows" if k > 1 else ""
     if not decoding.is_good:
         return f"{found}{size}. Take {'them' if k > 1 else 'it'} with care."
-    unknown = f"How far {'they' if k > 1 else 'it'} can be trusted is not known."
+    if k == 1:  # it explains nothing, which is no news
+        return f"{found}."
+    unknown = "How far they can be trusted is not known."
     return f"{found}{size}. {unknown if decoding.trust is None else decoding.trust}"
 
 

@@ -339,7 +339,7 @@ def test_one_cluster_is_not_told_from_others(browser, tmp_path):
     X = np.abs(np.random.default_rng(0).normal(size=(2000, 3)))
     browser.open(report_of(X, tmp_path, 1, n_clusters=2))
 
-    assert browser.text("#found") == "1 cluster in 2,000 rows and 3 columns; it can be trusted."
+    assert browser.text("#found") == "1 cluster in 2,000 rows and 3 columns."
     assert browser.text("#profiles .name") == "all rows"
     assert "apart" not in browser.text("#map-note")
 
