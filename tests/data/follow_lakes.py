@@ -61,7 +61,7 @@ class Writer:
         first = self.random.randrange(max(0, self.next_id - MOST_ROWS), self.next_id + 1)
         return first, first + self.random.randrange(1, 20)
 
-    def commit(self) -> None:
+    def commit(self, state: Path) -> None:
         kinds = {"append": 8, "delete": 3, "update": 4, "compact": 2, "restore": 0.1}
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         getattr(self, kind)()
@@ -75,7 +75,7 @@ class DeltaWriter(Writer):
         super().__init__(seed)
         from deltalake import write_deltalake
 
-        self.place = self.address = str(folder / "table")
+        self.place = self.address = self.source = str(folder / "table")
         feed_on = {"delta.enableChangeDataFeed": "true"} if feed else {}
         rows, keys = self.rows(50), ["day"]
         write_deltalake(self.place, rows, partition_by=keys, configuration=feed_on)
@@ -118,19 +118,19 @@ class IcebergWriter(Writer):
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(seed)
-        from pyiceberg.catalog.sql import SqlCatalog
-
         uri = f"sqlite:///{folder}/catalog.db"
-        catalog = SqlCatalog(CATALOG, uri=uri, warehouse=f"file://{folder}")
         os.environ[f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI"] = uri  # for the followers
         os.environ[f"PYICEBERG_CATALOG__{CATALOG.upper()}__TYPE"] = "sql"
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        catalog = SqlCatalog(CATALOG, uri=uri, warehouse=f"file://{folder}")
         catalog.create_namespace("ns")
         kept = {
             "write.metadata.delete-after-commit.enabled": "true",
             "write.metadata.previous-versions-max": "20",
         }
         rows = self.rows(50)
-        self.table = catalog.create_table("ns.table", rows.schema, properties=kept)
+        self.table = self.source = catalog.create_table("ns.table", rows.schema, properties=kept)
         self.table.append(rows)
         self.address = f"iceberg://{CATALOG}/ns.table"
 
@@ -163,14 +163,17 @@ class IcebergWriter(Writer):
             way = parent or way
         self.table.manage_snapshots().rollback_to_snapshot(way.snapshot_id).commit()
 
-    def commit(self) -> None:
+    def commit(self, state: Path) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match")
-            super().commit()
-        if len(self.table.snapshots()) > 50:
-            old = self.table.snapshots()[-25].timestamp_ms
-            before = datetime.fromtimestamp(old / 1000)
-            self.table.maintenance.expire_snapshots().older_than(before).commit()
+            super().commit(state)
+        snapshots = self.table.snapshots()
+        if len(snapshots) > 25:
+            (position,) = ss.Cube.open(state).positions.values()
+            reached = self.table.snapshot_by_id(position["version"])
+            before = min(reached.timestamp_ms, snapshots[-8].timestamp_ms)
+            old = self.table.maintenance.expire_snapshots()
+            old.older_than(datetime.fromtimestamp(before / 1000)).commit()
             self.done["expired"] += 1
 
 
@@ -197,8 +200,10 @@ def rewrite(table) -> None:
 
 def follow_for_ever(address: str, state: str) -> None:
     """What a follower does until it is killed."""
+    ss.follow(address, state)
     print("following", flush=True)
     while True:
+        time.sleep(random.random() * 0.1)
         ss.follow(address, state)
 
 
@@ -222,7 +227,7 @@ def followers(n: int, address: str, state: Path):
 
 def check(writer: Writer, state: Path, spec: ss.SketchSpec) -> None:
     """Compare the state with a sketch of all rows, by the bytes, as a whole and by day."""
-    cube, rows = ss.follow(writer.address, state), writer.read()
+    cube, rows = ss.follow(writer.source, state), writer.read()
     assert cube.merge().to_bytes() == ss.sketch(rows, spec).to_bytes()
     table, anew = cube.table(), ss.sketch_by(rows, "day", spec=spec)
     found = {
@@ -245,19 +250,20 @@ def run(
     n_followers: int = 2,
     feed: bool = False,
     limit: float = 1e9,
+    within: str | None = None,
 ) -> dict[str, object]:
     """Write commits, kill followers, check; what happened."""
     start, spec = time.monotonic(), plan_for_fire()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=within) as folder:
         place, state = Path(folder), Path(folder) / "state"
         writer = IcebergWriter(place, seed) if kind == "iceberg" else None
         writer = writer or DeltaWriter(place, seed, feed=feed)
-        ss.follow(writer.address, state, spec=spec, by="day")
+        ss.follow(writer.source, state, spec=spec, by="day")
         n_done, n_checks = 0, 0
         for killed in range(kills):
             with followers(n_followers, writer.address, state):
                 while n_done < commits * (killed + 1) // kills:
-                    writer.commit()
+                    writer.commit(state)
                     n_done += 1
                 time.sleep(writer.random.random() * 0.2)
             check(writer, state, spec)
@@ -286,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--feed", action="store_true", help="of Delta: with a change data feed")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds, to end early")
+    parser.add_argument("--within", help="where to make the folder of the table")
     given = parser.parse_args()
     result = run(
         given.kind,
@@ -295,6 +302,7 @@ def main() -> None:
         n_followers=given.followers,
         feed=given.feed,
         limit=given.limit,
+        within=given.within,
     )
     print(json.dumps(result))
 

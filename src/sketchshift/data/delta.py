@@ -72,14 +72,27 @@ def open_delta_table(table: Any, request: Request) -> Source:
     return DeltaVersion(table).rows().open_blocks(request)
 
 
-def follow_delta(table: str, version: str | None = None) -> LakeChanges:
-    """A Delta table as a source that changes, up to a version or to the newest."""
-    last = parse_version(table, version)
+def follow_delta(table: Any, version: str | None = None) -> LakeChanges:
+    """A Delta table as a source that changes, up to a version or to the newest.
+
+    Parameters
+    ----------
+    table : str or deltalake.DeltaTable
+        As in :func:`open_delta`; of an object, its place and its options are taken.
+    version : str or None
+        The version to follow to.
+    """
+    place, options = (table, None) if isinstance(table, str) else _place_of(table)
+    last = parse_version(place, version)
 
     def load(version: int | None) -> DeltaVersion:
-        return load_delta(table, last if version is None else version)
+        return load_delta(place, last if version is None else version, options)
 
     return LakeChanges(load(None).name, load)
+
+
+def _place_of(table: Any) -> tuple[str, Any]:
+    return table.table_uri, table._storage_options
 
 
 def parse_version(table: str, version: str | None) -> int | None:
@@ -112,7 +125,9 @@ def _report(table: str, version: int | None) -> Iterator[None]:
         if not isinstance(cause, errors.DeltaError | OSError | ValueError):
             raise
         at = "" if version is None else f" at version {version}"
-        raise DataError(f"cannot read the Delta table {table!r}{at}: {cause}") from cause
+        hint = "" if version is None else ". Versions that are not there yet, or no longer, cannot"
+        hint += " be read" if hint else ""
+        raise DataError(f"cannot read the Delta table {table!r}{at}: {cause}{hint}.") from cause
 
 
 @dataclass(frozen=True)

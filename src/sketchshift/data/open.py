@@ -53,6 +53,7 @@ __all__ = [
     "is_collection",
     "is_data_file",
     "is_table",
+    "kind_of_table",
     "known_suffixes",
     "open_files",
     "open_in_memory",
@@ -297,7 +298,7 @@ def _open_lake(lake: Lake, request: Request) -> Source:
     return opened
 
 
-def _kind_of_table(data: Any) -> str | None:
+def kind_of_table(data: Any) -> str | None:
     """The kind of a table of a lake that a library has opened."""
     names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
     return next((LAKE_TYPES[name] for name in names if name in LAKE_TYPES), None)
@@ -631,7 +632,7 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     if hasattr(data, "open_blocks"):
         opened: Source = data.open_blocks(request)
         return opened
-    lake = _kind_of_table(data)
+    lake = kind_of_table(data)
     if lake is not None:
         return _opener_in(lake, f"open_{lake}_table")(data, request)
     library = type(data).__module__.partition(".")[0]
