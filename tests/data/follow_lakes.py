@@ -201,7 +201,8 @@ def rewrite(table) -> None:
 def follow_for_ever(address: str, state: str) -> None:
     """What a follower does until it is killed."""
     ss.follow(address, state)
-    print("following", flush=True)
+    sys.stdout.write("following\n")
+    sys.stdout.flush()
     while True:
         time.sleep(random.random() * 0.1)
         ss.follow(address, state)
@@ -304,7 +305,7 @@ def main() -> None:
         limit=given.limit,
         within=given.within,
     )
-    print(json.dumps(result))
+    sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

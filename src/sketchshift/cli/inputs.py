@@ -104,6 +104,8 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
 
 def is_table(file: Path) -> bool:
     """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
+    if not file.is_file():  # a table of a lake
+        return False
     with file.open("rb") as opened:
         if opened.read(4) != b"PAR1":
             return False
@@ -517,7 +519,9 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
-    folders = [path for path in paths if Path(path).expanduser().is_dir()]
+    from sketchshift.data.open import find_lake
+
+    folders = [path for path in paths if Path(path).expanduser().is_dir() or find_lake(path)]
     others = sketch_files([path for path in paths if path not in folders])
     sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):

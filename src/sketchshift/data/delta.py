@@ -185,9 +185,7 @@ class DeltaVersion:
         if local_path(self.uri).is_absolute():
             return pafs.SubTreeFileSystem(str(local_path(self.uri)), pafs.LocalFileSystem())
         handler = import_lake("deltalake", "deltalake.fs", self.name).DeltaStorageHandler
-        return pafs.PyFileSystem(
-            handler.from_table(self.table._table, self.table._storage_options)
-        )
+        return pafs.PyFileSystem(handler.from_table(self.table._table, self.table._storage_options))
 
     def rows(self, files: tuple[DataFile, ...] | None = None) -> LakeRows:
         """All rows of the table, or those of some files."""
@@ -260,9 +258,11 @@ class DeltaVersion:
         """The actions of a commit."""
         path = f"{LOG}/{version:020d}.json"
         try:
-            with report_damage(f"{path} of {self.name}", ValueError):
-                with self.filesystem.open_input_file(path) as file:
-                    return [json.loads(line) for line in file.read().splitlines() if line.strip()]
+            with (
+                report_damage(f"{path} of {self.name}", ValueError),
+                self.filesystem.open_input_file(path) as file,
+            ):
+                return [json.loads(line) for line in file.read().splitlines() if line.strip()]
         except DataError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise

@@ -224,12 +224,9 @@ class IcebergVersion:
         }
         mapping = self.table.name_mapping()
         if not numbers and mapping is not None:
-            numbers = {
-                one.field_id: name for one in mapping.root for name in one.names if name in there.names
-            }
-        return {
-            f.name: numbers[f.field_id] for f in self._columns.fields if f.field_id in numbers
-        }
+            names = [(one.field_id, name) for one in mapping.root for name in one.names]
+            numbers = {number: name for number, name in names if name in there.names}
+        return {f.name: numbers[f.field_id] for f in self._columns.fields if f.field_id in numbers}
 
     def files(self) -> tuple[DataFile, ...]:
         """The files of the table, in the order of their names, with the rows that count."""
@@ -286,8 +283,8 @@ class IcebergVersion:
         if file.file_format.value != "PARQUET":
             msg = (
                 f"{self.name} has files that are not Parquet, such as {file.file_path!r} "
-                f"({file.file_format.value}). Rewrite the table, or read it with pyiceberg and pass "
-                "Arrow batches."
+                f"({file.file_format.value}). Rewrite the table, or read it with pyiceberg and "
+                "pass Arrow batches."
             )
             raise DataError(msg)
 

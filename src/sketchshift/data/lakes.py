@@ -172,9 +172,7 @@ class LakeRows:
 
             with self._report(file):
                 batches = self._batches(file, choice.names, rows)
-                yield from batch_blocks(
-                    batches, choice, rows, source=self._where(file), done=done
-                )
+                yield from batch_blocks(batches, choice, rows, source=self._where(file), done=done)
 
         def read() -> Iterator[Block]:
             for i in range(len(self.files)):
@@ -429,7 +427,8 @@ class LakeChanges:
 
     def _steps(self, version: Any, now: LakeVersion) -> Iterator[tuple[Any, ChangedRows]]:
         """Versions up to now, not all of them, and what changed on the way to each."""
-        start, held, reached = version, [], version
+        start = reached = version
+        held: list[ChangedRows] = []
         for version, changed in now.commits_since(start):
             if changed is None:
                 if held:

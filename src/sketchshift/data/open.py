@@ -298,6 +298,17 @@ def _open_lake(lake: Lake, request: Request) -> Source:
     return opened
 
 
+def _open_table_of_lake(data: Any, request: Request) -> Source | None:
+    """Open what a library of lakes has opened, or rows that came or went in a table."""
+    kind = kind_of_table(data)
+    opened: Source | None = None
+    if kind is not None:
+        opened = _opener_in(kind, f"open_{kind}_table")(data, request)
+    elif hasattr(data, "open_blocks"):
+        opened = data.open_blocks(request)
+    return opened
+
+
 def kind_of_table(data: Any) -> str | None:
     """The kind of a table of a lake that a library has opened."""
     names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
@@ -629,12 +640,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         return open_array(data, request)
     if _is_sparse(data):
         return open_sparse(data, request)
-    if hasattr(data, "open_blocks"):
-        opened: Source = data.open_blocks(request)
+    opened = _open_table_of_lake(data, request)
+    if opened is not None:
         return opened
-    lake = kind_of_table(data)
-    if lake is not None:
-        return _opener_in(lake, f"open_{lake}_table")(data, request)
     library = type(data).__module__.partition(".")[0]
     if is_collection(data):
         msg = (
