@@ -73,18 +73,13 @@ class DeltaWriter(Writer):
 
     def __init__(self, folder: Path, seed: int, *, feed: bool) -> None:
         super().__init__(seed)
-        from deltalake import write_deltalake
+        from deltalake import DeltaTable, write_deltalake
 
-        self.place = self.address = self.source = str(folder / "table")
-        feed_on = {"delta.enableChangeDataFeed": "true"} if feed else {}
-        rows, keys = self.rows(50), ["day"]
-        write_deltalake(self.place, rows, partition_by=keys, configuration=feed_on)
-
-    @property
-    def table(self):
-        from deltalake import DeltaTable
-
-        return DeltaTable(self.place)
+        self.address = self.source = str(folder / "table")
+        options = {"delta.checkpointInterval": "50"}
+        options |= {"delta.enableChangeDataFeed": "true"} if feed else {}
+        write_deltalake(self.address, self.rows(50), partition_by=["day"], configuration=options)
+        self.table = DeltaTable(self.address)
 
     def read(self) -> pa.Table:
         from deltalake import QueryBuilder
@@ -95,7 +90,7 @@ class DeltaWriter(Writer):
     def append(self) -> None:
         from deltalake import write_deltalake
 
-        write_deltalake(self.place, self.rows(self.random.randrange(1, 20)), mode="append")
+        write_deltalake(self.table, self.rows(self.random.randrange(1, 20)), mode="append")
 
     def delete(self) -> None:
         first, end = self.some()
@@ -109,8 +104,7 @@ class DeltaWriter(Writer):
         self.table.optimize.compact()
 
     def restore(self) -> None:
-        table = self.table
-        table.restore(max(0, table.version() - 3))
+        self.table.restore(max(0, self.table.version() - 3))
 
 
 class IcebergWriter(Writer):
@@ -127,7 +121,7 @@ class IcebergWriter(Writer):
         catalog.create_namespace("ns")
         kept = {
             "write.metadata.delete-after-commit.enabled": "true",
-            "write.metadata.previous-versions-max": "20",
+            "write.metadata.previous-versions-max": "10",
         }
         rows = self.rows(50)
         self.table = self.source = catalog.create_table("ns.table", rows.schema, properties=kept)
@@ -168,10 +162,10 @@ class IcebergWriter(Writer):
             warnings.filterwarnings("ignore", message="Delete operation did not match")
             super().commit(state)
         snapshots = self.table.snapshots()
-        if len(snapshots) > 25:
+        if len(snapshots) > 16:
             (position,) = ss.Cube.open(state).positions.values()
             reached = self.table.snapshot_by_id(position["version"])
-            before = min(reached.timestamp_ms, snapshots[-8].timestamp_ms)
+            before = min(reached.timestamp_ms, snapshots[-6].timestamp_ms)
             old = self.table.maintenance.expire_snapshots()
             old.older_than(datetime.fromtimestamp(before / 1000)).commit()
             self.done["expired"] += 1
@@ -204,7 +198,7 @@ def follow_for_ever(address: str, state: str) -> None:
     sys.stdout.write("following\n")
     sys.stdout.flush()
     while True:
-        time.sleep(random.random() * 0.1)
+        time.sleep(random.random() * 0.5)
         ss.follow(address, state)
 
 
