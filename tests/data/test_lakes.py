@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -736,9 +737,9 @@ def under_fire(*words: str) -> dict:
 @pytest.mark.parametrize(
     "words",
     [
-        ("delta", "--commits", "150", "--kills", "3"),
-        ("delta", "--feed", "--commits", "60", "--kills", "1"),
-        ("iceberg", "--commits", "30", "--kills", "1"),
+        ("delta", "--commits", "150", "--kills", "2"),
+        ("delta", "--feed", "--commits", "60", "--kills", "1", "--followers", "1"),
+        ("iceberg", "--commits", "20", "--kills", "2", "--followers", "1"),
     ],
     ids=" ".join,
 )
@@ -756,3 +757,12 @@ def test_a_state_is_exact_after_ten_thousand_commits_and_fifty_kills(kind):
 
     assert result["commits"] == 10_000
     assert result["checks"] == 50
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "lakes.md"
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        exec(code, names)
