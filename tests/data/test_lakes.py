@@ -26,6 +26,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.data import lakes
 from sketchshift.data.changes import open_changes
+from sketchshift.data.open import find_lake
 
 pytest.importorskip("deltalake", reason="needs the extra lakes")
 pytest.importorskip("pyiceberg", reason="needs the extra lakes")
@@ -123,6 +124,30 @@ def test_a_version_that_is_not_there_is_an_error(table):
 def test_a_folder_with_a_table_in_it_is_refused(table, tmp_path):
     with pytest.raises(ss.DataError, match=r"has the table .*table' in it.*Name the table itself"):
         ss.sketch(tmp_path, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "table", "version"),
+    [
+        ("delta+s3://bucket/t@v3", "delta", "s3://bucket/t", "v3"),
+        ("delta://s3://bucket/t", "delta", "s3://bucket/t", None),
+        ("delta:/no/such", "delta", "/no/such", None),
+        ("delta:///no/such", "delta", "/no/such", None),
+        ("iceberg://prod/ns.t@audit", "iceberg", "//prod/ns.t", "audit"),
+        ("iceberg+s3://b/t/1.metadata.json", "iceberg", "s3://b/t/1.metadata.json", None),
+    ],
+)
+def test_an_address_is_understood_also_as_a_path(address, kind, table, version):
+    """A path makes one slash of two."""
+    assert find_lake(address) == find_lake(Path(address)) == (kind, table, version)
+
+
+def test_deleted_rows_and_a_checkpoint_are_refused(tmp_path):
+    write(tmp_path / "t", rows(20, 1))
+    leave_out(tmp_path / "t", [3])
+
+    with pytest.raises(ss.DataError, match=r"cannot go on from a checkpoint.*Leave the checkpoint"):
+        ss.sketch(tmp_path / "t", SPEC, checkpoint=tmp_path / "half")
 
 
 def test_a_folder_whose_name_has_an_at_is_itself(tmp_path):
@@ -670,6 +695,30 @@ def test_an_expired_snapshot_is_refused_and_the_state_stays(iceberg, tmp_path):
         ss.follow(iceberg, tmp_path / "state")
 
     assert ss.Cube.open(tmp_path / "state").merge().to_bytes() == before
+
+
+def test_a_table_without_a_snapshot_is_followed_from_nothing(catalog, tmp_path):
+    table = catalog.create_table("ns.empty", rows(1, 0).schema)
+    cube = ss.follow(table, tmp_path / "state", spec=SPEC)
+    assert cube.merge().count == 0
+
+    table.append(rows(30, 1))
+    table.append(rows(30, 2))
+    table.maintenance.expire_snapshots().by_id(table.snapshots()[0].snapshot_id).commit()
+    ss.follow(table, tmp_path / "state")
+    assert_same(cube.merge(), table.scan().to_arrow())
+
+
+def test_snapshots_that_expired_on_the_way_are_passed_over(iceberg, tmp_path):
+    cube = ss.follow(iceberg, tmp_path / "state", spec=SPEC)
+    iceberg.delete("id < 20")
+    between = iceberg.current_snapshot().snapshot_id
+    iceberg.append(rows(30, 7, 900))
+    iceberg.maintenance.expire_snapshots().by_id(between).commit()
+
+    ss.follow(iceberg, tmp_path / "state")
+
+    assert_same(cube.merge(), iceberg.scan().to_arrow())
 
 
 def test_files_of_iceberg_that_are_gone_are_refused(iceberg, tmp_path):

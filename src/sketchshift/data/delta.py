@@ -200,9 +200,10 @@ class DeltaVersion:
     def files(self) -> tuple[DataFile, ...]:
         """The files of the table, in the order of their names, with the rows that count."""
         with _report(self.name, self.version):
-            actions = pa.table(self.table.get_add_actions()).to_pylist()
+            actions = pa.table(self.table.get_add_actions())
             vectors = pa.table(self.table.deletion_vectors().read_all())
         left_out = dict(self._left_out(vectors))
+        bounds = [name for name in ("min", "max", "null_count") if name in actions.column_names]
         files = [
             DataFile(
                 self._place(action["path"]),
@@ -211,15 +212,15 @@ class DeltaVersion:
                 self._constants(action.get("partition") or {}),
                 left_out.get(action["path"]),
             )
-            for action in actions
+            for action in actions.drop_columns(bounds).to_pylist()
         ]
         return tuple(sorted(files, key=lambda file: file.path))
 
     def _left_out(self, vectors: Any) -> Iterator[tuple[str, Kept]]:
         """Rows that do not count, by the paths of their files in the log."""
-        for path, flags in zip(*(column.to_pylist() for column in vectors.columns), strict=True):
-            positions = np.flatnonzero(~np.array(flags, bool))
-            yield path.removeprefix(f"{self.uri}/"), Kept(positions, are_kept=False)
+        for path, flags in zip(*vectors.columns, strict=True):
+            positions = np.flatnonzero(~flags.values.to_numpy(zero_copy_only=False))
+            yield path.as_py().removeprefix(f"{self.uri}/"), Kept(positions, are_kept=False)
 
     def _constants(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of partition columns, which no file has."""

@@ -38,6 +38,7 @@ __all__ = ["follow_iceberg", "open_iceberg", "open_iceberg_table"]
 
 METADATA = ".metadata.json"
 FIELD_ID = b"PARQUET:field_id"
+NO_SNAPSHOT = -1  # of a table to which nothing was ever written
 
 
 def open_iceberg(table: str, version: str | None, request: Request) -> Source:
@@ -134,13 +135,16 @@ def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
     """A table at a snapshot: by its number, by a branch or tag, or the current one."""
     name = _name_of(table)
     if version is None:
-        return IcebergVersion(name, table, table.metadata.current_snapshot_id)
+        current = table.metadata.current_snapshot_id
+        return IcebergVersion(name, table, NO_SNAPSHOT if current is None else current)
+    if version == str(NO_SNAPSHOT):
+        return IcebergVersion(name, table, NO_SNAPSHOT)
     refs = table.metadata.refs
     if version in refs:
         is_tag = refs[version].snapshot_ref_type.value == "tag"
         return IcebergVersion(name, table, refs[version].snapshot_id, is_pinned=is_tag)
     is_there = version.isascii() and version.isdigit() and table.snapshot_by_id(int(version))
-    if not is_there and version != "None":
+    if not is_there:
         msg = (
             f"{name} has no snapshot, branch or tag {version!r}: it may have expired. It has "
             f"{len(table.metadata.snapshots)} snapshots and the branches and tags "
@@ -148,7 +152,7 @@ def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
             "as it was; start again with a new one, and follow more often."
         )
         raise DataError(msg)
-    return IcebergVersion(name, table, int(version) if is_there else None, is_pinned=True)
+    return IcebergVersion(name, table, int(version), is_pinned=True)
 
 
 def _name_of(table: Any) -> str:
@@ -168,15 +172,15 @@ class IcebergVersion:
         The table, for messages and ledgers.
     table : pyiceberg.table.Table
         With the metadata to be read.
-    version : int or None
-        Number of the snapshot; None for a table without any.
+    version : int
+        Number of the snapshot; -1 for a table without any.
     is_pinned : bool
         Whether it has the columns of that time; else those that the table has now.
     """
 
     name: str
     table: Any = field(repr=False)
-    version: int | None
+    version: int
     is_pinned: bool = False
 
     @cached_property
@@ -192,7 +196,7 @@ class IcebergVersion:
     @cached_property
     def snapshot(self) -> Any:
         """The snapshot; None for a table without any."""
-        return None if self.version is None else self.table.snapshot_by_id(self.version)
+        return self.table.snapshot_by_id(self.version)
 
     @cached_property
     def _columns(self) -> Any:
@@ -230,7 +234,7 @@ class IcebergVersion:
 
     def files(self) -> tuple[DataFile, ...]:
         """The files of the table, in the order of their names, with the rows that count."""
-        if self.version is None:
+        if self.version == NO_SNAPSHOT:
             return ()
         with self._report():
             tasks = list(self.table.scan(snapshot_id=self.version).plan_files())
@@ -313,7 +317,7 @@ class IcebergVersion:
 
     # What a snapshot changed.
 
-    def commits_since(self, version: int | None) -> Iterator[tuple[Any, ChangedRows | None]]:
+    def commits_since(self, version: int) -> Iterator[tuple[int, ChangedRows | None]]:
         """Snapshots after another one up to this, each with what it changed, or None: compare.
 
         They are compared where the way between them is not known, as after a rollback, and where
@@ -328,15 +332,15 @@ class IcebergVersion:
         for snapshot in way:
             yield snapshot.snapshot_id, self._changed_files(snapshot)
 
-    def _way_from(self, version: int | None) -> list[Any] | None:
+    def _way_from(self, version: int) -> list[Any] | None:
         """Snapshots from another one, without it, to this; None if it is no ancestor of this."""
         way: list[Any] = []
         snapshot = self.snapshot
         while snapshot is not None:
-            way.insert(0, snapshot)
-            if snapshot.parent_snapshot_id == version:
-                return way
-            parent = snapshot.parent_snapshot_id
+            way.append(snapshot)
+            parent = snapshot.parent_snapshot_id  # None also if the parent expired
+            if parent == version:
+                return way[::-1]
             snapshot = None if parent is None else self.table.snapshot_by_id(parent)
         return None
 

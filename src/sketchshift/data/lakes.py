@@ -181,6 +181,8 @@ class LakeRows:
         def pieces() -> Iterator[Piece]:
             for i, file in enumerate(self.files):
                 path = local_path(file.path)
+                if file.kept is not None or not path.is_absolute():
+                    raise self._no_checkpoint()
                 yield Piece(path, ((0, file.n_bytes),), partial(read_file, i))
 
         def across(n_rows_wanted: int, n_places: int, seed: int) -> Iterator[Block]:
@@ -199,9 +201,16 @@ class LakeRows:
             Access.DISK,
             sum(sizes),
             None if n_rows is None else across,
-            pieces if all(local_path(file.path).is_absolute() for file in self.files) else None,
+            pieces,
             choice.vector,
         )
+
+    def _no_checkpoint(self) -> DataError:
+        msg = (
+            f"a pass over {self.name} cannot go on from a checkpoint: its files are elsewhere, or "
+            "have rows left out. Leave the checkpoint out, or follow the table into a state."
+        )
+        return DataError(msg)
 
     def _where(self, file: DataFile) -> str:
         return f"{file.path} of {self.name}"
