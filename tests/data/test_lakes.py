@@ -13,6 +13,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -140,6 +141,14 @@ def test_a_folder_with_a_table_in_it_is_refused(table, tmp_path):
 def test_an_address_is_understood_also_as_a_path(address, kind, table, version):
     """A path makes one slash of two."""
     assert find_lake(address) == find_lake(Path(address)) == (kind, table, version)
+
+
+def test_the_name_of_a_table_has_no_password():
+    name = lakes.name_place
+
+    assert name("s3://key:secret@bucket/t/?token=1") == "s3://bucket/t"
+    assert name("abfss://box@account.net/t") == "abfss://box@account.net/t"
+    assert name("file:///data/my%20table") == "/data/my table"
 
 
 def test_deleted_rows_and_a_checkpoint_are_refused(tmp_path):
@@ -277,7 +286,7 @@ def test_only_the_bytes_of_columns_asked_for_are_read(tmp_path):
     (change,) = changes_of(tmp_path, None)
     opened = change.added
     open_file = opened.open_file
-    spied = lakes.replace(opened, open_file=lambda path: SpiedFile(open_file(path), counted))
+    spied = replace(opened, open_file=lambda path: SpiedFile(open_file(path), counted))
 
     assert_same(ss.sketch(spied, SPEC), rows(2000, 1))
     assert 30_000 < sum(counted) < 200_000  # of two million

@@ -29,6 +29,7 @@ from sketchshift.data.lakes import (
     import_lake,
     local_path,
     make_constant,
+    name_place,
 )
 from sketchshift.data.source import Request, Source, report_damage
 from sketchshift.errors import DataError
@@ -155,8 +156,7 @@ class DeltaVersion:
     @cached_property
     def name(self) -> str:
         """The table, for messages and ledgers."""
-        path = local_path(self.uri)
-        return f"delta:{path if path.is_absolute() else self.uri}"
+        return f"delta:{name_place(self.uri)}"
 
     @cached_property
     def identity(self) -> str:

@@ -30,6 +30,7 @@ from sketchshift.data.lakes import (
     import_lake,
     local_path,
     make_constant,
+    name_place,
 )
 from sketchshift.data.source import Request, Source
 from sketchshift.errors import DataError
@@ -156,10 +157,8 @@ def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
 
 
 def _name_of(table: Any) -> str:
-    """A table, for messages and ledgers: the place of its files, without credentials."""
-    location = str(table.metadata.location).rstrip("/")
-    path = local_path(location)
-    return f"iceberg:{path if path.is_absolute() else location}"
+    """A table, for messages and ledgers: the place of its files."""
+    return f"iceberg:{name_place(str(table.metadata.location))}"
 
 
 @dataclass(frozen=True)

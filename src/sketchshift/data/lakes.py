@@ -56,6 +56,7 @@ __all__ = [
     "import_lake",
     "local_path",
     "make_constant",
+    "name_place",
 ]
 
 GROUP_BYTES = 2**28  # files of so many bytes are one change
@@ -281,6 +282,16 @@ def local_path(path: str) -> Path:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     return Path("elsewhere") if len(parts.scheme) > 1 else Path(path)
+
+
+def name_place(address: str) -> str:
+    """Where a table lies, for messages and ledgers: without a password or a token."""
+    path, parts = local_path(address), urlsplit(address)
+    if path.is_absolute():
+        return str(path)
+    user, _, host = parts.netloc.rpartition("@")
+    place = host if ":" in user else parts.netloc  # else it is a container of Azure
+    return f"{parts.scheme}://{place}{parts.path}".rstrip("/")
 
 
 # From one version of a table to another: which rows came, which went.

@@ -304,7 +304,7 @@ def _open_table_of_lake(data: Any, request: Request) -> Source | None:
     opened: Source | None = None
     if kind is not None:
         opened = _opener_in(kind, f"open_{kind}_table")(data, request)
-    elif hasattr(data, "open_blocks"):
+    elif hasattr(type(data), "open_blocks"):
         opened = data.open_blocks(request)
     return opened
 
