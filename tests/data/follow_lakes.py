@@ -262,7 +262,9 @@ def run(
                     n_done += 1
                 time.sleep(writer.random.random() * 0.2)
             check(writer, state, spec)
+            ss.Cube.open(state).compact()
             n_checks += 1
+            sys.stderr.write(f"{n_done} commits, {n_checks} checks\n")
             if time.monotonic() - start > limit:
                 break
         cube = ss.Cube.open(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
@@ -72,3 +73,52 @@ def test_kept_sums_are_taken_away_without_their_rows(cube):
         cube.append(returned=["a"])
 
     assert cube.merge() == ss.sketch(X[100:300], SPEC)
+
+
+def events(n: int, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    days = np.datetime64("2026-01-01") + rng.integers(0, 20, n)
+    return pa.table(
+        {
+            "day": days,
+            "country": rng.choice(["AT", "DE", "FR"], n),
+            "product": rng.integers(0, 4, n),
+            "x": rng.normal(size=n),
+            "y": rng.normal(size=n) ** 3,
+        }
+    )
+
+
+BY = ["day", "country", "product"]
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return ss.plan(events(5000).select(["x", "y"]), 3, seed=0)
+
+
+@pytest.fixture
+def sales(tmp_path, plan):
+    return ss.Cube.create(tmp_path / "sales", plan, by=BY)
+
+
+def test_rows_go_straight_into_slices_with_the_bytes_of_their_sketches(sales, plan, monkeypatch):
+    from sketchshift.sketch import cube_rows
+
+    monkeypatch.setattr(cube_rows, "HELD_BYTES", 2**18)  # many small parts
+    data = events(3000)
+    far = data.slice(0, 3).set_column(3, "x", pa.array([1e3, -1e9, 40.0]))
+    data = pa.concat_tables([data, far])
+
+    sales.append_rows(data)
+
+    table = ss.sketch_by(data, by=BY, spec=plan)
+    assert len(sales._log.state().parts) > 1
+    assert sales.table() == table
+    assert sales.merge() == table.merge()
+    condition = "day >= '2026-01-08' AND country <> 'DE'"
+    assert sales.table(condition, by=["product"]) == table.where(condition).merge_by("product")
+    assert sales.merge("count > 12") == table.where("count > 12").merge()
+    sales.compact()
+    assert len(sales._log.state().parts) == 1
+    assert sales.table() == table
