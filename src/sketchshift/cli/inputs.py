@@ -109,6 +109,8 @@ def is_table(file: Path) -> bool:
     """Whether it is a table of sketches: Parquet with bytes ``sketch``, or a cube with keys."""
     if file.is_dir():
         return is_cube(file) and bool(load(file).by)
+    if not file.is_file():  # an address
+        return False
     with file.open("rb") as opened:
         if opened.read(4) != b"PAR1":
             return False
@@ -586,8 +588,11 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
+    from sketchshift.data.open import find_lake
+
     given = {path: Path(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
+    folders += [path for path in paths if path not in folders and find_lake(path)]
     others = sketch_files([path for path in paths if path not in folders])
     sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):

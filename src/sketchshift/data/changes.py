@@ -11,11 +11,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from sketchshift._text import listed
-from sketchshift.data.open import expand
+from sketchshift.data.open import expand, find_lake, kind_of_table
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -125,11 +127,14 @@ def open_changes(source: Any) -> ChangingSource:
 
     Parameters
     ----------
-    source : ChangingSource, str or path
+    source : ChangingSource, str, path, deltalake.DeltaTable or pyiceberg.table.Table
         A source is returned as it is.
     """
     if isinstance(source, ChangingSource):
         return source
+    lake = kind_of_table(source)
+    if lake is not None:
+        return _follower_of(lake)(source)
     try:
         text = os.fspath(source)
     except TypeError:
@@ -216,3 +221,28 @@ def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]
 
 
 register_changes("folder", FolderSource)
+
+
+# Tables of lakes, which their own modules follow.
+
+
+def _follow_lake(address: str) -> ChangingSource:
+    lake = find_lake(address)
+    if lake is None:
+        raise DataError(f"there is no table {address!r} to follow. Check the address.")
+    return _follower_of(lake.kind)(lake.table, lake.version)
+
+
+def _follower_of(kind: str) -> Callable[..., ChangingSource]:
+    module = import_module(f"sketchshift.data.{kind}")
+    found: Callable[..., ChangingSource] = getattr(module, f"follow_{kind}")
+    return found
+
+
+def _is_lake(kind: str, address: str) -> bool:
+    lake = find_lake(address)
+    return lake is not None and lake.kind == kind
+
+
+for _kind in ("delta", "iceberg"):
+    register_changes(_kind, _follow_lake, detects=partial(_is_lake, _kind))

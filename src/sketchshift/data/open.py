@@ -7,6 +7,7 @@ formats that come with the package are registered like any other. Reads nothing 
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ from importlib import import_module
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,13 +44,16 @@ from sketchshift.errors import ChooseColumns, DataError, LoadSketch
 from sketchshift.recipe import Recipe
 
 __all__ = [
+    "Lake",
     "expand",
     "find_engine",
+    "find_lake",
     "first_suffixes",
     "gather_vectors",
     "is_collection",
     "is_data_file",
     "is_table",
+    "kind_of_table",
     "known_suffixes",
     "open_files",
     "open_in_memory",
@@ -158,6 +162,9 @@ def _opener_of(path: Path) -> Opener:
 
 def _open_file(path: Path, request: Request) -> Source:
     """Open a file; what its format gives is made a source that can be read again."""
+    lake = None if path.is_file() and is_data_file(path) else find_lake(path)
+    if lake is not None:
+        return _open_lake(lake, request)
     first = _call_opener(path, request)
     if isinstance(first, Source):
         return first
@@ -206,9 +213,14 @@ def _import_opener(module: str, name: str) -> Opener:
     """An opener of this room, whose libraries are imported when a file turns up."""
 
     def opener(path: Path, request: Request) -> Any:
-        return getattr(import_module(f"sketchshift.data.{module}"), name)(path, request)
+        return _opener_in(module, name)(path, request)
 
     return opener
+
+
+def _opener_in(module: str, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"sketchshift.data.{module}"), name)
+    return found
 
 
 register_format(".parquet", _import_opener("arrow", "open_parquet"))
@@ -218,6 +230,90 @@ for _ends in ((".csv", *LOOSE), (".tsv", ".tab")):
 register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
 register_format(".npy", _import_opener("npy", "open_npy"))
 register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
+
+# Tables of lakes: folders with a log that says which files count, or addresses.
+
+
+class Lake(NamedTuple):
+    """A table of a lake, as it was asked for.
+
+    Attributes
+    ----------
+    kind : {"delta", "iceberg"}
+        Also the module that reads it.
+    table : str
+        A folder, a file of metadata, an address, or ``//catalog/namespace.table``.
+    version : str or None
+        As it was written behind the ``@``; None: the newest.
+    """
+
+    kind: str
+    table: str
+    version: str | None
+
+
+LAKE_TYPES = {("deltalake", "DeltaTable"): "delta", ("pyiceberg", "Table"): "iceberg"}
+
+
+def find_lake(path: str | PathLike[str]) -> Lake | None:
+    """The table of a lake that a path or an address means; None for anything else.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder with ``_delta_log``, one with ``metadata/*.metadata.json``, such a file, or an
+        address: ``delta:/folder``, ``delta+s3://bucket/table``, ``iceberg:/folder``,
+        ``iceberg://catalog/namespace.table``. Each with ``@`` and a version behind it, if it is not
+        the newest that is meant. A path that made one slash of two is understood.
+    """
+    text = str(path)
+    table, at, version = text.rpartition("@")
+    if not at or "/" in version or Path(text).expanduser().exists():
+        table, version = text, ""
+    address = re.fullmatch(r"(delta|iceberg)(\+[a-z0-9]+)?:(.+)", table)
+    if address is None:
+        folder = Path(table).expanduser()
+        kind = _kind_of_lake(folder)
+        return None if kind is None else Lake(kind, str(folder.resolve()), version or None)
+    kind, scheme, rest = address.groups()
+    if scheme is not None:
+        rest = f"{scheme[1:]}://{rest.lstrip('/')}"
+    elif kind == "delta" or _kind_of_lake(Path("/" + rest.lstrip("/"))) == "iceberg":
+        rest = re.sub("^/*([a-z0-9]+):/+", r"\1://", re.sub("^/+", "/", rest))
+    elif rest.startswith("/"):
+        rest = "//" + rest.lstrip("/")
+    folder = Path(rest).expanduser()
+    return Lake(kind, str(folder.resolve()) if folder.exists() else rest, version or None)
+
+
+def _kind_of_lake(path: Path) -> str | None:
+    if (path / "_delta_log").is_dir():
+        return "delta"
+    is_file = path.name.endswith(".metadata.json") and path.is_file()
+    return "iceberg" if is_file or any(path.glob("metadata/*.metadata.json")) else None
+
+
+def _open_lake(lake: Lake, request: Request) -> Source:
+    opened: Source = _opener_in(lake.kind, f"open_{lake.kind}")(lake.table, lake.version, request)
+    return opened
+
+
+def _open_table_of_lake(data: Any, request: Request) -> Source | None:
+    """Open what a library of lakes has opened, or rows that came or went in a table."""
+    kind = kind_of_table(data)
+    opened: Source | None = None
+    if kind is not None:
+        opened = _opener_in(kind, f"open_{kind}_table")(data, request)
+    elif hasattr(type(data), "open_blocks"):
+        opened = data.open_blocks(request)
+    return opened
+
+
+def kind_of_table(data: Any) -> str | None:
+    """The kind of a table of a lake that a library has opened."""
+    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
+    return next((LAKE_TYPES[name] for name in names if name in LAKE_TYPES), None)
+
 
 # Collections that lie on many machines, by their type or its library.
 
@@ -282,7 +378,10 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     _refuse_twice(files)
     opened = _open_all(files, request)
     first = opened[0]
-    sizes = [file.stat().st_size for file in files]
+    sizes = [
+        file.stat().st_size if file.is_file() else source.n_bytes or 0
+        for file, source in zip(files, opened, strict=True)
+    ]
     counts = [source.n_rows for source in opened]
     known = [count for count in counts if count is not None]
     n_rows = sum(known) if len(known) == len(counts) else None
@@ -330,6 +429,10 @@ def expand(path: str | PathLike[str]) -> list[Path]:
     if path == "-":
         return [spool_stdin()]
     given = Path(path).expanduser()
+    if given.is_file() and is_data_file(given):
+        return [given]
+    if find_lake(path) is not None:
+        return [given]
     if given.is_dir():
         return _files_in(given)
     if given.exists():
@@ -392,9 +495,18 @@ def spool_stdin() -> Path:
 
 
 def _files_in(folder: Path) -> list[Path]:
+    found = sorted(folder.rglob("*"), key=Path.as_posix)
+    for path in found:
+        if path.name == "_delta_log" or path.name.endswith(".metadata.json"):
+            table = path.parent if path.name == "_delta_log" else path.parents[1]
+            msg = (
+                f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose "
+                "files count. Name the table itself."
+            )
+            raise DataError(msg)
     files = [
         file
-        for file in sorted(folder.rglob("*"), key=Path.as_posix)
+        for file in found
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
     files = [file for file in files if not _is_loose(file)] or files
@@ -528,6 +640,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         return open_array(data, request)
     if _is_sparse(data):
         return open_sparse(data, request)
+    opened = _open_table_of_lake(data, request)
+    if opened is not None:
+        return opened
     library = type(data).__module__.partition(".")[0]
     if is_collection(data):
         msg = (

@@ -1,0 +1,318 @@
+"""Delta tables: at a version, and what came and went from one version to another.
+
+The package ``deltalake`` says which files, and which rows of them, a version has. What a commit
+changed is read from its own actions: files added and removed, or the change data feed where it has
+one; a commit that only moves rows into other files says so, and nothing is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from sketchshift.data.lakes import (
+    ChangedRows,
+    DataFile,
+    Kept,
+    LakeChanges,
+    LakeRows,
+    import_lake,
+    local_path,
+    make_constant,
+    name_place,
+)
+from sketchshift.data.source import Request, Source, report_damage
+from sketchshift.errors import DataError
+
+__all__ = ["follow_delta", "open_delta", "open_delta_table"]
+
+LOG = "_delta_log"
+KNOWN_FEATURES = {
+    "columnMapping",
+    "deletionVectors",
+    "domainMetadata",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+}
+"""What a reader must understand, if a table has it, and what is understood here."""
+
+CAME, WENT = ("insert", "update_postimage"), ("delete", "update_preimage")
+PHYSICAL = "delta.columnMapping.physicalName"
+
+
+def open_delta(table: str, version: str | None, request: Request) -> Source:
+    """Open a Delta table at a version.
+
+    Parameters
+    ----------
+    table : str
+        A folder, or an address that ``deltalake`` reads.
+    version : str or None
+        Such as ``"v12"`` or ``"12"``; None: the newest.
+    request : Request
+        What is asked for.
+    """
+    return load_delta(table, parse_version(table, version)).rows().open_blocks(request)
+
+
+def open_delta_table(table: Any, request: Request) -> Source:
+    """Open a ``deltalake.DeltaTable`` at the version that it is loaded at."""
+    return DeltaVersion(table).rows().open_blocks(request)
+
+
+def follow_delta(table: Any, version: str | None = None) -> LakeChanges:
+    """A Delta table as a source that changes, up to a version or to the newest.
+
+    Parameters
+    ----------
+    table : str or deltalake.DeltaTable
+        As in :func:`open_delta`; of an object, its place and its options are taken.
+    version : str or None
+        The version to follow to.
+    """
+    place, options = (table, None) if isinstance(table, str) else _place_of(table)
+    last = parse_version(place, version)
+
+    def load(version: int | None) -> DeltaVersion:
+        return load_delta(place, last if version is None else version, options)
+
+    return LakeChanges(load(None).name, load)
+
+
+def _place_of(table: Any) -> tuple[str, Any]:
+    return table.table_uri, table._storage_options
+
+
+def parse_version(table: str, version: str | None) -> int | None:
+    """The number of a version."""
+    if version is None:
+        return None
+    digits = version.removeprefix("v")
+    if not digits.isascii() or not digits.isdigit():
+        msg = f"{version!r} is no version of the Delta table {table!r}. As in: {table}@v12"
+        raise DataError(msg)
+    return int(digits)
+
+
+def load_delta(table: str, version: int | None = None, options: Any = None) -> DeltaVersion:
+    """A Delta table at a version; None: the newest."""
+    with _report(table, version):
+        library = import_lake("deltalake", "deltalake", f"the Delta table {table!r}")
+        return DeltaVersion(library.DeltaTable(table, version=version, storage_options=options))
+
+
+@contextmanager
+def _report(table: str, version: int | None) -> Iterator[None]:
+    """Name the table and the version whenever ``deltalake`` cannot read it."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as cause:
+        errors = import_lake("deltalake", "deltalake.exceptions", table)
+        if not isinstance(cause, errors.DeltaError | OSError | ValueError):
+            raise
+        at = "" if version is None else f" at version {version}"
+        hint = "" if version is None else ". Versions that are not there yet, or no longer, cannot"
+        hint += " be read" if hint else ""
+        raise DataError(f"cannot read the Delta table {table!r}{at}: {cause}{hint}.") from cause
+
+
+@dataclass(frozen=True)
+class DeltaVersion:
+    """A Delta table at a version.
+
+    Parameters
+    ----------
+    table : deltalake.DeltaTable
+        Loaded at that version.
+    """
+
+    table: Any
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+        return int(self.table.version())
+
+    @cached_property
+    def uri(self) -> str:
+        """Where the table lies."""
+        return str(self.table.table_uri).rstrip("/")
+
+    @cached_property
+    def name(self) -> str:
+        """The table, for messages and ledgers."""
+        return f"delta:{name_place(self.uri)}"
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells it from a table that was made anew in the same place."""
+        return str(self.table.metadata().id)
+
+    @property
+    def keeping(self) -> str:
+        """What makes the table keep old files for longer, in words."""
+        return "the table property delta.deletedFileRetentionDuration"
+
+    @cached_property
+    def schema(self) -> Any:
+        """The columns, as Arrow has them."""
+        return pa.schema(self.table.schema().to_arrow())
+
+    @cached_property
+    def physical(self) -> dict[str, str]:
+        """The names that columns have in files."""
+        fields = json.loads(self.table.schema().to_json())["fields"]
+        return {field["name"]: field["metadata"].get(PHYSICAL, field["name"]) for field in fields}
+
+    @cached_property
+    def filesystem(self) -> Any:
+        """What opens files by their paths below the table."""
+        if local_path(self.uri).is_absolute():
+            return pafs.SubTreeFileSystem(str(local_path(self.uri)), pafs.LocalFileSystem())
+        handler = import_lake("deltalake", "deltalake.fs", self.name).DeltaStorageHandler
+        return pafs.PyFileSystem(handler.from_table(self.table._table, self.table._storage_options))
+
+    def rows(self, files: tuple[DataFile, ...] | None = None) -> LakeRows:
+        """All rows of the table, or those of some files."""
+        self._refuse_features()
+        files = self.files() if files is None else files
+        return LakeRows(self.name, self.schema, files, self.open_file, lambda _: self.physical)
+
+    def open_file(self, path: str) -> Any:
+        """A file of the table."""
+        return self.filesystem.open_input_file(self._below(path))
+
+    def files(self) -> tuple[DataFile, ...]:
+        """The files of the table, in the order of their names, with the rows that count."""
+        with _report(self.name, self.version):
+            actions = pa.table(self.table.get_add_actions())
+            vectors = pa.table(self.table.deletion_vectors().read_all())
+        left_out = dict(self._left_out(vectors))
+        bounds = [name for name in ("min", "max", "null_count") if name in actions.column_names]
+        files = [
+            DataFile(
+                self._place(action["path"]),
+                action["size_bytes"],
+                action["num_records"],
+                self._constants(action.get("partition") or {}),
+                left_out.get(action["path"]),
+            )
+            for action in actions.drop_columns(bounds).to_pylist()
+        ]
+        return tuple(sorted(files, key=lambda file: file.path))
+
+    def _left_out(self, vectors: Any) -> Iterator[tuple[str, Kept]]:
+        """Rows that do not count, by the paths of their files in the log."""
+        for path, flags in zip(*vectors.columns, strict=True):
+            positions = np.flatnonzero(~flags.values.to_numpy(zero_copy_only=False))
+            yield path.as_py().removeprefix(f"{self.uri}/"), Kept(positions, are_kept=False)
+
+    def _constants(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of partition columns, which no file has."""
+        logical = {own: name for name, own in self.physical.items()}
+        named = {logical.get(name, name): value for name, value in values.items()}
+        return {
+            name: make_constant(value, self.schema.field(name).type)
+            for name, value in named.items()
+            if name in self.schema.names
+        }
+
+    def _place(self, path: str) -> str:
+        """Where a file lies; its path in the log is written as in an address."""
+        if "://" in path or path.startswith("/"):
+            msg = f"{self.name} has files of another table, such as {path!r}: read that one."
+            raise DataError(msg)
+        folder = local_path(self.uri)
+        return str(folder / unquote(path)) if folder.is_absolute() else unquote(path)
+
+    def _below(self, place: str) -> str:
+        folder = local_path(self.uri)
+        return Path(place).relative_to(folder).as_posix() if folder.is_absolute() else place
+
+    def _refuse_features(self) -> None:
+        unknown = set(self.table.protocol().reader_features or ()) - KNOWN_FEATURES
+        if unknown:
+            msg = (
+                f"{self.name} needs a reader that knows {', '.join(sorted(unknown))}, and this one "
+                "does not. Rewrite the table without, or read it elsewhere and pass Arrow batches."
+            )
+            raise DataError(msg)
+
+    # What a commit changed.
+
+    def _actions(self, version: int) -> list[dict[str, Any]]:
+        """The actions of a commit."""
+        path = f"{LOG}/{version:020d}.json"
+        try:
+            with (
+                report_damage(f"{path} of {self.name}", ValueError),
+                self.filesystem.open_input_file(path) as file,
+            ):
+                return [json.loads(line) for line in file.read().splitlines() if line.strip()]
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            msg = (
+                f"version {version} of {self.name} is no longer in its log, which is cleaned up "
+                "from time to time. The state is as it was. Start again with a new one, and follow "
+                "more often (the table property delta.logRetentionDuration)."
+            )
+            raise DataError(msg) from error
+
+    def commits_since(self, version: int) -> Iterator[tuple[int, ChangedRows | None]]:
+        """Versions after another one up to this, each with what it changed, or None: compare."""
+        if version > self.version:  # asked for an older one than the state has
+            yield self.version, None
+        for later in range(version + 1, self.version + 1):
+            yield later, self._changed_files(self._actions(later))
+
+    def _changed_files(self, actions: list[dict[str, Any]]) -> ChangedRows | None:
+        """Files with rows that came and went in a commit.
+
+        None for deletion vectors, which have rows go without a file that holds them or the rest,
+        and for files removed of which the commit does not say the partition.
+        """
+        feed = [action["cdc"] for action in actions if "cdc" in action]
+        if feed:
+            files = [self._file(one) for one in feed]
+            came = [replace(file, change_types=CAME) for file in files]
+            went = [replace(file, change_types=WENT) for file in files]
+            return ChangedRows(tuple(came), tuple(went))
+        added, removed = (
+            [a[kind] for a in actions if kind in a and a[kind].get("dataChange", True)]
+            for kind in ("add", "remove")
+        )
+        has_vectors = any(one.get("deletionVector") for one in (*added, *removed))
+        if has_vectors or any(one.get("partitionValues") is None for one in removed):
+            return None
+        return ChangedRows(tuple(map(self._file, added)), tuple(map(self._file, removed)))
+
+    def _file(self, action: Mapping[str, Any]) -> DataFile:
+        size, stats = action.get("size") or 0, action.get("stats")
+        n_rows = json.loads(stats).get("numRecords") if stats else None
+        constants = self._constants(action.get("partitionValues") or {})
+        return DataFile(self._place(action["path"]), size, n_rows, constants)
+
+    def find_gone(self, files: Sequence[DataFile]) -> list[str]:
+        """Those of the files that are no longer there."""
+        infos = self.filesystem.get_file_info([self._below(file.path) for file in files])
+        return [
+            file.path
+            for file, info in zip(files, infos, strict=True)
+            if info.type == pafs.FileType.NotFound
+        ]

@@ -1,0 +1,372 @@
+"""Iceberg tables: at a snapshot, and what came and went from one snapshot to another.
+
+The package ``pyiceberg`` reads metadata and manifests. Columns are found in files by their numbers,
+so that a renamed one is still found. Rows deleted by position, and by vectors, are left out;
+deletions by equality, which ``pyiceberg`` cannot apply, are refused. A snapshot that only moves
+rows into other files says so, and nothing is read for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sketchshift._typing import IntArray
+from sketchshift.data.lakes import (
+    ChangedRows,
+    DataFile,
+    Kept,
+    LakeChanges,
+    LakeRows,
+    import_lake,
+    local_path,
+    make_constant,
+    name_place,
+)
+from sketchshift.data.source import Request, Source
+from sketchshift.errors import DataError
+
+__all__ = ["follow_iceberg", "open_iceberg", "open_iceberg_table"]
+
+METADATA = ".metadata.json"
+FIELD_ID = b"PARQUET:field_id"
+NO_SNAPSHOT = -1  # of a table to which nothing was ever written
+
+
+def open_iceberg(table: str, version: str | None, request: Request) -> Source:
+    """Open an Iceberg table at a snapshot.
+
+    Parameters
+    ----------
+    table : str
+        A folder with ``metadata``, a file of metadata, or ``//catalog/namespace.table``.
+    version : str or None
+        The number of a snapshot, or the name of a branch or tag; None: the current one.
+    request : Request
+        What is asked for.
+    """
+    return at_snapshot(load_table(table), version).rows().open_blocks(request)
+
+
+def open_iceberg_table(table: Any, request: Request) -> Source:
+    """Open a ``pyiceberg.table.Table`` at its current snapshot."""
+    return at_snapshot(table, None).rows().open_blocks(request)
+
+
+def follow_iceberg(table: Any, version: str | None = None) -> LakeChanges:
+    """An Iceberg table as a source that changes: its current snapshot, or that of a branch.
+
+    Parameters
+    ----------
+    table : str or pyiceberg.table.Table
+        As in :func:`open_iceberg`; an object is refreshed.
+    version : str or None
+        A branch, a tag or the number of a snapshot to follow to.
+    """
+
+    def load(snapshot: Any) -> IcebergVersion:
+        loaded = load_table(table) if isinstance(table, str) else table.refresh()
+        return at_snapshot(loaded, version if snapshot is None else str(snapshot))
+
+    return LakeChanges(load(None).name, load)
+
+
+def load_table(table: str) -> Any:
+    """A table of a catalog, or one of files of metadata alone."""
+    what = f"the Iceberg table {table!r}"
+    if table.startswith("//"):
+        catalog, _, name = table[2:].partition("/")
+        if not catalog or not name:
+            msg = f"'iceberg:{table}' names no table. As in: iceberg://catalog/namespace.table"
+            raise DataError(msg)
+        with _report(what):
+            library = import_lake("pyiceberg", "pyiceberg.catalog", what)
+            return library.load_catalog(catalog).load_table(name.replace("/", "."))
+    with _report(what):
+        library = import_lake("pyiceberg", "pyiceberg.table", what)
+        return library.StaticTable.from_metadata(_metadata_of(table))
+
+
+def _metadata_of(table: str) -> str:
+    """The newest file of metadata of a folder; a file is itself."""
+    if table.endswith(METADATA) or not local_path(table).is_absolute():
+        return table
+    folder = local_path(table) / "metadata"
+    hint = folder / "version-hint.text"
+    if hint.exists():
+        version = hint.read_text(encoding="utf-8").strip()
+        return str(folder / f"{'v' * version.isdigit()}{version.removesuffix(METADATA)}{METADATA}")
+    numbers: dict[int, list[Path]] = {}
+    for path in folder.glob(f"*{METADATA}"):
+        found = re.match(r"v?(\d+)", path.name)
+        if found:
+            numbers.setdefault(int(found[1]), []).append(path)
+    newest = sorted(numbers[max(numbers)]) if numbers else []
+    if len(newest) != 1:
+        msg = (
+            f"cannot tell which metadata of the Iceberg table {table!r} counts: there are "
+            f"{len(newest)} files of the newest number. Name one of metadata/*{METADATA}, or read "
+            "the table through its catalog: iceberg://catalog/namespace.table"
+        )
+        raise DataError(msg)
+    return str(newest[0])
+
+
+@contextmanager
+def _report(what: str) -> Iterator[None]:
+    """Name the table whenever ``pyiceberg`` cannot read it."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as cause:  # there is no common class, and catalogs raise their own
+        raise DataError(f"cannot read {what}: {cause}") from cause
+
+
+def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
+    """A table at a snapshot: by its number, by a branch or tag, or the current one."""
+    name = _name_of(table)
+    if version is None:
+        current = table.metadata.current_snapshot_id
+        return IcebergVersion(name, table, NO_SNAPSHOT if current is None else current)
+    if version == str(NO_SNAPSHOT):
+        return IcebergVersion(name, table, NO_SNAPSHOT)
+    refs = table.metadata.refs
+    if version in refs:
+        is_tag = refs[version].snapshot_ref_type.value == "tag"
+        return IcebergVersion(name, table, refs[version].snapshot_id, is_pinned=is_tag)
+    is_there = version.isascii() and version.isdigit() and table.snapshot_by_id(int(version))
+    if not is_there:
+        msg = (
+            f"{name} has no snapshot, branch or tag {version!r}: it may have expired. It has "
+            f"{len(table.metadata.snapshots)} snapshots and the branches and tags "
+            f"{', '.join(sorted(refs)) or 'none'}. A state that stands at an expired snapshot is "
+            "as it was; start again with a new one, and follow more often."
+        )
+        raise DataError(msg)
+    return IcebergVersion(name, table, int(version), is_pinned=True)
+
+
+def _name_of(table: Any) -> str:
+    """A table, for messages and ledgers: the place of its files."""
+    return f"iceberg:{name_place(str(table.metadata.location))}"
+
+
+@dataclass(frozen=True)
+class IcebergVersion:
+    """An Iceberg table at a snapshot.
+
+    Parameters
+    ----------
+    name : str
+        The table, for messages and ledgers.
+    table : pyiceberg.table.Table
+        With the metadata to be read.
+    version : int
+        Number of the snapshot; -1 for a table without any.
+    is_pinned : bool
+        Whether it has the columns of that time; else those that the table has now.
+    """
+
+    name: str
+    table: Any = field(repr=False)
+    version: int
+    is_pinned: bool = False
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells it from a table that was made anew in the same place."""
+        return str(self.table.metadata.table_uuid)
+
+    @property
+    def keeping(self) -> str:
+        """What makes the table keep old files for longer, in words."""
+        return "the table property history.expire.max-snapshot-age-ms"
+
+    @cached_property
+    def snapshot(self) -> Any:
+        """The snapshot; None for a table without any."""
+        return self.table.snapshot_by_id(self.version)
+
+    @cached_property
+    def _columns(self) -> Any:
+        metadata = self.table.metadata
+        if not self.is_pinned or self.snapshot is None or self.snapshot.schema_id is None:
+            return metadata.schema()
+        return metadata.schema_by_id(self.snapshot.schema_id) or metadata.schema()
+
+    @cached_property
+    def schema(self) -> Any:
+        """The columns, as Arrow has them."""
+        library = import_lake("pyiceberg", "pyiceberg.io.pyarrow", self.name)
+        return library.schema_to_pyarrow(self._columns, include_field_ids=False)
+
+    def rows(self, files: tuple[DataFile, ...] | None = None) -> LakeRows:
+        """All rows of the table, or those of some files."""
+        files = self.files() if files is None else files
+        return LakeRows(self.name, self.schema, files, self._open, self._find_columns)
+
+    def _open(self, path: str) -> Any:
+        return self.table.io.new_input(path).open()
+
+    def _find_columns(self, there: Any) -> dict[str, str]:
+        """Names of columns in a file, by their numbers; by mapped names in a file without."""
+        numbers = {
+            int(f.metadata[FIELD_ID]): f.name
+            for f in there
+            if f.metadata is not None and FIELD_ID in f.metadata
+        }
+        mapping = self.table.name_mapping()
+        if not numbers and mapping is not None:
+            names = [(one.field_id, name) for one in mapping.root for name in one.names]
+            numbers = {number: name for number, name in names if name in there.names}
+        return {f.name: numbers[f.field_id] for f in self._columns.fields if f.field_id in numbers}
+
+    def files(self) -> tuple[DataFile, ...]:
+        """The files of the table, in the order of their names, with the rows that count."""
+        if self.version == NO_SNAPSHOT:
+            return ()
+        with self._report():
+            tasks = list(self.table.scan(snapshot_id=self.version).plan_files())
+        left_out = self._left_out(tasks)
+        files = [
+            self._file(task.file, left_out.get(task.file.file_path) if task.delete_files else None)
+            for task in tasks
+        ]
+        return tuple(sorted(files, key=lambda file: file.path))
+
+    @contextmanager
+    def _report(self) -> Iterator[None]:
+        try:
+            with _report(self.name):
+                yield
+        except DataError as error:
+            if "equality deletes" not in str(error):
+                raise
+            msg = (
+                f"{self.name} has rows deleted by equality, which pyiceberg cannot apply. Compact "
+                "the table with the engine that wrote it, which writes them out, and read it then."
+            )
+            raise DataError(msg) from error
+
+    def _left_out(self, tasks: Sequence[Any]) -> dict[str, IntArray]:
+        """Positions of deleted rows, by file; each file of deletions is read once."""
+        found: dict[str, list[IntArray]] = {}
+        for deletes in {one.file_path: one for task in tasks for one in task.delete_files}.values():
+            with self._report():
+                for path, positions in self._read_deletes(deletes):
+                    found.setdefault(path, []).append(positions)
+        return {path: np.unique(np.concatenate(parts)) for path, parts in found.items()}
+
+    def _read_deletes(self, deletes: Any) -> Iterator[tuple[str, IntArray]]:
+        with self._open(deletes.file_path) as opened:
+            if deletes.file_format.value == "PUFFIN":
+                puffin = import_lake("pyiceberg", "pyiceberg.table.puffin", self.name)
+                vectors = import_lake("pyiceberg", "pyiceberg.table.deletion_vector", self.name)
+                content = puffin.PuffinFile(opened.read())
+                for vector in vectors.deletion_vectors_from_puffin_file(content):
+                    yield vector.referenced_data_file, vector.to_vector().to_numpy()
+                return
+            self._refuse_format(deletes)
+            table = pq.read_table(opened, columns=["file_path", "pos"])
+        for path in table.column("file_path").unique().to_pylist():
+            is_here = pc.equal(table.column("file_path"), path)
+            yield path, table.column("pos").filter(is_here).to_numpy()
+
+    def _refuse_format(self, file: Any) -> None:
+        if file.file_format.value != "PARQUET":
+            msg = (
+                f"{self.name} has files that are not Parquet, such as {file.file_path!r} "
+                f"({file.file_format.value}). Rewrite the table, or read it with pyiceberg and "
+                "pass Arrow batches."
+            )
+            raise DataError(msg)
+
+    def _file(self, file: Any, left_out: IntArray | None = None) -> DataFile:
+        self._refuse_format(file)
+        kept = None if left_out is None else Kept(left_out, are_kept=False)
+        place = local_path(file.file_path)
+        path = str(place) if place.is_absolute() else file.file_path
+        constants = self._constants(file)
+        return DataFile(path, file.file_size_in_bytes, file.record_count, constants, kept)
+
+    def _constants(self, file: Any) -> dict[str, Any]:
+        """Values of columns that the file may not have: of its partition, or by default."""
+        constants = {
+            f.name: make_constant(f.initial_default, self.schema.field(f.name).type)
+            for f in self._columns.fields
+            if f.initial_default is not None
+        }
+        spec = self.table.metadata.specs()[file.spec_id or 0]
+        names = {f.field_id: f.name for f in self._columns.fields}
+        for i, part in enumerate(spec.fields):
+            name = names.get(part.source_id)
+            if name is not None and str(part.transform) == "identity":
+                constants[name] = make_constant(file.partition[i], self.schema.field(name).type)
+        return constants
+
+    # What a snapshot changed.
+
+    def commits_since(self, version: int) -> Iterator[tuple[int, ChangedRows | None]]:
+        """Snapshots after another one up to this, each with what it changed, or None: compare.
+
+        They are compared where the way between them is not known, as after a rollback, and where
+        rows are deleted without a file that holds them or the rest.
+        """
+        if version == self.version:
+            return
+        way = self._way_from(version)
+        if way is None:
+            yield self.version, None
+            return
+        for snapshot in way:
+            yield snapshot.snapshot_id, self._changed_files(snapshot)
+
+    def _way_from(self, version: int) -> list[Any] | None:
+        """Snapshots from another one, without it, to this; None if it is no ancestor of this."""
+        way: list[Any] = []
+        snapshot = self.snapshot
+        while snapshot is not None:
+            way.append(snapshot)
+            parent = snapshot.parent_snapshot_id  # None also if the parent expired
+            if parent == version:
+                return way[::-1]
+            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
+        return None
+
+    def _changed_files(self, snapshot: Any) -> ChangedRows | None:
+        """Files with rows that came and went in a snapshot; None if rows went in another way."""
+        entries = import_lake("pyiceberg", "pyiceberg.manifest", self.name)
+        status, content = entries.ManifestEntryStatus, entries.ManifestContent
+        operation = None if snapshot.summary is None else snapshot.summary.operation.value
+        if operation == "replace":
+            return ChangedRows()
+        with self._report():
+            manifests = snapshot.manifests(self.table.io)
+            if any(manifest.content == content.DELETES for manifest in manifests):
+                return None
+            found = [
+                entry
+                for manifest in manifests
+                if manifest.added_snapshot_id == snapshot.snapshot_id
+                for entry in manifest.fetch_manifest_entry(self.table.io, discard_deleted=False)
+                if entry.snapshot_id == snapshot.snapshot_id
+            ]
+        added, removed = (
+            tuple(self._file(entry.data_file) for entry in found if entry.status == kind)
+            for kind in (status.ADDED, status.DELETED)
+        )
+        return ChangedRows(added, removed)
+
+    def find_gone(self, files: Sequence[DataFile]) -> list[str]:
+        """Those of the files that are no longer there."""
+        return [file.path for file in files if not self.table.io.new_input(file.path).exists()]
