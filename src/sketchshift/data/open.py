@@ -526,6 +526,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     """Open an array, sparse matrix, frame or Arrow object; ``None`` for anything else."""
     if isinstance(data, np.ndarray):
         return open_array(data, request)
+    if hasattr(data, "open_rows"):  # it reads by what is asked for, as the rows of messages do
+        opened: Source = data.open_rows(request)
+        return opened
     if _is_sparse(data):
         return open_sparse(data, request)
     library = type(data).__module__.partition(".")[0]
