@@ -13,9 +13,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sketchshift.data.changes import register_changes
 from sketchshift.data.open import register_format
 from sketchshift.engines import register_engine
 from sketchshift.errors import (
+    ConflictError,
     DataError,
     IncompatibleSketchesError,
     InvalidRowsError,
@@ -81,8 +83,10 @@ if TYPE_CHECKING:
     )
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
+    from sketchshift.following import follow
     from sketchshift.index import CoarseLists, train_lists
     from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
+    from sketchshift.sketch.cube import Cube
     from sketchshift.sketch.slices import sketch_by
     from sketchshift.sketch.survey import Survey, SurveyedColumn, survey
 
@@ -100,6 +104,8 @@ __all__ = [
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
+    "ConflictError",
+    "Cube",
     "DataError",
     "Decoding",
     "Distance",
@@ -142,6 +148,7 @@ __all__ = [
     "compare",
     "decode",
     "decode_range",
+    "follow",
     "lloyd",
     "load",
     "match_centroids",
@@ -149,6 +156,7 @@ __all__ = [
     "plan",
     "plan_drift",
     "privacy",
+    "register_changes",
     "register_decoder",
     "register_engine",
     "register_format",
@@ -201,9 +209,11 @@ _ON_FIRST_USE = {
         "watch",
     ),
     "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
+    "following": ("follow",),
     "index": ("CoarseLists", "train_lists"),
     "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
     "privacy": (),
+    "sketch.cube": ("Cube",),
     "sketch.slices": ("sketch_by",),
     "sketch.survey": ("Survey", "SurveyedColumn", "survey"),
 }

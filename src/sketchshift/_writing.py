@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -28,9 +28,13 @@ except ImportError:  # Windows: drafts of killed writers stay there
 __all__ = [
     "append_durably",
     "draft_of",
+    "hold_new",
     "open_journal",
     "opened_atomically",
     "opened_for_now",
+    "place",
+    "publish",
+    "sweep_unheld",
     "write_atomically",
 ]
 
@@ -81,6 +85,78 @@ def opened_for_now(name: str) -> Iterator[IO[bytes]]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with (Path(folder) / name).open("xb") as file:
         yield file
+
+
+def publish(path: Path, data: bytes, drafts: Path) -> bool:
+    """Write a file whole if there is none of its name; False where another was first.
+
+    Of several processes that try, on one machine or on several that share the folder, one succeeds.
+
+    Parameters
+    ----------
+    path : path
+        Never replaced once it is there.
+    data : bytes
+        What it holds.
+    drafts : path
+        A folder of the same file system that drafts may lie in: to look for those that killed
+        writers have left takes as long as the folder has files.
+    """
+    with draft_of(drafts / "published") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        try:
+            os.link(file.name, path)
+        except FileExistsError:
+            return False
+    _sync_directory(path.parent)
+    return True
+
+
+@contextmanager
+def hold_new(drafts: Path) -> Iterator[IO[bytes]]:
+    """A new file, gone after the body unless :func:`place` gave it a place.
+
+    Whoever writes it holds its lock until the body ends, wherever it lies by then: so files that
+    nobody refers to yet can be told from those that nobody will ever refer to.
+
+    Parameters
+    ----------
+    drafts : path
+        A folder on the file system of its place to be.
+    """
+    with draft_of(drafts / "held") as file:
+        yield file
+
+
+def place(file: IO[bytes], path: Path) -> None:
+    """Put a file that :func:`hold_new` gave, on the disk as it is now, where it is to lie."""
+    file.flush()
+    os.fsync(file.fileno())
+    if os.name != "posix":
+        file.close()  # an open file cannot be renamed there
+    Path(file.name).rename(path)
+    _sync_directory(path.parent)
+
+
+def sweep_unheld(folder: Path, is_needed: Callable[[str], bool]) -> list[str]:
+    """Remove the files of a folder that nobody holds and nobody needs; their names.
+
+    Parameters
+    ----------
+    folder : path
+        Of files that :func:`place` put there.
+    is_needed : callable
+        Asked for each name once nobody can hold that file any more.
+    """
+    removed = []
+    for path in sorted(folder.iterdir()):
+        with suppress(OSError), path.open("r+b") as file:
+            if _lock(file.fileno(), wait=False) and not is_needed(path.name):
+                path.unlink()
+                removed.append(path.name)
+    return removed
 
 
 @contextmanager

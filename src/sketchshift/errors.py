@@ -19,6 +19,7 @@ from sketchshift._text import listed, visible_lines
 
 __all__ = [
     "ChooseColumns",
+    "ConflictError",
     "DataError",
     "IncompatibleSketchesError",
     "InvalidRowsError",
@@ -217,6 +218,10 @@ class RemovalError(SketchshiftError, ValueError):
 
 class SketchFormatError(SketchshiftError, ValueError):
     """Bytes are not an intact sketch of a version this reader knows."""
+
+
+class ConflictError(SketchshiftError, RuntimeError):
+    """Another writer has moved on what this one began from; nothing was written."""
 
 
 class PrivacyError(SketchshiftError, ValueError):

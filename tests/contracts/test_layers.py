@@ -32,6 +32,7 @@ LAYERS = {
     "decoders": 5,
     "estimators": 6,
     "drift": 6,
+    "following": 6,
     "index": 6,
     "engines": 7,
     "plots": 7,

@@ -40,7 +40,7 @@ from sketchshift.sketch.sketcher import (
 )
 from sketchshift.sketch.table import SketchTable, from_parts
 
-__all__ = ["add_keys", "read_slices", "sketch_by", "slices_of"]
+__all__ = ["add_keys", "read_slices", "sketch_by", "slices_of", "sums_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
@@ -154,6 +154,32 @@ def slices_of(source: Source, reading: Reading) -> SketchTable:
     """
     slices = _Slices(source, reading, n_threads=1)
     slices.add(iter(source))
+    return slices.table()
+
+
+def sums_of(
+    data: Any,
+    reading: Reading,
+    *,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> SketchTable | Sketch:
+    """What rows add up to, by key where the reading has keys; there may be none.
+
+    Parameters
+    ----------
+    data : anything that :func:`sketchshift.sketch` takes, but collections
+        The rows.
+    reading : Reading
+        With a spec.
+    n_threads, progress
+        As in :func:`sketchshift.sketch`.
+    """
+    source = reading.open(data)
+    if not reading.keys:
+        return sketcher_for(reading, n_threads).update(source, progress=progress).sketch()
+    slices = _Slices(source, reading, n_threads)
+    slices.add(report_blocks(source, progress))
     return slices.table()
 
 

@@ -1,0 +1,218 @@
+"""Data that changes: which rows came and which went since a position.
+
+A source of changes knows its own past: a lake has versions, a stream has offsets, a folder has the
+files that were there. Whoever follows it keeps the position beside the sums of the rows up to it,
+so that no row is lost or counted twice (:func:`sketchshift.follow`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from sketchshift._text import listed
+from sketchshift.data.open import expand
+from sketchshift.errors import DataError
+
+__all__ = [
+    "Change",
+    "ChangingSource",
+    "FolderSource",
+    "open_changes",
+    "register_changes",
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Rows that came and rows that went on the way to a position.
+
+    Attributes
+    ----------
+    added, removed : anything that :func:`sketchshift.sketch` reads, or None
+        The rows; None for none.
+    position : dict
+        Where reading goes on after this change: whatever JSON can hold.
+    kept : mapping
+        More rows that came, by a name under which their sums are kept, so that they can be taken
+        away once they cannot be read any more.
+    returned : tuple of str
+        Names of kept sums whose rows went.
+    """
+
+    added: Any
+    removed: Any
+    position: dict[str, Any]
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    returned: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class ChangingSource(Protocol):
+    """Data that changes.
+
+    Attributes
+    ----------
+    name : str
+        Its identity beside the sums of its rows: the same whenever it is opened, and without
+        credentials.
+    """
+
+    name: str
+
+    def changes(self, since: Mapping[str, Any] | None) -> Iterator[Change]:
+        """What has changed since a position, in order; ends where there is no more for now.
+
+        Parameters
+        ----------
+        since : mapping or None
+            The position of a change; None: from nothing, so that all rows there are come.
+        """
+
+
+Opener = Callable[[str], ChangingSource]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    open: Opener
+    detects: Callable[[str], bool] | None
+
+
+_KINDS: dict[str, _Kind] = {}
+
+
+def register_changes(
+    kind: str, opener: Opener, *, detects: Callable[[str], bool] | None = None
+) -> None:
+    """Make a kind of changing data known to :func:`sketchshift.follow`.
+
+    Parameters
+    ----------
+    kind : str
+        What addresses begin with: "delta" for ``delta:/data/events``, and for
+        ``delta+s3://bucket/events``.
+    opener : callable
+        From the whole address to a :class:`ChangingSource`.
+    detects : callable or None
+        Whether an address without a kind, such as the path of a folder, is of this one. Of
+        several, the kind that was registered first is taken.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> from sketchshift.data.changes import Change
+    >>> class Dice:
+    ...     name = "dice"
+    ...
+    ...     def changes(self, since):
+    ...         for i in range(0 if since is None else since["throws"], 3):
+    ...             yield Change(np.full((100, 1), float(i)), None, {"throws": i + 1})
+    >>> ss.register_changes("dice", lambda address: Dice())
+    """
+    if not re.fullmatch("[a-z][a-z0-9]+", kind):
+        msg = f"a kind of changing data is small letters and digits, and not {kind!r}."
+        raise DataError(msg)
+    _KINDS[kind] = _Kind(opener, detects)
+
+
+def open_changes(source: Any) -> ChangingSource:
+    """The changing data that is meant by an address.
+
+    Parameters
+    ----------
+    source : ChangingSource, str or path
+        A source is returned as it is.
+    """
+    if isinstance(source, ChangingSource):
+        return source
+    try:
+        text = os.fspath(source)
+    except TypeError:
+        msg = (
+            f"cannot follow {type(source).__name__}. Pass an address, a folder, or an object with "
+            "a name and a method changes (sketchshift.data.changes.ChangingSource)."
+        )
+        raise DataError(msg) from None
+    found = re.match(r"([a-z][a-z0-9]+)(\+[a-z0-9]+)?:", text)
+    if found is not None and found[1] in _KINDS:
+        return _KINDS[found[1]].open(text)
+    for kind in _KINDS.values():
+        if kind.detects is not None and kind.detects(text):
+            return kind.open(text)
+    if found is None and Path(text).is_dir():
+        return FolderSource(text)
+    kinds = listed([f"{kind}:" for kind in _KINDS])
+    msg = (
+        f"cannot follow {text!r}: it is no folder, and does not begin with one of {kinds}. Check "
+        "the address."
+    )
+    raise DataError(msg)
+
+
+MOST_FILES, MOST_BYTES = 256, 2**30
+"""Files that are read between two commits, and their bytes; never less than a file."""
+
+
+class FolderSource:
+    """A folder of data files, of any format that is read: files come, and files go.
+
+    The sums of each file are kept, so that those of a file that is gone, or that was written
+    anew, are taken away without it.
+
+    Parameters
+    ----------
+    address : str
+        The path, or ``folder:`` and the path. Folders within it count, and so do names of parts
+        of Hive (``day=2026-01-05``), whose values are no columns here.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._folder = Path(address.removeprefix("folder:")).expanduser().resolve()
+        self.name = f"folder:{self._folder.as_posix()}"
+        if not self._folder.is_dir():
+            raise DataError(f"there is no folder {str(self._folder)!r} to follow. Check the path.")
+
+    def changes(self, since: Mapping[str, Any] | None) -> Iterator[Change]:
+        """Files that came and files that went; one that was written anew is both."""
+        known: dict[str, list[int]] = {} if since is None else dict(since["files"])
+        found = self._list()
+        gone = [name for name, stamp in known.items() if found.get(name) != stamp]
+        new = [name for name, stamp in found.items() if known.get(name) != stamp]
+        for batch in _batches(new, found) or ([[]] if gone else []):
+            known = {name: stamp for name, stamp in known.items() if name not in gone}
+            returned, gone = tuple(gone), []
+            known |= {name: found[name] for name in batch}
+            kept = {name: self._folder / name for name in batch}
+            yield Change(None, None, {"files": known}, kept, returned)
+
+    def _list(self) -> dict[str, list[int]]:
+        """Size and time of each file, by its name."""
+        try:
+            files = expand(self._folder)
+        except DataError:  # none yet
+            return {}
+        stamps = ((file, file.stat()) for file in files)
+        return {
+            file.relative_to(self._folder).as_posix(): [stamp.st_size, stamp.st_mtime_ns]
+            for file, stamp in stamps
+        }
+
+
+def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]]:
+    batches: list[list[str]] = []
+    n_bytes = 0
+    for name in names:
+        if not batches or len(batches[-1]) == MOST_FILES or n_bytes + found[name][0] > MOST_BYTES:
+            batches.append([])
+            n_bytes = 0
+        batches[-1].append(name)
+        n_bytes += found[name][0]
+    return batches
+
+
+register_changes("folder", FolderSource)

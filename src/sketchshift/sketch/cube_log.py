@@ -1,0 +1,231 @@
+"""The log of a cube: numbered commits, of which each is there whole or not at all.
+
+A commit lists the parts that it adds and takes away, and the positions of sources. The state of a
+cube is that of its commits in order. Who commits puts a file of the next number if there is none:
+of several writers one succeeds, and the others read what it did and try the number after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sketchshift._writing import publish, write_atomically
+from sketchshift.errors import SketchFormatError
+from sketchshift.sketch.file import name_file, pack, read_header, unpack
+
+__all__ = ["Commit", "Log", "PartRecord", "State"]
+
+COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
+STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
+VERSION = 1
+EVERY = 64
+"""Commits from one checkpoint of the log to the next."""
+
+_COMMIT = {
+    "added": list,
+    "dropped": list,
+    "kept": dict,
+    "number": int,
+    "positions": dict,
+    "returned": list,
+}
+_STATE = {"number": int, "parts": list, "kept": dict, "positions": dict}
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """What the log says of one part.
+
+    Attributes
+    ----------
+    name : str
+        Of its file.
+    sign : int
+        1 where its rows came, -1 where they went.
+    n_slices, n_bytes : int
+        How many there are in it, and how large its file is.
+    keys : str
+        Smallest and largest value of each key: see :func:`sketchshift.sketch.cube_parts.bounds_of`.
+    """
+
+    name: str
+    sign: int
+    n_slices: int
+    n_bytes: int
+    keys: str
+
+    @property
+    def id(self) -> str:
+        """Its name in the log: a file may be there as rows that came, and as rows that went."""
+        return self.name if self.sign > 0 else f"-{self.name}"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One step of a cube.
+
+    Attributes
+    ----------
+    added : tuple of PartRecord
+        Parts that are there from now on.
+    dropped : tuple of str
+        Ids of parts whose rows are in those added: they are there no more.
+    kept : mapping
+        Names under which parts among those added are kept, and the names of their files.
+    returned : tuple of str
+        Names of kept parts whose rows went.
+    positions : mapping
+        Where reading goes on, of the sources that have moved.
+    """
+
+    added: tuple[PartRecord, ...] = ()
+    dropped: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+    returned: tuple[str, ...] = ()
+    positions: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the commits up to a number add up to.
+
+    Attributes
+    ----------
+    number : int
+        Of the last commit.
+    parts : mapping
+        Those that count, by id.
+    kept : mapping
+        By name, parts whose rows came: they stay on the disk, whether they still count or are in
+        the sums of others, so that their rows can go.
+    positions : mapping
+        Of all sources.
+    """
+
+    number: int = 0
+    parts: Mapping[str, PartRecord] = field(default_factory=dict)
+    kept: Mapping[str, PartRecord] = field(default_factory=dict)
+    positions: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files that are needed."""
+        records = (*self.parts.values(), *self.kept.values())
+        return {record.name for record in records}
+
+    def after(self, commit: Commit) -> State:
+        """The state once one more commit is in."""
+        parts, kept = dict(self.parts), dict(self.kept)
+        for part in commit.dropped:
+            del parts[part]
+        for name in commit.returned:
+            record = kept.pop(name)
+            if parts.pop(record.id, None) is None:  # its rows are in the sums of another part
+                gone = replace(record, sign=-1)
+                parts[gone.id] = gone
+        added = {record.name: record for record in commit.added}
+        parts |= {record.id: record for record in added.values()}
+        kept |= {name: added[file] for name, file in commit.kept.items()}
+        return State(self.number + 1, parts, kept, {**self.positions, **commit.positions})
+
+
+class Log:
+    """The commits in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the cube, with folders ``log`` and ``drafts`` in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._drafts = folder / "log", folder / "drafts"
+        self._checkpoint = folder / "state"
+        self._state = State()
+
+    def state(self) -> State:
+        """The newest state: O(1) commits read beyond those that are known already."""
+        if self._state.number == 0:
+            self._state = self._newest_checkpoint()
+        while (commit := self._read(self._state.number + 1)) is not None:
+            self._state = self._state.after(commit)
+        return self._state
+
+    def commit(self, make: Callable[[State], Commit | None]) -> State:
+        """Add a commit behind all others.
+
+        Parameters
+        ----------
+        make : callable
+            Gives the commit for a state, and is asked again where another writer was first. What
+            it raises is raised, and nothing is written. None for no commit.
+
+        Returns
+        -------
+        state : State
+            With the commit in it, if there was one.
+        """
+        while True:
+            state = self.state()
+            commit = make(state)
+            if commit is None:
+                return state
+            number = state.number + 1
+            if publish(self._path(number), _encode(number, commit), self._drafts):
+                self._state = state.after(commit)
+                if number % EVERY == 0:
+                    self._write_checkpoint(self._state)
+                return self._state
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:012d}.commit"
+
+    def _read(self, number: int) -> Commit | None:
+        path = self._path(number)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        with name_file(path):
+            header = read_header(unpack(data, COMMIT_MAGIC, VERSION)[0], _COMMIT)
+            if header["number"] != number:
+                msg = f"this is commit {header['number']} under the name of commit {number}."
+                raise SketchFormatError(msg)
+            del header["number"]
+            header |= {"added": _records(header["added"])}
+            return Commit(**header)
+
+    def _newest_checkpoint(self) -> State:
+        """A checkpoint that is as new as its writers could make it; the empty state without one."""
+        try:
+            data = self._checkpoint.read_bytes()
+        except FileNotFoundError:  # none yet: all commits are there all the same
+            return State()
+        with name_file(self._checkpoint):
+            header = read_header(unpack(data, STATE_MAGIC, VERSION)[0], _STATE)
+            parts = {record.id: record for record in _records(header["parts"])}
+            names = header["kept"]
+            kept = dict(zip(names, _records(list(names.values())), strict=True))
+            return State(header["number"], parts, kept, header["positions"])
+
+    def _write_checkpoint(self, state: State) -> None:
+        header: dict[str, Any] = {"number": state.number, "positions": state.positions}
+        header["parts"] = [asdict(part) for part in state.parts.values()]
+        header["kept"] = {name: asdict(part) for name, part in state.kept.items()}
+        with suppress(OSError):  # a disk that is full now: the commit itself is in
+            write_atomically(self._checkpoint, pack(STATE_MAGIC, VERSION, header, b""))
+
+
+def _encode(number: int, commit: Commit) -> bytes:
+    return pack(COMMIT_MAGIC, VERSION, {"number": number, **asdict(commit)}, b"")
+
+
+def _records(rows: Sequence[Any]) -> tuple[PartRecord, ...]:
+    try:
+        return tuple(PartRecord(**row) for row in rows)
+    except TypeError as cause:
+        raise SketchFormatError(f"a part of the commit is not described ({cause}).") from None
