@@ -41,6 +41,9 @@ FIRST_PAGE = 64
 SECONDS = 10.0
 """How long a broker may take to answer."""
 
+PAUSE = 0.1
+"""How long to wait for a page to fill, where messages come one by one."""
+
 GROUP = "sketchshift"
 """What Kafka wants to be told; it keeps nothing for it."""
 
@@ -249,7 +252,7 @@ def _report_trouble(address: Address, *faults: type[Exception]) -> Iterator[None
     except DataError:
         raise
     except (OSError, TimeoutError, *faults) as cause:
-        reason = str(cause) or type(cause).__name__
+        reason = (str(cause) or type(cause).__name__).rstrip(".")
         msg = (
             f"cannot read {address.name}: {reason}. Check that the server runs and takes these "
             "credentials. What is committed stays; a new start goes on from there."
@@ -425,6 +428,7 @@ class NatsBroker:
             password=a.password,
             token=None if a.password else a.user,
             allow_reconnect=False,
+            max_reconnect_attempts=1,
             connect_timeout=SECONDS,
             error_cb=ignore,
         )
@@ -547,9 +551,12 @@ class KafkaBroker:
         if not left:
             return
         consumer.assign([self._place(number, offsets[number]) for number in sorted(left)])
+        patience = SECONDS
         while left:
-            found = consumer.consume(int(size), SECONDS)
-            if not found:
+            n_left = sum(ends[number][1] - offsets[number] for number in left)
+            found = consumer.consume(min(int(size), n_left), PAUSE)
+            patience = SECONDS if found else patience - PAUSE
+            if patience <= 0:
                 raise TimeoutError(f"no message came within {SECONDS:g} seconds")
             messages = []
             for message in found:

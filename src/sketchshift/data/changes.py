@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -216,3 +217,12 @@ def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]
 
 
 register_changes("folder", FolderSource)
+
+
+def _open_stream(address: str) -> ChangingSource:
+    """A stream of a broker; whoever follows none waits for no client to load."""
+    return import_module("sketchshift.data.brokers").open_stream(address)  # type: ignore[no-any-return]
+
+
+for _broker in ("redis", "rediss", "nats", "kafka"):
+    register_changes(_broker, _open_stream)
