@@ -23,6 +23,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from sketchshift.following import reading_of
 from sketchshift.sketch.cube import Cube
 from sketchshift.sketch.slices import sums_of
 
-__all__ = ["CubeServer"]
+__all__ = ["CubeServer", "read_token"]
 
 PUT, GET = ("rows", "removed"), ("sketch", "table")
 
@@ -47,7 +48,7 @@ class _Bearer(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has 
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: Any) -> None:
-        given = [value for name, values in headers.items() for value in values if name.lower() == "authorization"]
+        given = [v for name, values in headers.items() for v in values if name == "authorization"]
         if not any(hmac.compare_digest(value.encode(), self._expected) for value in given):
             raise fl.FlightUnauthenticatedError("this server wants a token that was not given")
 
@@ -228,5 +229,8 @@ def read_token(path: str | os.PathLike[str] | None) -> str | None:
     """The token: the first line of a file, or what SKETCHSHIFT_TOKEN holds."""
     if path is None:
         return os.environ.get("SKETCHSHIFT_TOKEN") or None
-    with open(path, encoding="utf-8") as file:
-        return file.readline().strip() or None
+    with Path(path).open(encoding="utf-8") as file:
+        token = file.readline().strip()
+    if not token:
+        raise DataError(f"the file {str(path)!r} of the token begins with an empty line.")
+    return token

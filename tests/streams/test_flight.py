@@ -200,3 +200,43 @@ def test_a_token_keeps_others_out(cube):
 def test_a_server_for_other_machines_needs_a_token(cube):
     with pytest.raises(ss.DataError, match=r"'0\.0\.0\.0' can be reached from other machines"):
         CubeServer(cube, host="0.0.0.0")
+
+
+def test_the_command_serves_other_processes(tmp_path, monkeypatch):
+    """Four producers at once, each in a process of its own, one stream sent twice by each."""
+    monkeypatch.setenv("SKETCHSHIFT_TOKEN", "secret")
+    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    program = [sys.executable, "-m", "sketchshift", "serve", str(tmp_path / "served")]
+    options = ["--plan", str(tmp_path / "plan.json"), "--by", "country", "--port", "0", "--json"]
+    with running(*program, *options) as server:
+        url = json.loads(server.stdout.readline())["url"]
+        words = [sys.executable, "-c", PRODUCER, url]
+        producers = [subprocess.Popen([*words, str(seed)]) for seed in range(4)]
+        assert [producer.wait(PATIENCE) for producer in producers] == [0] * 4
+        address = url.replace("grpc://", "grpc://:secret@")
+        served = ss.data.open_source(f"{address}/table", beside="others")
+        n_served = sum(len(block.values) for block in served)
+
+    tables = [make_table(300, 10 * seed + i) for seed in range(4) for i in range(5)]
+    expected = ss.sketch_by(pa.concat_tables(tables), "country", SPEC)
+    assert n_served == len(expected)
+    assert ss.Cube.open(tmp_path / "served").table() == expected
+
+
+PRODUCER = """
+import sys
+import numpy as np, pyarrow as pa, pyarrow.flight as fl
+url, seed = sys.argv[1], int(sys.argv[2])
+options = fl.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
+with fl.connect(url) as client:
+    for i in (0, 1, 2, 2, 3, 4):
+        rng = np.random.default_rng(10 * seed + i)
+        X = rng.normal(size=(2, 300))
+        rows = pa.table({"x": X[0], "y": X[1], "country": rng.choice(["DE", "FR"], 300)})
+        path = fl.FlightDescriptor.for_path("rows", f"p{seed}", str(i))
+        writer, answers = client.do_put(path, rows.schema, options)
+        with writer:
+            writer.write_table(rows)
+            writer.done_writing()
+            answers.read()
+"""

@@ -46,6 +46,7 @@ GROUPS = {
         "merge": "Add sketches, of days or of machines.",
         "subtract": "Take rows out of a sketch again.",
         "inspect": "Show what is in a file.",
+        "serve": "Take rows in and give sketches out, over Arrow Flight.",
     },
     "Compare over time": {
         "compare": "Tell whether two sketches differ, and where.",
