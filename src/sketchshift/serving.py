@@ -121,12 +121,12 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
         if number is not None and before is not None and number <= before["number"]:
             return cube.version, True
         sums = sums_of(reader.to_reader(), reading_of(cube), n_threads=1)
-        rows = {"added" if what == "rows" else "removed": sums}
+        added, removed = (sums, None) if what == "rows" else (None, sums)
         if number is None:
-            return cube.append(**rows), False
+            return cube.append(added, removed), False
+        moved, began = {name: {"number": number}}, {name: before}
         try:
-            moved = {name: {"number": number}}
-            return cube.append(**rows, positions=moved, expected={name: before}), False
+            return cube.append(added, removed, positions=moved, expected=began), False
         except ConflictError:  # the same producer, on another connection
             found = cube.positions[name]["number"]
             if number <= found:
@@ -176,8 +176,8 @@ def _check_guarded(host: str, token: str | None) -> None:
         is_here = False
     if not is_here and not token:
         msg = (
-            f"a server at {host!r} can be reached from other machines, and anybody could change the "
-            "cube. Give it a token, or listen at 127.0.0.1."
+            f"a server at {host!r} can be reached from other machines, and anybody could change "
+            "the cube. Give it a token, or listen at 127.0.0.1."
         )
         raise DataError(msg)
 

@@ -94,11 +94,11 @@ def test_a_late_joiner_may_begin_at_the_newest(broker, stream):
 def test_messages_dropped_before_they_were_read_are_refused(dropping_broker, stream):
     X = make_rows(100)
     dropping_broker.send(as_json(X[:40]), stream)
-    first, position, _ = follow(dropping_broker.address(stream))
+    _, position, _ = follow(dropping_broker.address(stream))
     dropping_broker.send(as_json(X[40:]), stream)
     dropping_broker.drop_oldest(60, stream)
 
-    with pytest.raises(ss.DataError, match=r"20 messages of .* dropped before.*gaps=skip"):
+    with pytest.raises(ss.DataError, match=r"20 messages of .* dropped what.*gaps=skip"):
         follow(dropping_broker.address(stream), position)
     rest, position, _ = follow(dropping_broker.address(stream, gaps="skip"), position)
 
@@ -181,7 +181,8 @@ def test_a_bad_message_is_named_by_its_id_or_counted(broker, stream):
     broker.send([*bodies[:10], b"\x00 rubbish", *bodies[10:]], stream)
     (change,) = open_stream(broker.address(stream)).changes(None)
 
-    with pytest.raises(ss.InvalidRowsError, match=rf"message \S+ of {broker.address(stream)} "):
+    where = rf"message \S+ of {broker.address(stream)} cannot be read"
+    with pytest.raises(ss.InvalidRowsError, match=where):
         ss.sketch(change.added, SPEC)
     skipped = ss.sketch(change.added, SPEC, on_invalid="skip")
 
@@ -191,7 +192,8 @@ def test_a_bad_message_is_named_by_its_id_or_counted(broker, stream):
 
 def test_fields_of_redis_are_rows_of_texts(redis_server, stream):
     X = make_rows(30)
-    redis_server.send([{"x": repr(x), "y": repr(y), "country": "FR"} for x, y in X.tolist()], stream)
+    entries = [{"x": repr(x), "y": repr(y), "country": "FR"} for x, y in X.tolist()]
+    redis_server.send(entries, stream)
     (change,) = open_stream(redis_server.address(stream)).changes(None)
 
     table = ss.sketch_by(change.added, "country", SPEC)
@@ -217,7 +219,7 @@ def test_changes_of_a_database_add_and_subtract(broker, stream):
 
 def test_a_server_that_is_not_there_is_named_without_its_password():
     for kind in ("redis", "nats", "kafka"):
-        with pytest.raises(ss.DataError, match="127.0.0.1:1/s") as raised:
+        with pytest.raises(ss.DataError, match=r"127\.0\.0\.1:1/s") as raised:
             list(open_stream(f"{kind}://me:hunter2@127.0.0.1:1/s").changes(None))
         assert "hunter2" not in str(raised.value)
 
@@ -229,7 +231,12 @@ def test_an_address_says_what_is_read():
     assert address.name == "redis://[::1]:7000/3/my stream"
     assert (address.start, address.batch, address.skips_gaps) == ("newest", 9, False)
     assert "p@ss" not in repr(address)
-    for wrong in ("redis://host", "redis://h/s?from=first", "redis://h/s?batch=0", "nats://h/s?db=1"):
+    for wrong in (
+        "redis://host",
+        "redis://h/s?from=first",
+        "redis://h/s?batch=0",
+        "nats://h/s?db=1",
+    ):
         with pytest.raises(ss.DataError, match="address"):
             parse_address(wrong)
     assert parse_address("kafka://h/t?security.protocol=SSL").options

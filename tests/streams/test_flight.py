@@ -28,7 +28,8 @@ class Server(fl.FlightServerBase):
         if descriptor.path == [b"no-info"]:
             raise NotImplementedError("tickets alone")
         n = int(descriptor.path[1] if descriptor.path else descriptor.command)
-        ends = [fl.FlightEndpoint(json.dumps([0, n // 2]), []), fl.FlightEndpoint(json.dumps([n // 2, n]), [])]
+        halves = [[0, n // 2], [n // 2, n]]
+        ends = [fl.FlightEndpoint(json.dumps(half), []) for half in halves]
         return fl.FlightInfo(schema(), descriptor, ends, n * 1000, -1)
 
     def do_get(self, context, ticket):

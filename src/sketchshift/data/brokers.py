@@ -11,7 +11,7 @@ says ``gaps=skip``: then the position counts what was lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -128,7 +128,9 @@ def parse_address(text: str) -> Address:
         raise DataError(msg)
     user, password = _credentials(url)
     host = url.hostname or "127.0.0.1"
-    return Address(kind, host, port, stream, user, password, start, int(batch), gaps == "skip", said)
+    return Address(
+        kind, host, port, stream, user, password, start, int(batch), gaps == "skip", said
+    )
 
 
 def _choose(said: dict[str, str], name: str, choices: tuple[str, ...]) -> str:
@@ -247,11 +249,12 @@ def _import_client(name: str, address: Address) -> Any:
 @contextmanager
 def _report_trouble(address: Address, *faults: type[Exception]) -> Iterator[None]:
     """Say of a broker that does not answer what its client says; it knows no credentials."""
+    damage: tuple[type[Exception], ...] = (OSError, *faults)  # timeouts are among these
     try:
         yield
     except DataError:
         raise
-    except (OSError, TimeoutError, *faults) as cause:
+    except damage as cause:
         reason = (str(cause) or type(cause).__name__).rstrip(".")
         msg = (
             f"cannot read {address.name}: {reason}. Check that the server runs and takes these "
@@ -264,12 +267,11 @@ def _pass_gap(address: Address, position: Position, lost: int, where: str) -> Po
     """The position with what is lost, where that was allowed."""
     if address.skips_gaps:
         return {**position, "lost": position.get("lost", 0) + lost}
-    separator = "&" if address.options else "?"
     msg = (
-        f"{counted(lost, 'message')} of {address.name} were dropped before they were read: {where}. "
-        "Sketch what is gone from a copy of it and begin a new state, or go on without: write "
-        f"{address.name}{separator}gaps=skip. Let the broker keep messages longer than a follower "
-        "may rest."
+        f"{counted(lost, 'message')} of {address.name} cannot be read any more: the broker dropped "
+        f"what was not read yet, {where}. Begin a new state if there is a copy of what is gone. To "
+        "go on without it, add gaps=skip to the address, behind a ?. Let the broker keep messages "
+        "longer than a follower may rest."
     )
     raise DataError(msg)
 
@@ -366,7 +368,7 @@ class RedisBroker:
             stands = f"entry {position['id']}, the {position['added']:,}th"
             holds = f"its last entry is {last}, the {added:,}th"
             raise _refuse_other(self._address, stands, holds)
-        first = info.get("first-entry")
+        first: Any = info.get("first-entry")
         if len(entries) < n:  # these are all that are left
             lost = added - position["added"] - len(entries)
         elif _redis_id(first[0]) > _redis_id(position["id"]):  # none before them is there
@@ -614,4 +616,9 @@ class KafkaBroker:
         return False
 
 
-BROKERS = {"redis": RedisBroker, "rediss": RedisBroker, "nats": NatsBroker, "kafka": KafkaBroker}
+BROKERS: dict[str, Callable[[Address], Broker]] = {
+    "redis": RedisBroker,
+    "rediss": RedisBroker,
+    "nats": NatsBroker,
+    "kafka": KafkaBroker,
+}

@@ -299,9 +299,7 @@ def _stack_run(parts: Sequence[_Part], wanted: _Wanted) -> Any:
     return pa.table({name: _column(name, rows, wanted, are_texts) for name in names})
 
 
-def _column(
-    name: str, rows: Sequence[Mapping[str, Any]], wanted: _Wanted, are_texts: bool
-) -> Any:
+def _column(name: str, rows: Sequence[Mapping[str, Any]], wanted: _Wanted, are_texts: bool) -> Any:
     """One column: of numbers where these are wanted, else of the type that its values have."""
     values = [row.get(name) for row in rows]
     if name in wanted.numbers and not any(isinstance(value, list) for value in values):
