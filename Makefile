@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus fuzz sanitize lint bench data quality \
+.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-workflows fuzz sanitize lint bench data quality \
 	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
@@ -68,6 +68,27 @@ test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debi
 	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \
 		(! command -v systemctl || systemctl disable --now prometheus || true))  # Debian starts a service
 	$(BIN)/python -m pytest tests/cli -m prometheus
+
+test-brokers: setup  ## streams of a real Redis and a real NATS, Debian's, and of librdkafka's Kafka
+	(command -v redis-server && command -v nats-server) || (apt-get update -q && \
+		apt-get install -y -q redis-server nats-server && \
+		(! command -v systemctl || systemctl disable --now redis-server nats-server || true))
+	$(BIN)/python -m pytest tests/streams -m brokers
+
+# Each of these wants versions of its own of much else.
+WORKFLOWS := dagster mlflow dbt
+dagster_PACKAGES := dagster==1.13.28
+mlflow_PACKAGES := mlflow-skinny==3.17.2 alembic sqlalchemy
+dbt_PACKAGES := dbt-core==1.10.23 dbt-duckdb==1.11.1
+
+$(VENV)-workflow-%/done: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e . hypothesis pytest $($*_PACKAGES)
+	@touch $@
+
+test-workflows: $(WORKFLOWS:%=$(VENV)-workflow-%/done)  ## Dagster, MLflow and dbt run examples/workflows
+	set -e; for name in $(WORKFLOWS); do \
+		$(VENV)-workflow-$$name/bin/python -m pytest tests/examples/test_workflows.py -m workflows; done
 
 test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
 	$(BIN)/python -m pytest -m slow
@@ -157,5 +178,5 @@ smoke-aarch64: $(ARM)/done  ## the aarch64 wheel of dist/ under emulation; needs
 		$(ARM)/debian/usr/bin/python3 -m sketchshift.smoke
 
 clean:
-	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-rivals $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WORKFLOWS:%=$(VENV)-workflow-%) $(VENV)-diffprivlib $(VENV)-rivals $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -33,6 +33,7 @@ LAYERS = {
     "estimators": 6,
     "drift": 6,
     "following": 6,
+    "serving": 7,
     "index": 6,
     "engines": 7,
     "plots": 7,

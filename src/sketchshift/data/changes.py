@@ -246,3 +246,12 @@ def _is_lake(kind: str, address: str) -> bool:
 
 for _kind in ("delta", "iceberg"):
     register_changes(_kind, _follow_lake, detects=partial(_is_lake, _kind))
+
+
+def _open_stream(address: str) -> ChangingSource:
+    """A stream of a broker; whoever follows none waits for no client to load."""
+    return import_module("sketchshift.data.brokers").open_stream(address)  # type: ignore[no-any-return]
+
+
+for _broker in ("redis", "rediss", "nats", "kafka"):
+    register_changes(_broker, _open_stream)

@@ -71,6 +71,9 @@ Opener: TypeAlias = Callable[[Path, Request], Any]
 LOOSE = (".txt", ".dat")
 """Ends of names of text tables, and of much else: in folders of other data they are passed over."""
 
+FLIGHT = ("grpc://", "grpc+tcp://", "grpc+tls://")
+"""What addresses of Arrow Flight begin with."""
+
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
 _formats: dict[str, Opener] = {}
@@ -638,6 +641,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
     """Open an array, sparse matrix, frame or Arrow object; ``None`` for anything else."""
     if isinstance(data, np.ndarray):
         return open_array(data, request)
+    if hasattr(data, "open_rows"):  # it reads by what is asked for, as the rows of messages do
+        opened: Source = data.open_rows(request)
+        return opened
     if _is_sparse(data):
         return open_sparse(data, request)
     opened = _open_table_of_lake(data, request)
@@ -821,7 +827,8 @@ def open_source(
         NumPy arrays and memory maps, nested lists, SciPy sparse, pandas, Polars and
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
-        .ipc, .npy, .safetensors); or an iterable whose items are any of these but paths.
+        .ipc, .npy, .safetensors); the address of an Arrow Flight stream
+        (``grpc://host:port/path``); or an iterable whose items are any of these but paths.
     columns : sequence of str or Recipe, optional
         Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
         but weights and keys.
@@ -868,6 +875,10 @@ def open_source(
         beside=beside,
         dialect=dialect,
     )
+    if isinstance(data, str) and data.startswith(FLIGHT):
+        from sketchshift.data.flight import open_flight
+
+        return open_flight(data, request)
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):

@@ -1,0 +1,236 @@
+"""A cube over Arrow Flight: rows are put into it, sketches are got out of it.
+
+Each stream of rows that is put becomes one commit of the cube, once all of it has come. A producer
+that numbers its streams may send one again when it has heard no answer: the number is committed
+with the rows, and what is in already is left alone.
+
+What is put and got is named by a path:
+
+========================  =======================================================
+``rows``                  put: rows that come
+``removed``               put: rows that go
+``rows/NAME/NUMBER``      put: the stream of this number of the producer of this name
+``sketch``                get: one row with ``count`` and ``sketch``, the sum of all slices
+``table``                 get: the slices, as ``SketchTable.from_arrow`` reads them
+========================  =======================================================
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from sketchshift._text import listed
+from sketchshift.errors import ConflictError, DataError, SketchshiftError
+from sketchshift.following import reading_of
+from sketchshift.sketch.cube import Cube
+from sketchshift.sketch.slices import sums_of
+
+__all__ = ["CubeServer", "read_token"]
+
+PUT, GET = ("rows", "removed"), ("sketch", "table")
+
+
+class _Bearer(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
+    """Lets nobody in who does not know the token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._expected = f"Bearer {token}".encode()
+
+    def start_call(self, info: Any, headers: Any) -> None:
+        given = [v for name, values in headers.items() for v in values if name == "authorization"]
+        if not any(hmac.compare_digest(value.encode(), self._expected) for value in given):
+            raise fl.FlightUnauthenticatedError("this server wants a token that was not given")
+
+
+class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
+    """Takes rows into a cube and gives its sketches, to all who can reach it.
+
+    Parameters
+    ----------
+    cube : Cube
+        Every request opens it anew, so that other writers may add to it meanwhile.
+    host : str
+        Where to listen. Addresses that other machines can reach need a token.
+    port : int
+        0 takes any that is free: :attr:`port` says which.
+    token : str or None
+        What every call must carry in its header ``authorization``, behind ``Bearer``.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.flight as fl, sketchshift as ss
+    >>> from sketchshift.serving import CubeServer
+    >>> spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
+    >>> rows = pa.table({"x": [0.5, 1.5, 2.5]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cube = ss.Cube.create(folder + "/cube", spec)
+    ...     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+    ...         path = fl.FlightDescriptor.for_path("rows")
+    ...         writer, answers = client.do_put(path, rows.schema)
+    ...         writer.write_table(rows)
+    ...         writer.done_writing()
+    ...         answer = answers.read().to_pybytes()
+    ...         writer.close()
+    ...         got = client.do_get(fl.Ticket("sketch")).read_all()
+    ...     cube.merge() == ss.Sketch.from_bytes(got["sketch"][0].as_py()) == ss.sketch(rows, spec)
+    True
+    """
+
+    def __init__(
+        self, cube: Cube, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> None:
+        _check_guarded(host, token)
+        middleware = {"token": _Bearer(token)} if token else {}
+        place = f"[{host}]" if ":" in host else host
+        super().__init__(f"grpc+tcp://{place}:{port}", middleware=middleware)
+        self._path = cube.path
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Add or remove the rows of one stream, in one commit.
+
+        Parameters
+        ----------
+        context, descriptor, reader, writer
+            As in :class:`pyarrow.flight.FlightServerBase`. The answer is an object of JSON:
+            ``version`` of the commit, and whether the stream ``was_there`` already.
+        """
+        with _told_to_client():
+            what, *producer = _path_of(descriptor, PUT)
+            number = _number_of(producer)
+            version, was_there = self._put(what, producer, number, reader)
+            answer = {"version": version, "was_there": was_there}
+            writer.write(pa.py_buffer(json.dumps(answer).encode()))
+
+    def _put(
+        self, what: str, producer: list[str], number: int | None, reader: Any
+    ) -> tuple[int, bool]:
+        cube = Cube.open(self._path)
+        name = f"flight/{what}/{producer[0]}" if producer else ""
+        before = cube.positions.get(name)
+        if number is not None and before is not None and number <= before["number"]:
+            return cube.version, True
+        sums = sums_of(reader.to_reader(), reading_of(cube), n_threads=1)
+        added, removed = (sums, None) if what == "rows" else (None, sums)
+        if number is None:
+            return cube.append(added, removed), False
+        moved, began = {name: {"number": number}}, {name: before}
+        try:
+            return cube.append(added, removed, positions=moved, expected=began), False
+        except ConflictError:  # the same producer, on another connection
+            found = cube.positions[name]["number"]
+            if number <= found:
+                return cube.version, True
+            raise
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """Sketches as a stream of Arrow.
+
+        Parameters
+        ----------
+        context, ticket
+            As in :class:`pyarrow.flight.FlightServerBase`. The ticket is ``sketch`` or ``table``,
+            or an object of JSON with one of them as ``get`` and a condition on the keys as
+            ``where``; for a table, the keys to keep as ``by``.
+        """
+        with _told_to_client():
+            cube, asked = Cube.open(self._path), _parse_ticket(ticket.ticket)
+            if asked["get"] == "sketch":
+                sketch = cube.merge(asked.get("where"))
+                table = pa.table({"count": [sketch.count], "sketch": [sketch.to_bytes()]})
+            else:
+                table = cube.table(asked.get("where"), asked.get("by")).to_arrow()
+            return fl.RecordBatchStream(table)
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        """What can be got under a path."""
+        with _told_to_client():
+            return self._info(*_path_of(descriptor, GET))
+
+    def list_flights(self, context: Any, criteria: Any) -> Iterator[Any]:
+        """All that can be got: a cube without keys has no table."""
+        names = GET if Cube.open(self._path).by else GET[:1]
+        return (self._info(name) for name in names)
+
+    def _info(self, name: str) -> Any:
+        endpoint = fl.FlightEndpoint(name, [])
+        descriptor = fl.FlightDescriptor.for_path(name)
+        return fl.FlightInfo(pa.schema([]), descriptor, [endpoint], -1, -1)
+
+
+def _check_guarded(host: str, token: str | None) -> None:
+    """Refuse to be reached from elsewhere by whoever likes."""
+    try:
+        is_here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name of some machine
+        is_here = False
+    if not is_here and not token:
+        msg = (
+            f"a server at {host!r} can be reached from other machines, and anybody could change "
+            "the cube. Give it a token, or listen at 127.0.0.1."
+        )
+        raise DataError(msg)
+
+
+def _path_of(descriptor: Any, known: tuple[str, ...]) -> list[str]:
+    """The parts of a path, of which the first is known here."""
+    parts = [part.decode() for part in descriptor.path or ()]
+    if not parts or parts[0] not in known or (parts[0] in GET and len(parts) > 1):
+        shown = "/".join(parts) or "no path"
+        raise DataError(f"this server knows the paths {listed(known)} here. Got {shown!r}.")
+    return parts
+
+
+def _number_of(producer: list[str]) -> int | None:
+    """The number of a stream, for those that have one."""
+    if not producer:
+        return None
+    if len(producer) != 2 or not producer[1].isdecimal():
+        msg = (
+            "a producer names itself and a whole number that grows with each stream: rows/NAME/12. "
+            f"Got {'/'.join(producer)!r} behind the first part."
+        )
+        raise DataError(msg)
+    return int(producer[1])
+
+
+def _parse_ticket(ticket: bytes) -> dict[str, Any]:
+    try:
+        text = ticket.decode()
+        asked = json.loads(text) if text.startswith("{") else {"get": text}
+    except ValueError:
+        asked = {}
+    if asked.get("get") not in GET or asked.keys() - {"get", "where", "by"}:
+        msg = f"a ticket is {listed(GET)}, or JSON with one of them as get, with where and by."
+        raise DataError(msg)
+    return dict(asked)
+
+
+@contextmanager
+def _told_to_client() -> Iterator[None]:
+    """What is raised on purpose goes to the client, as what it did wrong."""
+    try:
+        yield
+    except (SketchshiftError, UnicodeDecodeError) as error:
+        raise pa.ArrowInvalid(str(error)) from error
+
+
+def read_token(path: str | os.PathLike[str] | None) -> str | None:
+    """The token: the first line of a file, or what SKETCHSHIFT_TOKEN holds."""
+    if path is None:
+        return os.environ.get("SKETCHSHIFT_TOKEN") or None
+    with Path(path).open(encoding="utf-8") as file:
+        token = file.readline().strip()
+    if not token:
+        raise DataError(f"the file {str(path)!r} of the token begins with an empty line.")
+    return token

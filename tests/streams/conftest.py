@@ -1,0 +1,211 @@
+"""Real brokers, each on a free port with a folder of its own; skipped where one is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 60  # seconds, on a busy machine
+KAFKA = """
+import sys, confluent_kafka
+broker = confluent_kafka.Producer({"test.mock.num.brokers": 1, "log_level": 2})
+print(next(iter(broker.list_topics(timeout=30).brokers.values())).port, flush=True)
+sys.stdin.read()
+"""
+"""librdkafka has a broker of its own for tests, which other processes can reach."""
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def wait_for(port: int, process: subprocess.Popen) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert process.poll() is None, "the server ended at once"
+        with socket.socket() as trying:
+            if trying.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"no server at port {port}")
+
+
+def need(package: str, program: str | None = None) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"no package {package} here: pip install 'sketchshift[streams]'")
+    if program is not None and shutil.which(program) is None:
+        pytest.skip(f"no {program} here: `make test-brokers`")
+
+
+class Broker:
+    """A server, and what a producer does with it."""
+
+    kind = ""
+    is_counted_by_partition = False
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def address(self, stream: str = "s", **options: Any) -> str:
+        said = "&".join(f"{name}={value}" for name, value in options.items())
+        return f"{self.kind}://127.0.0.1:{self.port}/{stream}" + (f"?{said}" if said else "")
+
+    def send(self, bodies: Sequence[bytes], stream: str = "s") -> None:
+        raise NotImplementedError
+
+    def drop_oldest(self, n: int, stream: str = "s") -> None:
+        raise NotImplementedError
+
+    def begin_anew(self, stream: str = "s") -> None:
+        raise NotImplementedError
+
+
+class Redis(Broker):
+    kind = "redis"
+
+    def client(self):
+        import redis
+
+        return redis.Redis(port=self.port)
+
+    def send(self, bodies, stream="s"):
+        with self.client() as client, client.pipeline(transaction=False) as all_of_them:
+            for body in bodies:
+                all_of_them.xadd(stream, {"data": body} if isinstance(body, bytes) else body)
+            all_of_them.execute()
+
+    def drop_oldest(self, n, stream="s"):
+        with self.client() as client:
+            client.xtrim(stream, maxlen=client.xlen(stream) - n, approximate=False)
+
+    def drop(self, which, stream="s"):
+        with self.client() as client:
+            client.xdel(stream, client.xrange(stream)[which][0])
+
+    def begin_anew(self, stream="s"):
+        with self.client() as client:
+            client.delete(stream)
+        self.send([b'{"x": 1, "y": 1}'], stream)
+
+
+class Nats(Broker):
+    kind = "nats"
+
+    def run(self, act):
+        import nats
+
+        async def connected():
+            client = await nats.connect(f"nats://127.0.0.1:{self.port}")
+            try:
+                return await act(client.jetstream())
+            finally:
+                await client.close()
+
+        return asyncio.run(connected())
+
+    def send(self, bodies, stream="s"):
+        async def act(streams):
+            await streams.add_stream(name=stream, subjects=[stream])
+            for body in bodies:
+                await streams.publish(stream, body)
+
+        self.run(act)
+
+    def drop_oldest(self, n, stream="s"):
+        async def act(streams):
+            first = (await streams.stream_info(stream)).state.first_seq
+            await streams.purge_stream(stream, seq=first + n)
+
+        self.run(act)
+
+    def drop(self, which, stream="s"):
+        self.run(lambda streams: streams.delete_msg(stream, which + 1))
+
+    def begin_anew(self, stream="s"):
+        self.run(lambda streams: streams.delete_stream(stream))
+        self.send([b'{"x": 1, "y": 1}'], stream)
+
+
+class Kafka(Broker):
+    kind = "kafka"
+    is_counted_by_partition = True
+
+    def send(self, bodies, stream="s"):
+        import confluent_kafka
+
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 2}
+        )
+        for body in bodies:
+            producer.produce(stream, body)
+        assert producer.flush(PATIENCE) == 0
+
+
+def start_redis(folder: Path) -> tuple[list[str], int]:
+    port = free_port()
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+    return [*words, "--save", ""], port
+
+
+def start_nats(folder: Path) -> tuple[list[str], int]:
+    port = free_port()
+    return ["nats-server", "-js", "-sd", str(folder), "-a", "127.0.0.1", "-p", str(port)], port
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory) -> Iterator[Redis]:
+    need("redis", "redis-server")
+    words, port = start_redis(tmp_path_factory.mktemp("redis"))
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+        wait_for(port, process)
+        yield Redis(port)
+        process.kill()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory) -> Iterator[Nats]:
+    need("nats", "nats-server")
+    words, port = start_nats(tmp_path_factory.mktemp("nats"))
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+        wait_for(port, process)
+        yield Nats(port)
+        process.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[Kafka]:
+    need("confluent_kafka")
+    words = [sys.executable, "-c", KAFKA]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as process:
+        yield Kafka(int(process.stdout.readline()))
+        process.kill()
+
+
+@pytest.fixture(params=["redis", "nats", "kafka"])
+def broker(request) -> Broker:
+    """Each kind of broker in turn."""
+    return request.getfixturevalue(f"{request.param}_server")
+
+
+@pytest.fixture(params=["redis", "nats"])
+def dropping_broker(request) -> Broker:
+    """Brokers that can be told to drop messages."""
+    return request.getfixturevalue(f"{request.param}_server")
+
+
+@pytest.fixture
+def stream(request) -> str:
+    """A name of a stream that no other test has."""
+    return "s" + str(abs(hash(request.node.nodeid)) % 10**12)
