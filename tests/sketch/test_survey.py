@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -126,14 +128,105 @@ def test_each_way_with_missing_values_keeps_what_it_says(way, rows, columns):
         assert sketch.mean[0] == pytest.approx(frame["age"].mean(), rel=1e-5)
 
 
-def test_many_gaps_are_filled_rather_than_half_of_the_rows_dropped():
-    frame = messy()[["age", "pay"]]
-    frame.loc[::4, "age"] = np.nan
+def gappy(*shares: float, seed: int = 0, n: int = 2000) -> pd.DataFrame:
+    """Columns c0, c1, ... that lack these shares of their values, each on its own."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        f"c{j}": np.where(rng.random(n) < share, np.nan, rng.normal(size=n))
+        for j, share in enumerate(shares)
+    }
+    return pd.DataFrame(columns)
 
+
+GAPPY = {
+    "few gaps": gappy(0.0, 0.02, 0.05),
+    "one column of many gaps": gappy(0.0, 0.0, 0.28),
+    "a column that is mostly missing": gappy(0.0, 0.001, 0.3, 0.8),
+    "gaps in every column": gappy(0.1, 0.1, 0.2),
+    "many columns of few gaps": gappy(*[0.06] * 12),
+    "hardly any row is whole": gappy(*[0.5] * 6),
+}
+
+
+def told_share(words: str) -> float:
+    """The share of rows that a sentence leaves out, 0 if it names none."""
+    found = re.search(r"([\d.]+) % of the rows", words)
+    return float(found[1]) / 100 if found else 0.0
+
+
+@pytest.mark.parametrize("frame", GAPPY.values(), ids=GAPPY)
+def test_what_is_told_of_a_choice_is_what_it_does(frame):
     survey = ss.survey(frame)
+    options = [p for note in survey.notes for p in note if isinstance(p, Option)]
+    ways = [option.value for option in options if option.name == "on_missing"]
 
-    assert survey.recipe.parts[0].fill == pytest.approx(frame["age"].mean(), rel=1e-5)
-    assert "on_missing='skip' leaves out 28 % of the rows" in str(survey)
+    assert ways
+    for way in ways:
+        chosen = ss.survey(frame, on_missing=way)
+        used = [column.name for column in chosen.used]
+        sketch = ss.sketch(
+            frame, n_clusters=2, columns=chosen.choice, on_invalid="skip", standardize=True
+        )
+        assert 1 - sketch.count / len(frame) == pytest.approx(
+            told_share(survey.keeps[way]), abs=6e-3
+        )
+        gone = [column.name for column in survey.used if column.name not in used]
+        assert gone == re.findall(r"'(c\d+)'", survey.keeps[way])
+        assert len(used) >= len(survey.used) / 2
+
+
+@pytest.mark.parametrize("way", ["skip", "mean", "raise"])
+def test_a_choice_for_rows_does_not_bring_back_columns_that_are_mostly_missing(way):
+    frame = GAPPY["a column that is mostly missing"]
+
+    assert reasons(ss.survey(frame, on_missing=way)) == {"c3": "79 % missing"}
+    named = ss.survey(frame, on_missing=way, columns=["c0", "c3"])
+    assert [column.name for column in named.used] == ["c0", "c3"]
+
+
+def test_rows_with_gaps_are_left_out_up_to_a_third_of_them():
+    survey = ss.survey(GAPPY["one column of many gaps"])
+
+    assert survey.recipe.is_plain
+    assert "Missing values: c2 (28 %). This leaves out 28 % of the rows" in str(survey)
+
+
+def test_gaps_are_filled_unasked_only_where_each_column_has_few():
+    filled = ss.survey(GAPPY["many columns of few gaps"])
+
+    assert all(part.fill is not None for part in filled.recipe.parts)
+    for frame in GAPPY.values():
+        filled = [part.column for part in ss.survey(frame).recipe.parts if part.fill is not None]
+        assert all(frame[name].isna().mean() < 0.1 for name in filled)
+
+
+def test_columns_that_are_filled_are_named_with_what_they_lack():
+    text = str(ss.survey(GAPPY["one column of many gaps"], on_missing="mean"))
+
+    assert "Columns: c0, c1, c2 (28 % missing, counted as the mean)." in text
+    assert "A cluster near the mean of c2 may be made of missing values" in text
+
+
+def test_one_gap_does_not_cost_a_column():
+    survey = ss.survey(GAPPY["a column that is mostly missing"], on_missing="column")
+
+    assert [column.name for column in survey.used] == ["c0", "c1"]
+    assert "'c1'" not in survey.keeps["column"]
+
+
+def test_leaving_out_all_columns_is_neither_proposed_nor_done():
+    frame = GAPPY["gaps in every column"]
+
+    assert "column" not in ss.survey(frame).keeps
+    with pytest.raises(ss.DataError, match=r"every column has missing values.*on_missing='skip'"):
+        ss.survey(frame, on_missing="column")
+
+
+def test_a_table_of_text_alone_proposes_no_column_of_text_as_numbers():
+    with pytest.raises(ss.DataError) as refusal:
+        ss.survey(messy()[["name"]])
+
+    assert "columns=" not in str(refusal.value)
 
 
 def test_raising_is_still_a_choice():

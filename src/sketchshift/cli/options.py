@@ -484,8 +484,8 @@ on_invalid_option = option(
     type=click.Choice(ON_MISSING),
     default="auto",
     show_default=True,
-    help="Missing values: refuse them, skip such rows, count them as the mean, or leave out such a "
-    "column. auto skips up to a fifth of the rows of a table, and beyond takes the mean.",
+    help="Missing values: refuse them, skip such rows, count them as the mean, or leave out columns "
+    "that have many. auto skips rows, and leaves out columns where a third of the rows would go.",
 )
 
 checkpoint_option = option(

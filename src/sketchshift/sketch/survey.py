@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from sketchshift._text import counted
 from sketchshift._times import PERIODS, is_day_first, is_time_column, tell_order
-from sketchshift._typing import FloatArray
+from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.errors import ChooseColumns, DataError, Option
@@ -45,11 +45,14 @@ PLACES = 200  # where rows are drawn from, in a large file
 SMALL_BYTES = 2**23  # of a file that is looked at as a whole
 FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
 ONE_HOT = 12  # values of a category, at most, that get a column each
-LISTED = 16  # columns in a line for people
+LISTED, NAMED = 16, 6  # columns in a line for people, and in a sentence
 MOST_LISTED = 200  # values of a category whose frequencies are kept
 UNITS_DIFFER = 10.0  # ratio of standard deviations from which on each column has its own scale
-MOSTLY_MISSING = 1 / 3  # share of missing values from which on a column is left out
-FEW_ROWS_LOST = 0.2  # share of rows with a missing value up to which these are left out
+MOST_ROWS_LOST = 1 / 3  # share of rows with a gap up to which these are left out, and not columns
+FILLABLE = 0.1  # share of a column up to which its gaps cannot make up a cluster
+FEW_FILLED = 0.05  # share of a column up to which filled gaps are not worth a word
+FEW_ROWS_LOST = 0.01  # share of rows with a gap that may be left where columns with gaps go
+MOST_SKIPPED = 0.9  # share of rows beyond which leaving them out is not proposed
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
 DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
 
@@ -207,8 +210,8 @@ def survey(
     """Look at a table, and say which of its columns to cluster, and how.
 
     Numbers are taken. Text, dates, constants and identifiers (recognised by their names, and by
-    having another value in every row) are left out, and so are columns of which more than a third
-    is missing.
+    having another value in every row) are left out. So are columns with most gaps, until at most a
+    third of the rows has a gap.
 
     Parameters
     ----------
@@ -232,7 +235,9 @@ def survey(
         by a factor of 10 or more, or if there are categories or cycles, and else "none".
     on_missing : {"auto", "raise", "skip", "mean", "column"}
         Refuse rows with missing values, leave such rows out, count them as the mean, or leave out
-        columns that have any. "auto" skips up to a fifth of the rows, and beyond takes the mean.
+        columns with most of them until at most 1 % of the rows has any. "auto" skips such rows.
+        Where many columns lack a few values each, up to 10 %, and more than a third of the rows
+        would go, it takes the mean.
     where : str or None
         A condition on the columns, as SQL writes it: only such rows are looked at.
     sample_weight : str or None
@@ -552,6 +557,34 @@ def _as_asked(fact: SurveyedColumn, asked: _Asked, apart: Sequence[str]) -> Surv
     return fact
 
 
+@dataclass(frozen=True)
+class _Gaps:
+    """Which rows of the sample lack a value, by column."""
+
+    masks: dict[str, BoolArray]
+
+    def of(self, name: str) -> float:
+        """Share of the rows that lack this column."""
+        return float(self.masks[name].mean())
+
+    def share(self, names: Iterable[str]) -> float:
+        """Share of the rows that lack one of these columns."""
+        masks = [self.masks[name] for name in names]
+        return float(np.any(masks, axis=0).mean()) if masks else 0.0
+
+    def thin_out(self, names: Sequence[str], most: float, above: float) -> list[str]:
+        """What is left of columns if those with most gaps go, one after another.
+
+        They go until at most a share ``most`` of the rows has a gap, or no column lacks more than
+        ``above``. O(n d).
+        """
+        kept = sorted(names, key=self.of, reverse=True)
+        n_gaps = np.sum([self.masks[name] for name in kept], axis=0)
+        while kept and (n_gaps > 0).mean() > most and self.of(kept[0]) > above:
+            n_gaps = n_gaps - self.masks[kept.pop(0)]
+        return [name for name in names if name in kept]
+
+
 def _deal_with_missing(
     facts: list[SurveyedColumn],
     numbers: dict[str, FloatArray],
@@ -559,57 +592,91 @@ def _deal_with_missing(
     on_missing: str,
     notes: list[Note],
 ) -> tuple[list[SurveyedColumn], str, bool, dict[str, str]]:
-    """Columns with some left out, what to do with rows, whether gaps are filled, what is kept."""
-    used = [f for f in facts if f.is_used]
-    gaps = [f for f in used if f.missing]
-    if not gaps:
-        return facts, "raise" if on_missing == "raise" else "skip", False, {}
-    n = len(next(iter(numbers.values())))
-    if on_missing == "auto" and asked.columns is None:
-        mostly = {f.name for f in gaps if f.missing > MOSTLY_MISSING * n}
-        if len(mostly) < len(used):
-            facts = [
-                replace(f, is_used=False, reason=f"{_percent(f.missing / n)} missing")
-                if f.name in mostly
-                else f
-                for f in facts
-            ]
-            gaps = [f for f in gaps if f.name not in mostly]
-    lost = _share_of_gaps([numbers[f.name] for f in gaps])
-    keeps = {
-        "skip": f"leaves out {_percent(lost)} of the rows",
-        "mean": "keeps all rows and counts a missing value as the mean of its column",
-        "column": f"leaves out {_columns([f.name for f in gaps])}",
-    }
-    if not gaps:
-        return facts, "skip", False, {}
+    """Columns with some left out, what to do with rows, whether gaps are filled, what is kept.
+
+    Each choice is judged on the columns that are taken if nothing is said, so that what is told of
+    it is what it does.
+    """
+    used = [f.name for f in facts if f.is_used]
+    gaps = _Gaps({name: ~np.isfinite(numbers[name]) for name in used})
+    if asked.columns is None and used:
+        fullest = min(used, key=gaps.of)
+        used = gaps.thin_out(used, MOST_ROWS_LOST, FILLABLE) or [fullest]
+    lost, whole = gaps.share(used), gaps.thin_out(used, FEW_ROWS_LOST, 0.0)
     choice = on_missing
     if choice == "auto":
-        choice = "skip" if lost <= FEW_ROWS_LOST else "mean"
+        is_filled = lost > MOST_ROWS_LOST and max(map(gaps.of, used)) <= FILLABLE
+        choice = "mean" if is_filled or lost > 0.5 else "skip"
+    keeps = _keeps(gaps, used, whole)
     if choice == "column":
-        names = {f.name for f in gaps}
-        facts = [
-            replace(f, is_used=False, reason=f"{_percent(f.missing / n)} missing")
-            if f.name in names
-            else f
-            for f in facts
-        ]
-    culprits = sorted(gaps, key=lambda f: -f.missing)[:3]
-    listed = ", ".join(f"{f.name} ({_percent(f.missing / n)})" for f in culprits)
-    other = [way for way in ("skip", "mean", "column") if way != choice]
-    said = keeps.get(choice, "refuses rows with missing values")
-    ways = [(Option("on_missing", way), f" {keeps[way]}") for way in other]
-    notes.append(
-        (f"Missing values: {listed}. This {said}; ", *ways[0], "; ", *ways[1], "."),
-    )
+        if used and not whole:
+            raise _no_whole_columns(gaps, used)
+        used = whole
+    if lost:
+        notes.append(_tell_missing(gaps, used, choice, keeps))
+    facts = [_without_gaps(f, gaps, used, choice) for f in facts]
     return facts, "raise" if choice == "raise" else "skip", choice == "mean", keeps
 
 
-def _share_of_gaps(columns: Sequence[FloatArray]) -> float:
-    if not columns:
-        return 0.0
-    is_finite = np.isfinite(np.column_stack(columns))
-    return float(1.0 - is_finite.all(axis=1).mean())
+def _keeps(gaps: _Gaps, used: Sequence[str], whole: Sequence[str]) -> dict[str, str]:
+    """What each choice does with gaps; without those that would keep little."""
+    lost, rest = gaps.share(used), gaps.share(whole)
+    if not lost:
+        return {}
+    keeps = {
+        "skip": f"leaves out {_percent(lost)} of the rows",
+        "mean": "keeps all rows and counts a missing value as the mean of its column",
+        "column": f"leaves out {_columns([name for name in used if name not in whole])}"
+        + (f" and {_percent(rest)} of the rows" if rest else ""),
+    }
+    if 2 * len(whole) < len(used) or not whole or len(whole) == len(used):
+        del keeps["column"]
+    if lost > MOST_SKIPPED:
+        del keeps["skip"]
+    return keeps
+
+
+def _tell_missing(gaps: _Gaps, used: Sequence[str], choice: str, keeps: Mapping[str, str]) -> Note:
+    names = sorted((name for name in gaps.masks if gaps.of(name)), key=gaps.of, reverse=True)
+    names = [name for name in names if name in used or choice == "column"]
+    listed = ", ".join(f"{name} ({_percent(gaps.of(name))})" for name in names[:3])
+    more = f" and {counted(len(names) - 3, 'column')} more" if len(names) > 3 else ""
+    said = keeps.get(choice, "refuses rows with missing values")
+    if choice == "mean" and gaps.of(names[0]) > FEW_FILLED:
+        said += f". A cluster near the mean of {names[0]} may be made of missing values"
+    ways = [way for way in ("skip", "mean", "column") if way != choice and way in keeps]
+    options = (("; ", Option("on_missing", way), f" {keeps[way]}") for way in ways)
+    return (
+        f"Missing values: {listed}{more}. This {said}",
+        *(p for way in options for p in way),
+        ".",
+    )
+
+
+def _without_gaps(
+    fact: SurveyedColumn, gaps: _Gaps, used: Sequence[str], choice: str
+) -> SurveyedColumn:
+    """A column as it is used; one that was left out for its gaps, or is filled, says so."""
+    if not fact.is_used or not fact.missing:
+        return fact
+    missing = f"{_percent(gaps.of(fact.name))} missing"
+    if fact.name not in used:
+        return replace(fact, is_used=False, reason=missing)
+    is_told = choice == "mean" and gaps.of(fact.name) > FEW_FILLED
+    return replace(fact, reason=f"{missing}, counted as the mean") if is_told else fact
+
+
+def _no_whole_columns(gaps: _Gaps, used: Sequence[str]) -> DataError:
+    least = min(used, key=gaps.of)
+    fact = (
+        f"every column has missing values, {least!r} the fewest with {_percent(gaps.of(least))}. "
+        "So no column can be kept with "
+    )
+    lost = gaps.share(used)
+    way, words = ("mean", "count them as the mean") if lost > MOST_SKIPPED else ("skip", "")
+    words = words or f"leave out the {_percent(lost)} of the rows that have some"
+    ending = f"Instead, {words}: "
+    return DataError(fact, Option("on_missing", "column"), f". {ending}", Option("on_missing", way))
 
 
 def _number_part(name: str, values: FloatArray, fills: bool, *, is_log: bool) -> Number:
@@ -715,7 +782,10 @@ def _decades_in_words(decades: float) -> str:
 
 
 def _columns(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+    """Names in a sentence, the first few of them."""
+    more = len(names) - NAMED
+    ending = f" and {counted(more, 'column')} more" if more > 0 else ""
+    return ", ".join(repr(name) for name in names[:NAMED]) + ending
 
 
 def _percent(share: float) -> str:
@@ -726,9 +796,11 @@ def _percent(share: float) -> str:
 
 def _nothing_left(facts: Sequence[SurveyedColumn]) -> DataError:
     listed = ", ".join(f"{f.name!r} ({f.reason})" for f in facts[:20])
-    names = tuple(f.name for f in facts if f.kind in ("identifier", "constant"))
+    names = tuple(f.name for f in facts if not math.isnan(f.low) and f.reason != "excluded")
     texts = [f.name for f in facts if f.kind == "category"]
     fact = f"there is no column of numbers to cluster: {listed}. "
     if texts:
         return DataError(fact, "Take categories with ", Option("categories", tuple(texts[:3])), ".")
+    if not names:
+        return DataError(fact, "Give a table that has some.")
     return DataError(fact, "Name the columns to take with ", ChooseColumns(names[:3]), ".")
