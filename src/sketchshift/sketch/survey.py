@@ -608,12 +608,12 @@ def _deal_with_missing(
         is_filled = lost > MOST_ROWS_LOST and max(map(gaps.of, used)) <= FILLABLE
         choice = "mean" if is_filled or lost > 0.5 else "skip"
     keeps = _keeps(gaps, used, whole)
+    if lost:
+        notes.append(_tell_missing(gaps, used, choice, keeps))
     if choice == "column":
         if used and not whole:
             raise _no_whole_columns(gaps, used)
         used = whole
-    if lost:
-        notes.append(_tell_missing(gaps, used, choice, keeps))
     facts = [_without_gaps(f, gaps, used, choice) for f in facts]
     return facts, "raise" if choice == "raise" else "skip", choice == "mean", keeps
 
@@ -637,8 +637,7 @@ def _keeps(gaps: _Gaps, used: Sequence[str], whole: Sequence[str]) -> dict[str, 
 
 
 def _tell_missing(gaps: _Gaps, used: Sequence[str], choice: str, keeps: Mapping[str, str]) -> Note:
-    names = sorted((name for name in gaps.masks if gaps.of(name)), key=gaps.of, reverse=True)
-    names = [name for name in names if name in used or choice == "column"]
+    names = sorted((name for name in used if gaps.of(name)), key=gaps.of, reverse=True)
     listed = ", ".join(f"{name} ({_percent(gaps.of(name))})" for name in names[:3])
     more = f" and {counted(len(names) - 3, 'column')} more" if len(names) > 3 else ""
     said = keeps.get(choice, "refuses rows with missing values")
