@@ -229,6 +229,31 @@ def test_a_table_of_text_alone_proposes_no_column_of_text_as_numbers():
     assert "columns=" not in str(refusal.value)
 
 
+def test_a_column_of_zeros_with_a_long_tail_is_named_and_put_on_a_log_scale():
+    rng = np.random.default_rng(0)
+    cost = np.where(rng.random(5000) < 0.98, 0.0, np.round(10.0 ** rng.uniform(1.5, 6.5, 5000)))
+    frame = pd.DataFrame({"cost": cost, "speed": rng.normal(150.0, 40.0, 5000)})
+
+    survey = ss.survey(frame)
+    logged = ss.survey(frame, scale="log")
+
+    expected = "cost is 0 in 98 % of the rows, and spans four powers of ten in the others: try"
+    assert expected in str(survey)
+    assert [type(part) for part in logged.recipe.parts] == [Log, Number]
+    assert logged.recipe.parts[0].encode(np.zeros(1)) == 0.0
+    assert "no logarithm" not in str(logged)
+
+
+@pytest.mark.parametrize("decades", [1.5, 2.5])
+def test_logarithms_are_taken_of_what_spans_two_powers_of_ten_and_else_that_is_said(decades):
+    x = 10.0 ** np.linspace(0.0, decades / 0.9, 500)
+    survey = ss.survey(pd.DataFrame({"x": x, "y": x[::-1]}), scale="log")
+
+    is_log = [isinstance(part, Log) for part in survey.recipe.parts]
+    assert is_log == [decades > 2] * 2
+    assert ("no logarithm was taken" in str(survey)) == (decades < 2)
+
+
 def test_raising_is_still_a_choice():
     frame = messy()[["age", "pay"]]
     survey = ss.survey(frame, on_missing="raise")

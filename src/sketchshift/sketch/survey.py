@@ -54,6 +54,7 @@ FEW_FILLED = 0.05  # share of a column up to which filled gaps are not worth a w
 FEW_ROWS_LOST = 0.01  # share of rows with a gap that may be left where columns with gaps go
 MOST_SKIPPED = 0.9  # share of rows beyond which leaving them out is not proposed
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
+FEWEST_IN_TAIL = 10  # positive numbers, for a tail
 DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
 
 _IDENTIFIER = re.compile(
@@ -89,8 +90,12 @@ class SurveyedColumn:
     low, high, spread : float
         Least and largest number, and their standard deviation; NaN for others.
     decades : float
-        Powers of ten between the tenth percentile of the positive numbers and the largest, if the
-        tail is heavy; else 0.
+        Powers of ten between the tenth percentile of the positive numbers and the largest; 0 where
+        more than 1 % is negative, or hardly any is positive.
+    zeros : float
+        Share of the numbers that are 0.
+    is_heavy : bool
+        Whether few numbers are very much larger than the others.
     """
 
     name: str
@@ -103,6 +108,8 @@ class SurveyedColumn:
     high: float = math.nan
     spread: float = math.nan
     decades: float = 0.0
+    zeros: float = 0.0
+    is_heavy: bool = False
 
 
 @dataclass(frozen=True)
@@ -438,6 +445,8 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         float(distinct[-1]),
         float(finite.std()),
         _decades(finite),
+        float((finite == 0.0).mean()),
+        _is_heavy(finite),
     )
     if len(distinct) == 1:
         return replace(facts, kind="constant", is_used=False, reason="constant")
@@ -447,14 +456,18 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
 
 
 def _decades(values: FloatArray) -> float:
-    """Powers of ten that a heavy tail spans; 0 for others and for columns of negative numbers."""
+    """Powers of ten that the positive numbers span, zeros aside; 0 for columns of negative ones."""
     positive = values[values > 0.0]
-    if len(positive) < max(10, len(values) // 10) or (values < 0.0).mean() > 0.01:
+    if len(positive) < FEWEST_IN_TAIL or (values < 0.0).mean() > 0.01:
         return 0.0
-    low, high = np.quantile(positive, [0.1, 0.75])
-    decades = math.log10(float(positive.max()) / float(low))
-    is_heavy = float(positive.max()) >= HEAVY_TAIL * float(high) or decades >= 2 * DECADES
-    return decades if is_heavy and decades >= DECADES else 0.0
+    return math.log10(float(positive.max()) / float(np.quantile(positive, 0.1)))
+
+
+def _is_heavy(values: FloatArray) -> bool:
+    """Whether the largest numbers are far from three quarters of all, zeros included."""
+    largest = float(values.max())
+    is_far = largest >= HEAVY_TAIL * max(float(np.quantile(values, 0.75)), 0.0)
+    return largest > 0.0 and (is_far or _decades(values) >= 2 * DECADES)
 
 
 def _is_identifier(name: str, values: FloatArray, n_distinct: int) -> bool:
@@ -508,13 +521,16 @@ def _conclude(
     facts = [_as_asked(fact, asked, apart) for fact in facts if fact.name not in named]
     notes: list[Note] = []
     facts, on_invalid, fills, keeps = _deal_with_missing(facts, numbers, asked, on_missing, notes)
-    logs = [f.name for f in facts if f.is_used and f.decades and scale == "log"]
+    logs = [f.name for f in facts if f.is_used and f.decades >= DECADES and scale == "log"]
     parts: list[Part] = [
         _number_part(f.name, numbers[f.name], fills, is_log=f.name in logs)
         for f in facts
         if f.is_used
     ]
-    facts = [replace(f, reason="log") if f.name in logs else f for f in facts]
+    facts = [
+        replace(f, reason=f"log, {f.reason}".removesuffix(", ")) if f.name in logs else f
+        for f in facts
+    ]
     for name in _categories_meant(facts, asked):
         column = sample.others.column(name)
         part = _category_part(name, column, asked.encode)
@@ -720,7 +736,8 @@ def _choose_scale(
 ) -> bool | str:
     if scale in ("none", "robust", "standard", "log"):
         if scale == "log" and not any(isinstance(part, Log) for part in recipe.parts):
-            notes.append(("No column spans two powers of ten, so no logarithm was taken.",))
+            fact = "No column without negative numbers spans two powers of ten"
+            notes.append((f"{fact}, so no logarithm was taken.",))
         return "robust" if scale == "robust" else scale != "none"
     if any(type(part) is not Number for part in recipe.parts):
         return True
@@ -745,12 +762,11 @@ def _choose_scale(
 def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list[Note]:
     """What could be decided otherwise."""
     notes: list[Note] = []
-    heavy = [f for f in facts if f.is_used and f.decades >= MANY_DECADES and f.reason != "log"]
+    heavy = [f for f in facts if f.is_used and f.is_heavy and f.decades >= _few_decades(f)]
     if heavy and scale in ("auto", "standard", "none"):
         worst = max(heavy, key=lambda f: f.decades)
         more = f", and {counted(len(heavy) - 1, 'other column')} like it" if len(heavy) > 1 else ""
-        fact = f"{worst.name} spans {_decades_in_words(worst.decades)}{more}: try "
-        notes.append((fact, Option("scale", "log")))
+        notes.append((f"{_tail_in_words(worst)}{more}: try ", Option("scale", "log")))
     unused = [f for f in facts if not f.is_used and f.reason not in ("excluded", "a key")]
     texts = tuple(f.name for f in unused if f.kind == "category" and f.distinct <= ONE_HOT)
     if texts:
@@ -774,10 +790,18 @@ def _comes_round(fact: SurveyedColumn) -> bool:
     return fact.kind == "number" and fact.low >= 0.0 and 2.0 < fact.high <= period
 
 
-def _decades_in_words(decades: float) -> str:
+def _few_decades(fact: SurveyedColumn) -> float:
+    """Powers of ten worth a note: fewer where zeros make up most of a column."""
+    return DECADES if fact.zeros >= 0.5 else MANY_DECADES
+
+
+def _tail_in_words(fact: SurveyedColumn) -> str:
     words = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
-    n = round(decades)
-    return f"{words.get(n, str(n))} powers of ten"
+    n = round(fact.decades)
+    span = f"spans {words.get(n, str(n))} powers of ten"
+    if fact.zeros < 0.5:
+        return f"{fact.name} {span}"
+    return f"{fact.name} is 0 in {_percent(fact.zeros)} of the rows, and {span} in the others"
 
 
 def _columns(names: Sequence[str]) -> str:
