@@ -105,7 +105,16 @@ def test_a_cluster_is_told_by_the_columns_farthest_from_the_mean_of_all_rows():
 
 
 def told(
-    means, shares, *, columns=None, mean=0.0, std=1.0, recipe=None, rows=1000, covariance=None
+    means,
+    shares,
+    *,
+    columns=None,
+    mean=0.0,
+    std=1.0,
+    recipe=None,
+    rows=1000,
+    covariance=None,
+    width=0.01,
 ) -> ss.Profile:
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
@@ -114,7 +123,7 @@ def told(
     spec = SimpleNamespace(columns=columns, n_features=d, scale=None, recipe=recipe)
     moments = None if covariance is None else (spread[0], np.asarray(covariance))
     sketch = SimpleNamespace(spec=spec, count=rows, spread=spread, moments=moments)
-    covariances = np.tile(0.01 * np.eye(d), (len(means), 1, 1))
+    covariances = np.tile(width * np.eye(d), (len(means), 1, 1))
     done = ss.Outcome.COMPLETE
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
 
@@ -127,6 +136,16 @@ def test_words_change_at_the_stated_thresholds():
     assert [t.label for t in cluster.traits] == ["very low e", "very high d", "low c"]
     (near,) = told([[0.29, -0.2, 0.1, 0.0, 0.0]], [1.0], columns=columns).clusters
     assert (near.name, near.traits) == ("near the average", ())
+
+
+def test_a_cluster_of_one_row_is_told_with_the_digits_that_the_column_has():
+    means, std = [[1e-4, 1565353.9599, 189.9999991]], [9e4, 9e4, 40.0]
+    for width in (1e-18, 0.0):
+        profile = told(means, [1.0], std=std, rows=1, width=width)
+
+        shown = [trait.shown for trait in profile.told[0]]
+
+        assert shown == ["0", "1,565,350", "190.00"]
 
 
 def test_names_differ_by_further_columns_and_then_by_the_number():
@@ -296,7 +315,7 @@ def test_a_private_sketch_has_profiles_of_its_own_noise():
         (3932.799, 4000.0, 10**9, "3,930"),
         (1234567.0, None, None, "1,235,000"),
         (0.5, None, None, "0.5"),
-        (-0.0001, 1.0, 100, "0.0"),
+        (-0.0001, 1.0, 100, "0"),
         (-12.34, 1.0, 100, "-12.3"),
         (5.0, 0.0, 10, "5"),
         (float("nan"), 1.0, 10, "-"),

@@ -45,6 +45,9 @@ ECHO = 0.9
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
 
+FINEST = 0.001
+"""Of the standard deviation of all rows: a cluster is not told as if it were narrower."""
+
 MOST_SHOWN = 12
 """Columns of the table in a notebook."""
 
@@ -505,6 +508,8 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
     spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
+    if math.isfinite(table.std[j]):
+        spread = max(spread, FINEST * float(table.std[j]))  # a row or two seem to have none
     if isinstance(place.part, Log):
         value = float(place.part.natural(value))
         spread *= place.part.unit + abs(value)  # the slope of the scale there
