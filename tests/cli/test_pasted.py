@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
@@ -96,6 +97,21 @@ def test_what_a_command_proposes_works(run, tables, command):
     assert pasted, said.stdout
     for line in pasted:
         paste(run, line)
+
+
+def test_a_list_that_is_given_twice_adds_up(run, tables):
+    command = "cluster sales.parquet -k 2 --json"
+    once = run(f"{command} --cycles 'hour(hour),weekday(sold on)' --exclude 'order id,month'")
+    twice = run(
+        f"{command} --cycles 'hour(hour)' --exclude 'order id' --cycles 'weekday(sold on)' "
+        "--exclude month"
+    )
+
+    columns = [json.loads(said.stdout)["survey"]["columns"] for said in (once, twice)]
+    assert columns[0] == columns[1]
+    assert sum(column["used"] for column in columns[1]) == 4
+    shown = run("cluster sales.parquet -k 2 --exclude month --exclude hour").stdout
+    assert "--exclude month,hour" in shown.splitlines()[-1]
 
 
 def fails(run, command: str) -> str:

@@ -17,6 +17,7 @@ from sketchshift.cli.options import (
     DECODER_FLAGS,
     DIALECT,
     NAMES,
+    ListOption,
     decoder_of,
     decoder_options,
     domain_of,
@@ -64,6 +65,7 @@ __all__ = ["cluster"]
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
 @click.option(
     "--plot-columns",
+    cls=ListOption,
     type=NAMES,
     metavar="A,B",
     help="Two columns, by name or position, to draw them over. Default: the main axes.",

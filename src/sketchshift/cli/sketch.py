@@ -13,6 +13,7 @@ from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files, keep_checkpoint, look_at, read_schema, read_spec
 from sketchshift.cli.options import (
     KEYS,
+    ListOption,
     build_spec,
     checkpoint_option,
     list_typed,
@@ -57,6 +58,7 @@ FEWEST_FOR_RATE = 100_000
 )
 @click.option(
     "--by",
+    cls=ListOption,
     type=KEYS,
     metavar="NAMES",
     help="A sketch for each value of these columns; also day(time), month(time).",
