@@ -227,7 +227,8 @@ class Cycle(Part):
     column : str
         Of dates, times or text that holds them; or of the whole numbers p themselves.
     unit : str
-        What comes round: "hour" (P = 24), "weekday" (7), "month" (12) or "day_of_year" (366).
+        What comes round: "hour" (P = 24), "weekday" (7), "month" (12), "day_of_year" (366), or
+        "clock" (1440 minutes), for numbers such as 1830 that mean 18:30.
     day_first : bool or None
         Whether 5/1/2026 is the fifth of January, for texts that leave it open.
     zone : str or None
@@ -257,6 +258,8 @@ class Cycle(Part):
         """Cosines and sines, from a table: no two processors differ in it."""
         missing = len(self._circle) - 1
         places: IntArray = np.asarray(self._places(column).fill_null(missing))
+        if self.unit == "clock":  # 1830 is 18:30, and 1865 no time
+            places = np.where(places % 100 < 60, places // 100 * 60 + places % 100, missing)
         return np.asarray(self._circle[np.where((places >= 0) & (places < missing), places, -1)])
 
     def _places(self, column: Any) -> Any:

@@ -254,6 +254,53 @@ def test_logarithms_are_taken_of_what_spans_two_powers_of_ten_and_else_that_is_s
     assert ("no logarithm was taken" in str(survey)) == (decades < 2)
 
 
+def coded(n: int = 840) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    hours, minutes = rng.integers(24, size=n), rng.integers(60, size=n)
+    return pd.DataFrame(
+        {
+            "individual": np.arange(n) // 4 + 1,
+            "flight": rng.integers(1, 4000, n),
+            "pair": np.arange(n) // 2,
+            "ID": np.where(np.arange(n) < 3, 2.1, rng.integers(1, 300, n)),
+            "dep_time": 100 * hours + minutes,
+            "month": rng.integers(1, 13, n),
+            "day": rng.integers(1, 29, n),
+            "flights": rng.integers(1, 4000, n),
+            "rating": rng.integers(1, 6, n),
+            "year": 1900 + np.arange(n) // 7,
+            "price": 50 * rng.integers(1, 40, n),
+        }
+    )
+
+
+def test_codes_and_days_of_the_month_are_left_out_and_measures_are_not():
+    survey = ss.survey(coded())
+
+    assert reasons(survey) == dict.fromkeys(
+        ["individual", "flight", "pair", "ID"], "identifier"
+    ) | {"day": "day of the month"}
+    used = [column.name for column in survey.used]
+    assert used == ["dep_time", "month", "flights", "rating", "year", "price"]
+
+
+def test_times_of_day_without_a_sign_are_recognised_and_put_on_a_circle():
+    frame = coded()
+    text = str(ss.survey(frame))
+
+    assert "'dep_time', 'month' come round, and 2359 is near 0, as times of day, " in text
+    assert "December is near January: cycles=['clock(dep_time)', 'month(month)']" in text
+    part = ss.survey(frame, cycles=["clock(dep_time)"]).recipe.parts[-1]
+    places = part.encode(pa.array([0, 600, 1230, 2359, 1865]))
+    angles = 2 * np.pi * np.array([0, 360, 750, 1439]) / 1440
+    np.testing.assert_allclose(
+        places[:4], np.column_stack([np.cos(angles), np.sin(angles)]), atol=1e-9
+    )
+    assert np.isnan(places[4]).all()
+    stamps = pd.Series(pd.to_datetime(["2026-01-05 12:30"]))
+    np.testing.assert_array_equal(part.encode(pa.array(stamps)), places[2:3])
+
+
 def test_raising_is_still_a_choice():
     frame = messy()[["age", "pay"]]
     survey = ss.survey(frame, on_missing="raise")

@@ -557,5 +557,6 @@ _MOMENTS: dict[str, Callable[[float], str]] = {
     "hour": lambda hour: f"{round(hour) % 24} h",
     "weekday": lambda day: calendar.day_name[round(day) % 7],
     "month": lambda month: calendar.month_name[round(month) % 12 or 12],
+    "clock": lambda minute: f"{round(minute) // 60 % 24:02d}:{round(minute) % 60:02d}",
 }
 """A place on a circle in words; months count from 1, and 0 is December."""

@@ -44,6 +44,8 @@ ROWS = 50_000  # looked at, at most
 PLACES = 200  # where rows are drawn from, in a large file
 SMALL_BYTES = 2**23  # of a file that is looked at as a whole
 FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
+NEARLY_ALL = 0.99  # share of whole numbers in a column whose name says that they are codes
+MINUTES_SEEN = 10  # different ones, for numbers such as 1830 to be times of day
 ONE_HOT = 12  # values of a category, at most, that get a column each
 LISTED, NAMED = 16, 6  # columns in a line for people, and in a sentence
 MOST_LISTED = 200  # values of a category whose frequencies are kept
@@ -63,6 +65,12 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE,
 )
 _CAMEL_ID = re.compile(r"[a-z](ID|Id)$")
+_ONE_OF_MANY = re.compile(
+    r"(flight|individual|subject|respondent|participant|patient|customer|client|user|person|"
+    r"member|employee|student|household|account|invoice|order|transaction|ticket|case|record)",
+    re.IGNORECASE,
+)
+"""Names of things that are numbered; how many there are is a name in the plural."""
 
 
 Note: TypeAlias = tuple[str | Option, ...]
@@ -78,7 +86,8 @@ class SurveyedColumn:
     name : str
         In the table.
     kind : str
-        "number", "category", "time", "text", "identifier", "constant", "empty" or "other".
+        "number", "clock" (numbers such as 1830 for 18:30), "category", "time", "identifier",
+        "constant", "empty" or "other".
     is_used : bool
         Whether it becomes numbers that are sketched.
     reason : str
@@ -452,7 +461,7 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         return replace(facts, kind="constant", is_used=False, reason="constant")
     if _is_identifier(name, finite, len(distinct)):
         return replace(facts, kind="identifier", is_used=False, reason="identifier")
-    return facts
+    return replace(facts, kind="clock") if _is_clock(finite, len(distinct)) else facts
 
 
 def _decades(values: FloatArray) -> float:
@@ -471,14 +480,36 @@ def _is_heavy(values: FloatArray) -> bool:
 
 
 def _is_identifier(name: str, values: FloatArray, n_distinct: int) -> bool:
-    """A whole number that names rows: by its name, or since every row has another one, in order."""
-    if not (values == np.floor(values)).all():
-        return False
+    """A whole number that names rows: by its name, or since it counts them, or groups of them."""
+    is_whole = values == np.floor(values)
     has_name = bool(_IDENTIFIER.search(name) or _CAMEL_ID.search(name)) or not name.strip()
-    if has_name:
+    if has_name and is_whole.mean() >= NEARLY_ALL:
         return n_distinct > 2
-    is_unique = n_distinct == len(values) and len(values) >= FEWEST_FOR_IDENTIFIERS
-    return is_unique and bool((np.diff(values) > 0.0).all())
+    if not is_whole.all() or n_distinct < FEWEST_FOR_IDENTIFIERS:
+        return False
+    if _ONE_OF_MANY.fullmatch(name.strip()):
+        return True
+    steps = np.diff(values)
+    return bool((steps > 0.0).all()) or _counts_groups(values, steps)
+
+
+def _counts_groups(values: FloatArray, steps: FloatArray) -> bool:
+    """Whether groups of as many rows each are numbered from 0 or 1 on: 1, 1, 2, 2, 3, 3."""
+    lengths = np.diff(np.flatnonzero(np.concatenate([[1.0], steps, [1.0]])))
+    is_even = bool((lengths == lengths[0]).all())
+    return values[0] in (0.0, 1.0) and is_even and bool(np.isin(steps, (0.0, 1.0)).all())
+
+
+def _is_clock(values: FloatArray, n_distinct: int) -> bool:
+    """Whether whole numbers are times of day without a sign: 5 is 0:05, and 1830 is 18:30.
+
+    Their last two digits are below 60, and take enough values for that to be no chance.
+    """
+    if n_distinct < FEWEST_FOR_IDENTIFIERS or not 1200.0 <= values.max() <= 2400.0:
+        return False
+    minutes = values % 100.0
+    is_time = (values >= 0.0) & (values == np.floor(values)) & (minutes < 60.0)
+    return bool(is_time.all()) and len(np.unique(minutes)) >= MINUTES_SEEN
 
 
 def _look_at_other(name: str, column: Any) -> SurveyedColumn:
@@ -518,6 +549,7 @@ def _conclude(
     named = (*asked.category_names, *(cycle.column for cycle in asked.cycles))
     others = [name for name in sample.others.column_names if name not in numbers]
     facts += [_look_at_other(name, sample.others.column(name)) for name in others]
+    facts = _without_days_of_months(facts)
     facts = [_as_asked(fact, asked, apart) for fact in facts if fact.name not in named]
     notes: list[Note] = []
     facts, on_invalid, fills, keeps = _deal_with_missing(facts, numbers, asked, on_missing, notes)
@@ -559,14 +591,27 @@ def _conclude(
     )
 
 
+def _without_days_of_months(facts: list[SurveyedColumn]) -> list[SurveyedColumn]:
+    """A column "day" of numbers up to 31, beside a month, says little of a row: it is left out."""
+    names = [fact.name.lower() for fact in facts]
+    is_day = [
+        "month" in names and name == "day" and fact.low >= 1.0 and fact.high <= 31.0
+        for name, fact in zip(names, facts, strict=True)
+    ]
+    return [
+        replace(fact, is_used=False, reason="day of the month") if found else fact
+        for fact, found in zip(facts, is_day, strict=True)
+    ]
+
+
 def _as_asked(fact: SurveyedColumn, asked: _Asked, apart: Sequence[str]) -> SurveyedColumn:
     """What was named is taken; what was excluded, and keys of slices, are not."""
     if fact.name in asked.exclude:
         return replace(fact, is_used=False, reason="excluded")
     if fact.name in apart:
         return replace(fact, is_used=False, reason="a key")
-    if asked.columns is not None and fact.kind in ("identifier", "constant", "number"):
-        is_named = fact.name in asked.columns and not math.isnan(fact.low)
+    if asked.columns is not None and not math.isnan(fact.low):
+        is_named = fact.name in asked.columns
         return replace(
             fact, is_used=is_named, reason="" if is_named else fact.reason or "not named"
         )
@@ -776,18 +821,33 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
     if times and not asked.cycles:
         cycle = (f"weekday({times[0]})",)
         notes.append((f"To use the weekday of {times[0]!r} as well: ", Option("cycles", cycle)))
-    rounds = tuple(f"{f.name.lower()}({f.name})" for f in facts if f.is_used and _comes_round(f))
+    rounds = {f.name: unit for f in facts if f.is_used and (unit := _unit_of(f))}
     if rounds:
-        names = _columns([f.name for f in facts if f.is_used and _comes_round(f)])
         verb = "comes" if len(rounds) == 1 else "come"
-        notes.append((f"{names} {verb} round, and 23 h is near 0 h: ", Option("cycles", rounds)))
+        near = ", ".join(dict.fromkeys(NEAR[unit] for unit in rounds.values()))
+        cycles = tuple(f"{unit}({name})" for name, unit in rounds.items())
+        fact = f"{_columns(tuple(rounds))} {verb} round, and {near}: "
+        notes.append((fact, Option("cycles", cycles)))
     return notes
 
 
-def _comes_round(fact: SurveyedColumn) -> bool:
-    """Whether a number is an hour, a weekday or a month, by its name and range."""
-    period = PERIODS.get(fact.name.lower(), 0)
-    return fact.kind == "number" and fact.low >= 0.0 and 2.0 < fact.high <= period
+NEAR = {
+    "hour": "23 h is near 0 h",
+    "weekday": "Sunday is near Monday",
+    "month": "December is near January",
+    "day_of_year": "31 December is near 1 January",
+    "clock": "2359 is near 0, as times of day",
+}
+"""What is close on a circle, and far apart as a number."""
+
+
+def _unit_of(fact: SurveyedColumn) -> str:
+    """What a number is of a time, by its name and range; "" if it is nothing of the kind."""
+    if fact.kind == "clock":
+        return "clock"
+    unit = fact.name.lower()
+    is_unit = fact.low >= 0.0 and 2.0 < fact.high <= PERIODS.get(unit, 0)
+    return unit if fact.kind == "number" and is_unit else ""
 
 
 def _few_decades(fact: SurveyedColumn) -> float:
