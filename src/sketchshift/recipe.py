@@ -35,6 +35,7 @@ __all__ = [
     "Number",
     "Part",
     "Recipe",
+    "drop_words",
     "texts_of",
 ]
 
@@ -271,9 +272,11 @@ class Cycle(Part):
             column = column.combine_chunks()
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        column = drop_words(column)
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if is_text and pc.all(pc.match_substring_regex(column, r"^\s*\d{1,3}\s*$")).as_py():
-            column = pc.utf8_trim_whitespace(column).cast(pa.int64())
+        number = rf"^\s*\d{{1,{4 if self.unit == 'clock' else 3}}}(\.0*)?\s*$"
+        if is_text and pc.all(pc.match_substring_regex(column, number)).as_py():
+            column = pc.utf8_trim_whitespace(column).cast(pa.float64())
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
             return column.cast(pa.int64(), safe=False)
         return part_of(as_times(column, self.zone, self.day_first, is_part=True), self.unit)
@@ -431,7 +434,22 @@ def texts_of(column: Any) -> Any:
     except pa.ArrowException as cause:
         msg = f"a column of type {column.type} has no categories. Leave it out."
         raise DataError(msg) from cause
-    return pc.fill_null(pc.utf8_trim_whitespace(text), MISSING)
+    return pc.fill_null(drop_words(text), MISSING)
+
+
+def drop_words(column: Any) -> Any:
+    """A column of text without blanks around its cells, and words such as NA as missing values.
+
+    Any other column is as it was. "None" and "-" are left: they may be answers.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    cells = pc.utf8_trim_whitespace(column)
+    is_missing = pc.match_substring_regex(cells, "^(?:|#?N/?A|n/a|NaN|nan|NaT|NULL|null)$")
+    return pc.if_else(is_missing, pa.scalar(None, cells.type), cells)
 
 
 def _find(column: Any, values: Sequence[str]) -> IntArray:

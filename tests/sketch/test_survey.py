@@ -297,8 +297,56 @@ def test_times_of_day_without_a_sign_are_recognised_and_put_on_a_circle():
         places[:4], np.column_stack([np.cos(angles), np.sin(angles)]), atol=1e-9
     )
     assert np.isnan(places[4]).all()
+    texts = pa.array(["0.0", " 600", "1230", None])
+    np.testing.assert_array_equal(part.encode(texts)[:3], places[:3])
     stamps = pd.Series(pd.to_datetime(["2026-01-05 12:30"]))
     np.testing.assert_array_equal(part.encode(pa.array(stamps)), places[2:3])
+
+
+def test_the_word_na_is_no_value_of_a_text(tmp_path):
+    path = tmp_path / "birds.csv"
+    frame = pd.DataFrame({"sex": ["m", "f", "NA", "f"] * 30, "x": np.arange(120.0) ** 0.5})
+    frame["note"] = ["NA"] * 90 + ["a", "b", "c"] * 10
+    frame["damage"] = ["None", "some"] * 60
+    frame.to_csv(path, index=False)
+
+    survey = ss.survey(path)
+
+    assert reasons(survey) == {
+        "sex": "text, 2 values",
+        "note": "text, 3 values, 75 % missing",
+        "damage": "text, 2 values",
+    }
+    assert "categories=['sex', 'damage']" in str(survey)
+    names = ss.survey(path, categories=["sex", "damage"]).recipe.names[1:]
+    sexes = ("sex = f", "sex = m", "sex = (missing)")
+    assert names == (*sexes, "damage = None", "damage = some")
+
+
+def test_counts_of_a_sample_are_not_told_as_those_of_the_table(tmp_path):
+    n = 120_000
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=n), "plane": rng.integers(5000, size=n)})
+    frame["plane"] = "N" + frame["plane"].astype(str)
+    frame["title"] = np.where(np.arange(n) % 50 == 0, "again", np.arange(n).astype(str))
+    frame["shop"] = np.array(["a", "b"])[rng.integers(2, size=n)]
+
+    told = reasons(ss.survey(frame))
+
+    assert re.fullmatch(r"text, [45],\d\d\d values or more", told["plane"])
+    assert told["title"] == "text, another in nearly every row"
+    assert told["shop"] == "text, 2 values"
+
+
+def test_missing_values_do_not_cost_a_category_its_names():
+    frame = messy()
+    frame["genre"] = [f"g{i % 12:02d}" for i in range(N)]
+    frame.loc[::9, "genre"] = None
+
+    part = ss.survey(frame, categories=["genre"]).recipe.parts[-1]
+
+    assert isinstance(part, Category)
+    assert len(part.values) == 13
 
 
 def test_raising_is_still_a_choice():

@@ -30,6 +30,7 @@ from sketchshift.recipe import (
     Number,
     Part,
     Recipe,
+    drop_words,
     texts_of,
 )
 from sketchshift.sketch.reading import keep_rows
@@ -512,10 +513,11 @@ def _is_clock(values: FloatArray, n_distinct: int) -> bool:
     return bool(is_time.all()) and len(np.unique(minutes)) >= MINUTES_SEEN
 
 
-def _look_at_other(name: str, column: Any) -> SurveyedColumn:
+def _look_at_other(name: str, column: Any, *, is_complete: bool) -> SurveyedColumn:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    column = drop_words(column)
     kind = column.type
     missing = column.null_count
     if missing == len(column):
@@ -534,7 +536,13 @@ def _look_at_other(name: str, column: Any) -> SurveyedColumn:
     n = len(column) - missing
     is_unique = distinct > 0.9 * n and n >= FEWEST_FOR_IDENTIFIERS
     kind = "identifier" if is_unique else "category"
-    words = "text, another in every row" if is_unique else f"text, {counted(distinct, 'value')}"
+    words = (
+        f"text, {counted(distinct, 'value')}{'' if is_complete or distinct < 100 else ' or more'}"
+    )
+    if is_unique:
+        words = f"text, another in {'' if distinct == n else 'nearly '}every row"
+    if missing > MOST_ROWS_LOST * len(column):
+        words += f", {_percent(missing / len(column))} missing"
     return replace(facts, kind=kind, reason=words)
 
 
@@ -548,7 +556,10 @@ def _conclude(
     facts = [_look_at_number(name, values) for name, values in numbers.items()]
     named = (*asked.category_names, *(cycle.column for cycle in asked.cycles))
     others = [name for name in sample.others.column_names if name not in numbers]
-    facts += [_look_at_other(name, sample.others.column(name)) for name in others]
+    facts += [
+        _look_at_other(name, sample.others.column(name), is_complete=sample.is_complete)
+        for name in others
+    ]
     facts = _without_days_of_months(facts)
     facts = [_as_asked(fact, asked, apart) for fact in facts if fact.name not in named]
     notes: list[Note] = []
@@ -755,11 +766,12 @@ def _rounded(value: float) -> float:
 def _categories_meant(facts: Sequence[SurveyedColumn], asked: _Asked) -> list[str]:
     if asked.categories != "all":
         return list(asked.category_names)
-    return [
-        f.name
-        for f in facts
-        if f.kind == "category" and f.distinct <= ONE_HOT and f.reason not in ("excluded", "a key")
-    ]
+    return [f.name for f in facts if _is_few(f) and f.reason not in ("excluded", "a key")]
+
+
+def _is_few(fact: SurveyedColumn) -> bool:
+    """Whether a column is text of so few values that each gets a column, missing ones aside."""
+    return fact.kind == "category" and fact.distinct <= ONE_HOT
 
 
 def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
@@ -768,7 +780,8 @@ def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
     counts = pc.value_counts(texts_of(column))
     pairs = [(item["values"].as_py(), item["counts"].as_py()) for item in counts]
     pairs.sort(key=lambda pair: (-pair[1], pair[0]))
-    if encode == "onehot" or (encode == "auto" and len(pairs) <= ONE_HOT):
+    is_few = sum(value != MISSING for value, _ in pairs) <= ONE_HOT
+    if encode == "onehot" or (encode == "auto" and is_few):
         values = [value for value, _ in pairs[:MOST_LISTED]]
         return Category(name, tuple(sorted(values, key=lambda v: (v == MISSING, v))))
     pairs = pairs[: 10 * MOST_LISTED]
@@ -813,7 +826,7 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
         more = f", and {counted(len(heavy) - 1, 'other column')} like it" if len(heavy) > 1 else ""
         notes.append((f"{_tail_in_words(worst)}{more}: try ", Option("scale", "log")))
     unused = [f for f in facts if not f.is_used and f.reason not in ("excluded", "a key")]
-    texts = tuple(f.name for f in unused if f.kind == "category" and f.distinct <= ONE_HOT)
+    texts = tuple(f.name for f in unused if _is_few(f) and "missing" not in f.reason)
     if texts:
         categories = (*asked.category_names, *texts)
         notes.append((f"To use {_columns(texts)} as well: ", Option("categories", categories)))
