@@ -73,7 +73,7 @@ def test_what_was_decided_is_told_in_words_that_can_be_passed_on():
     assert "scale='none'" in text
     assert "gas spans five powers of ten: try scale='log'" in text
     assert "categories=['city']" in text
-    assert "cycles=['weekday(day)']" in text
+    assert "cycles=['month(day)']" in text
 
 
 def test_every_option_that_is_proposed_can_be_passed():
@@ -347,6 +347,82 @@ def test_missing_values_do_not_cost_a_category_its_names():
 
     assert isinstance(part, Category)
     assert len(part.values) == 13
+
+
+@pytest.mark.parametrize(
+    ("start", "freq", "n", "cycles"),
+    [
+        ("2024-01-01", "D", 800, "['month(t)']"),
+        ("2024-01-01", "D", 60, "['weekday(t)']"),
+        ("2024-01-01 00:30", "5h", 2500, "['hour(t)', 'month(t)']"),
+        ("2024-01-01 00:30", "5h", 200, "['hour(t)', 'weekday(t)']"),
+        ("1950-01-01", "YS", 60, None),
+        ("2024-01-01", "D", 6, None),
+    ],
+)
+@pytest.mark.parametrize("form", [None, "%d.%m.%Y %H:%M"])
+def test_what_comes_round_in_a_time_is_proposed(start, freq, n, cycles, form):
+    times = pd.Series(pd.date_range(start, periods=n, freq=freq))
+    times = times if form is None else times.dt.strftime(form)
+    text = str(ss.survey(pd.DataFrame({"t": times, "x": np.arange(n) ** 0.5})))
+
+    assert (f"cycles={cycles}" in text) if cycles else ("cycles" not in text)
+
+
+def test_columns_that_repeat_others_are_named_with_how_to_leave_them_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 99, (500, 3)), columns=["other", "repair", "x"])
+    frame["total"] = frame["other"] + frame["repair"]
+    frame["miles"] = 0.62 * frame["x"] + rng.normal(scale=0.1, size=500)
+    frame["down"] = -frame["other"]
+
+    survey = ss.survey(frame)
+
+    assert "total is the sum of other and repair; miles says the same as x (r = 1.000)" in str(
+        survey
+    )
+    assert "down says the same as other (r = -1.000)" in str(survey)
+    (option,) = [p for note in survey.notes for p in note if getattr(p, "name", "") == "exclude"]
+    assert set(option.value) == {"total", "miles", "down"}
+    left = ss.survey(frame, exclude=option.value)
+    assert [column.name for column in left.used] == ["other", "repair", "x"]
+    assert "says the same" not in str(left)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {},
+            "Columns were taken in their units: b varies 5.0 times as much as a; scale='standard'",
+        ),
+        ({"scale": "standard"}, "Each column was divided by its standard deviation."),
+        ({"scale": "robust"}, "Each column was divided by the distance of its quartiles."),
+        (
+            {"categories": ["c"]},
+            "so each column was divided by its standard deviation; scale='none'",
+        ),
+        ({"cycles": ["month(m)"]}, "Numbers stand beside categories or times, so each column"),
+    ],
+)
+def test_what_was_done_to_units_is_told_whatever_it_was(options, words):
+    x = np.random.default_rng(0).normal(size=500)
+    frame = pd.DataFrame(
+        {"a": x, "b": 5.0 * x[::-1], "c": ["u", "v"] * 250, "m": [1, 2, 5, 9] * 125}
+    )
+    columns = None if options.get("cycles") else ["a", "b"]
+
+    assert words in str(ss.survey(frame, columns=columns, **options))
+
+
+def test_typical_values_of_a_log_scale_are_said_to_be_such():
+    assert "typical values are told: geometric means" in str(ss.survey(messy(), scale="log"))
+
+
+def test_the_head_of_a_survey_has_two_lines_whatever_was_left_out():
+    lines = str(ss.survey(messy()[["age", "pay"]])).splitlines()
+
+    assert lines[:2] == ["Columns: age, pay.", "Left out: nothing."]
 
 
 def test_raising_is_still_a_choice():

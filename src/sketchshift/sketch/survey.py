@@ -7,6 +7,7 @@ what becomes of missing values. The result is a :class:`Recipe` and a few words.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sketchshift._text import counted
-from sketchshift._times import PERIODS, is_day_first, is_time_column, tell_order
+from sketchshift._times import (
+    PERIODS,
+    as_times,
+    is_day_first,
+    is_time_column,
+    part_of,
+    tell_order,
+)
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
@@ -46,16 +54,21 @@ PLACES = 200  # where rows are drawn from, in a large file
 SMALL_BYTES = 2**23  # of a file that is looked at as a whole
 FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
 NEARLY_ALL = 0.99  # share of whole numbers in a column whose name says that they are codes
+ONE_YEAR = 330.0  # days that dates span, from which on they have seasons
+FEWEST_SEEN = {"hour": 6, "weekday": 4, "month": 6}  # different ones, for it to be proposed
 MINUTES_SEEN = 10  # different ones, for numbers such as 1830 to be times of day
 ONE_HOT = 12  # values of a category, at most, that get a column each
 LISTED, NAMED = 16, 6  # columns in a line for people, and in a sentence
 MOST_LISTED = 200  # values of a category whose frequencies are kept
+UNITS_TOLD = 1.5  # ratio of standard deviations from which on it is told that units were kept
 UNITS_DIFFER = 10.0  # ratio of standard deviations from which on each column has its own scale
 MOST_ROWS_LOST = 1 / 3  # share of rows with a gap up to which these are left out, and not columns
 FILLABLE = 0.1  # share of a column up to which its gaps cannot make up a cluster
 FEW_FILLED = 0.05  # share of a column up to which filled gaps are not worth a word
 FEW_ROWS_LOST = 0.01  # share of rows with a gap that may be left where columns with gaps go
 MOST_SKIPPED = 0.9  # share of rows beyond which leaving them out is not proposed
+COPY = 0.99  # correlation from which on two columns say the same
+ROWS_COMPARED, MOST_ADDED = 5000, 40  # rows, and columns that are tried as sums of two others
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
 FEWEST_IN_TAIL = 10  # positive numbers, for a tail
 DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
@@ -106,6 +119,8 @@ class SurveyedColumn:
         Share of the numbers that are 0.
     is_heavy : bool
         Whether few numbers are very much larger than the others.
+    units : tuple of str
+        Of a time, what comes round in it again and again: "hour", "weekday", "month".
     """
 
     name: str
@@ -120,6 +135,7 @@ class SurveyedColumn:
     decades: float = 0.0
     zeros: float = 0.0
     is_heavy: bool = False
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,8 +193,7 @@ class Survey:
     def lines(self, words: Callable[[Option], str] = str) -> list[str]:
         """A few lines for people; ``words`` is how a surface spells an option."""
         lines = [f"Columns: {_list_some(self.used)}."]
-        if self.left_out:
-            lines += [f"Left out: {_list_some(self.left_out)}."]
+        lines += [f"Left out: {_list_some(self.left_out) or 'nothing'}."]
         return lines + [_spell(note, words) for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,7 +300,9 @@ def survey(
     check_choice("survey", "scale", scale, SCALES)
     check_choice("survey", "on_missing", on_missing, ON_MISSING)
     check_integer("survey", "seed", seed, 0, 2**64 - 1)
-    asked = _Asked(columns, tuple(exclude), categories, encode, tuple(map(_parse_cycle, cycles)))
+    asked = _Asked(
+        columns, tuple(exclude), categories, encode, tuple(map(_parse_cycle, dict.fromkeys(cycles)))
+    )
     named = asked.category_names
     source = open_source(
         data,
@@ -321,7 +338,7 @@ class _Asked:
                 must = 'a list of column names, or "all"'
                 raise parameter_error("survey", "categories", must, self.categories)
             return ()
-        return tuple(self.categories)
+        return tuple(dict.fromkeys(self.categories))
 
 
 def _parse_cycle(text: str) -> Cycle:
@@ -523,12 +540,14 @@ def _look_at_other(name: str, column: Any, *, is_complete: bool) -> SurveyedColu
     if missing == len(column):
         return SurveyedColumn(name, "empty", False, "empty", missing)
     if pa.types.is_temporal(kind):
-        return SurveyedColumn(name, "time", False, "a time", missing)
+        units = _units_in(column)
+        return SurveyedColumn(name, "time", False, "a time", missing, units=units)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_text or pa.types.is_dictionary(kind) or pa.types.is_string_view(kind)):
         return SurveyedColumn(name, "other", False, f"{kind}", missing)
     if is_text and is_time_column(column):
-        return SurveyedColumn(name, "time", False, "a time", missing)
+        units = _units_in(column)
+        return SurveyedColumn(name, "time", False, "a time", missing, units=units)
     distinct = len(pc.unique(column.drop_null()))
     facts = SurveyedColumn(name, "category", False, "", missing, distinct)
     if distinct == 1:
@@ -544,6 +563,30 @@ def _look_at_other(name: str, column: Any, *, is_complete: bool) -> SurveyedColu
     if missing > MOST_ROWS_LOST * len(column):
         words += f", {_percent(missing / len(column))} missing"
     return replace(facts, kind=kind, reason=words)
+
+
+def _units_in(column: Any) -> tuple[str, ...]:
+    """What comes round in times: hours if they have some, and months or weekdays.
+
+    Weekdays are those of less than a year. Of dates a year apart nothing comes round.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        times = as_times(column).drop_null().cast(pa.timestamp("us"), safe=False)
+        seen = {unit: len(pc.unique(part_of(times, unit))) for unit in FEWEST_SEEN}
+    except (DataError, pa.ArrowException):
+        return ()
+    ends = pc.min_max(times.cast(pa.int64()))
+    days = (ends["max"].as_py() - ends["min"].as_py()) / 86.4e9 if len(times) else 0.0
+    season = "month" if days >= ONE_YEAR else "weekday"
+    is_long = days >= 2 * PERIODS["weekday"]
+    return tuple(
+        unit
+        for unit in ("hour", season)
+        if seen[unit] >= FEWEST_SEEN[unit] and (unit == "hour" or is_long)
+    )
 
 
 # What to make of them.
@@ -593,6 +636,7 @@ def _conclude(
         raise _nothing_left(facts)
     recipe = Recipe(tuple(parts))
     standardize = _choose_scale(facts, recipe, scale, notes)
+    notes += _tell_copies(parts, numbers, asked)
     notes += _suggest(facts, asked, scale)
     order = {name: j for j, name in enumerate((*sample.names, *others))}
     facts.sort(key=lambda fact: order.get(fact.name, len(order)))
@@ -792,29 +836,103 @@ def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
 def _choose_scale(
     facts: Sequence[SurveyedColumn], recipe: Recipe, scale: str, notes: list[Note]
 ) -> bool | str:
-    if scale in ("none", "robust", "standard", "log"):
-        if scale == "log" and not any(isinstance(part, Log) for part in recipe.parts):
-            fact = "No column without negative numbers spans two powers of ten"
-            notes.append((f"{fact}, so no logarithm was taken.",))
+    """Whether each column gets a scale of its own, which is told where it matters."""
+    if scale == "log":
+        notes.append((_logs_in_words(recipe),))
+    if scale != "auto":
+        if len(recipe.parts) > 1 and scale in DIVISORS:
+            notes.append((f"Each column was divided by {DIVISORS[scale]}.",))
         return "robust" if scale == "robust" else scale != "none"
+    as_they_are = ("; ", Option("scale", "none"), " takes them as they are.")
+    divided = "each column was divided by its standard deviation"
     if any(type(part) is not Number for part in recipe.parts):
+        notes.append((f"Numbers stand beside categories or times, so {divided}", *as_they_are))
         return True
     spreads = {f.name: f.spread for f in facts if f.is_used and f.spread > 0.0}
     if len(spreads) < 2:
         return False
     wide, narrow = max(spreads, key=spreads.__getitem__), min(spreads, key=spreads.__getitem__)
     ratio = spreads[wide] / spreads[narrow]
-    if ratio < UNITS_DIFFER:
-        return False
-    notes.append(
-        (
-            f"Units differ: {wide} varies {ratio:,.0f} times as much as {narrow}. So each column "
-            "was divided by its standard deviation; ",
-            Option("scale", "none"),
-            " takes them as they are.",
-        )
+    if ratio >= UNITS_DIFFER:
+        fact = f"Units differ: {wide} varies {ratio:,.0f} times as much as {narrow}. So {divided}"
+        notes.append((fact, *as_they_are))
+        return True
+    if ratio >= UNITS_TOLD:
+        fact = f"Columns were taken in their units: {wide} varies {ratio:.1f} times as much as "
+        alike = (Option("scale", "standard"), " gives all columns the same weight.")
+        notes.append((f"{fact}{narrow}; ", *alike))
+    return False
+
+
+DIVISORS = {
+    "standard": "its standard deviation",
+    "log": "its standard deviation",
+    "robust": "the distance of its quartiles",
+}
+"""What a scale divides columns by, in words."""
+
+
+def _logs_in_words(recipe: Recipe) -> str:
+    if any(isinstance(part, Log) for part in recipe.parts):
+        return "Of columns on a log scale typical values are told: geometric means."
+    fact = "No column without negative numbers spans two powers of ten"
+    return f"{fact}, so no logarithm was taken."
+
+
+def _tell_copies(
+    parts: Sequence[Part], numbers: dict[str, FloatArray], asked: _Asked
+) -> list[Note]:
+    """Columns that say what others say, so that this counts more than once; O(n d^2 + d^3)."""
+    found = [part for part in parts if part.is_number]
+    if len(found) < 2:
+        return []
+    values = np.hstack([part.encode(numbers[part.column]) for part in found])
+    raw = np.column_stack([numbers[part.column] for part in found])
+    is_whole = np.isfinite(values).all(axis=1)
+    stride = max(1, int(is_whole.sum()) // ROWS_COMPARED)
+    values, raw = values[is_whole][::stride], raw[is_whole][::stride]
+    if len(values) < FEWEST_FOR_IDENTIFIERS:
+        return []
+    names = [part.column for part in found]
+    copies = _find_copies(values, names)
+    kept = [j for j, name in enumerate(names) if name not in copies]
+    sums = _find_sums(raw[:, kept], [names[j] for j in kept]) if len(kept) <= MOST_ADDED else {}
+    told = [*sums.values(), *copies.values()]
+    if not told:
+        return []
+    more = (
+        f", and so on for {counted(len(told) - NAMED, 'column')} more" if len(told) > NAMED else ""
     )
-    return True
+    fact = f"{'; '.join(told[:NAMED])}{more}. To count what they say once: "
+    return [(fact, Option("exclude", tuple(dict.fromkeys((*asked.exclude, *sums, *copies)))))]
+
+
+def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
+    """Columns that rise or fall as an earlier one does, in words."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = np.nan_to_num(np.corrcoef(values.T))
+    copies: dict[str, str] = {}
+    kept: list[int] = []
+    for j, name in enumerate(names):
+        like = next((i for i in kept if abs(r[i, j]) >= COPY), None)
+        if like is None:
+            kept.append(j)
+        else:
+            copies[name] = f"{name} says the same as {names[like]} (r = {r[like, j]:.3f})"
+    return copies
+
+
+def _find_sums(raw: FloatArray, names: Sequence[str]) -> dict[str, str]:
+    """Columns that are the sum of two others in every row, in words."""
+    few, sums = raw[:: max(1, len(raw) // 200)], {}
+    near = 1e-9 * np.abs(raw).max(axis=0)
+    for b, c in itertools.combinations(range(len(names)), 2):
+        gaps = np.abs(few - (few[:, b] + few[:, c])[:, None]).max(axis=0)
+        for a in np.flatnonzero(gaps <= near):
+            is_sum = np.abs(raw[:, a] - raw[:, b] - raw[:, c]).max() <= near[a]
+            if is_sum and a not in (b, c):
+                sums[names[a]] = f"{names[a]} is the sum of {names[b]} and {names[c]}"
+    return sums
 
 
 def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list[Note]:
@@ -830,10 +948,12 @@ def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list
     if texts:
         categories = (*asked.category_names, *texts)
         notes.append((f"To use {_columns(texts)} as well: ", Option("categories", categories)))
-    times = [f.name for f in unused if f.kind == "time"]
+    times = [f for f in unused if f.units]
     if times and not asked.cycles:
-        cycle = (f"weekday({times[0]})",)
-        notes.append((f"To use the weekday of {times[0]!r} as well: ", Option("cycles", cycle)))
+        name, units = times[0].name, times[0].units
+        cycles = tuple(f"{unit}({name})" for unit in units)
+        fact = f"To use the {' and the '.join(units)} of {name!r} as well: "
+        notes.append((fact, Option("cycles", cycles)))
     rounds = {f.name: unit for f in facts if f.is_used and (unit := _unit_of(f))}
     if rounds:
         verb = "comes" if len(rounds) == 1 else "come"
