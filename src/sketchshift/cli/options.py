@@ -200,7 +200,7 @@ class ListOption(click.Option):
     """An option that takes a list between commas: given twice, both lists count."""
 
     def __init__(self, *names: Any, **settings: Any) -> None:
-        super().__init__(*names, multiple=True, **settings)
+        super().__init__(*names, **{**settings, "multiple": True})
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> tuple[Any, ...]:
         """All lists as one."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import calendar
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ LEGEND = (
     "A spread of 1 is as wide as all rows."
 )
 
-AVERAGE = "near the average"
+AVERAGE, WHOLE = "near the average", "all rows"
 
 
 @dataclass(frozen=True)
@@ -315,6 +316,18 @@ class Profile:
         left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
         return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
 
+    def most_telling(self, most: int) -> list[int]:
+        """Positions among ``titles`` of the columns that differ most between clusters, in order.
+
+        Columns that say the same as another that is among them come last.
+        """
+        voices = _voices(self.table, self.told) if self.told else []
+        found = [
+            voices[j] for j in _columns_shown([[own[j] for j in voices] for own in self.told], most)
+        ]
+        others = [j for j in _columns_shown(self.told, len(self.titles)) if j not in voices]
+        return sorted([*found, *others[: most - len(found)]])
+
     @property
     def titles(self) -> list[str]:
         """The columns of the table that numbers were made of, as people call them."""
@@ -371,14 +384,16 @@ def _shaded(place: _Place, trait: Trait) -> Cell:
     return shaded(trait.shown, deviation, trait.text)
 
 
-def _columns_shown(told: Sequence[Sequence[Trait]]) -> list[int]:
+def _columns_shown(told: Sequence[Sequence[Trait]], most: int = MOST_SHOWN) -> list[int]:
     """The columns that differ most between clusters, in their order."""
-    return sorted(np.argsort(-_largest(told), kind="stable")[:MOST_SHOWN].tolist()) if told else []
+    return sorted(np.argsort(-_largest(told), kind="stable")[:most].tolist()) if told else []
 
 
 def _with_value(trait: Trait) -> str:
-    """The text of a trait, with the value unless it tells it."""
-    return trait.text if trait.shown in trait.text else f"{trait.text} ({trait.shown})"
+    """The text of a trait, with the value unless it tells it: a deviation is none."""
+    is_told = isinstance(trait.value, str) or trait.shown in trait.label
+    is_told = is_told and trait.shown in trait.text
+    return trait.text if is_told else f"{trait.text} ({trait.shown})"
 
 
 def _rows_told(cluster: ClusterProfile) -> str:
@@ -458,7 +473,30 @@ def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
         is_shared = [times[frozenset(own)] > 1 for own in words]
         lengths = [n + more for n, more in zip(lengths, is_shared, strict=True)]
     names = [", ".join(own) or AVERAGE for own in words]
-    return [f"{names[i]} ({i})" if is_shared[i] else names[i] for i in range(len(names))]
+    if len(names) == 1 and names[0] == AVERAGE:
+        return [WHOLE]
+    values = [_with_values(own, name) for own, name in zip(traits, names, strict=True)]
+    names = [values[i] if is_shared[i] else name for i, name in enumerate(names)]
+    times_named = Counter(names)
+    return [f"{name} ({i})" if times_named[name] > 1 else name for i, name in enumerate(names)]
+
+
+def _with_values(traits: Sequence[Trait], name: str) -> str:
+    """A name with the values of its columns, for clusters that words do not tell apart."""
+    labels = [
+        f"{_quoted(t.column)} about {t.shown}" if isinstance(t.value, float) else t.label
+        for t in traits[:IN_NAME]
+    ]
+    return ", ".join(dict.fromkeys(labels)) or name
+
+
+def _quoted(column: str) -> str:
+    """A column in a name, in quotes where it would be read as a word of ours."""
+    return repr(column) if column.lower() in WORDS else column
+
+
+WORDS = ("high", "low", "very", "common", "rare", "about", "around", "mostly", "often")
+_YEAR = re.compile(r"(^|[^a-z])(year|yr)s?($|[^a-z])", re.IGNORECASE)
 
 
 # Columns as the table has them: the one place that looks at the parts of a recipe.
@@ -515,7 +553,11 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
         spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
     text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
-    return Trait(column, value, deviation, text, shown, f"{word} {column}")
+    label = f"{word} {_quoted(column)}"
+    if _YEAR.search(column) and 1000.0 < value < 3000.0:
+        shown = f"{value:.0f}"  # a date: no sign between thousands
+        label = f"{column} about {shown}"
+    return Trait(column, value, deviation, text, shown, label)
 
 
 def _tell_category(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:

@@ -894,9 +894,9 @@ def _tell_copies(
     if len(values) < FEWEST_FOR_IDENTIFIERS:
         return []
     names = [part.column for part in found]
-    copies = _find_copies(values, names)
-    kept = [j for j, name in enumerate(names) if name not in copies]
-    sums = _find_sums(raw[:, kept], [names[j] for j in kept]) if len(kept) <= MOST_ADDED else {}
+    sums = _find_sums(raw, names) if len(names) <= MOST_ADDED else {}
+    kept = [j for j, name in enumerate(names) if name not in sums]
+    copies = _find_copies(values[:, kept], [names[j] for j in kept])
     told = [*sums.values(), *copies.values()]
     if not told:
         return []
@@ -910,7 +910,7 @@ def _tell_copies(
 def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
     """Columns that rise or fall as an earlier one does, in words."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = np.nan_to_num(np.corrcoef(values.T))
+        r = np.atleast_2d(np.nan_to_num(np.corrcoef(values.T)))
     copies: dict[str, str] = {}
     kept: list[int] = []
     for j, name in enumerate(names):
@@ -924,13 +924,14 @@ def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
 
 def _find_sums(raw: FloatArray, names: Sequence[str]) -> dict[str, str]:
     """Columns that are the sum of two others in every row, in words."""
-    few, sums = raw[:: max(1, len(raw) // 200)], {}
+    few = raw[:: max(1, len(raw) // 200)]
+    sums: dict[str, str] = {}
     near = 1e-9 * np.abs(raw).max(axis=0)
     for b, c in itertools.combinations(range(len(names)), 2):
         gaps = np.abs(few - (few[:, b] + few[:, c])[:, None]).max(axis=0)
-        for a in np.flatnonzero(gaps <= near):
+        for a in np.flatnonzero(gaps <= near).tolist():
             is_sum = np.abs(raw[:, a] - raw[:, b] - raw[:, c]).max() <= near[a]
-            if is_sum and a not in (b, c):
+            if is_sum and a not in (b, c) and not {names[b], names[c]} & sums.keys():
                 sums[names[a]] = f"{names[a]} is the sum of {names[b]} and {names[c]}"
     return sums
 
