@@ -114,6 +114,25 @@ def test_a_list_that_is_given_twice_adds_up(run, tables):
     assert "--exclude month,hour" in shown.splitlines()[-1]
 
 
+def test_units_that_are_taken_as_they_are_on_demand_are_not_argued_about(run, tables):
+    said = run("cluster sales.parquet -k 2 --scale none")
+
+    assert "standardize" not in said.stdout + said.stderr
+
+
+def test_a_table_below_lines_of_notes_is_said_to_begin_further_down(run, folder):
+    notes = 'Title:,"Area of\n\nplaces"\nSource:,"an office"\n=====\n\n'
+    table = "place,area,people\n" + "".join(f"p{i},{i}.5,{i * i % 7}\n" for i in range(30))
+    (folder / "below notes.csv").write_text(notes + table)
+
+    said = run.error("cluster 'below notes.csv'", 1)
+
+    assert "the table seems to begin at line 7" in said
+    tail = said.rpartition("as in: ")[2].strip()
+    assert tail == "tail -n +7 'below notes.csv' > table.csv"
+    assert (notes + table).splitlines()[6] == "place,area,people"
+
+
 def fails(run, command: str) -> str:
     """What a command says that cannot be carried out, wherever the fault is."""
     status = 2 if command in MISUSED else 1
