@@ -451,7 +451,6 @@ text_options = Options(
 columns_option = Options(
     click.option(
         "--columns",
-        cls=ListOption,
         type=NAMES,
         metavar="NAMES",
         help="Columns to read, by name: a,b. Default: those of numbers, without identifiers.",
