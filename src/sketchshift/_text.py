@@ -147,7 +147,7 @@ def meaningful(value: float, spread: float | None = None, n: int | None = None) 
     text = f"{round(value, places):,.{max(places, 0)}f}"
     if not spread and "." in text:
         text = text.rstrip("0").rstrip(".")
-    return text.removeprefix("-") if not text.strip("-0.,") else text
+    return text if text.strip("-0.,") else "0"
 
 
 def _magnitude(value: float) -> int:

@@ -36,6 +36,7 @@ __all__ = [
     "Number",
     "Part",
     "Recipe",
+    "drop_words",
     "log_ticks",
     "texts_of",
 ]
@@ -247,7 +248,8 @@ class Cycle(Part):
     column : str
         Of dates, times or text that holds them; or of the whole numbers p themselves.
     unit : str
-        What comes round: "hour" (P = 24), "weekday" (7), "month" (12) or "day_of_year" (366).
+        What comes round: "hour" (P = 24), "weekday" (7), "month" (12), "day_of_year" (366), or
+        "clock" (1440 minutes), for numbers such as 1830 that mean 18:30.
     day_first : bool or None
         Whether 5/1/2026 is the fifth of January, for texts that leave it open.
     zone : str or None
@@ -282,6 +284,8 @@ class Cycle(Part):
         """Cosines and sines, from a table: no two processors differ in it."""
         missing = len(self._circle) - 1
         places: IntArray = np.asarray(self._places(column).fill_null(missing))
+        if self.unit == "clock":  # 1830 is 18:30, and 1865 no time
+            places = np.where(places % 100 < 60, places // 100 * 60 + places % 100, missing)
         return np.asarray(self._circle[np.where((places >= 0) & (places < missing), places, -1)])
 
     def _places(self, column: Any) -> Any:
@@ -293,9 +297,11 @@ class Cycle(Part):
             column = column.combine_chunks()
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        column = drop_words(column)
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if is_text and pc.all(pc.match_substring_regex(column, r"^\s*\d{1,3}\s*$")).as_py():
-            column = pc.utf8_trim_whitespace(column).cast(pa.int64())
+        number = rf"^\s*\d{{1,{4 if self.unit == 'clock' else 3}}}(\.0*)?\s*$"
+        if is_text and pc.all(pc.match_substring_regex(column, number)).as_py():
+            column = pc.utf8_trim_whitespace(column).cast(pa.float64())
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
         if any(is_number(column.type) for is_number in kinds):
             numbers = column.cast(pa.float64(), safe=False)
@@ -481,7 +487,22 @@ def texts_of(column: Any) -> Any:
     except pa.ArrowException as cause:
         msg = f"a column of type {column.type} has no categories. Leave it out."
         raise DataError(msg) from cause
-    return pc.fill_null(pc.utf8_trim_whitespace(text), MISSING)
+    return pc.fill_null(drop_words(text), MISSING)
+
+
+def drop_words(column: Any) -> Any:
+    """A column of text without blanks around its cells, and words such as NA as missing values.
+
+    Any other column is as it was. "None" and "-" are left: they may be answers.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    cells = pc.utf8_trim_whitespace(column)
+    is_missing = pc.match_substring_regex(cells, "^(?:|#?N/?A|n/a|NaN|nan|NaT|NULL|null)$")
+    return pc.if_else(is_missing, pa.scalar(None, cells.type), cells)
 
 
 def _find(column: Any, values: Sequence[str]) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
@@ -114,6 +115,40 @@ def test_what_assign_proposes_reads_the_same_text(run, tables):
 
     assert "--separator '^' --missing tbd --where 'hour < 20'" in then
     paste(run, then)
+
+
+def test_a_list_that_is_given_twice_adds_up(run, tables):
+    command = "cluster sales.parquet -k 2 --json"
+    once = run(f"{command} --cycles 'hour(hour),weekday(sold on)' --exclude 'order id,month'")
+    twice = run(
+        f"{command} --cycles 'hour(hour)' --exclude 'order id' --cycles 'weekday(sold on)' "
+        "--exclude month"
+    )
+
+    columns = [json.loads(said.stdout)["survey"]["columns"] for said in (once, twice)]
+    assert columns[0] == columns[1]
+    assert sum(column["used"] for column in columns[1]) == 4
+    shown = run("cluster sales.parquet -k 2 --exclude month --exclude hour").stdout
+    assert "--exclude month,hour" in shown.splitlines()[-1]
+
+
+def test_units_that_are_taken_as_they_are_on_demand_are_not_argued_about(run, tables):
+    said = run("cluster sales.parquet -k 2 --scale none")
+
+    assert "standardize" not in said.stdout + said.stderr
+
+
+def test_a_table_below_lines_of_notes_is_said_to_begin_further_down(run, folder):
+    notes = 'Title:,"Area of\n\nplaces"\nSource:,"an office"\n=====\n\n'
+    table = "place,area,people\n" + "".join(f"p{i},{i}.5,{i * i % 7}\n" for i in range(30))
+    (folder / "below notes.csv").write_text(notes + table)
+
+    said = run.error("cluster 'below notes.csv'", 1)
+
+    assert "the table seems to begin at line 7" in said
+    tail = said.rpartition("as in: ")[2].strip()
+    assert tail == "tail -n +7 'below notes.csv' > table.csv"
+    assert (notes + table).splitlines()[6] == "place,area,people"
 
 
 def fails(run, command: str) -> str:

@@ -105,7 +105,16 @@ def test_a_cluster_is_told_by_the_columns_farthest_from_the_mean_of_all_rows():
 
 
 def told(
-    means, shares, *, columns=None, mean=0.0, std=1.0, recipe=None, rows=1000, covariance=None
+    means,
+    shares,
+    *,
+    columns=None,
+    mean=0.0,
+    std=1.0,
+    recipe=None,
+    rows=1000,
+    covariance=None,
+    width=0.01,
 ) -> ss.Profile:
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
@@ -114,7 +123,7 @@ def told(
     spec = SimpleNamespace(columns=columns, n_features=d, scale=None, recipe=recipe)
     moments = None if covariance is None else (spread[0], np.asarray(covariance))
     sketch = SimpleNamespace(spec=spec, count=rows, spread=spread, moments=moments)
-    covariances = np.tile(0.01 * np.eye(d), (len(means), 1, 1))
+    covariances = np.tile(width * np.eye(d), (len(means), 1, 1))
     done = ss.Outcome.COMPLETE
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
 
@@ -127,6 +136,61 @@ def test_words_change_at_the_stated_thresholds():
     assert [t.label for t in cluster.traits] == ["very low e", "very high d", "low c"]
     near, _ = told([[0.29, -0.2, 0.1, 0.0, 0.0], [9.0] * 5], [0.5, 0.5], columns=columns).clusters
     assert (near.name, near.traits) == ("near the average", ())
+
+
+def test_a_cluster_of_one_row_is_told_with_the_digits_that_the_column_has():
+    means, std = [[1e-4, 1565353.9599, 189.9999991]], [9e4, 9e4, 40.0]
+    for width in (1e-18, 0.0):
+        profile = told(means, [1.0], std=std, rows=1, width=width)
+
+        shown = [trait.shown for trait in profile.told[0]]
+
+        assert shown == ["0", "1,565,350", "190.00"]
+
+
+def test_clusters_that_words_do_not_tell_apart_are_told_by_their_values():
+    columns, means = ("Price", "high"), [[1.8, 0.0], [0.9, 0.0], [0.0, -0.9], [0.0, -1.8]]
+    names = [c.name for c in told(means, [0.4, 0.3, 0.2, 0.1], columns=columns).clusters]
+
+    assert names == [
+        "Price about 1.80",
+        "Price about 0.90",
+        "'high' about -0.90",
+        "'high' about -1.80",
+    ]
+    (low,) = told([[0.0, -0.9]], [1.0], columns=columns).clusters
+    assert low.name == "low 'high'"
+
+
+def test_years_are_told_as_dates():
+    means, columns = [[1962.4, 2.0], [1989.0, 2.0]], ("Year", "x")
+    profile = told(means, [0.5, 0.5], columns=columns, mean=[1975.0, 2.0], std=[20.0, 1.0])
+
+    assert [c.name for c in profile.clusters] == ["Year about 1962", "Year about 1989"]
+    assert [own[0].shown for own in profile.told] == ["1962", "1989"]
+
+
+def test_one_cluster_is_all_rows():
+    (cluster,) = told([[0.0, 0.0]], [1.0]).clusters
+
+    assert cluster.name == "all rows"
+
+
+def test_a_value_is_told_even_if_the_deviation_has_the_same_digits():
+    profile = told([[1.2], [-0.1]], [0.1, 0.9], columns=("blue",), rows=1000, width=1.0)
+
+    assert profile.lines()[1].strip() == "blue high, +1.2 sd (1.2)"
+
+
+def test_the_columns_that_differ_most_are_the_first_to_be_shown():
+    means = np.zeros((2, 12))
+    means[0, [3, 10]], means[0, 11] = 2.0, -1.9
+    covariance = np.eye(12)
+    covariance[10, 3] = covariance[3, 10] = 0.99
+    profile = told(means, [0.5, 0.5], covariance=covariance)
+
+    assert profile.most_telling(2) == [3, 11]
+    assert profile.most_telling(12) == list(range(12))
 
 
 def test_a_cluster_without_others_is_all_rows():
@@ -324,7 +388,7 @@ def test_a_private_sketch_has_profiles_of_its_own_noise():
         (3932.799, 4000.0, 10**9, "3,930"),
         (1234567.0, None, None, "1,235,000"),
         (0.5, None, None, "0.5"),
-        (-0.0001, 1.0, 100, "0.0"),
+        (-0.0001, 1.0, 100, "0"),
         (-12.34, 1.0, 100, "-12.3"),
         (5.0, 0.0, 10, "5"),
         (float("nan"), 1.0, 10, "-"),

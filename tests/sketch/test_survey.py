@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -71,7 +73,7 @@ def test_what_was_decided_is_told_in_words_that_can_be_passed_on():
     assert "scale='none'" in text
     assert "gas spans five powers of ten: try scale='log'" in text
     assert "categories=['city']" in text
-    assert "cycles=['weekday(day)']" in text
+    assert "cycles=['month(day)']" in text
 
 
 def test_every_option_that_is_proposed_can_be_passed():
@@ -126,14 +128,301 @@ def test_each_way_with_missing_values_keeps_what_it_says(way, rows, columns):
         assert sketch.mean[0] == pytest.approx(frame["age"].mean(), rel=1e-5)
 
 
-def test_many_gaps_are_filled_rather_than_half_of_the_rows_dropped():
-    frame = messy()[["age", "pay"]]
-    frame.loc[::4, "age"] = np.nan
+def gappy(*shares: float, seed: int = 0, n: int = 2000) -> pd.DataFrame:
+    """Columns c0, c1, ... that lack these shares of their values, each on its own."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        f"c{j}": np.where(rng.random(n) < share, np.nan, rng.normal(size=n))
+        for j, share in enumerate(shares)
+    }
+    return pd.DataFrame(columns)
+
+
+GAPPY = {
+    "few gaps": gappy(0.0, 0.02, 0.05),
+    "one column of many gaps": gappy(0.0, 0.0, 0.28),
+    "a column that is mostly missing": gappy(0.0, 0.001, 0.3, 0.8),
+    "gaps in every column": gappy(0.1, 0.1, 0.2),
+    "many columns of few gaps": gappy(*[0.06] * 12),
+    "hardly any row is whole": gappy(*[0.5] * 6),
+}
+
+
+def told_share(words: str) -> float:
+    """The share of rows that a sentence leaves out, 0 if it names none."""
+    found = re.search(r"([\d.]+) % of the rows", words)
+    return float(found[1]) / 100 if found else 0.0
+
+
+@pytest.mark.parametrize("frame", GAPPY.values(), ids=GAPPY)
+def test_what_is_told_of_a_choice_is_what_it_does(frame):
+    survey = ss.survey(frame)
+    options = [p for note in survey.notes for p in note if isinstance(p, Option)]
+    ways = [option.value for option in options if option.name == "on_missing"]
+
+    assert ways
+    for way in ways:
+        chosen = ss.survey(frame, on_missing=way)
+        used = [column.name for column in chosen.used]
+        sketch = ss.sketch(
+            frame, n_clusters=2, columns=chosen.choice, on_invalid="skip", standardize=True
+        )
+        assert 1 - sketch.count / len(frame) == pytest.approx(
+            told_share(survey.keeps[way]), abs=6e-3
+        )
+        gone = [column.name for column in survey.used if column.name not in used]
+        assert gone == re.findall(r"'(c\d+)'", survey.keeps[way])
+        assert len(used) >= len(survey.used) / 2
+
+
+@pytest.mark.parametrize("way", ["skip", "mean", "raise"])
+def test_a_choice_for_rows_does_not_bring_back_columns_that_are_mostly_missing(way):
+    frame = GAPPY["a column that is mostly missing"]
+
+    assert reasons(ss.survey(frame, on_missing=way)) == {"c3": "79 % missing"}
+    named = ss.survey(frame, on_missing=way, columns=["c0", "c3"])
+    assert [column.name for column in named.used] == ["c0", "c3"]
+
+
+def test_rows_with_gaps_are_left_out_up_to_a_third_of_them():
+    survey = ss.survey(GAPPY["one column of many gaps"])
+
+    assert survey.recipe.is_plain
+    assert "Missing values: c2 (27 %). This leaves out 27 % of the rows" in str(survey)
+
+
+def test_gaps_are_filled_unasked_only_where_each_column_has_few():
+    filled = ss.survey(GAPPY["many columns of few gaps"])
+
+    assert all(part.fill is not None for part in filled.recipe.parts)
+    for frame in GAPPY.values():
+        filled = [part.column for part in ss.survey(frame).recipe.parts if part.fill is not None]
+        assert all(frame[name].isna().mean() < 0.1 for name in filled)
+
+
+def test_columns_that_are_filled_are_named_with_what_they_lack():
+    text = str(ss.survey(GAPPY["one column of many gaps"], on_missing="mean"))
+
+    assert "Columns: c0, c1, c2 (27 % missing, counted as the mean)." in text
+    assert "A cluster near the mean of c2 may be made of missing values" in text
+
+
+def test_one_gap_does_not_cost_a_column():
+    survey = ss.survey(GAPPY["a column that is mostly missing"], on_missing="column")
+
+    assert [column.name for column in survey.used] == ["c0", "c1"]
+    assert "'c1'" not in survey.keeps["column"]
+
+
+def test_leaving_out_all_columns_is_neither_proposed_nor_done():
+    frame = GAPPY["gaps in every column"]
+
+    assert "column" not in ss.survey(frame).keeps
+    with pytest.raises(ss.DataError, match=r"every column has missing values.*on_missing='skip'"):
+        ss.survey(frame, on_missing="column")
+
+
+def test_a_table_of_text_alone_proposes_no_column_of_text_as_numbers():
+    with pytest.raises(ss.DataError) as refusal:
+        ss.survey(messy()[["name"]])
+
+    assert "columns=" not in str(refusal.value)
+
+
+def test_a_column_of_zeros_with_a_long_tail_is_named_and_put_on_a_log_scale():
+    rng = np.random.default_rng(0)
+    cost = np.where(rng.random(5000) < 0.98, 0.0, np.round(10.0 ** rng.uniform(1.5, 6.5, 5000)))
+    frame = pd.DataFrame({"cost": cost, "speed": rng.normal(150.0, 40.0, 5000)})
+
+    survey = ss.survey(frame)
+    logged = ss.survey(frame, scale="log")
+
+    expected = "cost is 0 in 98 % of the rows, and spans four powers of ten in the others: try"
+    assert expected in str(survey)
+    assert [type(part) for part in logged.recipe.parts] == [Log, Number]
+    assert logged.recipe.parts[0].encode(np.zeros(1)) == 0.0
+    assert "no logarithm" not in str(logged)
+
+
+@pytest.mark.parametrize("decades", [1.5, 2.5])
+def test_logarithms_are_taken_of_what_spans_two_powers_of_ten_and_else_that_is_said(decades):
+    x = 10.0 ** np.linspace(0.0, decades / 0.9, 500)
+    survey = ss.survey(pd.DataFrame({"x": x, "y": x[::-1]}), scale="log")
+
+    is_log = [isinstance(part, Log) for part in survey.recipe.parts]
+    assert is_log == [decades > 2] * 2
+    assert ("no logarithm was taken" in str(survey)) == (decades < 2)
+
+
+def coded(n: int = 840) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    hours, minutes = rng.integers(24, size=n), rng.integers(60, size=n)
+    return pd.DataFrame(
+        {
+            "individual": np.arange(n) // 4 + 1,
+            "flight": rng.integers(1, 4000, n),
+            "pair": np.arange(n) // 2,
+            "ID": np.where(np.arange(n) < 3, 2.1, rng.integers(1, 300, n)),
+            "dep_time": 100 * hours + minutes,
+            "month": rng.integers(1, 13, n),
+            "day": rng.integers(1, 29, n),
+            "flights": rng.integers(1, 4000, n),
+            "rating": rng.integers(1, 6, n),
+            "year": 1900 + np.arange(n) // 7,
+            "price": 50 * rng.integers(1, 40, n),
+        }
+    )
+
+
+def test_codes_and_days_of_the_month_are_left_out_and_measures_are_not():
+    survey = ss.survey(coded())
+
+    assert reasons(survey) == dict.fromkeys(
+        ["individual", "flight", "pair", "ID"], "identifier"
+    ) | {"day": "day of the month"}
+    used = [column.name for column in survey.used]
+    assert used == ["dep_time", "month", "flights", "rating", "year", "price"]
+
+
+def test_times_of_day_without_a_sign_are_recognised_and_put_on_a_circle():
+    frame = coded()
+    text = str(ss.survey(frame))
+
+    assert "'dep_time', 'month' come round, and 2359 is near 0, as times of day, " in text
+    assert "December is near January: cycles=['clock(dep_time)', 'month(month)']" in text
+    part = ss.survey(frame, cycles=["clock(dep_time)"]).recipe.parts[-1]
+    places = part.encode(pa.array([0, 600, 1230, 2359, 1865]))
+    angles = 2 * np.pi * np.array([0, 360, 750, 1439]) / 1440
+    np.testing.assert_allclose(
+        places[:4], np.column_stack([np.cos(angles), np.sin(angles)]), atol=1e-9
+    )
+    assert np.isnan(places[4]).all()
+    texts = pa.array(["0.0", " 600", "1230", None])
+    np.testing.assert_array_equal(part.encode(texts)[:3], places[:3])
+    stamps = pd.Series(pd.to_datetime(["2026-01-05 12:30"]))
+    np.testing.assert_array_equal(part.encode(pa.array(stamps)), places[2:3])
+
+
+def test_the_word_na_is_no_value_of_a_text(tmp_path):
+    path = tmp_path / "birds.csv"
+    frame = pd.DataFrame({"sex": ["m", "f", "NA", "f"] * 30, "x": np.arange(120.0) ** 0.5})
+    frame["note"] = ["NA"] * 90 + ["a", "b", "c"] * 10
+    frame["damage"] = ["None", "some"] * 60
+    frame.to_csv(path, index=False)
+
+    survey = ss.survey(path)
+
+    assert reasons(survey) == {
+        "sex": "text, 2 values",
+        "note": "text, 3 values, 75 % missing",
+        "damage": "text, 2 values",
+    }
+    assert "categories=['sex', 'damage']" in str(survey)
+    names = ss.survey(path, categories=["sex", "damage"]).recipe.names[1:]
+    sexes = ("sex = f", "sex = m", "sex = (missing)")
+    assert names == (*sexes, "damage = None", "damage = some")
+
+
+def test_counts_of_a_sample_are_not_told_as_those_of_the_table(tmp_path):
+    n = 120_000
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=n), "plane": rng.integers(5000, size=n)})
+    frame["plane"] = "N" + frame["plane"].astype(str)
+    frame["title"] = np.where(np.arange(n) % 50 == 0, "again", np.arange(n).astype(str))
+    frame["shop"] = np.array(["a", "b"])[rng.integers(2, size=n)]
+
+    told = reasons(ss.survey(frame))
+
+    assert re.fullmatch(r"text, [45],\d\d\d values or more", told["plane"])
+    assert told["title"] == "text, another in nearly every row"
+    assert told["shop"] == "text, 2 values"
+
+
+def test_missing_values_do_not_cost_a_category_its_names():
+    frame = messy()
+    frame["genre"] = [f"g{i % 12:02d}" for i in range(N)]
+    frame.loc[::9, "genre"] = None
+
+    part = ss.survey(frame, categories=["genre"]).recipe.parts[-1]
+
+    assert isinstance(part, Category)
+    assert len(part.values) == 13
+
+
+@pytest.mark.parametrize(
+    ("start", "freq", "n", "cycles"),
+    [
+        ("2024-01-01", "D", 800, "['month(t)']"),
+        ("2024-01-01", "D", 60, "['weekday(t)']"),
+        ("2024-01-01 00:30", "5h", 2500, "['hour(t)', 'month(t)']"),
+        ("2024-01-01 00:30", "5h", 200, "['hour(t)', 'weekday(t)']"),
+        ("1950-01-01", "YS", 60, None),
+        ("2024-01-01", "D", 6, None),
+    ],
+)
+@pytest.mark.parametrize("form", [None, "%d.%m.%Y %H:%M"])
+def test_what_comes_round_in_a_time_is_proposed(start, freq, n, cycles, form):
+    times = pd.Series(pd.date_range(start, periods=n, freq=freq))
+    times = times if form is None else times.dt.strftime(form)
+    text = str(ss.survey(pd.DataFrame({"t": times, "x": np.arange(n) ** 0.5})))
+
+    assert (f"cycles={cycles}" in text) if cycles else ("cycles" not in text)
+
+
+def test_columns_that_repeat_others_are_named_with_how_to_leave_them_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 99, (500, 3)), columns=["other", "repair", "x"])
+    frame["total"] = frame["other"] + frame["repair"]
+    frame["miles"] = 0.62 * frame["x"] + rng.normal(scale=0.1, size=500)
+    frame["down"] = -frame["other"]
 
     survey = ss.survey(frame)
 
-    assert survey.recipe.parts[0].fill == pytest.approx(frame["age"].mean(), rel=1e-5)
-    assert "on_missing='skip' leaves out 28 % of the rows" in str(survey)
+    assert "total is the sum of other and repair; miles says the same as x (r = 1.000)" in str(
+        survey
+    )
+    assert "down says the same as other (r = -1.000)" in str(survey)
+    (option,) = [p for note in survey.notes for p in note if getattr(p, "name", "") == "exclude"]
+    assert set(option.value) == {"total", "miles", "down"}
+    left = ss.survey(frame, exclude=option.value)
+    assert [column.name for column in left.used] == ["other", "repair", "x"]
+    assert "says the same" not in str(left)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {},
+            "Columns were taken in their units: b varies 5.0 times as much as a; scale='standard'",
+        ),
+        ({"scale": "standard"}, "Each column was divided by its standard deviation."),
+        ({"scale": "robust"}, "Each column was divided by the distance of its quartiles."),
+        (
+            {"categories": ["c"]},
+            "so each column was divided by its standard deviation; scale='none'",
+        ),
+        ({"cycles": ["month(m)"]}, "Numbers stand beside categories or times, so each column"),
+    ],
+)
+def test_what_was_done_to_units_is_told_whatever_it_was(options, words):
+    x = np.random.default_rng(0).normal(size=500)
+    frame = pd.DataFrame(
+        {"a": x, "b": 5.0 * x[::-1], "c": ["u", "v"] * 250, "m": [1, 2, 5, 9] * 125}
+    )
+    columns = None if options.get("cycles") else ["a", "b"]
+
+    assert words in str(ss.survey(frame, columns=columns, **options))
+
+
+def test_typical_values_of_a_log_scale_are_said_to_be_such():
+    assert "typical values are told: geometric means" in str(ss.survey(messy(), scale="log"))
+
+
+def test_the_head_of_a_survey_has_two_lines_whatever_was_left_out():
+    lines = str(ss.survey(messy()[["age", "pay"]])).splitlines()
+
+    assert lines[:2] == ["Columns: age, pay.", "Left out: nothing."]
 
 
 def test_raising_is_still_a_choice():

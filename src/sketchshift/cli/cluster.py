@@ -16,6 +16,7 @@ from sketchshift.cli.options import (
     DECODER_FLAGS,
     NAMES,
     TEXT_FLAGS,
+    ListOption,
     decoder_of,
     decoder_options,
     domain_of,
@@ -63,6 +64,7 @@ __all__ = ["cluster"]
 @click.option("--plot", metavar="PATH", help="Draw them (.png, .pdf or .svg); needs no data.")
 @click.option(
     "--plot-columns",
+    cls=ListOption,
     type=NAMES,
     metavar="A,B",
     help="Two columns, by name or position, to draw them over. Default: the main axes.",

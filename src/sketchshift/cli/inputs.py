@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from sketchshift.cli.options import (
 from sketchshift.cli.output import check_output, keys_in_words, note, quote, show_progress
 from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
-from sketchshift.errors import DataError, SpecError
+from sketchshift.errors import DataError, ScaleHint, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
@@ -451,10 +452,15 @@ class Inputs:
             "sample_weight": params["weights"],
             "checkpoint": checkpoint,
         }
-        with show_progress(
-            "rows", "Looking at the table", then="Reading rows", show=progress
-        ) as advance:
+        with (
+            warnings.catch_warnings(),
+            show_progress(
+                "rows", "Looking at the table", then="Reading rows", show=progress
+            ) as advance,
+        ):
             self.survey, chosen = look_at(self.files, params, keys=key_columns(by))
+            if params["scale"] == "none":  # units that differ were meant
+                warnings.simplefilter("ignore", ScaleHint)
             result, table = read_data(self.files, by, arguments | chosen | {"progress": advance})
         check_rows(result, n_clusters)
         if self.saved is not None:

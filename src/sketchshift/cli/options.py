@@ -40,6 +40,7 @@ __all__ = [
     "NUMBERS",
     "TABLE_FLAGS",
     "TEXT_FLAGS",
+    "ListOption",
     "Options",
     "account_options",
     "build_spec",
@@ -195,6 +196,24 @@ class _Scale(click.ParamType):  # type: ignore[type-arg]
 
 
 KEYS, NAMES, NUMBERS = _Keys(), _Names(), _Numbers()
+
+
+class ListOption(click.Option):
+    """An option that takes a list between commas: given twice, both lists count."""
+
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        super().__init__(*names, **{**settings, "multiple": True})
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> tuple[Any, ...]:
+        """All lists as one."""
+        given = super().type_cast_value(ctx, value) or ()
+        return tuple(item for each in given for item in each)
+
+    def process_value(self, ctx: click.Context, value: Any) -> tuple[Any, ...] | None:
+        """None where the option is not given."""
+        return super().process_value(ctx, value) or None
+
+
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 scale_option = option(
@@ -260,7 +279,10 @@ _SPEC_OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Precision of the phases; float64 for data far from the center.",
     ),
     "center": click.option(
-        "--center", type=NUMBERS, help="Subtracted from each row: one number a column, 1,2,3."
+        "--center",
+        cls=ListOption,
+        type=NUMBERS,
+        help="Subtracted from each row: one number a column, 1,2,3.",
     ),
     "scale": scale_option,
     "tilt_radius": click.option(
@@ -412,6 +434,7 @@ text_options = Options(
     _text_option("--encoding", metavar="NAME", help="Of a text file: utf-8, cp1252."),
     _text_option(
         "--missing",
+        cls=ListOption,
         type=NAMES,
         metavar="WORDS",
         help="Words that mean a missing value in a text file, beside the usual ones: n/k,-999.",
@@ -438,9 +461,12 @@ columns_option = Options(
 
 table_options = Options(
     columns_option,
-    click.option("--exclude", type=NAMES, metavar="NAMES", help="Columns to leave out: a,b."),
+    click.option(
+        "--exclude", cls=ListOption, type=NAMES, metavar="NAMES", help="Columns to leave out: a,b."
+    ),
     click.option(
         "--categories",
+        cls=ListOption,
         type=NAMES,
         metavar="NAMES",
         help="Columns of text to use as categories, or all: those with at most 12 values.",
@@ -455,6 +481,7 @@ table_options = Options(
     ),
     click.option(
         "--cycles",
+        cls=ListOption,
         type=NAMES,
         metavar="TIMES",
         help="Times that come round: 'hour(pickup),weekday(pickup)'; also month(...).",
@@ -492,8 +519,8 @@ on_invalid_option = option(
     type=click.Choice(ON_MISSING),
     default="auto",
     show_default=True,
-    help="Missing values: refuse them, skip such rows, count them as the mean, or leave out such a "
-    "column. auto skips up to a fifth of the rows of a table, and beyond takes the mean.",
+    help="Missing values: refuse them, skip such rows, count them as the mean, or leave out "
+    "columns that have many. auto skips rows, and leaves out columns where a third would go.",
 )
 
 checkpoint_option = option(
@@ -643,11 +670,15 @@ decoder_options = Options(
     ),
     click.option(
         "--lower",
+        cls=ListOption,
         type=NUMBERS,
         help="Where to look, in the units of the data: a number a column.",
     ),
     click.option(
-        "--upper", type=NUMBERS, help="Default: mean plus or minus three standard deviations."
+        "--upper",
+        cls=ListOption,
+        type=NUMBERS,
+        help="Default: mean plus or minus three standard deviations.",
     ),
 )
 

@@ -558,13 +558,14 @@ def cluster_table(decoding: Decoding) -> list[str]:
     Returns
     -------
     lines : list of str
-        At most ``COLUMNS_SHOWN`` columns and ``CLUSTERS_SHOWN`` clusters;
-        the last line says how to see the rest.
+        At most ``COLUMNS_SHOWN`` columns, those that differ most between clusters, and
+        ``CLUSTERS_SHOWN`` clusters; the last line says how to see the rest.
     """
     profile = decoding.profile
-    rows = [["cluster", "share", *profile.titles[:COLUMNS_SHOWN]]]
+    shown = profile.most_telling(COLUMNS_SHOWN)
+    rows = [["cluster", "share", *(profile.titles[j] for j in shown)]]
     for cluster, told in islice(zip(profile.clusters, profile.told, strict=True), CLUSTERS_SHOWN):
-        means = [trait.shown for trait in told[:COLUMNS_SHOWN]]
+        means = [told[j].shown for j in shown]
         rows.append([str(cluster.number), f"{100 * cluster.share:.1f} %", *means])
     hidden = {
         "cluster": len(profile) - CLUSTERS_SHOWN,

@@ -40,6 +40,7 @@ __all__ = [
     "TextTable",
     "describe",
     "drop_missing",
+    "find_beginning",
     "look_at",
     "parse_numbers",
     "text_dialect",
@@ -528,6 +529,29 @@ def _split(text: str, separator: str, *, is_whole: bool) -> tuple[list[str], lis
     if not is_whole and n_read == len(text):
         others = others[:-1]  # cut off
     return first, others, n_signs
+
+
+def find_beginning(table: TextTable) -> int | None:
+    """The line, counted from 1, at which a table begins below lines of notes, if there are any.
+
+    There most of the lines have one number of cells, and more than the first line has.
+    """
+    dialect, lengths, begins = table.dialect, [], []
+    head = unpack(table.path)[0].read(HEAD_BYTES[0]).decode(dialect.encoding or "utf-8", "replace")
+    lines = csv.reader(io.StringIO(head, newline=""), delimiter=dialect.separator or ",")
+    n_before = 0
+    try:
+        for row in islice(lines, ROWS_SNIFFED):
+            lengths.append(len(row))
+            begins.append(n_before + 1)
+            n_before = lines.line_num
+    except csv.Error:
+        return None
+    if not lengths:
+        return None
+    usual = max(set(lengths), key=lengths.count)
+    is_table = usual > lengths[0] and 2 * lengths.count(usual) > len(lengths)
+    return begins[lengths.index(usual)] if is_table else None
 
 
 def _is_number(cell: str) -> bool:

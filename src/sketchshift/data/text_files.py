@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from sketchshift.data.dialect import (
     Dialect,
     TextTable,
     drop_missing,
+    find_beginning,
     look_at,
     parse_numbers,
     unpack,
@@ -364,6 +366,14 @@ class _Reader:
 
     def _ragged(self, line: Any, first_row: int) -> DataError:
         row = first_row + line.number - 1  # Arrow counts from 1
+        begin = find_beginning(self.table)
+        if begin is not None:
+            name = shlex.quote(str(self.table.path))
+            return DataError(
+                f"{self.table.path}: the first line has {line.expected_columns} cells, and the "
+                f"table seems to begin at line {begin}. Leave out the lines above it, as in: "
+                f"tail -n +{begin} {name} > table.csv"
+            )
         return DataError(
             f"{self.table.path}: row {row} (data rows count from 0) has {line.actual_columns} "
             f"cells, but the first line has {line.expected_columns}: {line.text[:80]!r}. Correct "

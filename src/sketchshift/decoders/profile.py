@@ -46,8 +46,8 @@ ECHO = 0.9
 TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 """Columns told of a cluster, those in its name, and those if names are to differ."""
 
-UNSEEN = 1e-5
-"""Spread of a cluster, as a share of that of all rows, which sums in steps do not tell from 0."""
+FINEST = 0.001
+"""Of the standard deviation of all rows: a cluster is not told as if it were narrower."""
 
 ALL_ROUND = 0.1
 """Distance of a mean time from the center of its circle below which it points nowhere."""
@@ -320,6 +320,18 @@ class Profile:
         left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
         return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
 
+    def most_telling(self, most: int) -> list[int]:
+        """Positions among ``titles`` of the columns that differ most between clusters, in order.
+
+        Columns that say the same as another that is among them come last.
+        """
+        voices = _voices(self.table, self.told) if self.told else []
+        found = [
+            voices[j] for j in _columns_shown([[own[j] for j in voices] for own in self.told], most)
+        ]
+        others = [j for j in _columns_shown(self.told, len(self.titles)) if j not in voices]
+        return sorted([*found, *others[: most - len(found)]])
+
     @property
     def titles(self) -> list[str]:
         """The columns of the table that numbers were made of, as people call them."""
@@ -376,14 +388,16 @@ def _shaded(place: _Place, trait: Trait) -> Cell:
     return shaded(trait.shown, deviation, trait.text)
 
 
-def _columns_shown(told: Sequence[Sequence[Trait]]) -> list[int]:
+def _columns_shown(told: Sequence[Sequence[Trait]], most: int = MOST_SHOWN) -> list[int]:
     """The columns that differ most between clusters, in their order."""
-    return sorted(np.argsort(-_largest(told), kind="stable")[:MOST_SHOWN].tolist()) if told else []
+    return sorted(np.argsort(-_largest(told), kind="stable")[:most].tolist()) if told else []
 
 
 def _with_value(trait: Trait) -> str:
-    """The text of a trait, with the value unless it tells it."""
-    return trait.text if trait.shown in trait.text else f"{trait.text} ({trait.shown})"
+    """The text of a trait, with the value unless it tells it: a deviation is none."""
+    is_told = isinstance(trait.value, str) or trait.shown in trait.label
+    is_told = is_told and trait.shown in trait.text
+    return trait.text if is_told else f"{trait.text} ({trait.shown})"
 
 
 def _rows_told(cluster: ClusterProfile) -> str:
@@ -464,9 +478,30 @@ def _names(traits: Sequence[Sequence[Trait]]) -> list[str]:
         times = Counter(map(frozenset, words))  # the same words in another order are no other name
         is_shared = [times[frozenset(own)] > 1 for own in words]
         lengths = [n + more for n, more in zip(lengths, is_shared, strict=True)]
-    short = [own[:IN_NAME] if shared else own for own, shared in zip(words, is_shared, strict=True)]
-    names = [", ".join(own) or AVERAGE for own in short]
-    return [f"{names[i]} ({i})" if is_shared[i] else names[i] for i in range(len(names))]
+    names = [", ".join(own) or AVERAGE for own in words]
+    if len(names) == 1 and names[0] == AVERAGE:
+        return [ALONE]
+    values = [_with_values(own, name) for own, name in zip(traits, names, strict=True)]
+    names = [values[i] if is_shared[i] else name for i, name in enumerate(names)]
+    times_named = Counter(names)
+    return [f"{name} ({i})" if times_named[name] > 1 else name for i, name in enumerate(names)]
+
+
+def _with_values(traits: Sequence[Trait], name: str) -> str:
+    """A name with the values of its columns, for clusters that words do not tell apart."""
+    labels = [
+        f"{_quoted(t.column)} about {t.shown}" if isinstance(t.value, float) else t.label
+        for t in traits[:IN_NAME]
+    ]
+    return ", ".join(dict.fromkeys(labels)) or name
+
+
+def _quoted(column: str) -> str:
+    """A column in a name, in quotes where it would be read as a word of ours."""
+    return repr(column) if column.lower() in WORDS else column
+
+
+WORDS = ("high", "low", "very", "common", "rare", "about", "around", "mostly", "often")
 
 
 # Columns as the table has them: the one place that looks at the parts of a recipe.
@@ -520,17 +555,18 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
     spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
-    unseen = UNSEEN * float(table.std[j])
-    if spread < unseen:  # of equal rows: what is left is rounding
-        spread, value = 0.0, 0.0 if abs(value) < unseen else value
+    if math.isfinite(table.std[j]):
+        spread = max(spread, FINEST * float(table.std[j]))  # a row or two seem to have none
     if isinstance(place.part, Log):
         value = float(place.part.natural(value))
         spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
     text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
-    if _YEAR.search(column):
-        shown = shown.replace(",", "")
-    return Trait(column, value, deviation, text, shown, f"{word} {column}")
+    label = f"{word} {_quoted(column)}"
+    if _YEAR.search(column) and 1000.0 < value < 3000.0:
+        shown = f"{value:.0f}"  # a date: no sign between thousands
+        label = f"{column} about {shown}"
+    return Trait(column, value, deviation, text, shown, label)
 
 
 def _tell_category(place: _Place, table: ProfileTable, i: int, rows: int | None) -> Trait:
@@ -574,5 +610,6 @@ _MOMENTS: dict[str, Callable[[float], str]] = {
     "weekday": lambda day: name_of("weekday", round(day) % 7),
     "month": lambda month: name_of("month", round(month) % 12 or 12),
     "day_of_year": lambda day: name_of("day_of_year", round(day) % 366 or 366),
+    "clock": lambda minute: f"{round(minute) // 60 % 24:02d}:{round(minute) % 60:02d}",
 }
 """A place on a circle in words; months and days of the year count from 1: 0 is December."""

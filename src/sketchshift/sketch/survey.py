@@ -7,17 +7,25 @@ what becomes of missing values. The result is a :class:`Recipe` and a few words.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from sketchshift._text import counted
-from sketchshift._times import PERIODS, is_day_first, is_time_column, tell_order
-from sketchshift._typing import FloatArray
+from sketchshift._times import (
+    PERIODS,
+    as_times,
+    is_day_first,
+    is_time_column,
+    part_of,
+    tell_order,
+)
+from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.errors import ChooseColumns, DataError, Option
@@ -30,6 +38,7 @@ from sketchshift.recipe import (
     Number,
     Part,
     Recipe,
+    drop_words,
     texts_of,
 )
 from sketchshift.sketch.reading import keep_rows
@@ -44,14 +53,25 @@ ROWS = 50_000  # looked at, at most
 PLACES = 200  # where rows are drawn from, in a large file
 SMALL_BYTES = 2**23  # of a file that is looked at as a whole
 FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
+NEARLY_ALL = 0.99  # share of whole numbers in a column whose name says that they are codes
+ONE_YEAR = 330.0  # days that dates span, from which on they have seasons
+FEWEST_SEEN = {"hour": 6, "weekday": 4, "month": 6}  # different ones, for it to be proposed
+MINUTES_SEEN = 10  # different ones, for numbers such as 1830 to be times of day
 ONE_HOT = 12  # values of a category, at most, that get a column each
-LISTED = 16  # columns in a line for people
+LISTED, NAMED = 16, 6  # columns in a line for people, and in a sentence
 MOST_LISTED = 200  # values of a category whose frequencies are kept
+UNITS_TOLD = 1.5  # ratio of standard deviations from which on it is told that units were kept
 UNITS_DIFFER = 10.0  # ratio of standard deviations from which on each column has its own scale
-MOSTLY_MISSING = 1 / 3  # share of missing values from which on a column is left out
-FEW_ROWS_LOST = 0.2  # share of rows with a missing value up to which these are left out
+MOST_ROWS_LOST = 1 / 3  # share of rows with a gap up to which these are left out, and not columns
+FILLABLE = 0.1  # share of a column up to which its gaps cannot make up a cluster
+FEW_FILLED = 0.05  # share of a column up to which filled gaps are not worth a word
+FEW_ROWS_LOST = 0.01  # share of rows with a gap that may be left where columns with gaps go
+MOST_SKIPPED = 0.9  # share of rows beyond which leaving them out is not proposed
+COPY = 0.99  # correlation from which on two columns say the same
+ROWS_COMPARED, MOST_ADDED = 5000, 40  # rows, and columns that are tried as sums of two others
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
 NOT_NAMED, OF_DAY = "not named", "a time of day"  # reasons that decide on proposals
+FEWEST_IN_TAIL = 10  # positive numbers, for a tail
 DECADES, MANY_DECADES = 2.0, 3.0  # that it spans for a logarithm, and for a note
 
 _IDENTIFIER = re.compile(
@@ -60,6 +80,12 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE,
 )
 _CAMEL_ID = re.compile(r"[a-z](ID|Id)$")
+_ONE_OF_MANY = re.compile(
+    r"(flight|individual|subject|respondent|participant|patient|customer|client|user|person|"
+    r"member|employee|student|household|account|invoice|order|transaction|ticket|case|record)",
+    re.IGNORECASE,
+)
+"""Names of things that are numbered; how many there are is a name in the plural."""
 
 
 Note: TypeAlias = tuple[str | Option, ...]
@@ -75,7 +101,8 @@ class SurveyedColumn:
     name : str
         In the table.
     kind : str
-        "number", "category", "time", "text", "identifier", "constant", "empty" or "other".
+        "number", "clock" (numbers such as 1830 for 18:30), "category", "time", "identifier",
+        "constant", "empty" or "other".
     is_used : bool
         Whether it becomes numbers that are sketched.
     reason : str
@@ -87,8 +114,14 @@ class SurveyedColumn:
     low, high, spread : float
         Least and largest number, and their standard deviation; NaN for others.
     decades : float
-        Powers of ten between the tenth percentile of the positive numbers and the largest, if the
-        tail is heavy; else 0.
+        Powers of ten between the tenth percentile of the positive numbers and the largest; 0 where
+        more than 1 % is negative, or hardly any is positive.
+    zeros : float
+        Share of the numbers that are 0.
+    is_heavy : bool
+        Whether few numbers are very much larger than the others.
+    units : tuple of str
+        Of a time, what comes round in it again and again: "hour", "weekday", "month".
     """
 
     name: str
@@ -101,6 +134,9 @@ class SurveyedColumn:
     high: float = math.nan
     spread: float = math.nan
     decades: float = 0.0
+    zeros: float = 0.0
+    is_heavy: bool = False
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,8 +195,7 @@ class Survey:
         """A few lines for people; ``words`` is how a surface spells an option."""
         lines = [f"Columns: {_list_some(self.used)}."]
         told = [column for column in self.left_out if column.reason != NOT_NAMED]
-        if told:
-            lines += [f"Left out: {_list_some(told)}."]
+        lines += [f"Left out: {_list_some(told) or 'nothing'}."]
         return lines + [_spell(note, words) for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,8 +244,8 @@ def survey(
     """Look at a table, and say which of its columns to cluster, and how.
 
     Numbers are taken. Text, dates, constants and identifiers (recognised by their names, and by
-    having another value in every row) are left out, and so are columns of which more than a third
-    is missing.
+    having another value in every row) are left out. So are columns with most gaps, until at most a
+    third of the rows has a gap.
 
     Parameters
     ----------
@@ -234,7 +269,9 @@ def survey(
         by a factor of 10 or more, or if there are categories or cycles, and else "none".
     on_missing : {"auto", "raise", "skip", "mean", "column"}
         Refuse rows with missing values, leave such rows out, count them as the mean, or leave out
-        columns that have any. "auto" skips up to a fifth of the rows, and beyond takes the mean.
+        columns with most of them until at most 1 % of the rows has any. "auto" skips such rows.
+        Where many columns lack a few values each, up to 10 %, and more than a third of the rows
+        would go, it takes the mean.
     where : str or None
         A condition on the columns, as SQL writes it: only such rows are looked at.
     sample_weight : str or None
@@ -265,7 +302,8 @@ def survey(
     check_choice("survey", "scale", scale, SCALES)
     check_choice("survey", "on_missing", on_missing, ON_MISSING)
     check_integer("survey", "seed", seed, 0, 2**64 - 1)
-    asked = _Asked(columns, tuple(exclude), categories, encode, tuple(map(_parse_cycle, cycles)))
+    parsed = tuple(map(_parse_cycle, dict.fromkeys(cycles)))
+    asked = _Asked(columns, tuple(exclude), categories, encode, parsed)
     beside = (*asked.category_names, *(cycle.column for cycle in asked.cycles), *asked.exclude)
     source = open_source(
         data,
@@ -301,7 +339,7 @@ class _Asked:
                 must = 'a list of column names, or "all"'
                 raise parameter_error("survey", "categories", must, self.categories)
             return ()
-        return tuple(self.categories)
+        return tuple(dict.fromkeys(self.categories))
 
 
 def _parse_cycle(text: str) -> Cycle:
@@ -435,6 +473,8 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         float(distinct[-1]),
         float(finite.std()),
         _decades(finite),
+        float((finite == 0.0).mean()),
+        _is_heavy(finite),
     )
     if len(distinct) == 1:
         return replace(facts, kind="constant", is_used=False, reason="constant")
@@ -443,7 +483,7 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
     if _are_days(distinct):
         words = f"days such as {distinct[0]:.0f}"
         return replace(facts, kind="time", is_used=False, reason=words, decades=0.0)
-    return facts
+    return replace(facts, kind="clock") if _is_clock(finite, len(distinct)) else facts
 
 
 def _are_days(values: FloatArray) -> bool:
@@ -455,31 +495,58 @@ def _are_days(values: FloatArray) -> bool:
 
 
 def _decades(values: FloatArray) -> float:
-    """Powers of ten that a heavy tail spans; 0 for others and for columns of negative numbers."""
+    """Powers of ten that the positive numbers span, zeros aside; 0 for columns of negative ones."""
     positive = values[values > 0.0]
-    if len(positive) < max(10, len(values) // 10) or (values < 0.0).mean() > 0.01:
+    if len(positive) < FEWEST_IN_TAIL or (values < 0.0).mean() > 0.01:
         return 0.0
-    low, high = np.quantile(positive, [0.1, 0.75])
-    decades = math.log10(float(positive.max()) / float(low))
-    is_heavy = float(positive.max()) >= HEAVY_TAIL * float(high) or decades >= 2 * DECADES
-    return decades if is_heavy and decades >= DECADES else 0.0
+    return math.log10(float(positive.max()) / float(np.quantile(positive, 0.1)))
+
+
+def _is_heavy(values: FloatArray) -> bool:
+    """Whether the largest numbers are far from three quarters of all, zeros included."""
+    largest = float(values.max())
+    is_far = largest >= HEAVY_TAIL * max(float(np.quantile(values, 0.75)), 0.0)
+    return largest > 0.0 and (is_far or _decades(values) >= 2 * DECADES)
 
 
 def _is_identifier(name: str, values: FloatArray, n_distinct: int) -> bool:
-    """A whole number that names rows: by its name, or since every row has another one, in order."""
-    if not (values == np.floor(values)).all():
-        return False
+    """A whole number that names rows: by its name, or since it counts them, or groups of them."""
+    is_whole = values == np.floor(values)
     has_name = bool(_IDENTIFIER.search(name) or _CAMEL_ID.search(name)) or not name.strip()
-    if has_name:
+    if has_name and is_whole.mean() >= NEARLY_ALL:
         return n_distinct > 2
-    is_unique = n_distinct == len(values) and len(values) >= FEWEST_FOR_IDENTIFIERS
-    return is_unique and bool((np.diff(values) > 0.0).all())
+    if not is_whole.all() or n_distinct < FEWEST_FOR_IDENTIFIERS:
+        return False
+    if _ONE_OF_MANY.fullmatch(name.strip()):
+        return True
+    steps = np.diff(values)
+    return bool((steps > 0.0).all()) or _counts_groups(values, steps)
 
 
-def _look_at_other(name: str, column: Any) -> SurveyedColumn:
+def _counts_groups(values: FloatArray, steps: FloatArray) -> bool:
+    """Whether groups of as many rows each are numbered from 0 or 1 on: 1, 1, 2, 2, 3, 3."""
+    lengths = np.diff(np.flatnonzero(np.concatenate([[1.0], steps, [1.0]])))
+    is_even = bool((lengths == lengths[0]).all())
+    return values[0] in (0.0, 1.0) and is_even and bool(np.isin(steps, (0.0, 1.0)).all())
+
+
+def _is_clock(values: FloatArray, n_distinct: int) -> bool:
+    """Whether whole numbers are times of day without a sign: 5 is 0:05, and 1830 is 18:30.
+
+    Their last two digits are below 60, and take enough values for that to be no chance.
+    """
+    if n_distinct < FEWEST_FOR_IDENTIFIERS or not 1200.0 <= values.max() <= 2400.0:
+        return False
+    minutes = values % 100.0
+    is_time = (values >= 0.0) & (values == np.floor(values)) & (minutes < 60.0)
+    return bool(is_time.all()) and len(np.unique(minutes)) >= MINUTES_SEEN
+
+
+def _look_at_other(name: str, column: Any, *, is_complete: bool) -> SurveyedColumn:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    column = drop_words(column)
     kind = column.type
     missing = column.null_count
     if missing == len(column):
@@ -487,13 +554,15 @@ def _look_at_other(name: str, column: Any) -> SurveyedColumn:
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return SurveyedColumn(name, "other", False, "a duration", missing)
     if pa.types.is_temporal(kind):
-        words = OF_DAY if pa.types.is_time(kind) else "a time"
-        return SurveyedColumn(name, "time", False, words, missing)
+        is_of_day = pa.types.is_time(kind)
+        words, units = (OF_DAY, ("hour",)) if is_of_day else ("a time", _units_in(column))
+        return SurveyedColumn(name, "time", False, words, missing, units=units)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_text or pa.types.is_dictionary(kind) or pa.types.is_string_view(kind)):
         return SurveyedColumn(name, "other", False, f"{kind}", missing)
     if is_text and is_time_column(column):
-        return SurveyedColumn(name, "time", False, "a time", missing)
+        units = _units_in(column)
+        return SurveyedColumn(name, "time", False, "a time", missing, units=units)
     distinct = len(pc.unique(column.drop_null()))
     facts = SurveyedColumn(name, "category", False, "", missing, distinct)
     if distinct == 1:
@@ -501,8 +570,38 @@ def _look_at_other(name: str, column: Any) -> SurveyedColumn:
     n = len(column) - missing
     is_unique = distinct > 0.9 * n and n >= FEWEST_FOR_IDENTIFIERS
     kind = "identifier" if is_unique else "category"
-    words = "text, another in every row" if is_unique else f"text, {counted(distinct, 'value')}"
+    words = (
+        f"text, {counted(distinct, 'value')}{'' if is_complete or distinct < 100 else ' or more'}"
+    )
+    if is_unique:
+        words = f"text, another in {'' if distinct == n else 'nearly '}every row"
+    if missing > MOST_ROWS_LOST * len(column):
+        words += f", {_percent(missing / len(column))} missing"
     return replace(facts, kind=kind, reason=words)
+
+
+def _units_in(column: Any) -> tuple[str, ...]:
+    """What comes round in times: hours if they have some, and months or weekdays.
+
+    Weekdays are those of less than a year. Of dates a year apart nothing comes round.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        times = as_times(column).drop_null().cast(pa.timestamp("us"), safe=False)
+        seen = {unit: len(pc.unique(part_of(times, unit))) for unit in FEWEST_SEEN}
+    except (DataError, pa.ArrowException):
+        return ()
+    ends = pc.min_max(times.cast(pa.int64()))
+    days = (ends["max"].as_py() - ends["min"].as_py()) / 86.4e9 if len(times) else 0.0
+    season = "month" if days >= ONE_YEAR else "weekday"
+    is_long = days >= 2 * PERIODS["weekday"]
+    return tuple(
+        unit
+        for unit in ("hour", season)
+        if seen[unit] >= FEWEST_SEEN[unit] and (unit == "hour" or is_long)
+    )
 
 
 # What to make of them.
@@ -515,7 +614,11 @@ def _conclude(
     facts = [_look_at_number(name, values) for name, values in numbers.items()]
     named = (*asked.category_names, *(cycle.column for cycle in asked.cycles))
     others = [name for name in sample.others.column_names if name not in numbers]
-    facts += [_look_at_other(name, sample.others.column(name)) for name in others]
+    facts += [
+        _look_at_other(name, sample.others.column(name), is_complete=sample.is_complete)
+        for name in others
+    ]
+    facts = _without_days_of_months(facts)
     facts = [_as_asked(fact, asked, apart) for fact in facts if fact.name not in named]
     notes: list[Note] = []
     cycles = [_look_at_cycle(cycle, sample.others, notes) for cycle in asked.cycles]
@@ -524,13 +627,16 @@ def _conclude(
     facts, on_invalid, fills, keeps = _deal_with_missing(facts, gaps, asked, on_missing, notes)
     fills_all = fills and not sample.is_complete  # rows that were not looked at may have gaps
     is_numeric = {f.name: f.is_used for f in facts if f.kind != "cycle"}
-    logs = [f.name for f in facts if f.is_used and f.decades and scale == "log"]
+    logs = [f.name for f in facts if f.is_used and f.decades >= DECADES and scale == "log"]
     parts: list[Part] = [
         _number_part(name, numbers[name], fills, fills_all, is_log=name in logs)
         for name, is_used in is_numeric.items()
         if is_used
     ]
-    facts = [replace(f, reason="log") if f.name in logs else f for f in facts]
+    facts = [
+        replace(f, reason=f"log, {f.reason}".removesuffix(", ")) if f.name in logs else f
+        for f in facts
+    ]
     for name in _categories_meant(facts, asked):
         column = sample.others.column(name)
         part = _category_part(name, column, asked.encode)
@@ -549,6 +655,7 @@ def _conclude(
         raise _nothing_left(facts)
     recipe = Recipe(tuple(parts))
     standardize = _choose_scale(facts, recipe, scale, notes)
+    notes += _tell_copies(parts, numbers, asked)
     notes += _suggest(facts, asked, scale)
     order = {name: j for j, name in enumerate((*sample.names, *others))}
     facts.sort(key=lambda fact: order.get(fact.name, len(order)))
@@ -587,6 +694,19 @@ def _mean_place(values: FloatArray) -> tuple[float, float]:
     return _rounded(float(cosine)), _rounded(float(sine))
 
 
+def _without_days_of_months(facts: list[SurveyedColumn]) -> list[SurveyedColumn]:
+    """A column "day" of numbers up to 31, beside a month, says little of a row: it is left out."""
+    names = [fact.name.lower() for fact in facts]
+    is_day = [
+        "month" in names and name == "day" and fact.low >= 1.0 and fact.high <= 31.0
+        for name, fact in zip(names, facts, strict=True)
+    ]
+    return [
+        replace(fact, is_used=False, reason="day of the month") if found else fact
+        for fact, found in zip(facts, is_day, strict=True)
+    ]
+
+
 def _as_asked(fact: SurveyedColumn, asked: _Asked, apart: Sequence[str]) -> SurveyedColumn:
     """What was named is taken; what was excluded, and keys of slices, are not."""
     if fact.name in asked.exclude:
@@ -600,6 +720,34 @@ def _as_asked(fact: SurveyedColumn, asked: _Asked, apart: Sequence[str]) -> Surv
     return fact
 
 
+@dataclass(frozen=True)
+class _Gaps:
+    """Which rows of the sample lack a value, by column."""
+
+    masks: dict[str, BoolArray]
+
+    def of(self, name: str) -> float:
+        """Share of the rows that lack this column."""
+        return float(self.masks[name].mean())
+
+    def share(self, names: Iterable[str]) -> float:
+        """Share of the rows that lack one of these columns."""
+        masks = [self.masks[name] for name in names]
+        return float(np.any(masks, axis=0).mean()) if masks else 0.0
+
+    def thin_out(self, names: Sequence[str], most: float, above: float) -> list[str]:
+        """What is left of columns if those with most gaps go, one after another.
+
+        They go until at most a share ``most`` of the rows has a gap, or no column lacks more than
+        ``above``. O(n d).
+        """
+        kept = sorted(names, key=self.of, reverse=True)
+        n_gaps = np.sum([self.masks[name] for name in kept], axis=0)
+        while kept and (n_gaps > 0).mean() > most and self.of(kept[0]) > above:
+            n_gaps = n_gaps - self.masks[kept.pop(0)]
+        return [name for name in names if name in kept]
+
+
 def _deal_with_missing(
     facts: list[SurveyedColumn],
     numbers: dict[str, FloatArray],
@@ -607,57 +755,92 @@ def _deal_with_missing(
     on_missing: str,
     notes: list[Note],
 ) -> tuple[list[SurveyedColumn], str, bool, dict[str, str]]:
-    """Columns with some left out, what to do with rows, whether gaps are filled, what is kept."""
-    used = [f for f in facts if f.is_used]
-    gaps = [f for f in used if f.missing]
-    if not gaps:
-        return facts, "raise" if on_missing == "raise" else "skip", on_missing == "mean", {}
-    n = len(next(iter(numbers.values())))
-    if on_missing == "auto" and asked.columns is None:
-        mostly = {f.name for f in gaps if f.missing > MOSTLY_MISSING * n and f.kind != "cycle"}
-        if len(mostly) < len(used):
-            facts = [
-                replace(f, is_used=False, reason=f"{_percent(f.missing / n)} missing")
-                if f.name in mostly
-                else f
-                for f in facts
-            ]
-            gaps = [f for f in gaps if f.name not in mostly]
-    lost = _share_of_gaps([numbers[f.name] for f in gaps])
-    keeps = {
-        "skip": f"leaves out {_percent(lost)} of the rows",
-        "mean": "keeps all rows and counts a missing value as the mean of its column",
-        "column": f"leaves out {_columns([f.name for f in gaps])}",
-    }
-    if not gaps:
-        return facts, "skip", False, {}
+    """Columns with some left out, what to do with rows, whether gaps are filled, what is kept.
+
+    Each choice is judged on the columns that are taken if nothing is said, so that what is told of
+    it is what it does.
+    """
+    used = [f.name for f in facts if f.is_used]
+    gaps = _Gaps({name: ~np.isfinite(numbers[name]) for name in used})
+    found = [f.name for f in facts if f.is_used and f.kind != "cycle"]  # cycles were asked for
+    if asked.columns is None and found:
+        fullest = min(found, key=gaps.of)
+        kept = gaps.thin_out(found, MOST_ROWS_LOST, FILLABLE) or [fullest]
+        used = [name for name in used if name in kept or name not in found]
+    lost, whole = gaps.share(used), gaps.thin_out(used, FEW_ROWS_LOST, 0.0)
     choice = on_missing
     if choice == "auto":
-        choice = "skip" if lost <= FEW_ROWS_LOST else "mean"
+        is_filled = lost > MOST_ROWS_LOST and max(map(gaps.of, used)) <= FILLABLE
+        choice = "mean" if is_filled or lost > 0.5 else "skip"
+    keeps = _keeps(gaps, used, whole)
+    if lost:
+        notes.append(_tell_missing(gaps, used, choice, keeps))
     if choice == "column":
-        names = {f.name for f in gaps}
-        facts = [
-            replace(f, is_used=False, reason=f"{_percent(f.missing / n)} missing")
-            if f.name in names
-            else f
-            for f in facts
-        ]
-    culprits = sorted(gaps, key=lambda f: -f.missing)[:3]
-    told = ", ".join(f"{f.name} ({_percent(f.missing / n)})" for f in culprits)
-    other = [way for way in ("skip", "mean", "column") if way != choice]
-    said = keeps.get(choice, "refuses rows with missing values")
-    ways = [(Option("on_missing", way), f" {keeps[way]}") for way in other]
-    notes.append(
-        (f"Missing values: {told}. This {said}; ", *ways[0], "; ", *ways[1], "."),
-    )
+        if used and not whole:
+            raise _no_whole_columns(gaps, used)
+        used = whole
+    facts = [_without_gaps(f, gaps, used, choice) for f in facts]
     return facts, "raise" if choice == "raise" else "skip", choice == "mean", keeps
 
 
-def _share_of_gaps(columns: Sequence[FloatArray]) -> float:
-    if not columns:
-        return 0.0
-    is_finite = np.isfinite(np.column_stack(columns))
-    return float(1.0 - is_finite.all(axis=1).mean())
+def _keeps(gaps: _Gaps, used: Sequence[str], whole: Sequence[str]) -> dict[str, str]:
+    """What each choice does with gaps; without those that would keep little."""
+    lost, rest = gaps.share(used), gaps.share(whole)
+    if not lost:
+        return {}
+    keeps = {
+        "skip": f"leaves out {_percent(lost)} of the rows",
+        "mean": "keeps all rows and counts a missing value as the mean of its column",
+        "column": f"leaves out {_columns([name for name in used if name not in whole])}"
+        + (f" and {_percent(rest)} of the rows" if rest else ""),
+    }
+    if 2 * len(whole) < len(used) or not whole or len(whole) == len(used):
+        del keeps["column"]
+    if lost > MOST_SKIPPED:
+        del keeps["skip"]
+    return keeps
+
+
+def _tell_missing(gaps: _Gaps, used: Sequence[str], choice: str, keeps: Mapping[str, str]) -> Note:
+    names = sorted((name for name in used if gaps.of(name)), key=gaps.of, reverse=True)
+    listed = ", ".join(f"{name} ({_percent(gaps.of(name))})" for name in names[:3])
+    more = f" and {counted(len(names) - 3, 'column')} more" if len(names) > 3 else ""
+    said = keeps.get(choice, "refuses rows with missing values")
+    if choice == "mean" and gaps.of(names[0]) > FEW_FILLED:
+        said += f". A cluster near the mean of {names[0]} may be made of missing values"
+    ways = [way for way in ("skip", "mean", "column") if way != choice and way in keeps]
+    options = (("; ", Option("on_missing", way), f" {keeps[way]}") for way in ways)
+    return (
+        f"Missing values: {listed}{more}. This {said}",
+        *(p for way in options for p in way),
+        ".",
+    )
+
+
+def _without_gaps(
+    fact: SurveyedColumn, gaps: _Gaps, used: Sequence[str], choice: str
+) -> SurveyedColumn:
+    """A column as it is used; one that was left out for its gaps, or is filled, says so."""
+    if not fact.is_used or not fact.missing:
+        return fact
+    missing = f"{_percent(gaps.of(fact.name))} missing"
+    if fact.name not in used:
+        return replace(fact, is_used=False, reason=missing)
+    is_told = choice == "mean" and gaps.of(fact.name) > FEW_FILLED
+    return replace(fact, reason=f"{missing}, counted as the mean") if is_told else fact
+
+
+def _no_whole_columns(gaps: _Gaps, used: Sequence[str]) -> DataError:
+    least = min(used, key=gaps.of)
+    fact = (
+        f"every column has missing values, {least!r} the fewest with {_percent(gaps.of(least))}. "
+        "So no column can be kept with "
+    )
+    lost = gaps.share(used)
+    way, words = ("mean", "count them as the mean") if lost > MOST_SKIPPED else ("skip", "")
+    words = words or f"leave out the {_percent(lost)} of the rows that have some"
+    ending = f"Instead, {words}: "
+    return DataError(fact, Option("on_missing", "column"), f". {ending}", Option("on_missing", way))
 
 
 def _number_part(
@@ -679,11 +862,12 @@ def _rounded(value: float) -> float:
 def _categories_meant(facts: Sequence[SurveyedColumn], asked: _Asked) -> list[str]:
     if asked.categories != "all":
         return list(asked.category_names)
-    return [
-        f.name
-        for f in facts
-        if f.kind == "category" and f.distinct <= ONE_HOT and f.reason not in ("excluded", "a key")
-    ]
+    return [f.name for f in facts if _is_few(f) and f.reason not in ("excluded", "a key")]
+
+
+def _is_few(fact: SurveyedColumn) -> bool:
+    """Whether a column is text of so few values that each gets a column, missing ones aside."""
+    return fact.kind == "category" and fact.distinct <= ONE_HOT
 
 
 def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
@@ -692,7 +876,8 @@ def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
     counts = pc.value_counts(texts_of(column))
     pairs = [(item["values"].as_py(), item["counts"].as_py()) for item in counts]
     pairs.sort(key=lambda pair: (-pair[1], pair[0]))
-    if encode == "onehot" or (encode == "auto" and len(pairs) <= ONE_HOT):
+    is_few = sum(value != MISSING for value, _ in pairs) <= ONE_HOT
+    if encode == "onehot" or (encode == "auto" and is_few):
         values = [value for value, _ in pairs[:MOST_LISTED]]
         return Category(name, tuple(sorted(values, key=lambda v: (v == MISSING, v))))
     pairs = pairs[: 10 * MOST_LISTED]
@@ -703,72 +888,174 @@ def _category_part(name: str, column: Any, encode: str) -> Category | Frequency:
 def _choose_scale(
     facts: Sequence[SurveyedColumn], recipe: Recipe, scale: str, notes: list[Note]
 ) -> bool | str:
-    if scale in ("none", "robust", "standard", "log"):
-        if scale == "log" and not any(isinstance(part, Log) for part in recipe.parts):
-            notes.append(("No column spans two powers of ten, so no logarithm was taken.",))
+    """Whether each column gets a scale of its own, which is told where it matters."""
+    if scale == "log":
+        notes.append((_logs_in_words(recipe),))
+    if scale != "auto":
+        if len(recipe.parts) > 1 and scale in DIVISORS:
+            notes.append((f"Each column was divided by {DIVISORS[scale]}.",))
         return "robust" if scale == "robust" else scale != "none"
+    as_they_are = ("; ", Option("scale", "none"), " takes them as they are.")
+    divided = "each column was divided by its standard deviation"
     if any(type(part) is not Number for part in recipe.parts):
+        notes.append((f"Numbers stand beside categories or times, so {divided}", *as_they_are))
         return True
     spreads = {f.name: f.spread for f in facts if f.is_used and f.spread > 0.0}
     if len(spreads) < 2:
         return False
     wide, narrow = max(spreads, key=spreads.__getitem__), min(spreads, key=spreads.__getitem__)
     ratio = spreads[wide] / spreads[narrow]
-    if ratio < UNITS_DIFFER:
-        return False
-    notes.append(
-        (
-            f"Units differ: {wide} varies {ratio:,.0f} times as much as {narrow}. So each column "
-            "was divided by its standard deviation; ",
-            Option("scale", "none"),
-            " takes them as they are.",
-        )
+    if ratio >= UNITS_DIFFER:
+        fact = f"Units differ: {wide} varies {ratio:,.0f} times as much as {narrow}. So {divided}"
+        notes.append((fact, *as_they_are))
+        return True
+    if ratio >= UNITS_TOLD:
+        fact = f"Columns were taken in their units: {wide} varies {ratio:.1f} times as much as "
+        alike = (Option("scale", "standard"), " gives all columns the same weight.")
+        notes.append((f"{fact}{narrow}; ", *alike))
+    return False
+
+
+DIVISORS = {
+    "standard": "its standard deviation",
+    "log": "its standard deviation",
+    "robust": "the distance of its quartiles",
+}
+"""What a scale divides columns by, in words."""
+
+
+def _logs_in_words(recipe: Recipe) -> str:
+    if any(isinstance(part, Log) for part in recipe.parts):
+        return "Of columns on a log scale typical values are told: geometric means."
+    fact = "No column without negative numbers spans two powers of ten"
+    return f"{fact}, so no logarithm was taken."
+
+
+def _tell_copies(
+    parts: Sequence[Part], numbers: dict[str, FloatArray], asked: _Asked
+) -> list[Note]:
+    """Columns that say what others say, so that this counts more than once; O(n d^2 + d^3)."""
+    found = [part for part in parts if part.is_number]
+    if len(found) < 2:
+        return []
+    values = np.hstack([part.encode(numbers[part.column]) for part in found])
+    raw = np.column_stack([numbers[part.column] for part in found])
+    is_whole = np.isfinite(values).all(axis=1)
+    stride = max(1, int(is_whole.sum()) // ROWS_COMPARED)
+    values, raw = values[is_whole][::stride], raw[is_whole][::stride]
+    if len(values) < FEWEST_FOR_IDENTIFIERS:
+        return []
+    names = [part.column for part in found]
+    sums = _find_sums(raw, names) if len(names) <= MOST_ADDED else {}
+    kept = [j for j, name in enumerate(names) if name not in sums]
+    copies = _find_copies(values[:, kept], [names[j] for j in kept])
+    told = [*sums.values(), *copies.values()]
+    if not told:
+        return []
+    more = (
+        f", and so on for {counted(len(told) - NAMED, 'column')} more" if len(told) > NAMED else ""
     )
-    return True
+    fact = f"{'; '.join(told[:NAMED])}{more}. To count what they say once: "
+    return [(fact, Option("exclude", tuple(dict.fromkeys((*asked.exclude, *sums, *copies)))))]
+
+
+def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
+    """Columns that rise or fall as an earlier one does, in words."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = np.atleast_2d(np.nan_to_num(np.corrcoef(values.T)))
+    copies: dict[str, str] = {}
+    kept: list[int] = []
+    for j, name in enumerate(names):
+        like = next((i for i in kept if abs(r[i, j]) >= COPY), None)
+        if like is None:
+            kept.append(j)
+        else:
+            copies[name] = f"{name} says the same as {names[like]} (r = {r[like, j]:.3f})"
+    return copies
+
+
+def _find_sums(raw: FloatArray, names: Sequence[str]) -> dict[str, str]:
+    """Columns that are the sum of two others in every row, in words."""
+    few = raw[:: max(1, len(raw) // 200)]
+    sums: dict[str, str] = {}
+    near = 1e-9 * np.abs(raw).max(axis=0)
+    for b, c in itertools.combinations(range(len(names)), 2):
+        gaps = np.abs(few - (few[:, b] + few[:, c])[:, None]).max(axis=0)
+        for a in np.flatnonzero(gaps <= near).tolist():
+            is_sum = np.abs(raw[:, a] - raw[:, b] - raw[:, c]).max() <= near[a]
+            if is_sum and a not in (b, c) and not {names[b], names[c]} & sums.keys():
+                sums[names[a]] = f"{names[a]} is the sum of {names[b]} and {names[c]}"
+    return sums
 
 
 def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list[Note]:
     """What could be decided otherwise."""
     notes: list[Note] = []
-    heavy = [f for f in facts if f.is_used and f.decades >= MANY_DECADES and f.reason != "log"]
+    heavy = [f for f in facts if f.is_used and f.is_heavy and f.decades >= _few_decades(f)]
     if heavy and scale in ("auto", "standard", "none"):
         worst = max(heavy, key=lambda f: f.decades)
         more = f", and {counted(len(heavy) - 1, 'other column')} like it" if len(heavy) > 1 else ""
-        fact = f"{worst.name} spans {_decades_in_words(worst.decades)}{more}: try "
-        notes.append((fact, Option("scale", "log")))
+        notes.append((f"{_tail_in_words(worst)}{more}: try ", Option("scale", "log")))
     apart = ("excluded", "a key", NOT_NAMED)
     unused = [f for f in facts if not f.is_used and f.reason not in apart]
-    texts = tuple(f.name for f in unused if f.kind == "category" and f.distinct <= ONE_HOT)
+    texts = tuple(f.name for f in unused if _is_few(f) and "missing" not in f.reason)
     if texts:
         categories = (*asked.category_names, *texts)
         notes.append((f"To use {_columns(texts)} as well: ", Option("categories", categories)))
-    times = [f for f in unused if f.kind == "time"]
+    times = [f for f in unused if f.units]
     if times and not asked.cycles:
-        name, unit = times[0].name, "hour" if times[0].reason == OF_DAY else "weekday"
-        cycle = (f"{unit}({name})",)
-        notes.append((f"To use the {unit} of {name!r} as well: ", Option("cycles", cycle)))
-    rounds = tuple(f"{f.name.lower()}({f.name})" for f in facts if f.is_used and _comes_round(f))
+        name, units = times[0].name, times[0].units
+        cycles = tuple(f"{unit}({name})" for unit in units)
+        fact = f"To use the {' and the '.join(units)} of {name!r} as well: "
+        notes.append((fact, Option("cycles", cycles)))
+    rounds = {f.name: unit for f in facts if f.is_used and (unit := _unit_of(f))}
     if rounds:
-        names = _columns([f.name for f in facts if f.is_used and _comes_round(f)])
         verb = "comes" if len(rounds) == 1 else "come"
-        notes.append((f"{names} {verb} round, and 23 h is near 0 h: ", Option("cycles", rounds)))
+        near = ", ".join(dict.fromkeys(NEAR[unit] for unit in rounds.values()))
+        cycles = tuple(f"{unit}({name})" for name, unit in rounds.items())
+        fact = f"{_columns(tuple(rounds))} {verb} round, and {near}: "
+        notes.append((fact, Option("cycles", cycles)))
     return notes
 
 
-def _comes_round(fact: SurveyedColumn) -> bool:
-    """Whether a number is an hour, a weekday or a month, by its name and range."""
-    period = PERIODS.get(fact.name.lower(), 0)
-    return fact.kind == "number" and fact.low >= 0.0 and 2.0 < fact.high <= period
+NEAR = {
+    "hour": "23 h is near 0 h",
+    "weekday": "Sunday is near Monday",
+    "month": "December is near January",
+    "day_of_year": "31 December is near 1 January",
+    "clock": "2359 is near 0, as times of day",
+}
+"""What is close on a circle, and far apart as a number."""
 
 
-def _decades_in_words(decades: float) -> str:
+def _unit_of(fact: SurveyedColumn) -> str:
+    """What a number is of a time, by its name and range; "" if it is nothing of the kind."""
+    if fact.kind == "clock":
+        return "clock"
+    unit = fact.name.lower()
+    is_unit = fact.low >= 0.0 and 2.0 < fact.high <= PERIODS.get(unit, 0)
+    return unit if fact.kind == "number" and is_unit else ""
+
+
+def _few_decades(fact: SurveyedColumn) -> float:
+    """Powers of ten worth a note: fewer where zeros make up most of a column."""
+    return DECADES if fact.zeros >= 0.5 else MANY_DECADES
+
+
+def _tail_in_words(fact: SurveyedColumn) -> str:
     words = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
-    n = round(decades)
-    return f"{words.get(n, str(n))} powers of ten"
+    n = round(fact.decades)
+    span = f"spans {words.get(n, str(n))} powers of ten"
+    if fact.zeros < 0.5:
+        return f"{fact.name} {span}"
+    return f"{fact.name} is 0 in {_percent(fact.zeros)} of the rows, and {span} in the others"
 
 
 def _columns(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+    """Names in a sentence, the first few of them."""
+    more = len(names) - NAMED
+    ending = f" and {counted(more, 'column')} more" if more > 0 else ""
+    return ", ".join(repr(name) for name in names[:NAMED]) + ending
 
 
 def _percent(share: float) -> str:
@@ -780,9 +1067,11 @@ def _percent(share: float) -> str:
 def _nothing_left(facts: Sequence[SurveyedColumn]) -> DataError:
     asked = [f for f in facts if f.reason != NOT_NAMED] or facts
     told = ", ".join(f"{f.name!r} ({f.reason})" for f in asked[:20])
-    names = tuple(f.name for f in facts if f.kind in ("identifier", "constant"))
+    names = tuple(f.name for f in facts if not math.isnan(f.low) and f.reason != "excluded")
     texts = [f.name for f in facts if f.kind == "category"]
     fact = f"there is no column of numbers to cluster: {told}. "
     if texts:
         return DataError(fact, "Take categories with ", Option("categories", tuple(texts[:3])), ".")
+    if not names:
+        return DataError(fact, "Give a table that has some.")
     return DataError(fact, "Name the columns to take with ", ChooseColumns(names[:3]), ".")
