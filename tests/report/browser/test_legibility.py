@@ -142,3 +142,22 @@ def test_every_control_has_a_name_for_those_who_do_not_see_it(browser, page):
     found = [n for n in nodes if not n["ignored"] and n["role"]["value"] in roles]
     assert {n["role"]["value"] for n in found} >= {"button", "combobox", "slider", "image"}
     assert [n for n in found if not n["name"]["value"]] == []
+
+
+def test_a_print_has_all_clusters_and_columns_and_nothing_to_press(browser, report):
+    """On a sheet of A4, and on a wide one."""
+    browser.open(report)
+    for width in (794, 1120):
+        browser.look(width)
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        hidden = browser.script(
+            "return [...document.querySelectorAll('.save, .tools')]"
+            ".every((node) => node.offsetHeight === 0)"
+        )
+        cut = browser.script(
+            "return ['#profiles', '#table'].filter((id) => { const n = document.querySelector(id);"
+            "return n.scrollHeight > n.clientHeight + 1 || n.scrollWidth > n.clientWidth + 1; })"
+        )
+        assert (hidden, cut) == (True, [])
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.look(1280)
