@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from datetime import date
@@ -265,3 +266,13 @@ def test_every_kind_of_spec_goes_through_a_cube(tmp_path, change):
     cube.append_rows(rows)
     cube.append(removed=table)
     assert cube.table() == ss.sketch_by(rows, by="key", spec=spec)
+
+
+@pytest.mark.parametrize("page", ["cube", "follow"])
+def test_the_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        exec(block, names)  # noqa: S102

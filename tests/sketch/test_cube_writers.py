@@ -114,7 +114,7 @@ class Rows:
         for at in range(0 if since is None else since["at"], 4000, 5):
             gone = X[at - 50 : at - 48] if at >= 50 else None
             yield Change(X[at : at + 5], gone, {"at": at + 5})
-print("ready", flush=True)
+            print("committed", flush=True)
 ss.follow(Rows(), sys.argv[1])
 """
 
@@ -123,21 +123,19 @@ def test_sums_and_position_agree_after_every_kill(tmp_path):
     """Kill -9 at 20 random moments within a stream of small commits that add and take away."""
     cube, rng = ss.Cube.create(tmp_path / "cube", SPEC), random.Random(1)
     n_killed = 0
-    while n_killed < 20 and cube.positions.get("rows") != {"at": 4000}:
+    while n_killed < 20:
         runner = subprocess.Popen(
             [sys.executable, "-c", COMMITTER, cube.path], stdout=subprocess.PIPE
         )
         runner.stdout.readline()
-        time.sleep(rng.uniform(0.0, 0.4))
+        time.sleep(rng.uniform(0.0, 0.2))
         runner.kill()
         n_killed += runner.wait() == -signal.SIGKILL
         runner.stdout.close()
-        at = cube.positions.get("rows", {"at": 0})["at"]
+        at = cube.positions["rows"]["at"]
         gone = [row for start in range(50, at, 5) for row in (start - 50, start - 49)]
         left = np.delete(X[:at], gone, axis=0)
-        assert cube.merge().to_bytes() == (
-            ss.sketch(left, SPEC).to_bytes() if at else cube.merge().to_bytes()
-        )
+        assert cube.merge().to_bytes() == ss.sketch(left, SPEC).to_bytes()
     assert n_killed == 20
     cube.compact()
     assert len(list((cube.path / "parts").iterdir())) == 1
