@@ -646,9 +646,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         return opened
     if _is_sparse(data):
         return open_sparse(data, request)
-    opened = _open_table_of_lake(data, request)
-    if opened is not None:
-        return opened
+    of_lake = _open_table_of_lake(data, request)
+    if of_lake is not None:
+        return of_lake
     library = type(data).__module__.partition(".")[0]
     if is_collection(data):
         msg = (
