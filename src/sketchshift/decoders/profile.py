@@ -49,6 +49,9 @@ TOLD, IN_NAME, MOST_IN_NAME = 3, 2, 4
 FINEST = 0.001
 """Of the standard deviation of all rows: a cluster is not told as if it were narrower."""
 
+UNSEEN = 1e-5
+"""Likewise: what sums in steps do not tell from 0."""
+
 ALL_ROUND = 0.1
 """Distance of a mean time from the center of its circle below which it points nowhere."""
 
@@ -555,6 +558,7 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
     j, column = place.first, place.column
     value, deviation = float(table.means[i, j]), float(table.deviations[i, j])
     spread = float(table.spreads[i, j] if np.isfinite(table.spreads[i, j]) else table.std[j])
+    is_equal = spread < UNSEEN * float(table.std[j])
     if math.isfinite(table.std[j]):
         spread = max(spread, FINEST * float(table.std[j]))  # a row or two seem to have none
     if isinstance(place.part, Log):
@@ -562,6 +566,8 @@ def _tell_number(place: _Place, table: ProfileTable, i: int, rows: int | None) -
         spread *= place.part.unit + abs(value)  # the slope of the scale there
     word = _very("high" if deviation > 0.0 else "low", deviation)
     text, shown = f"{column} {word}, {deviation:+.1f} sd", meaningful(value, spread, rows)
+    if is_equal and "." in shown:  # rows that are all 1 are not 1.000
+        shown = shown.rstrip("0").rstrip(".")
     label = f"{word} {_quoted(column)}"
     if _YEAR.search(column) and 1000.0 < value < 3000.0:
         shown = f"{value:.0f}"  # a date: no sign between thousands

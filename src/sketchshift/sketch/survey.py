@@ -195,7 +195,8 @@ class Survey:
         """A few lines for people; ``words`` is how a surface spells an option."""
         lines = [f"Columns: {_list_some(self.used)}."]
         told = [column for column in self.left_out if column.reason != NOT_NAMED]
-        lines += [f"Left out: {_list_some(told) or 'nothing'}."]
+        none = "all others" if len(told) < len(self.left_out) else "nothing"
+        lines += [f"Left out: {_list_some(told) or none}."]
         return lines + [_spell(note, words) for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -482,7 +483,8 @@ def _look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         return replace(facts, kind="identifier", is_used=False, reason="identifier")
     if _are_days(distinct):
         words = f"days such as {distinct[0]:.0f}"
-        return replace(facts, kind="time", is_used=False, reason=words, decades=0.0)
+        units = ("weekday",)
+        return replace(facts, kind="time", is_used=False, reason=words, decades=0.0, units=units)
     return replace(facts, kind="clock") if _is_clock(finite, len(distinct)) else facts
 
 
