@@ -123,6 +123,7 @@ class Cube:
         self._log, self._layout = Log(path), Layout(spec)
         self._heads: dict[str, PartIndex] = {}
         self._last: _Selection | None = None
+        self._ranges: tuple[Sequence[PartRecord], list[Any]] | None = None
 
     @classmethod
     def create(
@@ -500,11 +501,7 @@ class Cube:
         if where is not None and not self.by:
             raise DataError("where selects slices by their keys, and the cube has none.")
         if where is not None and records:
-            bounds = stack_all([read_bounds(record.keys) for record in records])
-            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
-            bounds = bounds.append_column(COUNT, counts)
-            ranges = [bounds.slice(3 * i, 3) for i in range(len(records))]
-            records = [records[i] for i in find_ranges(ranges, where)]
+            records = [records[i] for i in find_ranges(self._ranges_of(records), where)]
         selection = self._all_of(records)
         if where is None or not len(selection):
             return selection
@@ -514,6 +511,15 @@ class Cube:
         _, numbers = number_groups(selection.own_keys)
         found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
         return selection.only(np.flatnonzero(np.isin(numbers, found)))
+
+    def _ranges_of(self, records: Sequence[PartRecord]) -> list[Any]:
+        """Smallest and largest keys of some parts; those asked for last stay in memory."""
+        if self._ranges is None or self._ranges[0] != records:
+            bounds = stack_all([read_bounds(record.keys) for record in records])
+            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
+            bounds = bounds.append_column(COUNT, counts).combine_chunks()
+            self._ranges = records, [bounds.slice(3 * i, 3) for i in range(len(records))]
+        return self._ranges[1]
 
     def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
         """All slices of some parts; those that were asked for last stay in memory."""
