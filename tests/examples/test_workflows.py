@@ -59,7 +59,7 @@ def test_a_sketch_comes_back_from_mlflow_as_it_was_logged(tmp_path):
 
 
 def test_models_of_dbt_sketch_rows_and_merge_in_sql(tmp_path):
-    need("dbt.adapters.duckdb")
+    need("dbt")
     import duckdb
 
     database = tmp_path / "shops.duckdb"
