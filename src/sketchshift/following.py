@@ -16,18 +16,13 @@ from sketchshift.data.changes import Change, ChangingSource, open_changes
 from sketchshift.errors import ConflictError, DataError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
-from sketchshift.sketch.cube import Cube, is_cube
-from sketchshift.sketch.keys import parse
+from sketchshift.sketch.cube import Cube
+from sketchshift.sketch.file import is_cube
 from sketchshift.sketch.reading import Planning, Reading
-from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import Progress, open_planned
-from sketchshift.sketch.slices import add_keys, sums_of
-from sketchshift.sketch.table import SketchTable
+from sketchshift.sketch.slices import add_keys
 
 __all__ = ["follow"]
-
-MAX_SLICES = 1_000_000
-"""Of one change."""
 
 
 def follow(
@@ -36,12 +31,12 @@ def follow(
     *,
     spec: SketchSpec | None = None,
     n_clusters: int | None = None,
+    seed: int | None = None,
+    standardize: bool | str | None = None,
     by: str | Sequence[str] | None = None,
     columns: Sequence[str] | Recipe | None = None,
     where: str | None = None,
     on_invalid: str | None = None,
-    seed: int | None = None,
-    standardize: bool | str | None = None,
     until: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -80,9 +75,10 @@ def follow(
 
     Examples
     --------
-    >>> import tempfile, numpy as np, sketchshift as ss
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     np.save(folder + "/first.npy", X[:200])
     ...     cube = ss.follow(folder, folder + "-state", n_clusters=3)
     ...     np.save(folder + "/second.npy", X[200:])
@@ -118,7 +114,6 @@ class _Follower:
         progress: Callable[[int, float | None], object] | None,
     ) -> None:
         self._source, self._cube = source, cube
-        self._reading = reading_of(cube)
         self._options: dict[str, Any] = {"n_threads": n_threads, "progress": progress}
 
     def go_on(self, until: Mapping[str, Any] | None) -> bool:
@@ -145,23 +140,15 @@ class _Follower:
 
     def _commit(self, change: Change, before: Any) -> None:
         name = self._source.name
-        self._cube.append(
-            None if change.added is None else self._sums(change.added),
-            None if change.removed is None else self._sums(change.removed),
-            kept={f"{name}/{piece}": self._sums(rows) for piece, rows in change.kept.items()},
+        self._cube.append_rows(
+            change.added,
+            change.removed,
+            kept={f"{name}/{piece}": rows for piece, rows in change.kept.items()},
             returned=[f"{name}/{piece}" for piece in change.returned],
             positions={name: change.position},
             expected={name: before},
+            **self._options,
         )
-
-    def _sums(self, rows: Any) -> SketchTable | Sketch:
-        return sums_of(rows, self._reading, **self._options)
-
-
-def reading_of(cube: Cube) -> Reading:
-    """How the rows of a cube are read."""
-    keys = parse(cube.by) if cube.by else ()
-    return Reading(cube.spec, keys=keys, max_slices=MAX_SLICES, **cube.reading)
 
 
 def _begin(

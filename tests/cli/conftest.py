@@ -31,7 +31,10 @@ def table(seed: int, n: int = 60) -> pa.Table:
 
 
 def write_slices(folder: Path) -> None:
-    """events.parquet, its sketches by day and shop in sketches.parquet, their sum all.sketch."""
+    """events.parquet, its sketches by day and shop in sketches.parquet, their sum all.sketch.
+
+    And the folder incoming, with events.parquet in it.
+    """
     events = table(4, 200)
     days = [date(2026, 1, 1 + i % 8) for i in range(200)]
     shops = ["abc"[i % 3] for i in range(200)]
@@ -42,6 +45,8 @@ def write_slices(folder: Path) -> None:
     )
     slices.to_parquet(folder / "sketches.parquet")
     slices.merge().save(folder / "all.sketch")
+    (folder / "incoming").mkdir()
+    pyarrow.parquet.write_table(keyed, folder / "incoming" / "events.parquet")
 
 
 @pytest.fixture(autouse=True)

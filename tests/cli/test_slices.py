@@ -140,3 +140,36 @@ def test_slices_of_a_table_are_inspected(run, folder):
     assert {part["key"][1] for part in facts["slices"]} == {"a"}
     assert facts["rows"] == sum(part["rows"] for part in facts["slices"]) == 67
     assert "'week.sketch' is none" in run.error("inspect week.sketch --where 'a = 1'", status=2)
+
+
+def test_a_cube_is_taken_where_a_table_is(folder, run):
+    run("follow incoming cube --by day --plan plan.json")
+    run("follow incoming one --plan plan.json --columns x,y")
+    spec = ss.SketchSpec.from_json((folder / "plan.json").read_text())
+    table = ss.sketch_by(folder / "events.parquet", by="day", spec=spec)
+    where = "--where \"day < '2026-01-04'\""
+
+    assert run.facts("inspect cube")["n_slices"] == 8
+    assert run.facts("inspect one")["rows"] == 200
+    assert run.facts(f"cluster cube {where} -k 2")["rows"] == 75
+    run(f"merge cube {where} -o some.sketch")
+    run(f"report cube {where} -k 2 -o page.html")
+    assert run.facts("compare cube one -k 2")["rows"] == [200, 200]
+    assert ss.load("some.sketch") == table.where("day < '2026-01-04'").merge()
+    assert ss.load("cube").table() == table
+    assert "no slice by day" in run.error("cluster cube --where \"day > '2030-01-01'\" -k 2")
+    assert "is a folder" in run.error("inspect incoming")
+
+
+def test_following_again_reads_only_what_is_new(folder, run):
+    first = run.facts("follow incoming state --plan plan.json --columns x,y")
+    more = pq.read_table(folder / "events.parquet").slice(0, 60)
+    pq.write_table(more, folder / "incoming" / "more.parquet")
+    second = run.facts("follow incoming state")
+    third = run.facts("follow incoming state")
+
+    assert (first["rows"], second["rows"]) == (200, 260)
+    assert (first["commits"], second["commits"], third["commits"]) == (1, 1, 0)
+    assert "is new: give -k" in run.error("follow incoming other", 2)
+    assert "--once or --every" in run.error("follow incoming state --once --every 3", 2)
+    assert "another folder" in run.error("follow incoming state --by day")

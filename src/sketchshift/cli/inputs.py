@@ -33,7 +33,7 @@ from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
-from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, name_file
+from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, is_cube, name_file
 from sketchshift.sketch.survey import Survey, survey
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ __all__ = [
     "look_into",
     "read_schema",
     "read_spec",
+    "size_of",
     "sketch_files",
 ]
 
@@ -103,7 +104,9 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
 
 
 def is_table(file: Path) -> bool:
-    """Whether a file is a table of sketches: Parquet with a column ``sketch`` of bytes."""
+    """Whether it is a table of sketches: Parquet with bytes ``sketch``, or a cube with keys."""
+    if file.is_dir():
+        return is_cube(file) and bool(load(file).by)
     with file.open("rb") as opened:
         if opened.read(4) != b"PAR1":
             return False
@@ -122,12 +125,17 @@ def is_table(file: Path) -> bool:
 
 def has_magic(file: Path, *magics: bytes) -> bool:
     """Whether a file begins as a sketch does, raw or private; or with one of the bytes given."""
+    if file.is_dir():
+        return False
     with file.open("rb") as opened:
         return opened.read(len(MAGIC)) in (magics or (MAGIC, PRIVATE_MAGIC))
 
 
 def load_any(path: Path) -> Sketch | PrivateSketch:
-    """A sketch, raw or private as its first bytes say."""
+    """A sketch, raw or private as its first bytes say; of a cube that of all its rows."""
+    if is_cube(path):
+        whole: Sketch = load(path).merge()
+        return whole
     if not has_magic(path):
         return load_raw(path)
     sketch: Sketch | PrivateSketch = load(path)
@@ -217,6 +225,8 @@ def _expand(path: str) -> list[Path]:
 
         return [spool_stdin()]
     given = Path(path).expanduser()
+    if is_cube(given):
+        return [given]
     if given.is_dir():
         hint = f"Give its files, as in '{given / '*.sketch'}'."
         raise DataError(f"{path!r} is a folder, not a sketch. {hint}")
@@ -237,7 +247,10 @@ def _expand(path: str) -> list[Path]:
 
 def load_table(file: Path, where: str | None) -> SketchTable:
     """The slices of a table for which a condition holds; none of them is an error."""
-    table = SketchTable.from_parquet(file, where=where)
+    if is_cube(file):
+        table: SketchTable = load(file).table(where)
+    else:
+        table = SketchTable.from_parquet(file, where=where)
     if not len(table):
         raise _no_slices(file, table.by, where)
     return table
@@ -247,10 +260,24 @@ def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Ske
     """Keys and numbers of rows of a table, and their sum; none of them is an error."""
     from sketchshift.sketch.stored import summarise_file
 
-    keys, counts, whole = summarise_file(file, where)
+    keys, counts, whole = (
+        _look_into_cube(file, where) if is_cube(file) else summarise_file(file, where)
+    )
     if whole is None:
         raise _no_slices(file, keys.column_names, where)
     return keys, counts, whole
+
+
+def _look_into_cube(path: Path, where: str | None) -> tuple[Any, list[int], Sketch | None]:
+    cube = load(path)
+    keys, counts = cube.summary(where)
+    return keys, counts.tolist(), cube.merge(where) if len(counts) else None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a cube."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _no_slices(file: Path, by: Sequence[str], where: str | None) -> DataError:
@@ -517,7 +544,8 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
-    folders = [path for path in paths if Path(path).expanduser().is_dir()]
+    given = {path: Path(path).expanduser() for path in paths}
+    folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
     others = sketch_files([path for path in paths if path not in folders])
     sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):
@@ -536,7 +564,7 @@ def _is_sketch(file: Path) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.open import is_data_file
 
-    return not is_data_file(file) or has_magic(file) or is_table(file)
+    return is_cube(file) or not is_data_file(file) or has_magic(file) or is_table(file)
 
 
 # What ``report`` and ``explore`` look at: one sketch, or one table of them.
@@ -565,4 +593,4 @@ def load_file(file: str, where: str | None = None) -> SketchFile:
         raise click.UsageError(msg)
     path = found[0]
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
-    return SketchFile.of(file, path.stat().st_size, given)
+    return SketchFile.of(file, size_of(path), given)

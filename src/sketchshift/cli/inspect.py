@@ -11,13 +11,14 @@ import numpy as np
 
 from sketchshift._text import column_names, counted, number
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec
+from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, size_of
 from sketchshift.cli.options import where_option
 from sketchshift.cli.output import Output, align, keys_in_words, sketch_record, spec_record
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch.file import is_cube
 
 __all__ = ["inspect"]
 
@@ -29,7 +30,7 @@ SHOWN = 20
 @click.argument("file")
 @where_option
 def inspect(file: str, where: str | None, out: Output) -> None:
-    """Show what is inside FILE: a sketch, a table of sketches, or a plan.
+    """Show what is inside FILE: a sketch, a table of sketches, a cube, or a plan.
 
     Of a sketch: its rows, the mean and standard deviation of its columns in the units of the data,
     and the plan that it was made with. Of a table also its slices. Two sketches merge if their
@@ -45,7 +46,7 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
     path = Path(file).expanduser()
-    if path.is_dir() or not path.exists():
+    if (path.is_dir() and not is_cube(path)) or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
     if where is not None and not is_table(path):
@@ -72,15 +73,18 @@ def inspect(file: str, where: str | None, out: Output) -> None:
 
 
 def _is_plan(path: Path) -> bool:
+    if path.is_dir():
+        return False
     with path.open("rb") as file:
         return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
 def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
-    sketch, head = load_any(path), path.read_bytes()[8:10]
+    sketch = load_any(path)
+    head = (path / "cube" if path.is_dir() else path).read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
     record: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
-    record |= sketch_record(sketch, path.stat().st_size)
+    record |= _record_of_cube(path) | sketch_record(sketch, size_of(path))
     record["format_version"] = int.from_bytes(head, "little")
     if isinstance(sketch, PrivateSketch):
         return sketch, record
@@ -89,14 +93,24 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
 
 def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
     slices, counts, whole = look_into(path, where)
-    record: dict[str, Any] = {"file": file, "kind": "table of sketches"}
-    record |= sketch_record(whole, path.stat().st_size) | {"statistics": _statistics(whole)}
+    record: dict[str, Any] = {"file": file, "kind": "table of sketches"} | _record_of_cube(path)
+    record |= sketch_record(whole, size_of(path)) | {"statistics": _statistics(whole)}
     keys = zip(*(keys_in_words(column.to_pylist()) for column in slices.columns), strict=True)
     record |= {"by": slices.column_names, "n_slices": len(slices)}
     record["slices"] = [
         {"key": list(key), "rows": rows} for key, rows in zip(keys, counts, strict=True)
     ]
     return whole, record
+
+
+def _record_of_cube(path: Path) -> dict[str, Any]:
+    """What a cube has beside its rows; nothing of a file."""
+    if not is_cube(path):
+        return {}
+    from sketchshift.sketch.cube import Cube
+
+    cube = Cube.open(path)
+    return {"kind": "cube" if cube.by else "sketch in a cube", "version": cube.version}
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:

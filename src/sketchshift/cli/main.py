@@ -45,6 +45,7 @@ GROUPS = {
         "plan": "Decide what sketches share that will be added up.",
         "merge": "Add sketches, of days or of machines.",
         "subtract": "Take rows out of a sketch again.",
+        "follow": "Keep a sketch up with data that changes.",
         "inspect": "Show what is in a file.",
         "serve": "Take rows in and give sketches out, over Arrow Flight.",
     },

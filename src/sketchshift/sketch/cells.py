@@ -473,6 +473,11 @@ class FarPart(Part):
         self._axes = None if spec.axes is None else spec.axes.table
         self._n_squares = self._d if self._axes is None else 1 + len(self._axes)
 
+    @property
+    def width(self) -> int:
+        """Number of integers of a cell."""
+        return 1 + self._d + self._n_squares
+
     def zero(self) -> Integers:
         """No cells."""
         return _alone(FarSums({}))
@@ -489,7 +494,7 @@ class FarPart(Part):
             for key, row in integers[0].rows.items()
             if key[0] == zone and (key[1] != NOWHERE) == are_shells
         }
-        table = np.empty((len(rows), 1 + self._d + self._n_squares), dtype=object)
+        table = np.empty((len(rows), self.width), dtype=object)
         for i, row in enumerate(rows.values()):
             table[i] = row
         steps = np.array([math.ldexp(1.0, power - _FAR_BITS) for *_, power, _ in rows])
@@ -538,7 +543,7 @@ class FarPart(Part):
     def from_bytes(self, data: memoryview) -> tuple[Integers, int]:
         """See :class:`Part`."""
         n_cells, width = int.from_bytes(data[:4], "little"), data[4] if len(data) > 4 else 0
-        size = _KEY.size + width * (1 + self._d + self._n_squares)
+        size = _KEY.size + width * self.width
         end = 5 + n_cells * size
         if not 1 <= width <= 16 or len(data) < end:
             raise ValueError("the integers of far rows are cut off.")

@@ -9,19 +9,46 @@ left had ever been read.
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
 
 from sketchshift._text import counted, listed
-from sketchshift._writing import hold_new, place, publish
-from sketchshift.errors import ConflictError, DataError, IncompatibleSketchesError, RemovalError
+from sketchshift._typing import IntArray
+from sketchshift._validation import told_progress
+from sketchshift._writing import hold_new, place, publish, sweep_unheld
+from sketchshift.data.source import spans
+from sketchshift.errors import (
+    ConflictError,
+    DataError,
+    IncompatibleSketchesError,
+    SketchFormatError,
+)
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import Commit, Log, PartRecord, State
+from sketchshift.sketch.cube_parts import (
+    Block,
+    Layout,
+    PartIndex,
+    SliceSums,
+    block_of,
+    bounds_of,
+    read_bounds,
+    write_part,
+)
+from sketchshift.sketch.cube_rows import can_read, read_blocks
 from sketchshift.sketch.file import (
+    CUBE_HEAD,
     check_fingerprint,
     name_file,
     pack,
@@ -29,21 +56,33 @@ from sketchshift.sketch.file import (
     read_spec,
     unpack,
 )
+from sketchshift.sketch.keys import number_groups, parse, stack_keys
 from sketchshift.sketch.measure import Measure
-from sketchshift.sketch.sketch import Sketch, check_same_spec
-from sketchshift.sketch.table import SketchTable, from_parts
+from sketchshift.sketch.reading import Reading
+from sketchshift.sketch.sketch import Sketch, check_removal, check_same_spec
+from sketchshift.sketch.sketcher import Progress, report_blocks
+from sketchshift.sketch.slices import sums_of
+from sketchshift.sketch.stored import stack_all
+from sketchshift.sketch.table import COUNT, SketchTable
+from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
-__all__ = ["Cube", "is_cube"]
+__all__ = ["Cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
 VERSION = 1
-HEAD = "cube"
+PART_SLICES = 16_384
+"""Slices of a part that others were put together in."""
+
+FEW_PARTS = 16
+"""Parts of about one size, from here on, are put together when the next one comes."""
+
+MOST_TIDIED = 2**24
+"""Bytes of a part beyond which only :meth:`Cube.compact` puts it together with others."""
+
+T = TypeVar("T")
+_Held = AbstractContextManager[PartRecord]
+"""A part on the disk that nobody removes while it is held."""
 _KINDS = {"by": list, "fingerprint": str, "reading": dict, "spec": dict}
-
-
-def is_cube(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the folder of a cube."""
-    return (Path(path) / HEAD).is_file()
 
 
 class Cube:
@@ -65,11 +104,12 @@ class Cube:
 
     Examples
     --------
-    >>> import tempfile, numpy as np, sketchshift as ss
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> day = np.arange(1000) // 100
     >>> table = ss.sketch_by(X, by=day, n_clusters=5)
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     cube = ss.Cube.create(folder + "/cube", table.spec, by="key")
     ...     version = cube.append(table)
     ...     version = cube.append(removed=table.where("key = 3"))
@@ -80,7 +120,9 @@ class Cube:
     def __init__(self, path: Path, spec: SketchSpec, by: tuple[str, ...], reading: Any) -> None:
         self.path, self.spec, self.by = path, spec, by
         self.reading: dict[str, Any] = dict(reading)
-        self._log = Log(path)
+        self._log, self._layout = Log(path), Layout(spec)
+        self._heads: dict[str, PartIndex] = {}
+        self._last: _Selection | None = None
 
     @classmethod
     def create(
@@ -116,7 +158,7 @@ class Cube:
             (path / folder).mkdir(parents=True, exist_ok=True)
         header = {"by": list(by), "fingerprint": spec.fingerprint, "reading": dict(reading or {})}
         header["spec"] = json.loads(spec.to_json())
-        if not publish(path / HEAD, pack(MAGIC, VERSION, header, b""), path / "drafts"):
+        if not publish(path / CUBE_HEAD, pack(MAGIC, VERSION, header, b""), path / "drafts"):
             msg = f"there is a cube in {path} already. Open it with ss.Cube.open({str(path)!r})."
             raise ConflictError(msg)
         return cls.open(path)
@@ -132,11 +174,11 @@ class Cube:
         """
         path = Path(path)
         try:
-            data = (path / HEAD).read_bytes()
+            data = (path / CUBE_HEAD).read_bytes()
         except OSError as cause:
             msg = f"there is no cube in {path}. Make one with ss.Cube.create({str(path)!r}, spec)."
             raise DataError(msg) from cause
-        with name_file(path / HEAD):
+        with name_file(path / CUBE_HEAD):
             header = read_header(unpack(data, MAGIC, VERSION)[0], _KINDS)
             check_fingerprint(header["fingerprint"])
             spec = read_spec(header["spec"])
@@ -195,22 +237,105 @@ class Cube:
         version : int
             Number of the commit. It is on the disk.
         """
+        slices = [(1, added), (-1, removed)]
+        parts = (self._written_sums(sign, sums) for sign, sums in slices if sums is not None)
+        named = {name: self._written_sums(1, sums) for name, sums in (kept or {}).items()}
+        return self._append(chain.from_iterable(parts), named, returned, positions, expected)
+
+    def append_rows(
+        self,
+        added: Any = None,
+        removed: Any = None,
+        *,
+        kept: Mapping[str, Any] | None = None,
+        returned: Sequence[str] = (),
+        positions: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
+        n_threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> int:
+        """Sketch rows that came and rows that went by the keys of the cube, in one commit.
+
+        Parameters
+        ----------
+        added, removed : anything that :func:`sketchshift.sketch` reads, or None
+            Rows. They are read once, block by block; a few thousand slices are in memory at a
+            time, whatever their number.
+        kept : mapping or None
+            More rows that came, by name, as in :meth:`append`.
+        returned, positions, expected
+            As in :meth:`append`.
+        n_threads, progress
+            As in :func:`sketchshift.sketch`.
+
+        Returns
+        -------
+        version : int
+            Number of the commit. O(N m d) time; slices whose rows do not follow each other are
+            written several times, and put together later.
+        """
+        with told_progress("append_rows", progress, "rows", "Reading rows") as advance:
+
+            def write(sign: int, rows: Any) -> Iterator[_Held]:
+                return self._written_rows(sign, rows, n_threads, advance)
+
+            slices = [(1, added), (-1, removed)]
+            parts = (write(sign, rows) for sign, rows in slices if rows is not None)
+            named = {name: write(1, rows) for name, rows in (kept or {}).items()}
+            return self._append(chain.from_iterable(parts), named, returned, positions, expected)
+
+    def _append(
+        self,
+        parts: Iterable[_Held],
+        named: Mapping[str, Iterable[_Held]],
+        returned: Sequence[str],
+        positions: Mapping[str, Any] | None,
+        expected: Mapping[str, Any] | None,
+    ) -> int:
+        """Write parts, and commit them."""
         moved, began = _as_json(positions or {}), _as_json(expected or {})
+        _check_expected(self._log.state(), began)  # before any row is read
         with ExitStack() as held:
-
-            def write(sign: int, sums: SketchTable | Sketch) -> PartRecord:
-                return held.enter_context(self._written(sign, *self._slices_of(sums)))
-
-            parts = [write(sign, s) for sign, s in ((1, added), (-1, removed)) if s is not None]
-            named = {name: write(1, sums) for name, sums in (kept or {}).items()}
-            files = {name: part.name for name, part in named.items()}
+            others = [held.enter_context(part) for part in parts]
+            kept = {
+                name: [held.enter_context(part) for part in some] for name, some in named.items()
+            }
+            added = (*others, *chain.from_iterable(kept.values()))
+            files = {name: [record.name for record in some] for name, some in kept.items()}
 
             def make(state: State) -> Commit:
                 _check_expected(state, began)
                 _check_kept(state, returned)
-                return Commit((*parts, *named.values()), (), files, tuple(returned), moved)
+                return Commit(added, (), files, tuple(returned), moved)
 
-            return self._log.commit(make).number
+            state = self._log.commit(make)
+        self._tidy(state)
+        return state.number
+
+    def _written_sums(self, sign: int, sums: SketchTable | Sketch) -> Iterator[_Held]:
+        keys, sketches = self._slices_of(sums)
+        left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
+        if left:
+            block = block_of(self._layout, [sketches[i]._totals for i in left])
+            yield self._written(sign, keys.take(pa.array(left)) if self.by else keys, block)
+
+    def _written_rows(
+        self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
+    ) -> Iterator[_Held]:
+        source = self._reading.open(rows)
+        if not self.by or not can_read(self.spec, self._reading):
+            sums = sums_of(source, self._reading, n_threads=n_threads, progress=progress)
+            yield from self._written_sums(sign, sums)
+            return
+        blocks = report_blocks(source, progress)
+        for keys, block in read_blocks(source, blocks, self._reading, self._layout):
+            yield self._written(sign, keys, block)
+
+    @property
+    def _reading(self) -> Reading:
+        """How rows are read."""
+        keys = parse(self.by) if self.by else ()
+        return Reading(self.spec, keys=keys, max_slices=2**32, **self.reading)
 
     def merge(self, where: str | None = None) -> Sketch:
         """The sketch of the rows that are left, or of the slices among them that meet a condition.
@@ -218,31 +343,40 @@ class Cube:
         Parameters
         ----------
         where : str or None
-            As in :meth:`SketchTable.where`.
+            As in :meth:`SketchTable.where`. Parts whose keys cannot meet it are not read.
 
         Returns
         -------
         sketch : Sketch
             The same bytes as of a pass over these rows alone; of no rows where there are none.
+            Time is linear in the bytes of the slices, memory does not grow with them.
         """
-        if where is not None:
-            return self.table(where).merge()
-        zero = Sketch(self.spec, self.spec.fingerprint, Measure.zero(self.spec))
-        plus, minus = (
-            sum((s for _, sketches in self._parts(sign) for s in sketches), start=zero)
-            for sign in (1, -1)
-        )
-        return plus - minus
 
-    def table(self, where: str | None = None, by: str | Sequence[str] | None = None) -> SketchTable:
+        def add(state: State) -> SliceSums:
+            selection = self._select(state, where)
+            sums = SliceSums(self._layout, 1)
+            selection.add_to(sums, np.zeros(len(selection), dtype=np.int64))
+            return sums
+
+        return self._sketch(self._read(add).measures()[0])
+
+    def table(
+        self,
+        where: str | None = None,
+        by: str | Sequence[str] | None = None,
+        *,
+        max_slices: int = 100_000,
+    ) -> SketchTable:
         """Slices, added up by some of their keys.
 
         Parameters
         ----------
         where : str or None
-            As in :meth:`SketchTable.where`.
+            As in :meth:`merge`.
         by : str, sequence of str or None
             Keys to keep; None: all.
+        max_slices : int, default=100_000
+            More slices than that are an error, as they would fill the memory.
 
         Returns
         -------
@@ -251,39 +385,173 @@ class Cube:
         """
         if not self.by:
             raise DataError("the cube has no keys, and so no table. Take the sketch: cube.merge().")
-        keys: dict[Any, tuple[Any, Sketch]] = {}
-        for sign in (1, -1):
-            for part_keys, sketches in self._parts(sign):
-                rows = part_keys.to_pylist()
-                for i, (row, sketch) in enumerate(zip(rows, sketches, strict=True)):
-                    name = tuple(row.values())
-                    if name in keys:
-                        old = keys[name]
-                        keys[name] = old[0], old[1] + sketch if sign > 0 else old[1] - sketch
-                    elif sign > 0:
-                        keys[name] = part_keys.slice(i, 1), sketch
-                    else:
-                        raise RemovalError(f"the slice {name} was never added.")
-        left = [(k, s) for k, s in keys.values() if s.count or s.n_invalid]
-        import pyarrow as pa
+        names = list(self.keys) if by is None else [by] if isinstance(by, str) else list(by)
+        _check_names(names, self.keys)
 
-        table = from_parts(pa.concat_tables([k for k, _ in left]), [s for _, s in left])
-        table = table if where is None else table.where(where)
-        return table if by is None or not len(table) else table.merge_by(by)
+        def add(state: State) -> tuple[Any, SliceSums]:
+            selection = self._select(state, where)
+            groups, numbers = number_groups(selection.own_keys.select(names))
+            if len(groups) > max_slices:
+                msg = (
+                    f"there are {len(groups):,} slices by {listed(names)}, and at most "
+                    f"{max_slices:,} are held. Take fewer keys with by, select some with where, or "
+                    "allow more with max_slices."
+                )
+                raise DataError(msg)
+            sums = SliceSums(self._layout, len(groups))
+            selection.add_to(sums, numbers)
+            return groups, sums
 
-    def _parts(self, sign: int) -> Iterator[tuple[Any, list[Sketch]]]:
-        from sketchshift.sketch.cube_parts import read_part
+        groups, sums = self._read(add)
+        sketches = [self._sketch(measure) for measure in sums.measures()]
+        left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
+        return SketchTable(
+            groups.take(pa.array(left, pa.int64())), tuple(sketches[i] for i in left)
+        )
 
-        for record in self._log.state().parts.values():
-            if record.sign == sign:
-                yield read_part(self.path / "parts" / record.name)
+    def summary(self, where: str | None = None) -> tuple[Any, IntArray]:
+        """Keys and numbers of rows of all slices that are left, without their sums.
+
+        Parameters
+        ----------
+        where : str or None
+            As in :meth:`merge`.
+
+        Returns
+        -------
+        keys : Arrow table
+            One row for each slice, in ascending order.
+        counts : int array
+            Numbers of rows.
+        """
+
+        def count(state: State) -> tuple[Any, IntArray]:
+            return self._select(state, where).totals()
+
+        keys, counts = self._read(count)
+        left = np.flatnonzero(counts.any(axis=1))
+        return keys.take(pa.array(left)), counts[left, 0]
+
+    def compact(self) -> int:
+        """Put all parts together, sorted by key, and remove files that nobody needs.
+
+        Readers and other writers go on meanwhile.
+
+        Returns
+        -------
+        version : int
+            Number of the newest commit.
+        """
+        while not self._put_together(list(self._log.state().parts.values())):
+            pass
+        sweep_unheld(self.path / "drafts", lambda name: False)
+        sweep_unheld(self.path / "parts", lambda name: name in self._log.state().files)
+        return self.version
+
+    def _put_together(self, records: Sequence[PartRecord]) -> bool:
+        """Replace parts by their sum; False if another writer has replaced one of them."""
+        if len(records) < 2:
+            return True
+        dropped = tuple(record.id for record in records)
+        is_done = True
+        with ExitStack() as held:
+            try:
+                parts = [held.enter_context(part) for part in self._sum_of(records)]
+            except FileNotFoundError:  # replaced already
+                return False
+
+            def make(state: State) -> Commit | None:
+                nonlocal is_done
+                is_done = all(part in state.parts for part in dropped)
+                return Commit(tuple(parts), dropped) if is_done else None
+
+            state = self._log.commit(make)
+        written = [part.name for part in parts] if not is_done else []
+        for name in {*written, *(record.name for record in records)} - state.files:
+            (self.path / "parts" / name).unlink(missing_ok=True)
+        return is_done
+
+    def _sum_of(self, records: Sequence[PartRecord]) -> Iterator[_Held]:
+        """Parts with the sums of others, sorted by key; a few thousand slices at a time."""
+        selection = _Selection.of(records, [self._index(record) for record in records], self.keys)
+        groups, numbers = _number(selection.keys, len(selection))
+        for span in spans(len(groups), PART_SLICES):
+            some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
+            sums = SliceSums(self._layout, span.stop - span.start)
+            selection.only(some).add_to(sums, numbers[some] - span.start)
+            block, left = sums.block().without_zeros()
+            if len(left):
+                yield self._written(1, groups.take(pa.array(left + span.start)), block)
+
+    def _tidy(self, state: State) -> None:
+        """Put small parts of about the same size together, once they are many."""
+        tiers: dict[int, list[PartRecord]] = defaultdict(list)
+        for record in state.parts.values():
+            if record.n_bytes < MOST_TIDIED:
+                tiers[int(math.log(record.n_bytes, FEW_PARTS))].append(record)
+        for records in tiers.values():
+            if len(records) >= FEW_PARTS:
+                self._put_together(records)
+                return
+
+    def _select(self, state: State, where: str | None) -> _Selection:
+        """The slices of a state that meet a condition."""
+        records = list(state.parts.values())
+        if where is not None and not self.by:
+            raise DataError("where selects slices by their keys, and the cube has none.")
+        if where is not None and records:
+            bounds = stack_all([read_bounds(record.keys) for record in records])
+            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
+            bounds = bounds.append_column(COUNT, counts)
+            ranges = [bounds.slice(3 * i, 3) for i in range(len(records))]
+            records = [records[i] for i in find_ranges(ranges, where)]
+        selection = self._all_of(records)
+        if where is None or not len(selection):
+            return selection
+        if COUNT not in columns_named(where):
+            return selection.only(find_rows(selection.keys, where))
+        groups, counts = selection.totals()
+        _, numbers = number_groups(selection.own_keys)
+        found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
+        return selection.only(np.flatnonzero(np.isin(numbers, found)))
+
+    def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
+        """All slices of some parts; those that were asked for last stay in memory."""
+        if self._last is None or self._last.records != records:
+            indexes = [self._index(record) for record in records]
+            self._last = _Selection.of(records, indexes, self.keys)
+        return self._last
+
+    def _index(self, record: PartRecord) -> PartIndex:
+        """The head of a part, which stays in memory."""
+        if record.name not in self._heads:
+            path = self.path / "parts" / record.name
+            self._heads[record.name] = PartIndex.read(path, record, self._layout)
+        return self._heads[record.name]
+
+    def _read(self, work: Callable[[State], T]) -> T:
+        """What some work on the newest state gives; again where its parts were put together."""
+        while True:
+            state = self._log.state()
+            for name in set(self._heads) - state.files:
+                del self._heads[name]
+            try:
+                return work(state)
+            except FileNotFoundError as cause:
+                if self._log.state().number == state.number:
+                    msg = f"a part of the cube {self.path} is not there: {cause.filename}."
+                    raise SketchFormatError(msg) from cause
+
+    def _sketch(self, measure: Measure) -> Sketch:
+        """The sketch of sums, that must be those of rows."""
+        zero = Measure.zero(self.spec)
+        check_removal(zero, zero, Measure.total([zero, measure]), self.spec)
+        return Sketch(self.spec, self.spec.fingerprint, measure)
 
     def _slices_of(self, sums: SketchTable | Sketch) -> tuple[Any, tuple[Sketch, ...]]:
         """Keys and sketches, of the spec and the keys of the cube."""
-        import pyarrow as pa
-
         if isinstance(sums, Sketch) and not self.by:
-            return pa.table({}), self._checked((sums,))
+            return pa.table({"": [0]}).select([]), self._checked((sums,))
         if isinstance(sums, SketchTable) and sums.by == self.keys:
             return sums.keys, self._checked(sums.sketches)
         shown = f"a table by {listed(self.keys)}" if self.by else "a sketch"
@@ -298,21 +566,120 @@ class Cube:
         return sketches
 
     @contextmanager
-    def _written(self, sign: int, keys: Any, sketches: Sequence[Sketch]) -> Iterator[PartRecord]:
+    def _written(self, sign: int, keys: Any, block: Block) -> Iterator[PartRecord]:
         """A part on the disk; nobody sweeps it while the body runs."""
-        from sketchshift.sketch.cube_parts import bounds_of, write_part
-
-        name = f"{secrets.token_hex(16)}.parquet"
+        keys = self._conform(keys)
+        name = f"{secrets.token_hex(16)}.slices"
         with hold_new(self.path / "drafts") as file:
-            write_part(file, keys, list(sketches))
-            n_bytes = file.tell()
+            sizes = write_part(file, self._layout, keys, block)
             place(file, self.path / "parts" / name)
-            yield PartRecord(name, sign, len(sketches), n_bytes, bounds_of(keys))
+            yield PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
+
+    def _conform(self, keys: Any) -> Any:
+        """Keys as the parts before have them: whole numbers become texts where these are such."""
+        first = next(iter(self._log.state().parts.values()), None)
+        if first is None or not self.by:
+            return keys
+        bounds = read_bounds(first.keys)
+        for i, field in enumerate(bounds.schema):
+            column = keys.column(i)
+            if pa.types.is_string(field.type) and pa.types.is_integer(column.type):
+                keys = keys.set_column(i, field.name, column.cast(pa.string()))
+        stack_keys(bounds, keys.slice(0, 1))  # refuses what does not go together
+        return keys
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection:
+    """Some slices of some parts.
+
+    Attributes
+    ----------
+    keys : Arrow table
+        Of all slices of the parts.
+    parts : int array of shape (n,)
+        Number of the part that each is in.
+    rows : int array of shape (n,)
+        Its number there.
+    some : int array of shape (n,) or None
+        Which of the keys are theirs; None: all.
+    """
+
+    records: Sequence[PartRecord]
+    indexes: Sequence[PartIndex]
+    keys: Any
+    parts: IntArray
+    rows: IntArray
+    some: IntArray | None = None
+
+    @property
+    def own_keys(self) -> Any:
+        """Those of the slices selected."""
+        if self.some is None or not self.keys.num_columns:
+            return self.keys
+        return self.keys.take(pa.array(self.some))
+
+    @classmethod
+    def of(
+        cls, records: Sequence[PartRecord], indexes: Sequence[PartIndex], names: Sequence[str]
+    ) -> _Selection:
+        """All slices of some parts."""
+        keys = [index.keys for index in indexes if names]
+        stacked = stack_all(keys) if keys else pa.table({name: pa.nulls(0) for name in names})
+        numbers = [np.full(len(index), i) for i, index in enumerate(indexes)]
+        rows = [np.arange(len(index)) for index in indexes]
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            records,
+            indexes,
+            stacked,
+            np.concatenate([none, *numbers]),
+            np.concatenate([none, *rows]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, some: IntArray) -> _Selection:
+        """Some of all slices of the parts, ascending."""
+        return replace(self, parts=self.parts[some], rows=self.rows[some], some=some)
+
+    def add_to(self, sums: SliceSums, groups: IntArray) -> None:
+        """Add all slices to the groups (n,) that they belong to."""
+        ends = np.searchsorted(self.parts, np.arange(len(self.records) + 1))
+        for i, (record, index) in enumerate(zip(self.records, self.indexes, strict=True)):
+            own = slice(ends[i], ends[i + 1])
+            for span, slices in index.read_rows(self.rows[own]):
+                sums.add(slices, groups[own][span], record.sign)
+
+    def totals(self) -> tuple[Any, IntArray]:
+        """The different keys, and their rows and rows left out, shape (G, 2)."""
+        groups, numbers = number_groups(self.own_keys)
+        signs = np.array([record.sign for record in self.records])[self.parts]
+        counts = np.zeros((len(groups), 2), dtype=np.int64)
+        for i, index in enumerate(self.indexes):
+            own = self.parts == i
+            np.add.at(counts, numbers[own], signs[own, None] * index.counts[self.rows[own]])
+        return groups, counts
+
+
+def _number(keys: Any, n: int) -> tuple[Any, IntArray]:
+    """The different keys, and which of them each of n slices has: without keys there is one."""
+    if keys.num_columns:
+        return number_groups(keys)
+    return pa.table({"": [0] * min(n, 1)}).select([]), np.zeros(n, dtype=np.int64)
+
+
+def _check_names(names: Sequence[str], keys: Sequence[str]) -> None:
+    strangers = [name for name in names if name not in keys]
+    if strangers:
+        raise DataError(f"cannot merge by {listed(strangers)}: the key has {listed(keys)}.")
+    if not names or len(set(names)) < len(names):
+        msg = f"by must name columns of the key, each once. Got {names} instead."
+        raise DataError(msg)
 
 
 def _key_names(by: Sequence[str]) -> tuple[str, ...]:
-    from sketchshift.sketch.keys import parse
-
     return tuple(key.name for key in parse(by)) if by else ()
 
 

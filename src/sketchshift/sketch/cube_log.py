@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ class PartRecord:
         Of its file.
     sign : int
         1 where its rows came, -1 where they went.
-    n_slices, n_bytes : int
-        How many there are in it, and how large its file is.
+    n_slices, n_head, n_bytes : int
+        How many there are in it, and how large its head and its file are.
     keys : str
         Smallest and largest value of each key: see :func:`sketchshift.sketch.cube_parts.bounds_of`.
     """
@@ -55,6 +56,7 @@ class PartRecord:
     name: str
     sign: int
     n_slices: int
+    n_head: int
     n_bytes: int
     keys: str
 
@@ -75,7 +77,7 @@ class Commit:
     dropped : tuple of str
         Ids of parts whose rows are in those added: they are there no more.
     kept : mapping
-        Names under which parts among those added are kept, and the names of their files.
+        Names under which parts among those added are kept, and lists of the names of their files.
     returned : tuple of str
         Names of kept parts whose rows went.
     positions : mapping
@@ -84,7 +86,7 @@ class Commit:
 
     added: tuple[PartRecord, ...] = ()
     dropped: tuple[str, ...] = ()
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     returned: tuple[str, ...] = ()
     positions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -108,13 +110,13 @@ class State:
 
     number: int = 0
     parts: Mapping[str, PartRecord] = field(default_factory=dict)
-    kept: Mapping[str, PartRecord] = field(default_factory=dict)
+    kept: Mapping[str, tuple[PartRecord, ...]] = field(default_factory=dict)
     positions: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def files(self) -> set[str]:
         """Names of the files that are needed."""
-        records = (*self.parts.values(), *self.kept.values())
+        records = chain(self.parts.values(), *self.kept.values())
         return {record.name for record in records}
 
     def after(self, commit: Commit) -> State:
@@ -122,14 +124,13 @@ class State:
         parts, kept = dict(self.parts), dict(self.kept)
         for part in commit.dropped:
             del parts[part]
-        for name in commit.returned:
-            record = kept.pop(name)
+        for record in chain.from_iterable(kept.pop(name) for name in commit.returned):
             if parts.pop(record.id, None) is None:  # its rows are in the sums of another part
                 gone = replace(record, sign=-1)
                 parts[gone.id] = gone
         added = {record.name: record for record in commit.added}
         parts |= {record.id: record for record in added.values()}
-        kept |= {name: added[file] for name, file in commit.kept.items()}
+        kept |= {name: tuple(added[f] for f in files) for name, files in commit.kept.items()}
         return State(self.number + 1, parts, kept, {**self.positions, **commit.positions})
 
 
@@ -208,14 +209,14 @@ class Log:
         with name_file(self._checkpoint):
             header = read_header(unpack(data, STATE_MAGIC, VERSION)[0], _STATE)
             parts = {record.id: record for record in _records(header["parts"])}
-            names = header["kept"]
-            kept = dict(zip(names, _records(list(names.values())), strict=True))
+            kept = {name: _records(rows) for name, rows in header["kept"].items()}
             return State(header["number"], parts, kept, header["positions"])
 
     def _write_checkpoint(self, state: State) -> None:
         header: dict[str, Any] = {"number": state.number, "positions": state.positions}
         header["parts"] = [asdict(part) for part in state.parts.values()]
-        header["kept"] = {name: asdict(part) for name, part in state.kept.items()}
+        kept = state.kept.items()
+        header["kept"] = {name: [asdict(part) for part in parts] for name, parts in kept}
         with suppress(OSError):  # a disk that is full now: the commit itself is in
             write_atomically(self._checkpoint, pack(STATE_MAGIC, VERSION, header, b""))
 

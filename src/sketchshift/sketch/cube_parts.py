@@ -1,49 +1,741 @@
-"""Parts of a cube: files of slices that never change."""
+"""Parts of a cube: files of slices that never change, made to be added up by the thousand.
+
+An integer of a slice is written as a few *digits* d_0, d_1, ... from -2**31 to 2**31 - 1, of which
+it is the sum of d_i 2**(32 i): so sums of slices are sums of digits, whatever the signs, and
+carries are left to the end. All digits of a slice that are always there stand in one row of a
+matrix. Cells and far rows, of which a slice has few, are *entries*: a name, then their digits.
+``docs/format.md`` has the bytes.
+
+Symbols
+-------
+n, G      slices, groups that slices are added up in
+D         digits of a slice that are always there
+E         entries of one family
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from sketchshift.sketch.keys import normalise_keys
-from sketchshift.sketch.sketch import Sketch
+from sketchshift._typing import IntArray
+from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.features import SketchSpec
+from sketchshift.sketch.cells import FarPart, FarSums
+from sketchshift.sketch.cube_log import PartRecord
+from sketchshift.sketch.file import name_file, pack, read_header, unpack
+from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of, wide_to_bytes
 
-__all__ = ["bounds_of", "read_bounds", "read_part", "write_part"]
+__all__ = [
+    "Block",
+    "Entries",
+    "Family",
+    "Layout",
+    "PartIndex",
+    "SliceSums",
+    "block_of",
+    "bounds_of",
+    "far_entries",
+    "in_range",
+    "join_entries",
+    "merge_entries",
+    "read_bounds",
+    "spread",
+    "write_part",
+]
+
+MAGIC = b"\x89SKB\r\n\x1a\n"
+VERSION = 1
+BITS = 32
+_KINDS = {"digits": dict, "fingerprint": str, "n_keys": int, "n_slices": int}
+_DIGEST = 16
+_FAR_KEY = 5  # numbers that a far row's cell is named by
+_READ_BYTES = 2**26  # of slices that are in memory at a time
+
+Digits = NDArray[np.int32]
 
 
-def write_part(file: IO[bytes], keys: Any, sketches: list[Sketch]) -> None:
-    """Write slices, one for each row of the keys."""
-    data = pa.array([sketch.to_bytes() for sketch in sketches], pa.binary())
-    table = pa.table({"sketch": data})
-    for name in keys.column_names:
-        table = table.append_column(name, keys.column(name))
-    pq.write_table(table, file, compression="zstd")
+@dataclass(frozen=True)
+class Family:
+    """One part of a measure as digits.
+
+    Attributes
+    ----------
+    part : Part
+        Its definition.
+    n_integers : int
+        Of a slice, or of an entry.
+    n_digits : int
+        That an integer has at most.
+    id_width : int
+        Numbers that name an entry; 0 where the integers of a slice are always there.
+    """
+
+    part: Part
+    n_integers: int
+    n_digits: int
+    id_width: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the part."""
+        return self.part.name
+
+    @property
+    def width(self) -> int:
+        """Digits of a slice or an entry, at most."""
+        return self.n_integers * self.n_digits
 
 
-def read_part(path: Any) -> tuple[Any, list[Sketch]]:
-    """Keys and sketches."""
-    table = pq.ParquetFile(path).read()
-    sketches = [Sketch.from_bytes(data.as_py()) for data in table.column("sketch")]
-    return normalise_keys(table.drop_columns(["sketch"])), sketches
+class Layout:
+    """What slices of a spec are made of.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        Of all slices.
+    """
+
+    def __init__(self, spec: SketchSpec) -> None:
+        self.spec = spec
+        families = [_family_of(part) for part in parts_of(spec)]
+        self.dense = [family for family in families if not family.id_width]
+        self.tables = [family for family in families if family.id_width]
+        self.places: dict[str, slice] = {}
+        self.width = 0
+        for family in self.dense:
+            self.places[family.name] = slice(self.width, self.width + family.width)
+            self.width += family.width
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Of a slice in memory while it is summed, without entries."""
+        return 8 * self.width
+
+
+def _family_of(part: Part) -> Family:
+    n_digits = 4 if part.is_wide else 2
+    if isinstance(part, FarPart):
+        return Family(part, part.width, n_digits, _FAR_KEY)
+    if part.name in ("cells", "clipped"):
+        return Family(part, part.shape[1], n_digits, 1)
+    return Family(part, math.prod(part.shape), n_digits)
+
+
+@dataclass
+class Entries:
+    """Cells or far rows of some slices, in the order of their owners and names.
+
+    Attributes
+    ----------
+    names : int64 array of shape (E, 1 + id_width)
+        The slice or group that an entry belongs to, and its name.
+    digits : int64 array of shape (E, width)
+        Its integers.
+    """
+
+    names: IntArray
+    digits: IntArray
+
+    @classmethod
+    def none(cls, family: Family) -> Entries:
+        """Not one."""
+        return cls(
+            np.zeros((0, 1 + family.id_width), np.int64), np.zeros((0, family.width), np.int64)
+        )
+
+
+@dataclass
+class Block:
+    """Slices as digits.
+
+    Attributes
+    ----------
+    counts : int64 array of shape (n, 2)
+        Rows, and rows left out.
+    dense : int64 array of shape (n, D)
+        Digits of the integers that are always there.
+    entries : dict of str to Entries
+        Of each family of entries; none is all zeros.
+    """
+
+    counts: IntArray
+    dense: IntArray
+    entries: dict[str, Entries]
+
+    def without_zeros(self) -> tuple[Block, IntArray]:
+        """The slices that are not all zeros, and their numbers."""
+        is_left = np.asarray(self.counts.any(axis=1) | self.dense.any(axis=1))
+        for own in self.entries.values():
+            is_left[own.names[:, 0]] = True
+        left = np.flatnonzero(is_left)
+        numbers = np.cumsum(is_left) - 1
+        entries = {
+            name: Entries(np.column_stack([numbers[own.names[:, 0]], own.names[:, 1:]]), own.digits)
+            for name, own in self.entries.items()
+        }
+        return Block(self.counts[left], self.dense[left], entries), left
+
+
+def _carry(digits: IntArray, n_digits: int) -> None:
+    """Bring digits (n, integers n_digits) into their range, in place."""
+    by_integer = digits.reshape(len(digits), digits.shape[1] // n_digits, n_digits)
+    for i in range(n_digits - 1):
+        low = by_integer[..., i].astype(np.int32)
+        by_integer[..., i + 1] += (by_integer[..., i] - low) >> BITS
+        by_integer[..., i] = low
+    top = by_integer[..., -1]
+    if top.size and (top.max() >= 2**31 or top.min() < -(2**31)):
+        raise DataError("the integers of a slice are too large for a cube. Keep several cubes.")
+
+
+# From sketches to digits.
+
+
+def block_of(layout: Layout, measures: Sequence[Measure]) -> Block:
+    """Slices as digits, one by one: O(m + d^2) Python integers each."""
+    counts = np.array([(m.count, m.n_invalid) for m in measures], dtype=np.int64).reshape(-1, 2)
+    dense = np.zeros((len(measures), layout.width), np.int64)
+    for family in layout.dense:
+        place = layout.places[family.name]
+        for i, measure in enumerate(measures):
+            dense[i, place] = _digits_of(measure.parts[family.name].ravel(), family.n_digits)
+    entries = {f.name: _entries_of(f, [m.parts[f.name] for m in measures]) for f in layout.tables}
+    return Block(counts, dense, entries)
+
+
+def _entries_of(family: Family, arrays: Sequence[Any]) -> Entries:
+    if isinstance(family.part, FarPart):
+        return _far_entries(family, {i: array[0] for i, array in enumerate(arrays)})
+    found = Entries.none(family)
+    names, digits = [found.names], [found.digits]
+    for i, array in enumerate(arrays):
+        own = np.flatnonzero((array != 0).any(axis=1))
+        names.append(np.column_stack([np.full(len(own), i), own]))
+        digits.append(_digits_of(array[own], family.n_digits).reshape(len(own), family.width))
+    return Entries(np.concatenate(names), np.concatenate(digits))
+
+
+def far_entries(spec: SketchSpec, sums: Mapping[int, FarSums]) -> Entries:
+    """Far rows of slices, by the numbers of these."""
+    return _far_entries(_family_of(FarPart(spec)), sums)
+
+
+def _far_entries(family: Family, sums: Mapping[int, FarSums]) -> Entries:
+    found = Entries.none(family)
+    names, digits = [found.names], [found.digits]
+    for i in sorted(sums):
+        for key, integers in sums[i].rows.items():
+            names.append(np.array([[i, *key]]))
+            digits.append(_digits_of(integers, family.n_digits)[None])
+    return Entries(np.concatenate(names), np.concatenate(digits))
+
+
+def _digits_of(integers: Any, n_digits: int) -> IntArray:
+    """Digits of integers of any shape, flat."""
+    if integers.dtype == object:
+        words = np.frombuffer(wide_to_bytes(integers), dtype="<u4").astype(np.int64)
+        words = words.reshape(-1, 4)
+        words[:, 3] = words[:, 3].astype(np.int32)  # the sign
+    else:
+        flat = integers.ravel()
+        words = np.column_stack([flat & 2**BITS - 1, flat >> BITS])
+    _carry(words.reshape(1, -1), n_digits)
+    return words.ravel()
+
+
+# From digits to sketches.
+
+
+class SliceSums:
+    """Sums of slices in G groups.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the slices.
+    n_groups : int
+        G.
+    """
+
+    def __init__(self, layout: Layout, n_groups: int) -> None:
+        self._layout, self.n_groups = layout, n_groups
+        self._counts = np.zeros((n_groups, 2), np.int64)
+        self._dense = np.zeros((n_groups, layout.width), np.int64)
+        self._entries = {family.name: [Entries.none(family)] for family in layout.tables}
+
+    def add(self, slices: SliceRows, groups: IntArray, sign: int) -> None:
+        """Add slices to the groups (n,) they belong to, or take them away."""
+        order, starts = _runs(groups[:, None])
+        present = groups[order[starts]]
+        self._counts[present] += sign * np.add.reduceat(slices.counts[order], starts, axis=0)
+        if slices.dense.shape[1]:
+            sums = _add_up(slices.dense, order, starts)
+            self._dense[np.ix_(present, slices.places)] += sign * sums
+        for family in self._layout.tables:
+            owners, entries, places = slices.entries[family.name]
+            if len(owners):
+                names = np.column_stack([groups[owners], entries[:, : family.id_width]])
+                found = merge_entries(names, entries[:, family.id_width :])
+                digits = np.zeros((len(found.names), family.width), np.int64)
+                digits[:, places] = found.digits if sign > 0 else -found.digits
+                self._put(family, Entries(found.names, digits))
+
+    def _put(self, family: Family, entries: Entries) -> None:
+        """Keep entries, merged with those before once these are many more."""
+        pieces = self._entries[family.name]
+        pieces.append(entries)
+        if sum(len(piece.names) for piece in pieces[1:]) > 2 * len(pieces[0].names) + 10_000:
+            self._entries[family.name] = [join_entries(pieces)]
+
+    def block(self) -> Block:
+        """The sums as digits in their range."""
+        entries = {name: join_entries(pieces) for name, pieces in self._entries.items()}
+        return in_range(self._layout, Block(self._counts, self._dense, entries))
+
+    def measures(self) -> list[Measure]:
+        """The sums as those of rows: O(m + d^2) Python integers each."""
+        block, parts = self.block(), {}
+        for family in self._layout.dense:
+            place = self._layout.places[family.name]
+            numbers = _integers_of(block.dense[:, place], family)
+            parts[family.name] = list(numbers.reshape(-1, *family.part.shape))
+        for family in self._layout.tables:
+            parts[family.name] = self._arrays_of(family, block.entries[family.name])
+        return [
+            Measure(int(rows), int(left_out), {name: arrays[i] for name, arrays in parts.items()})
+            for i, (rows, left_out) in enumerate(block.counts)
+        ]
+
+    def _arrays_of(self, family: Family, entries: Entries) -> list[Any]:
+        integers = _integers_of(entries.digits, family)
+        ends = np.searchsorted(entries.names[:, 0], np.arange(self.n_groups + 1))
+        arrays = []
+        for first, last in pairwise(ends.tolist()):
+            array = family.part.zero()
+            if family.id_width == 1:
+                array[entries.names[first:last, 1]] = integers[first:last]
+            else:
+                keys = map(tuple, entries.names[first:last, 1:].tolist())
+                array[0] = FarSums(dict(zip(keys, integers[first:last], strict=True)))
+            arrays.append(array)
+        return arrays
+
+
+def in_range(layout: Layout, sums: Block) -> Block:
+    """Sums of digits as digits in their range, with entries of one name added up; in place."""
+    for family in layout.dense:
+        place = layout.places[family.name]
+        own = np.ascontiguousarray(sums.dense[:, place])
+        _carry(own, family.n_digits)
+        sums.dense[:, place] = own
+    for family in layout.tables:
+        joined = join_entries([sums.entries[family.name]])
+        _carry(joined.digits, family.n_digits)
+        some = joined.digits.any(axis=1)
+        is_full = bool(some.all())
+        sums.entries[family.name] = (
+            joined if is_full else Entries(joined.names[some], joined.digits[some])
+        )
+    return sums
+
+
+def spread(layout: Layout, block: Block, places: Sequence[int], n: int) -> Block:
+    """The slices of a block at some places among n, of which the others are zeros."""
+    at = np.array(places, dtype=np.int64)
+    counts, dense = np.zeros((n, 2), np.int64), np.zeros((n, layout.width), np.int64)
+    counts[at], dense[at] = block.counts, block.dense
+    entries = {
+        name: Entries(np.column_stack([at[own.names[:, 0]], own.names[:, 1:]]), own.digits)
+        for name, own in block.entries.items()
+    }
+    return Block(counts, dense, entries)
+
+
+def _integers_of(digits: IntArray, family: Family) -> Any:
+    """Integers (n, integers) of digits (n, integers n_digits) in their range."""
+    by_integer = digits.reshape(len(digits), family.n_integers, family.n_digits)
+    low = by_integer[..., 0] + (by_integer[..., 1] << BITS)
+    if not family.part.is_wide:
+        return low
+    wide: WideArray = low.astype(object)
+    high = by_integer[..., 2] + (by_integer[..., 3] << BITS)
+    some = np.nonzero(high)
+    wide[some] += high[some].astype(object) << 2 * BITS
+    return wide
+
+
+def _runs(names: IntArray) -> tuple[IntArray, IntArray]:
+    """An order of names (n, w) in which equal ones follow each other, and where each begins."""
+    order = np.lexsort(names.T[::-1]) if names.shape[1] > 1 else _sorted(names[:, 0])
+    is_new = (names[order[1:]] != names[order[:-1]]).any(axis=1)
+    return order, np.concatenate([[0], np.flatnonzero(is_new) + 1])
+
+
+def _sorted(numbers: IntArray) -> IntArray:
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    return np.argsort(numbers, kind="stable")
+
+
+def _add_up(rows: Any, order: IntArray, starts: IntArray) -> IntArray:
+    """Sums of rows from each start to the next, in an order; a run of all is one sum."""
+    if len(starts) == 1:
+        return np.asarray(np.add.reduce(rows, axis=0, dtype=np.int64))[None]
+    in_order = rows if (order == np.arange(len(order))).all() else rows[order]
+    return np.asarray(np.add.reduceat(in_order, starts, axis=0, dtype=np.int64))
+
+
+def merge_entries(names: IntArray, digits: Any) -> Entries:
+    """Entries of which those of one name are added up."""
+    order, starts = _runs(names)
+    if len(starts) < len(names):
+        return Entries(names[order[starts]], _add_up(digits, order, starts))
+    is_sorted = (order == np.arange(len(order))).all()
+    return Entries(names, digits) if is_sorted else Entries(names[order], digits[order])
+
+
+def join_entries(pieces: Sequence[Entries]) -> Entries:
+    """The entries of all pieces, of which those of one name are added up."""
+    some = [piece for piece in pieces if len(piece.names)] or [pieces[0]]
+    names = np.concatenate([piece.names for piece in some]) if some[1:] else some[0].names
+    digits = np.concatenate([piece.digits for piece in some]) if some[1:] else some[0].digits
+    return merge_entries(names, digits) if len(names) else Entries(names, digits)
+
+
+# The file.
+
+
+def write_part(file: IO[bytes], layout: Layout, keys: Any, block: Block) -> tuple[int, int]:
+    """Write slices.
+
+    Parameters
+    ----------
+    file : file
+        Empty.
+    layout : Layout
+        Of the slices.
+    keys : Arrow table of n rows
+        Their keys; without columns for a cube of one slice.
+    block : Block
+        Their integers.
+
+    Returns
+    -------
+    n_head, n_bytes : int
+        Bytes of the head of the file, and of all of it.
+    """
+    n = len(block.counts)
+    digits = {
+        f.name: _digits_needed(block.dense[:, layout.places[f.name]], f) for f in layout.dense
+    }
+    digits |= {f.name: _digits_needed(block.entries[f.name].digits, f) for f in layout.tables}
+    places = _dense_places(layout, digits)
+    dense = block.dense[:, places].astype("<i4")
+    tables, ends = [], []
+    for family in layout.tables:
+        entries = block.entries[family.name]
+        own = entries.digits[:, _places_of(family, digits[family.name])]
+        tables.append(np.hstack([entries.names[:, 1:], own]).astype("<i4"))
+        ends.append(np.searchsorted(entries.names[:, 0], np.arange(n + 1)))
+    index = [pa.array(block.counts[:, 0]), pa.array(block.counts[:, 1])]
+    index += [pa.array(_digests(dense, tables, ends), pa.binary(_DIGEST))]
+    index += [pa.array(np.diff(end).astype(np.uint32)) for end in ends]
+    columns = [*keys.columns, *(pa.chunked_array([column]) for column in index)]
+    names = [*keys.column_names, "rows", "left_out", "digest", *(f.name for f in layout.tables)]
+    head = pack(
+        MAGIC,
+        VERSION,
+        {
+            "digits": {name: _shorten(numbers) for name, numbers in digits.items()},
+            "fingerprint": layout.spec.fingerprint,
+            "n_keys": keys.num_columns,
+            "n_slices": n,
+        },
+        _to_stream(pa.Table.from_arrays(columns, names=names)),
+    )
+    n_bytes = file.write(head) + sum(file.write(_bytes_of(each)) for each in (dense, *tables))
+    return len(head), n_bytes
+
+
+def _digits_needed(digits: IntArray, family: Family) -> IntArray:
+    """How many digits each integer takes in the file, shape (integers,); 0 where all are 0."""
+    some = digits.any(axis=0).reshape(family.n_integers, family.n_digits)
+    return np.asarray((some * np.arange(1, family.n_digits + 1)).max(axis=1))
+
+
+def _places_of(family: Family, needed: IntArray) -> IntArray:
+    """Where the digits in the file stand among all of a family."""
+    return np.flatnonzero((np.arange(family.n_digits) < needed[:, None]).ravel())
+
+
+def _dense_places(layout: Layout, digits: dict[str, IntArray]) -> IntArray:
+    found = [layout.places[f.name].start + _places_of(f, digits[f.name]) for f in layout.dense]
+    return np.concatenate(found)
+
+
+def _shorten(numbers: IntArray) -> list[list[int]]:
+    """Runs of equal numbers, as pairs of the number and how often it stands there."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    lengths = np.diff(np.append(starts, len(numbers)))
+    return [[int(numbers[at]), int(n)] for at, n in zip(starts, lengths, strict=True)]
+
+
+def _lengthen(runs: Any, family: Family) -> IntArray:
+    numbers = np.repeat(*np.array(runs, dtype=np.int64).reshape(-1, 2).T)
+    is_sound = len(numbers) == family.n_integers and (numbers >= 0).all()
+    if not is_sound or (numbers > family.n_digits).any():
+        raise SketchFormatError(f"the digits of {family.name} are not those of the spec.")
+    return numbers
+
+
+def _bytes_of(array: Any) -> memoryview:
+    """The bytes of an array, which writing to them changes if it lies in one piece."""
+    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+
+
+def _digests(dense: Any, tables: Sequence[Any], ends: Sequence[IntArray]) -> list[bytes]:
+    """Of each slice: its row of digits, then its entries of each family."""
+    rows = _bytes_of(dense)
+    width = 4 * dense.shape[1]
+    others = [
+        (_bytes_of(table), (4 * table.shape[1] * end).tolist())
+        for table, end in zip(tables, ends, strict=True)
+        if table.size
+    ]
+    found = []
+    for i in range(len(dense)):
+        digest = hashlib.blake2b(rows[i * width : i * width + width], digest_size=_DIGEST)
+        for data, places in others:
+            digest.update(data[places[i] : places[i + 1]])
+        found.append(digest.digest())
+    return found
+
+
+def _to_stream(table: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+@dataclass
+class SliceRows:
+    """Slices as they lie in a file.
+
+    Attributes
+    ----------
+    counts : int64 array of shape (n, 2)
+        Rows, and rows left out.
+    dense : int32 array of shape (n, digits in the file)
+        Those that are always there.
+    places : int array
+        Where these stand among all digits of a slice.
+    entries : dict of str to tuple
+        Of each family: the slice (E,) each entry belongs to; entries, their names first; and where
+        their digits stand among all.
+    """
+
+    counts: IntArray
+    dense: Digits
+    places: IntArray
+    entries: dict[str, tuple[IntArray, Digits, IntArray]]
+
+
+@dataclass
+class PartIndex:
+    """The head of a part: what slices it has, and where.
+
+    Attributes
+    ----------
+    keys : Arrow table of n rows
+        Of the slices.
+    counts : int64 array of shape (n, 2)
+        Rows, and rows left out.
+    """
+
+    path: Path
+    layout: Layout
+    keys: Any
+    counts: IntArray
+    _digests: Any
+    _ends: list[IntArray]
+    _places: IntArray
+    _of_tables: list[IntArray]
+    _firsts: list[int] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path, record: PartRecord, layout: Layout) -> PartIndex:
+        """Read the head of a part; anything but an intact one is a :class:`SketchFormatError`."""
+        with path.open("rb", buffering=0) as file, name_file(path):
+            if os.fstat(file.fileno()).st_size != record.n_bytes:
+                msg = f"it has not the {record.n_bytes:,} bytes that were written. Was it cut off?"
+                raise SketchFormatError(msg)
+            header, payload = unpack(file.read(record.n_head), MAGIC, VERSION)
+            content = read_header(header, _KINDS)
+            if content["fingerprint"] != layout.spec.fingerprint:
+                raise SketchFormatError("it was made with another plan than the cube.")
+            table = pa.ipc.open_stream(pa.py_buffer(bytes(payload))).read_all().combine_chunks()
+            return cls._of(path, record, layout, content, table)
+
+    @classmethod
+    def _of(
+        cls, path: Path, record: PartRecord, layout: Layout, content: dict[str, Any], table: Any
+    ) -> PartIndex:
+        n_keys, n = content["n_keys"], content["n_slices"]
+        digits = content["digits"]
+        families = [*layout.dense, *layout.tables]
+        if table.num_columns != n_keys + 3 + len(layout.tables) or table.num_rows != n:
+            raise SketchFormatError("the index of its slices is not that of the spec.")
+        if set(digits) != {family.name for family in families}:
+            raise SketchFormatError("its digits are not those of the spec.")
+        needed = {family.name: _lengthen(digits[family.name], family) for family in families}
+        rows, left_out, digests, *lengths = table.columns[n_keys:]
+        index = cls(
+            path,
+            layout,
+            table.select(list(range(n_keys))),
+            np.column_stack([rows.to_numpy(), left_out.to_numpy()]),
+            digests.combine_chunks(),
+            [np.concatenate([[0], np.cumsum(each.to_numpy(), dtype=np.int64)]) for each in lengths],
+            _dense_places(layout, needed),
+            [_places_of(family, needed[family.name]) for family in layout.tables],
+        )
+        sizes = [4 * len(index._places) * n]
+        sizes += [
+            4 * int(end[-1]) * (family.id_width + len(places))
+            for family, end, places in index._tables
+        ]
+        index._firsts = list(np.cumsum([record.n_head, *sizes]).tolist())
+        if index._firsts[-1] != record.n_bytes:
+            raise SketchFormatError("its length is not that of its slices. Was it cut off?")
+        return index
+
+    @property
+    def _tables(self) -> list[tuple[Family, IntArray, IntArray]]:
+        return list(zip(self.layout.tables, self._ends, self._of_tables, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Bytes of each slice in the file."""
+        sizes = np.full(len(self), 4 * len(self._places), dtype=np.int64)
+        for family, end, places in self._tables:
+            sizes += 4 * np.diff(end) * (family.id_width + len(places))
+        return sizes
+
+    def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, SliceRows]]:
+        """Some slices, with those of some megabytes in memory at a time.
+
+        Parameters
+        ----------
+        rows : int array, ascending
+            Which slices.
+
+        Yields
+        ------
+        span : slice
+            Of the rows.
+        slices : SliceRows
+            Each compared with its digest.
+        """
+        pieces = np.cumsum(self.sizes[rows]) // _READ_BYTES
+        cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(rows)]
+        with self.path.open("rb", buffering=0) as file, name_file(self.path):
+            for first, last in pairwise(cuts):
+                if last > first:
+                    yield slice(first, last), self._read(file.fileno(), rows[first:last])
+
+    def _read(self, file: int, rows: IntArray) -> SliceRows:
+        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+        firsts, lasts = rows[starts], rows[np.append(starts[1:], len(rows)) - 1] + 1
+        width = len(self._places)
+        dense = _read_spans(file, self._firsts[0], firsts, lasts, width)
+        entries, tables, ends = {}, [], []
+        for (family, end, places), at in zip(self._tables, self._firsts[1:], strict=False):
+            lengths = end[rows + 1] - end[rows]
+            width = family.id_width + len(places)
+            table = _read_spans(file, at, end[firsts], end[lasts], width)
+            self._check_names(family, table)
+            entries[family.name] = np.repeat(np.arange(len(rows)), lengths), table, places
+            tables.append(table)
+            ends.append(np.concatenate([[0], np.cumsum(lengths)]))
+        wanted = self._digests.take(pa.array(rows)).to_pylist()
+        for row, is_, was in zip(rows, _digests(dense, tables, ends), wanted, strict=True):
+            if is_ != was:
+                msg = f"the digest of slice {row} does not match: the file was damaged."
+                raise SketchFormatError(msg)
+        return SliceRows(self.counts[rows], dense, self._places, entries)
+
+    @staticmethod
+    def _check_names(family: Family, table: Digits) -> None:
+        if family.id_width == 1 and len(table):
+            numbers = table[:, 0]
+            if numbers.min() < 0 or numbers.max() >= family.part.shape[0]:
+                raise SketchFormatError(f"there is no such entry of {family.name}.")
+
+
+def _read_spans(file: int, at: int, firsts: IntArray, lasts: IntArray, width: int) -> Digits:
+    """Rows of a matrix of int32 that begins at a place of a file: those from firsts to lasts."""
+    lengths = lasts - firsts
+    found = np.empty((int(lengths.sum()), width), dtype="<i4")
+    if not found.size:
+        return found
+    data, done = _bytes_of(found), 0
+    for first, length in zip(firsts.tolist(), lengths.tolist(), strict=True):
+        n = 4 * width * length
+        if n and os.preadv(file, [data[done : done + n]], at + 4 * width * first) != n:
+            raise SketchFormatError("it ends within a slice. Was it cut off?")
+        done += n
+    return found
+
+
+# Smallest and largest keys, by which parts are passed over.
 
 
 def bounds_of(keys: Any) -> str:
-    """Smallest and largest value of each key."""
+    """Smallest and largest value of each key, and whether one is missing.
+
+    Parameters
+    ----------
+    keys : Arrow table
+        Of a part.
+
+    Returns
+    -------
+    text : str
+        An Arrow stream in base64, of a table of three rows: the smallest, the largest, and the
+        smallest again, or nothing where a key is missing. All three are missing where no value
+        has an order.
+    """
     columns = {}
     for name in keys.column_names:
-        found = pc.min_max(keys.column(name)).as_py()
-        columns[name] = pa.array([found["min"], found["max"]], keys.column(name).type)
-    sink = pa.BufferOutputStream()
-    table = pa.table(columns)
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return base64.b64encode(sink.getvalue()).decode()
+        column = keys.column(name)
+        try:
+            found = pc.min_max(column)
+            ends = [found["min"], found["max"], None if column.null_count else found["min"]]
+            ends = [None if end is None or not end.is_valid else end for end in ends]
+            columns[name] = pa.array(ends, column.type)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            columns[name] = pa.nulls(3, column.type)
+    return base64.b64encode(_to_stream(pa.table(columns))).decode()
 
 
 def read_bounds(text: str) -> Any:
-    """What :func:`bounds_of` gave, as a table of two rows."""
+    """What :func:`bounds_of` gave, as a table of three rows."""
     return pa.ipc.open_stream(base64.b64decode(text)).read_all()

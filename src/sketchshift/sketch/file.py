@@ -18,6 +18,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch.measure import Measure
 
 __all__ = [
+    "CUBE_HEAD",
     "MAGIC",
     "MAX_HEADER",
     "PRIVATE_MAGIC",
@@ -25,6 +26,7 @@ __all__ = [
     "check_fingerprint",
     "decode",
     "encode",
+    "is_cube",
     "load",
     "name_file",
     "pack",
@@ -194,11 +196,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path
-        Its first bytes say what it is, whatever its name. A folder is read as a table.
+        Its first bytes say what it is, whatever its name. A folder is read as a table, unless it
+        is a cube.
 
     Returns
     -------
-    content : Sketch, PrivateSketch, SketchTable, SketchSpec or Sketcher
+    content : Sketch, PrivateSketch, SketchTable, SketchSpec, Sketcher or Cube
         Of a sketch, a private sketch, a table of sketches (Parquet) or a plan (JSON), what was
         saved. Of a checkpoint the :class:`Sketcher` that was saved, or the sketch or the table
         of the rows that a pass has read so far. A damaged file, or one of another kind, is an
@@ -206,6 +209,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     path = Path(path)
     if path.is_dir():
+        if is_cube(path):
+            from sketchshift.sketch.cube import Cube  # imports pyarrow
+
+            return Cube.open(path)
         return _KINDS_BY_START[PARQUET_START].read(path)
     if path.is_fifo():
         msg = f"{path} is a pipe, which can be read once only. Save it to a file first."
@@ -231,6 +238,15 @@ def _unknown(start: bytes) -> str:
         f"the first bytes are not those of a sketch file but {start[:_SHOWN]!r}. `ss.load` reads "
         f"{', '.join(most)} and {last}; ss.sketch reads data."
     )
+
+
+CUBE_HEAD = "cube"
+"""The file that makes a folder a cube."""
+
+
+def is_cube(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the folder of a cube."""
+    return (Path(path) / CUBE_HEAD).is_file()
 
 
 PARQUET_START = b"PAR1"

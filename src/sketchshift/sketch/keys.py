@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sketchshift._times import WEEKDAYS, as_times, part_of
+from sketchshift._typing import IntArray
 from sketchshift.data.source import is_as_written
 from sketchshift.errors import DataError, IncompatibleSketchesError
 
@@ -25,6 +27,8 @@ __all__ = [
     "in_calendar_order",
     "normalise_column",
     "normalise_keys",
+    "number_groups",
+    "number_rows",
     "parse",
     "parse_numbers",
     "read_keys",
@@ -181,6 +185,59 @@ def refuse_kind(kind: Any) -> None:
 def normalise_keys(table: Any) -> Any:
     """All columns of an Arrow table as :func:`normalise_column` makes them."""
     return pa.table({name: normalise_column(table.column(name)) for name in table.column_names})
+
+
+def number_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
+    """Number the values of keys.
+
+    Parameters
+    ----------
+    columns : sequence of Arrow arrays of n values
+        At least one.
+
+    Returns
+    -------
+    numbers : int array of shape (n,)
+        The same for rows with equal values, from 0 on.
+    first : int array
+        The first row of each number.
+    """
+    numbers, first = np.zeros(len(columns[0]), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for column in columns:  # one after the other: products of many sizes would overflow
+        encoded = column.dictionary_encode("encode")
+        codes = numbers * len(encoded.dictionary) + encoded.indices.to_numpy()
+        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    return numbers, first
+
+
+def number_groups(keys: Any) -> tuple[Any, IntArray]:
+    """The different keys of a table in ascending order, missing ones last.
+
+    Parameters
+    ----------
+    keys : Arrow table of n rows
+        As :func:`normalise_keys` makes it.
+
+    Returns
+    -------
+    groups : Arrow table
+        The different keys. Days of the week follow each other as in the calendar.
+    numbers : int array of shape (n,)
+        Which of them each row has.
+    """
+    if not keys.num_rows:
+        return keys, np.zeros(0, dtype=np.int64)
+    numbers, first = number_rows([column.combine_chunks() for column in keys.columns])
+    groups = keys.take(pa.array(first))
+    names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
+    places = [in_calendar_order(column.combine_chunks()) for column in groups.columns]
+    order = pc.sort_indices(
+        pa.table(dict(zip(names, places, strict=True))),
+        sort_keys=[(name, "ascending") for name in names],
+    )
+    ranks = np.empty(len(first), dtype=np.int64)
+    ranks[order.to_numpy()] = np.arange(len(first))
+    return groups.take(order).combine_chunks(), ranks[numbers]
 
 
 def stack_keys(above: Any, below: Any) -> Any:

@@ -20,7 +20,7 @@ from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, LIMB_BITS, MOMENT_ROWS, Kernel
-from sketchshift.kernels.contract import G2
+from sketchshift.kernels.contract import G2, Accumulator
 
 __all__ = [
     "CAPACITY_BITS",
@@ -39,6 +39,7 @@ __all__ = [
     "Zone",
     "check_capacity",
     "check_weights",
+    "chunk_rows",
     "clip_rows",
     "make_accumulator",
     "parts_of",
@@ -229,12 +230,15 @@ class WavePart(Part):
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share the kernel's tables of the frequencies."""
+        accumulate = self.accumulator(kernel)
+        return lambda: _WaveAdder(self._spec, kernel, accumulate)
+
+    def accumulator(self, kernel: Kernel) -> Accumulator:
+        """The kernel's function for the frequencies of the spec."""
         structure = self._spec.frequencies.structure
         if structure is None:
-            accumulate = kernel.dense(self._spec.frequencies.turns)
-        else:
-            accumulate = kernel.structured(structure.signs, structure.radii)
-        return lambda: _WaveAdder(self._spec, kernel, accumulate)
+            return kernel.dense(self._spec.frequencies.turns)
+        return kernel.structured(structure.signs, structure.radii)
 
     def cut(self, integers: Integers) -> Integers:
         """Those of the first frequencies."""
@@ -253,7 +257,7 @@ class _WaveAdder:
         self._accumulate, self._factor = accumulate, 2.0**-spec.tilt_exponent
         self._narrow = None
         if spec.precision == "float32":
-            shape = _chunk_rows(spec, kernel), spec.n_coordinates
+            shape = chunk_rows(spec, kernel), spec.n_coordinates
             self._narrow = np.empty(shape, dtype=np.float32)
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
@@ -704,7 +708,7 @@ def make_accumulator(spec: SketchSpec, kernel: Kernel) -> AdderFactories:
     return {part.name: part.adders(kernel) for part in parts_of(spec)}
 
 
-def _chunk_rows(spec: SketchSpec, kernel: Kernel) -> int:
+def chunk_rows(spec: SketchSpec, kernel: Kernel) -> int:
     """Rows that are summed at a time."""
     if spec.n_features > kernel.chunk:
         return 16  # of very wide rows a few
@@ -741,7 +745,7 @@ class RowAdder:
         self._spec, self._kernel = spec, kernel
         self._columns, self._skip_invalid = columns, skip_invalid
         self._totals = Measure.zero(spec)
-        n_rows = _chunk_rows(spec, kernel)
+        n_rows = chunk_rows(spec, kernel)
         self._rows, self._norms = kernel.empty((n_rows, spec.n_features)), kernel.empty((n_rows,))
         self._adders = {name: new_adder() for name, new_adder in accumulate.items()}
         parts = parts_of(spec)

@@ -24,7 +24,14 @@ from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
-from sketchshift.sketch.keys import Key, find_number_keys, parse, parse_numbers, read_keys
+from sketchshift.sketch.keys import (
+    Key,
+    find_number_keys,
+    number_rows,
+    parse,
+    parse_numbers,
+    read_keys,
+)
 from sketchshift.sketch.measure import Measure, RowAdder
 from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
 from sketchshift.sketch.sketch import Sketch
@@ -40,7 +47,7 @@ from sketchshift.sketch.sketcher import (
 )
 from sketchshift.sketch.table import SketchTable, from_parts
 
-__all__ = ["add_keys", "read_slices", "sketch_by", "slices_of", "sums_of"]
+__all__ = ["Value", "add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "sums_of"]
 
 Value = tuple[Any, ...]
 """Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
@@ -209,7 +216,7 @@ class _Slices:
         """The slices, sorted by key."""
         spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
         sketches = [Sketch(spec, fingerprint, totals) for totals in self._totals.values()]
-        return from_parts(_key_table(list(self._totals), self._names, self._written), sketches)
+        return from_parts(key_table(list(self._totals), self._names, self._written), sketches)
 
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """A stream of Arrow for each combination of types that keys have, one after the other."""
@@ -293,7 +300,7 @@ def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes
         names = tuple(key.name for key in parse(position["reading"]["by"]))
         for *value, data in _thaw(state, integers, len(names)):
             totals[tuple(value)] = Sketch.from_bytes(data.as_py())
-        keys = _key_table(list(totals), names, set(state["written"]))
+        keys = key_table(list(totals), names, set(state["written"]))
     return from_parts(keys, list(totals.values()))
 
 
@@ -345,18 +352,13 @@ def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]
 
 def _number_keys(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
     """A number for each row, and the value that each number means."""
-    encoded = [column.dictionary_encode("encode") for column in columns]
-    numbers = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in encoded:  # one after the other: products of many sizes would overflow
-        codes = numbers * len(column.dictionary) + column.indices.to_numpy()
-        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    present = [
-        column.dictionary.take(pa.array(column.indices.to_numpy()[first])) for column in encoded
-    ]
+    numbers, first = number_rows(columns)
+    present = [column.take(pa.array(first)) for column in columns]
     return numbers, list(zip(*present, strict=True))
 
 
-def _key_table(values: Sequence[Value], names: Sequence[str], written: Set[str]) -> Any:
+def key_table(values: Sequence[Value], names: Sequence[str], written: Set[str]) -> Any:
+    """An Arrow table of keys; those in ``written`` are whole numbers if all texts are."""
     columns = zip(*values, strict=True) if values else ([] for _ in names)
     try:
         return pa.table(
@@ -380,7 +382,7 @@ def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
     file stand beside the texts of another, all are texts, unless all of these are numbers, too.
     """
     typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
-    if not may_be_numbers:
+    if not may_be_numbers or not any(pa.types.is_string(scalar.type) for scalar in scalars):
         return pa.array(typed)
     texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
     return parse_numbers(pa.array(texts, pa.string()))

@@ -29,7 +29,15 @@ from sketchshift.sketch.sketch import Sketch, merge_sketches
 from sketchshift.sketch.table import COUNT, SKETCH, group_keys
 from sketchshift.sketch.where import ROW, find_rows
 
-__all__ = ["MOST_BYTES", "TablePart", "join_parts", "read_parts", "select_parts", "summarise_file"]
+__all__ = [
+    "MOST_BYTES",
+    "TablePart",
+    "join_parts",
+    "read_parts",
+    "select_parts",
+    "stack_all",
+    "summarise_file",
+]
 
 BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
 UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
@@ -128,7 +136,7 @@ def join_parts(parts: Iterable[TablePart]) -> tuple[Any, list[Sketch]]:
     for part in parts:
         keys.append(part.keys)
         sketches += part.sketches
-    return _stack(keys), sketches
+    return stack_all(keys), sketches
 
 
 def summarise_file(
@@ -158,11 +166,11 @@ def summarise_file(
             whole = merge_sketches([*([] if whole is None else [whole]), *part.sketches])
     if whole is None:
         return keys[0], [], None
-    slices, members = group_keys(_stack(keys))
+    slices, members = group_keys(stack_all(keys))
     return slices, [sum(counts[i] for i in rows) for rows in members], whole
 
 
-def _stack(keys: Sequence[Any]) -> Any:
+def stack_all(keys: Sequence[Any]) -> Any:
     """One below the other; those of two files may differ in their types."""
     if all(part.schema == keys[0].schema for part in keys):
         return pa.concat_tables(keys)

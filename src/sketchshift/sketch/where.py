@@ -8,7 +8,7 @@ and do nothing else: it calls no function, reads no file and is never evaluated 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
@@ -25,7 +25,7 @@ from sketchshift.data.dialect import Dialect, parse_numbers
 from sketchshift.data.source import decimal_of, is_as_written
 from sketchshift.errors import DataError
 
-__all__ = ["ROW", "columns_named", "find_rows"]
+__all__ = ["ROW", "columns_named", "find_ranges", "find_rows"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
@@ -61,12 +61,56 @@ def find_rows(table: Any, where: str) -> IntArray:
     """
     translation = _Translation(table, where)
     condition = translation()
-    with_numbers = translation.table.append_column(ROW, pa.array(range(len(table)), pa.int64()))
+    with_numbers = translation.table.append_column(ROW, pa.array(np.arange(len(table))))
     try:
         return np.asarray(with_numbers.filter(condition).column(ROW))
     except pa.ArrowException as cause:
         msg = f"cannot apply the condition {where!r}: {cause}. {GRAMMAR}."
         raise DataError(msg) from cause
+
+
+def find_ranges(ranges: Sequence[Any], where: str) -> list[int]:
+    """Which of some tables may have a row for which a condition is true.
+
+    Parameters
+    ----------
+    ranges : sequence of Arrow tables of three rows
+        Of each table the smallest and the largest value of each column, and in the third row
+        nothing where one is missing; nothing at all where that is not known. All have the same
+        columns.
+    where : str
+        As :func:`find_rows` takes it.
+
+    Returns
+    -------
+    numbers : list of int
+        Of those that may have one.
+    """
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    together = pa.concat_tables(ranges)
+    condition = _Translation(together, where)()
+    tables = ds.FileSystemDataset.from_paths(
+        [str(i) for i in range(len(ranges))],
+        schema=together.schema,
+        format=ds.IpcFileFormat(),  # no file is opened
+        filesystem=LocalFileSystem(),
+        partitions=[_promise(table) for table in ranges],
+    )
+    return [int(found.path) for found in tables.get_fragments(filter=condition)]
+
+
+def _promise(table: Any) -> Any:
+    """What holds for all rows of a table."""
+    promise = pc.scalar(True)
+    for name in table.column_names:
+        low, high, last = table.column(name)
+        if low.is_valid:
+            field = pc.field(name)
+            within = (field >= low) & (field <= high)
+            promise = promise & (within if last.is_valid else within | field.is_null())
+    return promise
 
 
 def columns_named(where: str) -> tuple[str, ...]:
