@@ -31,9 +31,7 @@ import pyarrow.flight as fl
 
 from sketchshift._text import listed
 from sketchshift.errors import ConflictError, DataError, SketchshiftError
-from sketchshift.following import reading_of
 from sketchshift.sketch.cube import Cube
-from sketchshift.sketch.slices import sums_of
 
 __all__ = ["CubeServer", "read_token"]
 
@@ -120,13 +118,14 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
         before = cube.positions.get(name)
         if number is not None and before is not None and number <= before["number"]:
             return cube.version, True
-        sums = sums_of(reader.to_reader(), reading_of(cube), n_threads=1)
-        added, removed = (sums, None) if what == "rows" else (None, sums)
+        rows = reader.to_reader()
+        added, removed = (rows, None) if what == "rows" else (None, rows)
         if number is None:
-            return cube.append(added, removed), False
+            return cube.append_rows(added, removed, n_threads=1), False
         moved, began = {name: {"number": number}}, {name: before}
         try:
-            return cube.append(added, removed, positions=moved, expected=began), False
+            version = cube.append_rows(added, removed, positions=moved, expected=began, n_threads=1)
+            return version, False
         except ConflictError:  # the same producer, on another connection
             found = cube.positions[name]["number"]
             if number <= found:

@@ -11,7 +11,8 @@ from sketchshift.cli.command import EverydayOption, command
 from sketchshift.cli.inputs import read_spec
 from sketchshift.cli.options import KEYS
 from sketchshift.cli.output import Output
-from sketchshift.sketch.cube import Cube, is_cube
+from sketchshift.sketch.cube import Cube
+from sketchshift.sketch.file import is_cube
 
 __all__ = ["serve"]
 
