@@ -6,8 +6,6 @@ A run again of a day replaces its file, so that the sum counts every row once. R
     python examples/workflows/dagster_assets.py [folder]
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -52,7 +52,7 @@ def main() -> None:
     kept = load_sketch(run.info.run_id)
     for name, shift in (("usual", 0.0), ("moved", 0.5)):
         day = ss.sketch(rng.normal(size=(20_000, 3)) + shift, kept.spec)
-        print(f"{name} day differs: {ss.compare(kept, day).differs}")
+        print(f"{name} day differs: {ss.compare(kept, day).drifted}")
     is_same = kept == ss.sketch(trained_on, kept.spec)
     print(f"loaded as it was logged: {is_same}, run {run.info.run_id}")
 

@@ -57,6 +57,7 @@ EXCEPTIONS = {
     ("_validation", "errors"),
     ("cli", "plots"),
     ("cli", "report"),
+    ("cli", "serving"),
 }
 FILES = sorted(SRC.rglob("*.py"))
 OF_PAPERS = sorted((SRC.parent / "sketchshift_papers").rglob("*.py"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -240,3 +242,12 @@ def test_an_address_says_what_is_read():
         with pytest.raises(ss.DataError, match="address"):
             parse_address(wrong)
     assert parse_address("kafka://h/t?security.protocol=SSL").options
+
+
+def test_the_page_on_streams_runs_as_written(redis_server, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "streams.md"
+    code = re.search(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)[1]
+    monkeypatch.chdir(tmp_path)
+
+    code = code.replace("localhost:6379", f"127.0.0.1:{redis_server.port}")
+    exec(code.replace('"localhost", 6379', f'"127.0.0.1", {redis_server.port}'), {})

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.sketch.cube import is_cube
+from sketchshift.sketch.file import is_cube
 
 pytestmark = pytest.mark.brokers
 KILLS, PATIENCE = 20, 60
