@@ -27,7 +27,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.data import lakes
 from sketchshift.data.changes import open_changes
-from sketchshift.data.open import find_lake
+from sketchshift.data.lake_names import find_lake
 
 pytest.importorskip("deltalake", reason="needs the extra lakes")
 pytest.importorskip("pyiceberg", reason="needs the extra lakes")
