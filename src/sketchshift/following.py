@@ -31,12 +31,12 @@ def follow(
     *,
     spec: SketchSpec | None = None,
     n_clusters: int | None = None,
+    seed: int | None = None,
+    standardize: bool | str | None = None,
     by: str | Sequence[str] | None = None,
     columns: Sequence[str] | Recipe | None = None,
     where: str | None = None,
     on_invalid: str | None = None,
-    seed: int | None = None,
-    standardize: bool | str | None = None,
     until: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -75,9 +75,10 @@ def follow(
 
     Examples
     --------
-    >>> import tempfile, numpy as np, sketchshift as ss
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     np.save(folder + "/first.npy", X[:200])
     ...     cube = ss.follow(folder, folder + "-state", n_clusters=3)
     ...     np.save(folder + "/second.npy", X[200:])

@@ -32,7 +32,7 @@ FUNCTIONS = [thing for thing in PUBLIC if inspect.isfunction(thing)]
 RESULTS = {ss.Decoding, ss.KCurve, ss.Round, ss.Step}  # made by the library, never by hand
 RESULTS |= {ss.ClusterChange, ss.Comparison, ss.Distance, ss.SketchTable, ss.Watch}
 RESULTS |= {ss.Certificate, ss.CoarseLists, ss.SinceWhen, ss.Trust, ss.WatchedSlice, ss.Window}
-RESULTS |= {ss.Assignment, ss.ClusterProfile, ss.Profile, ss.Trait}
+RESULTS |= {ss.Assignment, ss.ClusterProfile, ss.Cube, ss.Profile, ss.Trait}
 SKETCHES = {ss.Sketch, ss.privacy.PrivateSketch}  # likewise
 NOUNS = [c for c in CLASSES if not issubclass(c, Exception | Enum) and c not in SKETCHES]
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sketchshift as ss
@@ -122,3 +129,150 @@ def test_rows_go_straight_into_slices_with_the_bytes_of_their_sketches(sales, pl
     sales.compact()
     assert len(sales._log.state().parts) == 1
     assert sales.table() == table
+
+
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/io")
+def test_parts_whose_keys_cannot_meet_a_condition_are_not_read(sales, plan):
+    data = events(4000)
+    for day in range(20):
+        sales.append_rows(data.filter(pc.equal(data["day"], pa.scalar(date(2026, 1, 1 + day)))))
+    records = list(sales._log.state().parts.values())
+    cube = ss.Cube.open(sales.path)
+    assert cube.version >= 20  # the log is read
+    before = bytes_read()
+
+    found = cube.merge("day = '2026-01-20'")
+
+    n_read, n_stored = bytes_read() - before, sum(record.n_bytes for record in records)
+    assert found == ss.sketch_by(data, by=BY, spec=plan).where("day = '2026-01-20'").merge()
+    assert n_read < n_stored / 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/io")
+def test_of_a_part_only_the_slices_asked_for_are_read(sales):
+    sales.append_rows(events(4000))
+    sales.merge("product = 1")  # the head of the part stays in memory
+    record = next(iter(sales._log.state().parts.values()))
+    before = bytes_read()
+
+    sales.merge("country = 'AT' AND product = 1")
+
+    assert bytes_read() - before < (record.n_bytes - record.n_head) / 8
+
+
+@pytest.mark.parametrize("condition", ["day > '2026-01-15'", "country = 'AT'", "product <> 2"])
+@pytest.mark.parametrize("missing", ["day", "country", "product"])
+def test_missing_keys_are_passed_over_as_sql_has_it(sales, plan, condition, missing):
+    data = events(500)
+    i = data.column_names.index(missing)
+    column = pc.if_else(pa.array(np.arange(500) % 3 == 0), None, data.column(i))
+    data = data.set_column(i, missing, column)
+    sales.append_rows(data.slice(0, 250))
+    sales.append_rows(data.slice(250))
+    table = ss.sketch_by(data, by=BY, spec=plan)
+
+    assert sales.table(condition) == table.where(condition)
+    assert sales.merge(f"{missing} IS NULL") == table.where(f"{missing} IS NULL").merge()
+
+
+def test_every_flipped_byte_is_found(cube):
+    cube.append(by_day(np.arange(600)))
+    files = [path for path in cube.path.rglob("*") if path.is_file()]
+    rng = np.random.default_rng(0)
+    for path in files:
+        whole = path.read_bytes()
+        for at in rng.integers(0, len(whole), 12):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << rng.integers(8)
+            path.write_bytes(damaged)
+            with pytest.raises((ss.SketchFormatError, ss.SpecError)):
+                ss.Cube.open(cube.path).merge()
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ss.SketchFormatError):
+            ss.Cube.open(cube.path).merge()
+        path.write_bytes(whole)
+    assert len(files) == 3
+    assert cube.merge() == ss.sketch(X, SPEC)
+
+
+def test_rows_that_never_came_are_not_taken_away_unseen(cube):
+    cube.append(by_day(np.arange(100)))
+    cube.append(removed=by_day(np.arange(100, 150)))
+
+    with pytest.raises(ss.RemovalError):
+        cube.table()
+    with pytest.raises(ss.RemovalError):
+        cube.merge()
+
+
+def test_hundreds_of_commits_leave_few_parts_and_a_short_log_to_read(tmp_path, plan):
+    cube = ss.Cube.create(tmp_path / "cube", SPEC)
+    parts = [ss.sketch(X[i : i + 1], SPEC) for i in range(600)]
+    for sketch in parts:
+        cube.append(sketch)
+
+    fresh = ss.Cube.open(cube.path)
+    assert fresh.merge() == ss.sketch(X, SPEC)
+    assert len(list((cube.path / "parts").iterdir())) <= 16
+    assert fresh._log._newest_checkpoint().number > fresh.version - 64
+
+
+def test_what_does_not_belong_to_a_cube_is_refused(cube, tmp_path):
+    other = ss.plan(X, 5, seed=1)
+    with pytest.raises(ss.IncompatibleSketchesError, match="different plans"):
+        cube.append(ss.sketch_by(X, by=DAY, spec=other))
+    with pytest.raises(ss.IncompatibleSketchesError, match="given a sketch"):
+        cube.append(ss.sketch(X, SPEC))
+    cube.append(by_day(np.arange(100)))
+    with pytest.raises(ss.IncompatibleSketchesError, match="holds int64 in one and string"):
+        cube.append(ss.sketch_by(X, by=DAY.astype(str).astype(object) + np.array("x"), spec=SPEC))
+    with pytest.raises(ss.ConflictError, match="already"):
+        ss.Cube.create(cube.path, SPEC)
+    with pytest.raises(ss.DataError, match="no cube"):
+        ss.Cube.open(tmp_path)
+    with pytest.raises(ss.DataError, match="cannot merge by"):
+        cube.table(by="weather")
+    cube.append(by_day(np.arange(600)))
+    with pytest.raises(ss.DataError, match="max_slices"):
+        cube.table(max_slices=3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tilt": ss.Tilt(1.0, 4.0)},
+        {"precision": "float64"},
+        {"sketch_size": 0},
+        {"cells": None, "moments": "none"},
+        {"metric": "cosine"},
+    ],
+    ids=str,
+)
+def test_every_kind_of_spec_goes_through_a_cube(tmp_path, change):
+    spec = replace(ss.plan(X, 4, seed=0), spectrum=None)
+    if "tilt" in change:
+        spec = replace(spec, cells=None)
+    spec = replace(spec, **change)
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, 600)
+    table = ss.sketch_by(X, by=DAY, spec=spec, sample_weight=weights)
+    cube = ss.Cube.create(tmp_path / "cube", spec, by="key")
+    cube.append(table)
+    assert cube.table() == table
+    rows = pa.table({"key": DAY, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    cube.append_rows(rows)
+    cube.append(removed=table)
+    assert cube.table() == ss.sketch_by(rows, by="key", spec=spec)
+
+
+@pytest.mark.parametrize("page", ["cube", "follow"])
+def test_the_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        exec(block, names)

@@ -104,11 +104,12 @@ class Cube:
 
     Examples
     --------
-    >>> import tempfile, numpy as np, sketchshift as ss
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> day = np.arange(1000) // 100
     >>> table = ss.sketch_by(X, by=day, n_clusters=5)
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     cube = ss.Cube.create(folder + "/cube", table.spec, by="key")
     ...     version = cube.append(table)
     ...     version = cube.append(removed=table.where("key = 3"))
@@ -443,6 +444,7 @@ class Cube:
         """
         while not self._put_together(list(self._log.state().parts.values())):
             pass
+        sweep_unheld(self.path / "drafts", lambda name: False)
         sweep_unheld(self.path / "parts", lambda name: name in self._log.state().files)
         return self.version
 
