@@ -88,6 +88,8 @@ def follow(
     """
     planned = {"seed": seed, "standardize": standardize}
     changing = open_changes(source)
+    if until is not None and hasattr(changing, "up_to"):  # may pass over positions on its way
+        changing = changing.up_to(until)
     given = {"where": where, "on_invalid": on_invalid}
     with told_progress("follow", progress, "rows", "Reading rows") as advance:
         if isinstance(state, Cube) or is_cube(state):

@@ -27,7 +27,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.data import lakes
 from sketchshift.data.changes import open_changes
-from sketchshift.data.open import find_lake
+from sketchshift.data.lake_names import find_lake
 
 pytest.importorskip("deltalake", reason="needs the extra lakes")
 pytest.importorskip("pyiceberg", reason="needs the extra lakes")
@@ -342,6 +342,14 @@ def test_a_state_follows_a_delta_table_and_its_slices(table, tmp_path):
         assert_same(cube.merge(), read(table, version))
         assert cube.table().counts.tolist() == expected.counts.tolist()
     assert cube.positions[f"delta:{table}"]["version"] == 3
+
+
+def test_following_stops_at_a_version(table, tmp_path):
+    cube = ss.follow(table, tmp_path / "state", spec=SPEC, until={"version": 0})
+    assert_same(cube.merge(), read(table, 0))
+
+    ss.follow(table, tmp_path / "state", until={"version": 2})
+    assert_same(cube.merge(), read(table, 2))
 
 
 def test_a_compaction_is_followed_without_reading(table):
@@ -762,6 +770,10 @@ def test_commands_take_tables_of_lakes(table, iceberg, tmp_path):
         assert_same(ss.load(out), expected)
     invoke("plan", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "own.json")
     invoke("cluster", f"{table}@v2", "-k", 3, "--columns", "x,y")
+    for source, expected in ((table, read(table)), (place_of(iceberg), iceberg.scan().to_arrow())):
+        state = tmp_path / f"state-{Path(source).name}"
+        invoke("follow", source, state, "--plan", tmp_path / "plan.json", "--by", "day")
+        assert_same(ss.Cube.open(state).merge(), expected)
 
 
 def test_without_the_package_the_extra_is_named(table, monkeypatch):

@@ -594,7 +594,7 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
     """Whether the paths are data, and the files they mean."""
-    from sketchshift.data.open import find_lake
+    from sketchshift.data.lake_names import find_lake
 
     given = {path: Path(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]

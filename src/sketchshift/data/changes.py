@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from sketchshift._text import listed
-from sketchshift.data.open import expand, find_lake, kind_of_table
+from sketchshift.data.lake_names import find_lake, kind_of_table
+from sketchshift.data.open import expand
 from sketchshift.errors import DataError
 
 __all__ = [

@@ -396,8 +396,8 @@ class LakeVersion(Protocol):
 class LakeChanges:
     """A table as a source that changes: rows that came and went since a version.
 
-    A position is ``{"table": identity, "version": version}``, with ``"files": n`` while the first
-    load of a large table is on its way: then the first n files of that version were read.
+    A position is ``{"table": identity, "version": version}``. While the first load of a large
+    table is on its way it has ``"loading": version, "files": n``: the first n were read.
 
     Parameters
     ----------
@@ -428,11 +428,19 @@ class LakeChanges:
             yield from self._read_all(now, 0)
             return
         _refuse_other_table(since, now)
+        reached = since["loading"] if "files" in since else since["version"]
         if "files" in since:
-            yield from self._read_all(self.load(since["version"]), since["files"])
-        for version, changed in self._steps(since["version"], now):
+            yield from self._read_all(self.load(reached), since["files"])
+        for version, changed in self._steps(reached, now):
             added, removed = (now.rows(files) if files else None for files in changed)
             yield Change(added, removed, _position(now, version))
+
+    def up_to(self, until: Mapping[str, Any]) -> LakeChanges:
+        """The same table, as if the version of a position were its newest."""
+        if "version" not in until:
+            return self
+        load, last = self.load, until["version"]
+        return replace(self, load=lambda version: load(last if version is None else version))
 
     def _read_all(self, at: LakeVersion, n_read: int) -> Iterator[Change]:
         """All rows of a version, in pieces; the files read before are left out."""
@@ -440,8 +448,8 @@ class LakeChanges:
         for group in cut_files(files[n_read:]):
             n_read += len(group)
             if n_read < len(files):
-                position = _position(at, at.version) | {"files": n_read}
-                yield Change(at.rows(group), None, position)
+                begun = {"table": at.identity, "loading": at.version, "files": n_read}
+                yield Change(at.rows(group), None, begun)
         last = at.rows(group) if files else None
         yield Change(last, None, _position(at, at.version))
 

@@ -7,7 +7,6 @@ formats that come with the package are registered like any other. Reads nothing 
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from importlib import import_module
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +27,7 @@ from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
+from sketchshift.data.lake_names import Lake, find_lake, kind_of_table
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
@@ -44,16 +44,13 @@ from sketchshift.errors import ChooseColumns, DataError, LoadSketch
 from sketchshift.recipe import Recipe
 
 __all__ = [
-    "Lake",
     "expand",
     "find_engine",
-    "find_lake",
     "first_suffixes",
     "gather_vectors",
     "is_collection",
     "is_data_file",
     "is_table",
-    "kind_of_table",
     "known_suffixes",
     "open_files",
     "open_in_memory",
@@ -234,66 +231,7 @@ register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ip
 register_format(".npy", _import_opener("npy", "open_npy"))
 register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
 
-# Tables of lakes: folders with a log that says which files count, or addresses.
-
-
-class Lake(NamedTuple):
-    """A table of a lake, as it was asked for.
-
-    Attributes
-    ----------
-    kind : {"delta", "iceberg"}
-        Also the module that reads it.
-    table : str
-        A folder, a file of metadata, an address, or ``//catalog/namespace.table``.
-    version : str or None
-        As it was written behind the ``@``; None: the newest.
-    """
-
-    kind: str
-    table: str
-    version: str | None
-
-
-LAKE_TYPES = {("deltalake", "DeltaTable"): "delta", ("pyiceberg", "Table"): "iceberg"}
-
-
-def find_lake(path: str | PathLike[str]) -> Lake | None:
-    """The table of a lake that a path or an address means; None for anything else.
-
-    Parameters
-    ----------
-    path : str or path
-        A folder with ``_delta_log``, one with ``metadata/*.metadata.json``, such a file, or an
-        address: ``delta:/folder``, ``delta+s3://bucket/table``, ``iceberg:/folder``,
-        ``iceberg://catalog/namespace.table``. Each with ``@`` and a version behind it, if it is not
-        the newest that is meant. A path that made one slash of two is understood.
-    """
-    text = str(path)
-    table, at, version = text.rpartition("@")
-    if not at or "/" in version or Path(text).expanduser().exists():
-        table, version = text, ""
-    address = re.fullmatch(r"(delta|iceberg)(\+[a-z0-9]+)?:(.+)", table)
-    if address is None:
-        folder = Path(table).expanduser()
-        kind = _kind_of_lake(folder)
-        return None if kind is None else Lake(kind, str(folder.resolve()), version or None)
-    kind, scheme, rest = address.groups()
-    if scheme is not None:
-        rest = f"{scheme[1:]}://{rest.lstrip('/')}"
-    elif kind == "delta" or _kind_of_lake(Path("/" + rest.lstrip("/"))) == "iceberg":
-        rest = re.sub("^/*([a-z0-9]+):/+", r"\1://", re.sub("^/+", "/", rest))
-    elif rest.startswith("/"):
-        rest = "//" + rest.lstrip("/")
-    folder = Path(rest).expanduser()
-    return Lake(kind, str(folder.resolve()) if folder.exists() else rest, version or None)
-
-
-def _kind_of_lake(path: Path) -> str | None:
-    if (path / "_delta_log").is_dir():
-        return "delta"
-    is_file = path.name.endswith(".metadata.json") and path.is_file()
-    return "iceberg" if is_file or any(path.glob("metadata/*.metadata.json")) else None
+# Tables of lakes, which their own modules read.
 
 
 def _open_lake(lake: Lake, request: Request) -> Source:
@@ -310,12 +248,6 @@ def _open_table_of_lake(data: Any, request: Request) -> Source | None:
     elif hasattr(type(data), "open_blocks"):
         opened = data.open_blocks(request)
     return opened
-
-
-def kind_of_table(data: Any) -> str | None:
-    """The kind of a table of a lake that a library has opened."""
-    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
-    return next((LAKE_TYPES[name] for name in names if name in LAKE_TYPES), None)
 
 
 # Collections that lie on many machines, by their type or its library.
