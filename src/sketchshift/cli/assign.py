@@ -17,8 +17,14 @@ import numpy as np
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files
-from sketchshift.cli.options import columns_option, metric_option, progress_option
+from sketchshift.cli.inputs import Data, data_files, paths_of
+from sketchshift.cli.options import (
+    columns_option,
+    metric_option,
+    progress_option,
+    query_option,
+    query_typed,
+)
 from sketchshift.cli.output import (
     RECIPE,
     Output,
@@ -52,6 +58,7 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
     "-o", "--output", required=True, metavar="PATH", help="Labelled rows (.parquet or .csv)."
 )
 @columns_option
+@query_option
 @click.option("--where", metavar="CONDITION", help="Only some rows: \"price > 0 AND city = 'a'\".")
 @metric_option
 @progress_option
@@ -85,7 +92,7 @@ def assign(
     clusters = read_centroids(centroids)
     if metric == "cosine":
         clusters = replace(clusters, metric=metric)
-    target = check_output(output, [*files, Path(centroids)])
+    target = check_output(output, [*paths_of(files), Path(centroids)])
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
     counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
@@ -107,7 +114,8 @@ def assign(
         "seconds": time.perf_counter() - start,
     }
     chosen = [] if columns is None else ["--columns", join_with_commas(columns)]
-    then = ["cluster", *data, *chosen, "-k", str(k + 1)]
+    query = query_typed(click.get_current_context())
+    then = ["cluster", *data, *query, *chosen, "-k", str(k + 1)]
     out.report(record, _describe(record, clusters), then=then)
 
 
@@ -165,7 +173,7 @@ class Clusters:
 
 
 def _open(
-    files: Sequence[Path], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
+    files: Sequence[Data], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
 ) -> Source:
     """The columns of the centroids; all in order, where neither they nor the data have names."""
     names: Any = clusters.recipe or clusters.names

@@ -11,16 +11,18 @@ from click.core import ParameterSource
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint
+from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint, paths_of
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
     DIALECT,
     NAMES,
+    QUERY,
     decoder_of,
     decoder_options,
     domain_of,
     progress_option,
+    query_typed,
     seed_option,
     warm_up,
 )
@@ -111,7 +113,7 @@ def cluster(
     sources = Inputs(ctx, inputs)
     if examples is not None and not sources.is_data:
         raise click.UsageError("--examples shows rows of data, and a sketch has none. Give data.")
-    files = ClusterFiles.check(output, plot, plot_columns, sources.files)
+    files = ClusterFiles.check(output, plot, plot_columns, paths_of(sources.files))
     decode = decoder_of(ctx, n_clusters, flags)
     with keep_checkpoint(flags["checkpoint"], [*sources.paths, *files.paths]) as checkpoint:
         sketch = sources.sketch(n_clusters, progress, checkpoint)
@@ -227,7 +229,8 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
     elif params["plot"] is None:
         more = ["--plot", "clusters.png"]
     elif sources.is_data and saved is None:
-        return ["assign", *params["inputs"], "--centroids", output, "-o", "labels.parquet"]
+        data = [*params["inputs"], *query_typed(ctx)]
+        return ["assign", *data, "--centroids", output, "-o", "labels.parquet"]
     else:
         return ["inspect", saved or str(sources.files[0])]
     inputs, left_out = (params["inputs"], ()) if saved is None else ((saved,), OF_DATA)
@@ -237,7 +240,8 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         is_meant = name not in (*_ABOUT_OUTPUT, *left_out)
         if is_typed and is_meant and isinstance(param, click.Option):
-            words += _spell(param, (params | ctx.meta.get(DIALECT, {}))[name])
+            kept = ctx.meta.get(DIALECT, {}) | {"query": ctx.meta.get(QUERY)}
+            words += _spell(param, (params | kept)[name])
     return [*words, *more]
 
 

@@ -32,6 +32,7 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
+from sketchshift.data.database import without_password
 from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
@@ -301,8 +302,9 @@ def percent(share: float) -> str:
 
 
 def next_step(*arguments: str | Path) -> str:
-    """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + " ".join(quote(str(argument)) for argument in arguments)
+    """The line that names the command to run next, quoted for a shell, without passwords."""
+    words = (without_password(str(argument)) for argument in arguments)
+    return "Next: sketchshift " + " ".join(map(quote, words))
 
 
 def quote(word: str) -> str:

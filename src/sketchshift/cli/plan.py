@@ -11,11 +11,12 @@ import click
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, look_at, read_schema
+from sketchshift.cli.inputs import Data, data_files, look_at, paths_of, read_schema
 from sketchshift.cli.options import (
     build_spec,
     drift_arguments,
     on_invalid_option,
+    query_typed,
     refuse_mixture,
     refuse_table_flags,
     spec_options,
@@ -87,7 +88,7 @@ def plan(
     if not drift:
         refuse_mixture(ctx, neither=neither)
     inputs = [] if data is None else data_files([data])
-    target = check_output(output, inputs)
+    target = check_output(output, paths_of(inputs))
     survey, then = None, []
     if drift or n_clusters is not None:
         _check_sample(inputs, n_features, flag="--drift" if drift else "-k")
@@ -106,6 +107,7 @@ def plan(
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     chosen = [] if columns is None or spec.columns else ["--columns", join_with_commas(columns)]
+    chosen = [*query_typed(ctx), *chosen]
     out.report(
         record | survey_record(survey) | spec_record(spec),
         [*describe_plan(output, spec), *describe_survey(survey)],
@@ -114,7 +116,7 @@ def plan(
 
 
 def _shape(
-    files: Sequence[Path],
+    files: Sequence[Data],
     columns: tuple[str, ...] | None,
     n_features: int | None,
     weights: str | None,
@@ -134,7 +136,7 @@ def _shape(
     return len(columns), columns
 
 
-def _check_sample(files: Sequence[Path], n_features: int | None, flag: str = "-k") -> None:
+def _check_sample(files: Sequence[Data], n_features: int | None, flag: str = "-k") -> None:
     if n_features is not None:
         msg = f"give {flag} or --n-features, not both: {flag} takes the columns of DATA."
         raise click.UsageError(msg)

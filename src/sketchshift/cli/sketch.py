@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from sketchshift._text import counted
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, keep_checkpoint, look_at, read_schema, read_spec
+from sketchshift.cli.inputs import (
+    Data,
+    data_files,
+    keep_checkpoint,
+    look_at,
+    paths_of,
+    read_schema,
+    read_spec,
+)
 from sketchshift.cli.options import (
     KEYS,
     build_spec,
@@ -123,7 +130,7 @@ def sketch(
     if by is not None:
         check_suffix("-o", output, (".parquet",))
     files = data_files(data)
-    target = check_output(output, files)
+    target = check_output(output, paths_of(files))
     start, survey = time.perf_counter(), None
     arguments: dict[str, Any]
     if n_clusters is None:
@@ -134,7 +141,7 @@ def sketch(
         survey, arguments = look_at(files, ctx.params, keys=_key_columns(by))
         arguments |= {"spec": None} | turnkey_arguments(ctx)
     arguments |= {"sample_weight": weights, "n_threads": threads, "kernel": kernel}
-    with keep_checkpoint(checkpoint, [*files, target]) as place:
+    with keep_checkpoint(checkpoint, [*paths_of(files), target]) as place:
         is_continued = place is not None and place.exists()
         first = "Reading rows" if n_clusters is None else "Planning on a sample"
         with show_progress("rows", first, then="Reading rows", show=progress) as advance:
@@ -163,7 +170,7 @@ def sketch(
 
 
 def _read(
-    files: list[Path], by: tuple[str, ...] | None, arguments: dict[str, Any]
+    files: list[Data], by: tuple[str, ...] | None, arguments: dict[str, Any]
 ) -> tuple[Sketch, SketchTable | None]:
     """The sketch of all rows, and the table of slices if it was asked for."""
     if by is None:
@@ -208,7 +215,7 @@ def _check_flags(ctx: click.Context) -> None:
 def _spec(
     plan: str | None,
     flags: dict[str, Any],
-    first: Path,
+    first: Data,
     columns: tuple[str, ...] | None,
     weights: str | None,
     by: tuple[str, ...] | None,

@@ -20,6 +20,7 @@ from sketchshift._times import PERIODS, is_day_first, is_time_column, tell_order
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.database import ask
 from sketchshift.errors import ChooseColumns, DataError, Option
 from sketchshift.recipe import (
     MISSING,
@@ -199,6 +200,7 @@ def survey(
     cycles: Sequence[str] = (),
     scale: str = "auto",
     on_missing: str = "auto",
+    query: str | None = None,
     where: str | None = None,
     sample_weight: str | None = None,
     keys: Sequence[str] = (),
@@ -233,6 +235,8 @@ def survey(
     on_missing : {"auto", "raise", "skip", "mean", "column"}
         Refuse rows with missing values, leave such rows out, count them as the mean, or leave out
         columns that have any. "auto" skips up to a fifth of the rows, and beyond takes the mean.
+    query : str or None
+        Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
         A condition on the columns, as SQL writes it: only such rows are looked at.
     sample_weight : str or None
@@ -266,7 +270,7 @@ def survey(
     asked = _Asked(columns, tuple(exclude), categories, encode, tuple(map(_parse_cycle, cycles)))
     named = asked.category_names
     source = open_source(
-        data,
+        ask(data, query),
         columns=columns,
         weights=sample_weight,
         keys=tuple(dict.fromkeys((*named, *(cycle.column for cycle in asked.cycles)))),
