@@ -32,6 +32,7 @@ from sketchshift.errors import DataError, MissingDependencyError, Option
 
 __all__ = [
     "Query",
+    "append_rows",
     "ask",
     "fetch_table",
     "is_address",
@@ -247,6 +248,29 @@ def fetch_table(query: Query) -> Any:
     return pa.Table.from_batches(parts)
 
 
+def append_rows(query: Query, rows: Any) -> None:
+    """Append an Arrow table to a table of a database, which is made if it is not there.
+
+    Parameters
+    ----------
+    query : Query
+        Names the table. A file of DuckDB or SQLite is made if it is not there, as its name ends.
+    rows : Arrow table
+        All of it is there afterwards, or nothing has changed.
+    """
+    if query.table is None:
+        msg = f"cannot write to {query.text!r}: it is no name of a table. Pass letters and digits."
+        raise DataError(msg)
+    database = query.database
+    if is_address(database):
+        kind: type[_Session] = _Postgres
+    elif is_connection(database):
+        kind = _SQLite if _is_sqlite(database) else _DuckDB
+    else:
+        kind = _DuckDB if fspath(database).lower().endswith(".duckdb") else _SQLite
+    kind.append(query, rows)
+
+
 def _open_session(query: Query, *, is_exact: bool = False) -> _Session:
     database = query.database
     if is_address(database):
@@ -274,8 +298,9 @@ class _Session(ABC):
     faults: tuple[type[Exception], ...] = ()
     n_rows: int | None = None
 
-    def __init__(self, query: Query, *, is_exact: bool = False) -> None:
-        self.query, self.title, self.is_exact = query, str(query), is_exact
+    def __init__(self, query: Query, *, is_exact: bool = False, is_writer: bool = False) -> None:
+        self.query, self.title = query, str(query)
+        self.is_exact, self._is_writer = is_exact, is_writer
         with self._told():
             self._connection = self._connect()
         if not is_connection(query.database):
@@ -385,9 +410,25 @@ class _Session(ABC):
     def _missing_table(self, cause: Exception) -> str | None:
         """The table that an error says is not there."""
 
+    @classmethod
+    def append(cls, query: Query, rows: Any) -> None:
+        """Append an Arrow table to the table that the query names."""
+        session = cls(query, is_writer=True)
+        with session._told():
+            session._append(rows)
+
+    @abstractmethod
+    def _append(self, rows: Any) -> None:
+        """Within one transaction of its own."""
+
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _bare(name: str) -> str:
+    """A name as it was written, without quotes; PostgreSQL makes others small."""
+    return name[1:-1] if name.startswith('"') else name.lower()
 
 
 def _require(module: str, extra: str) -> Any:
@@ -431,7 +472,8 @@ class _Postgres(_Session):
         dbapi = _require("adbc_driver_postgresql.dbapi", "postgres")
         self.faults = (dbapi.Error, pa.ArrowException, OSError)
         connection = dbapi.connect(address)
-        self._begin(connection)
+        if not self._is_writer:
+            self._begin(connection)
         return connection
 
     @staticmethod
@@ -498,6 +540,14 @@ class _Postgres(_Session):
         )
         return None if found is None else int(found[0])
 
+    def _append(self, rows: Any) -> None:
+        schema, _, name = (self.query.table or "").rpartition(".")
+        schema, name = (_bare(word) for word in (schema, name))
+        with self._connection.cursor() as cursor:
+            more = {"db_schema_name": schema} if schema else {}
+            cursor.adbc_ingest(name, rows, mode="create_append", **more)
+        self._connection.commit()
+
     def tables(self) -> list[str]:
         """See :class:`_Session`."""
         return [name for batch in self._read(_TABLES) for name in batch.column(0).to_pylist()]
@@ -543,9 +593,16 @@ class _DuckDB(_Session):
         self.faults = (duckdb.Error, pa.ArrowException)
         if is_connection(self.query.database):
             return self.query.database
-        connection = duckdb.connect(str(Path(self.query.database).expanduser()), read_only=True)
-        connection.begin()
+        path, is_reader = str(Path(self.query.database).expanduser()), not self._is_writer
+        connection = duckdb.connect(path, read_only=is_reader)
+        if is_reader:
+            connection.begin()
         return connection
+
+    def _append(self, rows: Any) -> None:
+        name, table = self.query.table, self._connection.from_arrow(rows)
+        table.filter("false").query("rows_", f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows_")
+        table.insert_into(name)
 
     @cached_property
     def fields(self) -> list[Field]:
@@ -584,6 +641,19 @@ class _DuckDB(_Session):
 _KINDS: dict[type, str] = {int: "integer", float: "real", str: "text", bytes: "blob"}
 
 
+def _affinity(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "INTEGER"
+    return "REAL" if pa.types.is_floating(kind) else "TEXT"
+
+
+def _storable(value: Any) -> Any:
+    """Dates and times as SQLite's functions read them: as text."""
+    return value if isinstance(value, int | float | str | bytes | None) else str(value)
+
+
 class _SQLite(_Session):
     def _connect(self) -> Any:
         import sqlite3
@@ -592,14 +662,29 @@ class _SQLite(_Session):
         if is_connection(self.query.database):
             return self.query.database
         path = Path(self.query.database).expanduser().resolve()
+        mode = "rwc" if self._is_writer else "ro"
+        address = f"file:{quote(str(path))}?mode={mode}"
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=ro",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
+            address, uri=True, isolation_level=None, check_same_thread=False
         )
-        connection.execute("BEGIN")  # what others write from now on is not seen
+        if not self._is_writer:
+            connection.execute("BEGIN")  # what others write from now on is not seen
         return connection
+
+    def _append(self, rows: Any) -> None:
+        columns = ", ".join(
+            f"{_quoted(field.name)} {_affinity(field.type)}" for field in rows.schema
+        )
+        marks = ", ".join("?" * rows.num_columns)
+        with self._connection:
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN")
+            self._connection.execute(f"CREATE TABLE IF NOT EXISTS {self.query.table} ({columns})")
+            for batch in rows.to_batches(ROWS_SHOWN):
+                values = zip(*(map(_storable, c.to_pylist()) for c in batch.columns), strict=True)
+                self._connection.executemany(
+                    f"INSERT INTO {self.query.table} VALUES ({marks})", values
+                )
 
     @cached_property
     def fields(self) -> list[Field]:
