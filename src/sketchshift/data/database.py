@@ -553,7 +553,7 @@ class _Postgres(_Session):
         return [name for batch in self._read(_TABLES) for name in batch.column(0).to_pylist()]
 
     def _explain(self, cause: Exception) -> DataError:
-        words = re.split(r"\n(?:LINE \d|Query was:)|\. SQLSTATE: ", str(cause))[0]
+        words = re.split(r"\n(?:LINE \d|CONTEXT:|Query was:)|\. SQLSTATE: ", str(cause))[0]
         hints = re.findall(r"\n(?:HINT|DETAIL): +(.+)", str(cause))
         words = re.split(r"(?:ERROR|FATAL): +|\[libpq\] ", words)[-1]
         words = " ".join(" ".join([words, *hints]).split()).rstrip(".!?")

@@ -85,7 +85,7 @@ def _plain(column: Any) -> Any:
 
 def _rows_of(measure: Measure, spec: SketchSpec) -> Any:
     none = np.empty(0, np.int64)
-    parts: list[tuple[str, IntArray, IntArray, IntArray, IntArray]] = [("", *[none] * 4)]
+    parts: list[tuple[str, IntArray, IntArray, IntArray, IntArray]] = [("", none, none, none, none)]
     for name, i, j, values in _entries(measure, spec):
         for limb, of_limb in enumerate(_limbs(values)):
             some = np.flatnonzero(of_limb)
