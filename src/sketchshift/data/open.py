@@ -65,8 +65,8 @@ __all__ = [
 
 Opener: TypeAlias = Callable[[Path, Request], Any]
 
-LOOSE = (".txt", ".dat")
-"""Ends of names of text tables, and of much else: in folders of other data they are passed over."""
+LOOSE = (".txt", ".dat", ".db")
+"""Ends of names of tables, and of much else: in folders of other data they are passed over."""
 
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
@@ -213,13 +213,13 @@ def _import_opener(module: str, name: str) -> Opener:
 
 
 register_format(".parquet", _import_opener("arrow", "open_parquet"))
-for _ends in ((".csv", *LOOSE), (".tsv", ".tab")):
+for _ends in ((".csv", ".txt", ".dat"), (".tsv", ".tab")):
     _packed = [f"{_end}{_pack}" for _end in _ends for _pack in PACKED]
     register_format((*_ends, *_packed), _import_opener("text_files", "open_delimited"))
 register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
 register_format(".npy", _import_opener("npy", "open_npy"))
-register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
 register_format(SUFFIXES, _import_opener("database", "open_database_file"))
+register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
 
 # Collections that lie on many machines, by their type or its library.
 
