@@ -34,14 +34,17 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 SLICES, SLICE_ROWS = 100, 1000
 SUMS = "SELECT part, i, j, limb, SUM(value) AS value FROM state GROUP BY part, i, j, limb"
 CHILD = """
-import json, resource, sys, time
+import json, sys, time
+from pathlib import Path
 import sketchshift as ss
 address, query, plan = sys.argv[1:]
-start = time.perf_counter()
-sketch = ss.sketch(address, ss.load(plan), query=query)
-seconds = time.perf_counter() - start
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([sketch.count, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+spec = ss.load(plan)
+cpu, start = time.process_time(), time.perf_counter()
+sketch = ss.sketch(address, spec, query=query)
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+status = Path("/proc/self/status").read_text()  # ru_maxrss would be that of the parent as well
+mib = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+print(json.dumps([sketch.count, seconds, cpu, mib]))
 """
 
 

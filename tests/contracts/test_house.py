@@ -55,7 +55,7 @@ def modules_meant_by(path: Path) -> set[str]:
 def test_the_package_has_few_files():
     files = [path for path in CORE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
-    assert len(files) <= 158
+    assert len(files) <= 159
 
 
 def test_few_modules_are_there_for_one_other_alone():

@@ -17,13 +17,11 @@ import numpy as np
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import Data, data_files, paths_of
+from sketchshift.cli.inputs import Data, data_files, paths_of, query_option, query_typed
 from sketchshift.cli.options import (
     columns_option,
     metric_option,
     progress_option,
-    query_option,
-    query_typed,
 )
 from sketchshift.cli.output import (
     RECIPE,

@@ -11,18 +11,24 @@ from click.core import ParameterSource
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint, paths_of
+from sketchshift.cli.inputs import (
+    OF_DATA,
+    QUERY,
+    Inputs,
+    input_options,
+    keep_checkpoint,
+    paths_of,
+    query_typed,
+)
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
     DIALECT,
     NAMES,
-    QUERY,
     decoder_of,
     decoder_options,
     domain_of,
     progress_option,
-    query_typed,
     seed_option,
     warm_up,
 )

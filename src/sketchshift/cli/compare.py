@@ -11,8 +11,8 @@ import click
 
 from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, load_sum, sketch_files
-from sketchshift.cli.options import columns_option, drift_options, query_option
+from sketchshift.cli.inputs import data_files, load_sum, query_option, sketch_files
+from sketchshift.cli.options import columns_option, drift_options
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
     Output,

@@ -15,7 +15,6 @@ import numpy as np
 from sketchshift._text import rows_in_words
 from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
-    QUERY,
     TABLE_FLAGS,
     Options,
     checkpoint_option,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OF_DATA",
+    "QUERY",
     "Data",
     "Inputs",
     "KeyCounts",
@@ -60,12 +60,39 @@ __all__ = [
     "look_at",
     "look_into",
     "paths_of",
+    "query_option",
+    "query_typed",
     "read_schema",
     "read_spec",
     "sketch_files",
 ]
 
 # Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
+
+
+QUERY = "sketchshift.query"
+"""Where a command keeps what is asked of databases."""
+
+
+def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[QUERY] = value
+
+
+query_option = Options(
+    click.option(
+        "--query",
+        metavar="SQL",
+        expose_value=False,
+        callback=_note_query,
+        help="Of a database: a SELECT, or the name of a table. Default: its only table.",
+    )
+)
+
+
+def query_typed(ctx: click.Context) -> list[str]:
+    """The flag ``--query`` as it was typed, for the next command; nothing without one."""
+    text = ctx.meta.get(QUERY)
+    return [] if text is None else ["--query", text]
 
 
 Data = Path | Query
@@ -342,6 +369,7 @@ OF_DATA = (
 
 input_options = Options(
     table_options,
+    query_option,
     scale_option,
     standardize_option,
     on_invalid_option,

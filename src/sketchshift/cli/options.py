@@ -38,7 +38,6 @@ __all__ = [
     "LARGEST_K",
     "NAMES",
     "NUMBERS",
-    "QUERY",
     "TABLE_FLAGS",
     "Options",
     "account_options",
@@ -58,8 +57,6 @@ __all__ = [
     "open_account",
     "progress_option",
     "promise_options",
-    "query_option",
-    "query_typed",
     "refuse_mixture",
     "refuse_table_flags",
     "scale_option",
@@ -405,29 +402,6 @@ def _text_option(name: str, **settings: Any) -> Callable[[Any], Any]:
     return click.option(name, expose_value=False, callback=_note_dialect, **settings)
 
 
-QUERY = "sketchshift.query"
-"""Where a command keeps what is asked of databases."""
-
-
-def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[QUERY] = value
-
-
-query_option = option(
-    "--query",
-    metavar="SQL",
-    expose_value=False,
-    callback=_note_query,
-    help="Of a database: a SELECT, or the name of a table. Default: its only table.",
-)
-
-
-def query_typed(ctx: click.Context) -> list[str]:
-    """The flag ``--query`` as it was typed, for the next command; nothing without one."""
-    text = ctx.meta.get(QUERY)
-    return [] if text is None else ["--query", text]
-
-
 text_options = Options(
     _text_option(
         "--separator", metavar="SIGN", help="Between the cells of a text file: ';' or tab."
@@ -463,7 +437,6 @@ columns_option = Options(
 
 table_options = Options(
     columns_option,
-    query_option,
     click.option("--exclude", type=NAMES, metavar="NAMES", help="Columns to leave out: a,b."),
     click.option(
         "--categories",

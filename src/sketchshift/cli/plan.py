@@ -11,12 +11,19 @@ import click
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import Data, data_files, look_at, paths_of, read_schema
+from sketchshift.cli.inputs import (
+    Data,
+    data_files,
+    look_at,
+    paths_of,
+    query_option,
+    query_typed,
+    read_schema,
+)
 from sketchshift.cli.options import (
     build_spec,
     drift_arguments,
     on_invalid_option,
-    query_typed,
     refuse_mixture,
     refuse_table_flags,
     spec_options,
@@ -47,6 +54,7 @@ __all__ = ["describe_plan", "plan", "write_plan"]
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @turnkey_options
 @table_options
+@query_option
 @spec_options
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
 @weights_option

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import EverydayOption, command
-from sketchshift.cli.inputs import data_files, paths_of
+from sketchshift.cli.inputs import data_files, paths_of, query_option, query_typed
 from sketchshift.cli.options import (
     LARGEST_K,
     NUMBERS,
@@ -16,8 +16,6 @@ from sketchshift.cli.options import (
     describe_spending,
     open_account,
     promise_options,
-    query_option,
-    query_typed,
 )
 from sketchshift.cli.output import Output, check_output, show_progress, spec_record
 from sketchshift.cli.plan import describe_plan, write_plan

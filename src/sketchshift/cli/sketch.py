@@ -15,6 +15,7 @@ from sketchshift.cli.inputs import (
     keep_checkpoint,
     look_at,
     paths_of,
+    query_option,
     read_schema,
     read_spec,
 )
@@ -71,6 +72,7 @@ FEWEST_FOR_RATE = 100_000
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
 @table_options
+@query_option
 @spec_options
 @weights_option
 @click.option(

@@ -27,7 +27,6 @@ from sketchshift._text import listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.sample import random_bits
 from sketchshift.data.source import Access, Block, Choice, Field, Request, Source, choose
-from sketchshift.data.vectors import as_indices
 from sketchshift.errors import DataError, MissingDependencyError, Option
 
 __all__ = [
@@ -348,6 +347,8 @@ class _Session(ABC):
 
     def _draw(self, choice: Choice, rows: int, share: float, seed: int) -> Batches:
         """A share of all rows, picked as they come."""
+        from sketchshift.data.vectors import as_indices
+
         first, limit = 0, np.uint64(share * 2.0**64)
         with closing(self.batches(choice, rows)) as batches:
             for batch in batches:

@@ -551,7 +551,7 @@ class FarPart(Part):
         return _alone(FarSums(rows)), end
 
     def entries(self, integers: Integers) -> tuple[IntArray, IntArray, Integers]:
-        """See :class:`Part`; a row is the number that :func:`_number_of` makes of its key."""
+        """Rows, columns and integers that are not 0; a row is its key, as :func:`_number_of`."""
         rows = integers[0].rows
         if not rows:
             none = np.empty(0, np.int64)
@@ -562,7 +562,7 @@ class FarPart(Part):
         return numbers[i], j, table[i, j]
 
     def from_entries(self, i: IntArray, j: IntArray, values: WideArray) -> Integers:
-        """See :class:`Part`."""
+        """What :meth:`entries` gave, those of one place added up; ValueError for others."""
         width = 1 + self._d + self._n_squares
         if ((j < 0) | (j >= width)).any():
             raise ValueError("far rows have no integers at such places.")

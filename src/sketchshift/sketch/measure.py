@@ -201,22 +201,6 @@ class Part(ABC):
             return np.frombuffer(own, dtype="<i8").astype(np.int64).reshape(self.shape), n
         return wide_from_bytes(own).reshape(self.shape), n
 
-    def entries(self, integers: Integers) -> tuple[IntArray, IntArray, Integers]:
-        """The integers that are not 0, and their places: row and column, or place and 0."""
-        where = np.nonzero(integers)
-        i, j = where if len(where) == 2 else (where[0], np.zeros_like(where[0]))
-        return i, j, integers[where]
-
-    def from_entries(self, i: IntArray, j: IntArray, values: WideArray) -> Integers:
-        """Integers at their places, those of one place added up; ValueError for others."""
-        rows, columns = (*self.shape, 1)[:2]
-        if ((i < 0) | (i >= rows) | (j < 0) | (j >= columns)).any():
-            raise ValueError(f"{self.name} has no integers at such places.")
-        totals = np.zeros((rows, columns), dtype=object)
-        np.add.at(totals, (i, j), values)
-        totals = totals.reshape(self.shape)
-        return totals if self.is_wide else totals.astype(np.int64)
-
 
 def wide_to_bytes(integers: WideArray, width: int = 16) -> bytes:
     """Python's integers, of some bytes each, little endian, with signs."""

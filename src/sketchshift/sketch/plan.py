@@ -115,7 +115,8 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(None, columns, sample_weight, on_invalid, where=where)
-    return plan_collection_or_rows(ask(sample, query), reading, planning)
+    sample = sample if query is None else ask(sample, query)
+    return plan_collection_or_rows(sample, reading, planning)
 
 
 def plan_collection_or_rows(sample: Any, reading: Reading, planning: Planning) -> SketchSpec:
@@ -213,7 +214,8 @@ def plan_drift(
         sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
     )
     reading = Reading(columns=columns, on_invalid=on_invalid, where=where)
-    return plan_collection_or_rows(ask(sample, query), reading, planning)
+    sample = sample if query is None else ask(sample, query)
+    return plan_collection_or_rows(sample, reading, planning)
 
 
 def plan_source(

@@ -25,7 +25,8 @@ from sketchshift.errors import (
     SketchFormatError,
 )
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.measure import Measure, WideArray, parts_of
+from sketchshift.sketch.cells import FarPart
+from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of
 
 __all__ = ["COLUMNS", "LIMB_BITS", "from_rows", "read_rows", "seal_of", "to_rows", "write_rows"]
 
@@ -109,7 +110,26 @@ def _entries(
         where = np.arange(len(values))
         yield name, where, np.zeros_like(where), np.array(values, dtype=object)
     for part in parts_of(spec):
-        yield part.name, *part.entries(measure.parts[part.name])
+        integers = measure.parts[part.name]
+        if isinstance(part, FarPart):
+            yield part.name, *part.entries(integers)
+            continue
+        where = np.nonzero(integers)
+        i, j = where if len(where) == 2 else (where[0], np.zeros_like(where[0]))
+        yield part.name, i, j, integers[where]
+
+
+def _from_entries(part: Part, i: IntArray, j: IntArray, values: WideArray) -> Any:
+    """Integers of a part at their places, those of one place added up; ValueError for others."""
+    if isinstance(part, FarPart):
+        return part.from_entries(i, j, values)
+    rows, columns = (*part.shape, 1)[:2]
+    if ((i < 0) | (i >= rows) | (j < 0) | (j >= columns)).any():
+        raise ValueError(f"{part.name} has no integers at such places.")
+    totals = np.zeros((rows, columns), dtype=object)
+    np.add.at(totals, (i, j), values)
+    totals = totals.reshape(part.shape)
+    return totals if part.is_wide else totals.astype(np.int64)
 
 
 def _limbs(values: WideArray) -> Iterator[WideArray]:
@@ -223,7 +243,7 @@ def _measure(
         )
         raise IncompatibleSketchesError(msg, SharePlan(), verb="merge")
     try:
-        parts = {part.name: part.from_entries(*entries(part.name)) for part in parts_of(spec)}
+        parts = {part.name: _from_entries(part, *entries(part.name)) for part in parts_of(spec)}
     except (ValueError, OverflowError) as error:
         raise SketchFormatError(f"the rows are not those of a sketch: {error}") from None
     if by_name:
