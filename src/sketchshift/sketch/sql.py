@@ -114,9 +114,8 @@ def _entries(
         if isinstance(part, FarPart):
             yield part.name, *part.entries(integers)
             continue
-        where = np.nonzero(integers)
-        i, j = where if len(where) == 2 else (where[0], np.zeros_like(where[0]))
-        yield part.name, i, j, integers[where]
+        place = np.nonzero(integers)
+        yield part.name, place[0], place[-1] * (integers.ndim > 1), integers[place]
 
 
 def _from_entries(part: Part, i: IntArray, j: IntArray, values: WideArray) -> Any:
