@@ -113,6 +113,7 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
 	$(BIN)/python benchmarks/bench_monitor.py
+	$(BIN)/python benchmarks/bench_databases.py
 
 data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; goes on
 	$(BIN)/sketchshift data $(DATA)

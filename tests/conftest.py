@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +126,46 @@ def seeded_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda numbers: np.rint(rng.normal(numbers, scale)), scale, rho
 
     monkeypatch.setattr(mechanism, "_calibrated", seeded)
+
+
+PASSWORD = "pass-word-5ecret"
+
+
+def postgres_programs() -> Path | None:
+    """The folder of a PostgreSQL server: of Debian, or of the package pgserver."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = find_spec("pgserver")
+    if found is not None and found.origin is not None:
+        folders.append(Path(found.origin).parent / "pginstall" / "bin")
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address, with a password, of a server on a socket in a folder of its own."""
+    pytest.importorskip("adbc_driver_postgresql", reason="needs adbc-driver-postgresql")
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL server here: apt-get install postgresql")
+    # a server refuses root, and other users cannot enter the folders of pytest
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    (folder / "password").write_text(PASSWORD)
+    as_user: dict[str, object] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder}
+    if os.geteuid() == 0:
+        owner = "postgres" if str(programs).startswith("/usr/lib") else "nobody"
+        shutil.chown(folder, owner)
+        shutil.chown(folder / "password", owner)
+        as_user |= {"user": owner, "extra_groups": ()}
+    data = str(folder / "data")
+    make = ["-D", data, "-A", "scram-sha-256", "-U", "owner", "--locale=C", "-E", "UTF8"]
+    settings = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+    start = ["-D", data, "-o", settings, "-l", str(folder / "log"), "-w", "start"]
+    try:
+        subprocess.run(
+            [programs / "initdb", *make, "--pwfile", folder / "password", "--no-sync"], **as_user
+        )
+        subprocess.run([programs / "pg_ctl", *start], **as_user)
+        yield f"postgresql://owner:{PASSWORD}@/postgres?host={folder}"
+    finally:
+        subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **as_user)
+        shutil.rmtree(folder)

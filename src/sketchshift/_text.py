@@ -21,6 +21,7 @@ __all__ = [
     "counted",
     "finite",
     "from_cell",
+    "hide_passwords",
     "listed",
     "meaningful",
     "nameless_columns",
@@ -211,6 +212,16 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """Text of ours, in which line breaks are meant: each line as :func:`visible` shows it."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+_PASSWORD = re.compile(r"(\w+://[^\s:/@'\"]*):[^\s'\"]*@|([?&]\w*pass\w*=)[^&\s'\"]*", re.I)
+
+
+def hide_passwords(text: str) -> str:
+    """Text in which addresses have no password: those before an "@", and those of parameters."""
+    if "://" not in text:
+        return text
+    return _PASSWORD.sub(lambda found: found[2] + "***" if found[2] else found[1] + "@", text)
 
 
 def cell(text: str) -> str:

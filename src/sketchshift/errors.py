@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sketchshift._text import listed, visible_lines
+from sketchshift._text import hide_passwords, listed, visible_lines
 
 __all__ = [
     "ChooseColumns",
@@ -178,10 +178,10 @@ class SketchshiftError(Exception):
         Returns
         -------
         text : str
-            Signs in it that would control a terminal are escapes.
+            Signs in it that would control a terminal are escapes; addresses have no passwords.
         """
         parts = (words(part) if isinstance(part, Term) else str(part) for part in self.args)
-        return visible_lines("".join(parts))
+        return visible_lines(hide_passwords("".join(parts)))
 
 
 class SpecError(SketchshiftError, ValueError):

@@ -17,7 +17,7 @@ import numpy as np
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files
+from sketchshift.cli.inputs import Data, data_files, paths_of, query_option
 from sketchshift.cli.options import TEXT_FLAGS, columns_option, metric_option, progress_option
 from sketchshift.cli.output import (
     RECIPE,
@@ -52,6 +52,7 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
     "-o", "--output", required=True, metavar="PATH", help="Labelled rows (.parquet or .csv)."
 )
 @columns_option
+@query_option
 @click.option("--where", metavar="CONDITION", help="Only some rows: \"price > 0 AND city = 'a'\".")
 @metric_option
 @progress_option
@@ -88,7 +89,7 @@ def assign(
     clusters = read_centroids(centroids)
     if metric == "cosine":
         clusters = replace(clusters, metric=metric)
-    target = check_output(output, [*files, Path(centroids)])
+    target = check_output(output, [*paths_of(files), Path(centroids)])
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
     counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
@@ -111,7 +112,7 @@ def assign(
         "rows_per_cluster": counts[1:].tolist(),
         "seconds": time.perf_counter() - start,
     }
-    same = typed_options(ctx, only=(*TEXT_FLAGS, "columns", "where", "metric"))
+    same = typed_options(ctx, only=(*TEXT_FLAGS, "query", "columns", "where", "metric"))
     then = ["cluster", *data, *same, "-k", str(k + 1)]
     lines = _describe(record, clusters, is_part=where is not None)
     lines += [
@@ -182,7 +183,7 @@ class Clusters:
 
 
 def _open(
-    files: Sequence[Path], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
+    files: Sequence[Data], clusters: Clusters, columns: tuple[str, ...] | None, where: str | None
 ) -> Source:
     """The columns of the centroids; all in order, where neither they nor the data have names."""
     names: Any = clusters.recipe or clusters.names
@@ -199,7 +200,7 @@ def _open(
     return source
 
 
-def _numeric_columns(files: Sequence[Path]) -> set[str]:
+def _numeric_columns(files: Sequence[Data]) -> set[str]:
     """Columns of numbers, by the names that the data has or that a text table is given."""
     from sketchshift.data import open_source
 

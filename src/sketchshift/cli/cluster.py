@@ -10,7 +10,13 @@ import click
 
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import OF_DATA, Inputs, input_options, keep_checkpoint
+from sketchshift.cli.inputs import (
+    OF_DATA,
+    Inputs,
+    input_options,
+    keep_checkpoint,
+    paths_of,
+)
 from sketchshift.cli.options import (
     CLUSTERS,
     DECODER_FLAGS,
@@ -112,7 +118,7 @@ def cluster(
     sources = Inputs(ctx, inputs)
     if examples is not None and not sources.is_data:
         raise click.UsageError("--examples shows rows of data, and a sketch has none. Give data.")
-    files = ClusterFiles.check(output, plot, plot_columns, sources.files)
+    files = ClusterFiles.check(output, plot, plot_columns, paths_of(sources.files))
     decode = decoder_of(ctx, n_clusters, flags)
     with keep_checkpoint(flags["checkpoint"], [*sources.paths, *files.paths]) as checkpoint:
         sketch = sources.sketch(n_clusters, progress, checkpoint)
@@ -223,7 +229,7 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
     output, saved = params["output"], params["save_sketch"]
     inputs, left_out = (params["inputs"], set()) if saved is None else ((saved,), {*OF_DATA})
     if output is not None and sources.is_data:
-        read = typed_options(ctx, only=(*TEXT_FLAGS, "where"))
+        read = typed_options(ctx, only=(*TEXT_FLAGS, "query", "where"))
         return ["assign", *params["inputs"], *read, "--centroids", output, "-o", "labelled.csv"]
     same = typed_options(ctx, but=_ABOUT_OUTPUT | left_out)
     if len(inputs) == 1 and not typed_options(ctx, only=_ONLY_HERE):

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
-from sketchshift._text import NAMES_SHOWN, visible_lines
+from sketchshift._text import NAMES_SHOWN, hide_passwords, visible_lines
 from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
@@ -164,7 +164,8 @@ def visible_messages() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        vars(error)["message"] = visible_lines(error.message)  # click shows it itself
+        shown = visible_lines(hide_passwords(error.message))
+        vars(error)["message"] = shown  # click shows it itself
         raise
 
 

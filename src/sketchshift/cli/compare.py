@@ -11,7 +11,7 @@ import click
 
 from sketchshift._text import column_names, number, rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, load_sum, sketch_files
+from sketchshift.cli.inputs import data_files, load_sum, query_option, sketch_files
 from sketchshift.cli.options import columns_option, drift_options
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
@@ -51,6 +51,7 @@ SMALLEST = 1e-15
     help=f"With --rows: how many of them. Default: {ROWS_SHOWN}.",
 )
 @columns_option
+@query_option
 @click.pass_context
 def compare(
     ctx: click.Context,

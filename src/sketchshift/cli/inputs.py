@@ -27,7 +27,15 @@ from sketchshift.cli.options import (
     table_options,
     weights_option,
 )
-from sketchshift.cli.output import check_output, keys_in_words, note, quote, show_progress
+from sketchshift.cli.output import (
+    QUERY,
+    check_output,
+    keys_in_words,
+    note,
+    quote,
+    show_progress,
+)
+from sketchshift.data.database import Query, ask, is_address, without_password
 from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, ScaleHint, SpecError
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OF_DATA",
+    "Data",
     "Inputs",
     "KeyCounts",
     "check_rows",
@@ -58,6 +67,8 @@ __all__ = [
     "load_table",
     "look_at",
     "look_into",
+    "paths_of",
+    "query_option",
     "read_data",
     "read_schema",
     "read_spec",
@@ -68,10 +79,40 @@ __all__ = [
 # Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
 
 
-def data_files(data: Sequence[str]) -> list[Path]:
-    """Files meant by paths, folders and globs of data."""
+"""Where a command keeps what is asked of databases."""
+
+
+def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[QUERY] = value
+
+
+query_option = Options(
+    click.option(
+        "--query",
+        metavar="SQL",
+        expose_value=False,
+        callback=_note_query,
+        help="Of a database: a SELECT, or the name of a table. Default: its only table.",
+    )
+)
+
+
+Data = Path | Query
+"""What data is read from: a file, or a database that is asked."""
+
+
+def data_files(data: Sequence[str]) -> list[Data]:
+    """Files meant by paths, folders and globs of data; or the database that is asked."""
     from sketchshift.data.open import expand
 
+    ctx = click.get_current_context(silent=True)
+    text = None if ctx is None else ctx.meta.get(QUERY)
+    addresses = [path for path in data if is_address(path)]
+    if addresses or text is not None:
+        if len(data) > 1:
+            msg = f"a database is read by itself. Give {without_password(str(data[0]))!r} alone."
+            raise click.UsageError(msg)
+        return [ask(data[0], text) if text is not None else Query(data[0])]
     files = [file for path in data for file in expand(path)]
     if is_table(files[0]):
         msg = (
@@ -79,7 +120,12 @@ def data_files(data: Sequence[str]) -> list[Path]:
             f"{quote(str(files[0]))} -k auto"
         )
         raise click.UsageError(msg)
-    return files
+    return [*files]
+
+
+def paths_of(data: Sequence[Data]) -> list[Path]:
+    """Those of the inputs that are files."""
+    return [file for file in data if isinstance(file, Path)]
 
 
 def sketch_files(paths: Sequence[str]) -> list[Path]:
@@ -183,7 +229,7 @@ def read_spec(path: str | Path) -> SketchSpec:
 
 
 def read_schema(
-    file: Path,
+    file: Data,
     columns: Sequence[str] | None,
     weights: str | None,
     by: tuple[str, ...] | None = None,
@@ -229,6 +275,9 @@ def _expand(path: str) -> list[Path]:
         from sketchshift.data.open import spool_stdin
 
         return [spool_stdin()]
+    if is_address(path):
+        fact = f"{without_password(path)!r} is a database, not a sketch"
+        raise DataError(f"{fact}. Take its sketch first: sketchshift sketch ... -o day1.sketch")
     given = Path(path).expanduser()
     if is_cube(given):
         return [given]
@@ -334,6 +383,7 @@ S = TypeVar("S", bound=AnySketch)
 MOST_KEYS = 24  # slices whose rows are shared out among clusters
 AUTO = 20  # clusters that data is planned for with -k auto
 OF_DATA = (
+    "query",
     *(flag for flag in TABLE_FLAGS if flag != "where"),
     "weights",
     "scale",
@@ -351,6 +401,7 @@ OF_DATA = (
 
 input_options = Options(
     table_options,
+    query_option,
     scale_option,
     standardize_option,
     on_invalid_option,
@@ -393,18 +444,19 @@ class Inputs:
                 raise click.UsageError(msg)
         self.survey: Survey | None = None
         saved = self._params["save_sketch"]
-        self.saved = None if saved is None else check_output(saved, self.files)
+        self.saved = None if saved is None else check_output(saved, paths_of(self.files))
 
     @property
     def paths(self) -> list[Path]:
         """What is read, and what is written beside the result."""
-        return [*self.files, *([] if self.saved is None else [self.saved])]
+        return [*paths_of(self.files), *([] if self.saved is None else [self.saved])]
 
     def count_keys(self, decoding: Decoding) -> KeyCounts | None:
         """How the slices of a table are distributed over clusters; None for anything else."""
-        if self.is_data or len(self.files) > 1 or not is_table(self.files[0]):
+        files = paths_of(self.files)
+        if self.is_data or len(files) > 1 or not is_table(files[0]):
             return None
-        table = load_table(self.files[0], self._params["where"])
+        table = load_table(files[0], self._params["where"])
         if len(table.by) != 1 or not 1 < len(table) <= MOST_KEYS:
             return None
         whole = table.merge()
@@ -419,7 +471,7 @@ class Inputs:
     ) -> AnySketch:
         """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
-            return check_rows(load_sum(self.files, self._params["where"]), n_clusters)
+            return check_rows(load_sum(paths_of(self.files), self._params["where"]), n_clusters)
         return self._read(n_clusters, progress, checkpoint)[0]
 
     def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
@@ -469,7 +521,7 @@ class Inputs:
 
 
 def read_data(
-    files: Sequence[Path], by: Sequence[str] | None, arguments: Mapping[str, Any]
+    files: Sequence[Data], by: Sequence[str] | None, arguments: Mapping[str, Any]
 ) -> tuple[Sketch, SketchTable | None]:
     """The sketch of all rows, and the table of slices if it was asked for."""
     if by is None:
@@ -517,13 +569,13 @@ class KeyCounts:
 
 
 def look_at(
-    files: Sequence[Path], params: Mapping[str, Any], keys: Sequence[str] = ()
+    files: Sequence[Data], params: Mapping[str, Any], keys: Sequence[str] = ()
 ) -> tuple[Survey | None, dict[str, Any]]:
     """What a table holds, and the arguments with which it is planned for and read.
 
     Parameters
     ----------
-    files : sequence of Path
+    files : sequence of Path or Query
         Data.
     params : mapping
         The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
@@ -592,10 +644,12 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
     return sketch
 
 
-def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
+def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     """Whether the paths are data, and the files they mean."""
     from sketchshift.data.lake_names import find_lake
 
+    if any(map(is_address, paths)) or click.get_current_context().meta.get(QUERY) is not None:
+        return True, data_files(paths)
     given = {path: Path(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
     folders += [path for path in paths if path not in folders and find_lake(path)]
@@ -610,7 +664,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Path]]:
             )
             raise click.UsageError(msg)
         return True, data_files(paths)
-    return False, others
+    return False, [*others]
 
 
 def _is_sketch(file: Path) -> bool:

@@ -32,6 +32,7 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
+from sketchshift.data.database import without_password
 from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIALECT",
+    "QUERY",
     "RECIPE",
     "ClusterFiles",
     "Output",
@@ -302,8 +304,9 @@ def percent(share: float) -> str:
 
 
 def next_step(*arguments: str | Path) -> str:
-    """The line that names the command to run next, quoted for a shell."""
-    return "Next: sketchshift " + " ".join(quote(str(argument)) for argument in arguments)
+    """The line that names the command to run next, quoted for a shell, without passwords."""
+    words = (without_password(str(argument)) for argument in arguments)
+    return "Next: sketchshift " + " ".join(map(quote, words))
 
 
 def quote(word: str) -> str:
@@ -781,7 +784,7 @@ def _look_further(curve: KCurve, spec: SketchSpec, *, is_data: bool) -> list[str
     return [f"{line} To look further, sketch the data again with -k {2 * most}."]
 
 
-DIALECT = "sketchshift.dialect"
+DIALECT, QUERY = "sketchshift.dialect", "sketchshift.query"
 """Where a command keeps the flags that say how text files are written."""
 
 _NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot", "plot_columns", "save_sketch"}
@@ -831,7 +834,7 @@ def typed_options(
     words : list of str
         Not quoted yet. How text files are written is among them.
     """
-    values = ctx.params | ctx.meta.get(DIALECT, {})
+    values = ctx.params | ctx.meta.get(DIALECT, {}) | {"query": ctx.meta.get(QUERY)}
     words: list[str] = []
     for param in ctx.command.params:
         name = str(param.name)

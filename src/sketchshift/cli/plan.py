@@ -11,7 +11,14 @@ import click
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, look_at, read_schema
+from sketchshift.cli.inputs import (
+    Data,
+    data_files,
+    look_at,
+    paths_of,
+    query_option,
+    read_schema,
+)
 from sketchshift.cli.options import (
     TEXT_FLAGS,
     build_spec,
@@ -47,6 +54,7 @@ __all__ = ["describe_plan", "plan", "write_plan"]
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @turnkey_options
 @table_options
+@query_option
 @spec_options
 @click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
 @weights_option
@@ -88,7 +96,7 @@ def plan(
     if not drift:
         refuse_mixture(ctx, neither=neither)
     inputs = [] if data is None else data_files([data])
-    target = check_output(output, inputs)
+    target = check_output(output, paths_of(inputs))
     survey, then = None, []
     if drift or n_clusters is not None:
         _check_sample(inputs, n_features, flag="--drift" if drift else "-k")
@@ -106,7 +114,7 @@ def plan(
         spec = build_spec(flags, n_features=d, columns=names)
     write_plan(spec, target)
     record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
-    again = (*TEXT_FLAGS, "where", *(() if spec.columns else ("columns",)))
+    again = (*TEXT_FLAGS, "query", "where", *(() if spec.columns else ("columns",)))
     read = typed_options(ctx, only=again)
     out.report(
         record | survey_record(survey) | spec_record(spec),
@@ -116,7 +124,7 @@ def plan(
 
 
 def _shape(
-    files: Sequence[Path],
+    files: Sequence[Data],
     columns: tuple[str, ...] | None,
     n_features: int | None,
     weights: str | None,
@@ -136,7 +144,7 @@ def _shape(
     return len(columns), columns
 
 
-def _check_sample(files: Sequence[Path], n_features: int | None, flag: str = "-k") -> None:
+def _check_sample(files: Sequence[Data], n_features: int | None, flag: str = "-k") -> None:
     if n_features is not None:
         msg = f"give {flag} or --n-features, not both: {flag} takes the columns of DATA."
         raise click.UsageError(msg)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchshift.cli.command import EverydayOption, command
-from sketchshift.cli.inputs import data_files
+from sketchshift.cli.inputs import data_files, paths_of, query_option
 from sketchshift.cli.options import (
     LARGEST_K,
     NUMBERS,
@@ -17,7 +17,13 @@ from sketchshift.cli.options import (
     open_account,
     promise_options,
 )
-from sketchshift.cli.output import Output, check_output, show_progress, spec_record
+from sketchshift.cli.output import (
+    Output,
+    check_output,
+    show_progress,
+    spec_record,
+    typed_options,
+)
 from sketchshift.cli.plan import describe_plan, write_plan
 from sketchshift.features import SketchSpec
 
@@ -51,6 +57,7 @@ _COSTS = ("epsilon", "delta", "account", "budget")  # of a plan from private row
 @promise_options(required=False)
 @account_options
 @columns_option
+@query_option
 @click.option("-m", "--sketch-size", type=click.IntRange(min=1), help="Default: 10·k·d.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.pass_context
@@ -75,10 +82,11 @@ def private_plan(
     """
     inputs = [] if data is None else data_files([data])
     path = flags["account"]
-    target = check_output(output, [*inputs, *([] if path is None else [path])])
+    target = check_output(output, [*paths_of(inputs), *([] if path is None else [path])])
     with show_progress("items", "Planning on the rows"):
         spec, account = _plan(inputs, flags)
     write_plan(spec, target)
+    query = typed_options(click.get_current_context(), only=("query",))
     record = {
         "command": "private-plan",
         "output": output,
@@ -88,7 +96,7 @@ def private_plan(
     out.report(
         record | spec_record(spec),
         [*describe_plan(output, spec), *describe_spending(account, path)],
-        then=["sketch", data or "DATA", "--plan", output, "-o", "people.sketch"],
+        then=["sketch", data or "DATA", *query, "--plan", output, "-o", "people.sketch"],
     )
 
 

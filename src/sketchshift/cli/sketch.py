@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,10 +10,13 @@ import click
 from sketchshift._text import counted
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import (
+    Data,
     data_files,
     keep_checkpoint,
     key_columns,
     look_at,
+    paths_of,
+    query_option,
     read_data,
     read_schema,
     read_spec,
@@ -66,6 +68,7 @@ FEWEST_FOR_RATE = 100_000
 @click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
 @turnkey_options
 @table_options
+@query_option
 @spec_options
 @weights_option
 @click.option(
@@ -125,7 +128,7 @@ def sketch(
     if by is not None:
         check_suffix("-o", output, (".parquet",))
     files = data_files(data)
-    target = check_output(output, files)
+    target = check_output(output, paths_of(files))
     start, survey = time.perf_counter(), None
     arguments: dict[str, Any]
     if n_clusters is None:
@@ -136,7 +139,7 @@ def sketch(
         survey, arguments = look_at(files, ctx.params, keys=key_columns(by))
         arguments |= {"spec": None} | turnkey_arguments(ctx)
     arguments |= {"sample_weight": weights, "n_threads": threads, "kernel": kernel}
-    with keep_checkpoint(checkpoint, [*files, target]) as place:
+    with keep_checkpoint(checkpoint, [*paths_of(files), target]) as place:
         is_continued = place is not None and place.exists()
         first = "Reading rows" if n_clusters is None else "Planning on a sample"
         with show_progress("rows", first, then="Reading rows", show=progress) as advance:
@@ -191,7 +194,7 @@ def _check_flags(ctx: click.Context) -> None:
 def _spec(
     plan: str | None,
     flags: dict[str, Any],
-    first: Path,
+    first: Data,
     columns: tuple[str, ...] | None,
     weights: str | None,
     by: tuple[str, ...] | None,

@@ -27,6 +27,7 @@ from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
+from sketchshift.data.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
 from sketchshift.data.lake_names import Lake, find_lake, kind_of_table
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
@@ -65,8 +66,8 @@ __all__ = [
 
 Opener: TypeAlias = Callable[[Path, Request], Any]
 
-LOOSE = (".txt", ".dat")
-"""Ends of names of text tables, and of much else: in folders of other data they are passed over."""
+LOOSE = (".txt", ".dat", ".db")
+"""Ends of names of tables, and of much else: in folders of other data they are passed over."""
 
 FLIGHT = ("grpc://", "grpc+tcp://", "grpc+tls://")
 """What addresses of Arrow Flight begin with."""
@@ -224,11 +225,12 @@ def _opener_in(module: str, name: str) -> Callable[..., Any]:
 
 
 register_format(".parquet", _import_opener("arrow", "open_parquet"))
-for _ends in ((".csv", *LOOSE), (".tsv", ".tab")):
+for _ends in ((".csv", ".txt", ".dat"), (".tsv", ".tab")):
     _packed = [f"{_end}{_pack}" for _end in _ends for _pack in PACKED]
     register_format((*_ends, *_packed), _import_opener("text_files", "open_delimited"))
 register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
 register_format(".npy", _import_opener("npy", "open_npy"))
+register_format(SUFFIXES, _import_opener("database", "open_database_file"))
 register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
 
 # Tables of lakes, which their own modules read.
@@ -380,7 +382,7 @@ def expand(path: str | PathLike[str]) -> list[Path]:
         if "://" in str(path)
         else ""
     )
-    msg = f"there is no file or folder {str(path)!r}.{hint}"
+    msg = f"there is no file or folder {without_password(str(path))!r}.{hint}"
     raise DataError(msg)
 
 
@@ -759,8 +761,9 @@ def open_source(
         NumPy arrays and memory maps, nested lists, SciPy sparse, pandas, Polars and
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
-        .ipc, .npy, .safetensors); the address of an Arrow Flight stream
-        (``grpc://host:port/path``); or an iterable whose items are any of these but paths.
+        .ipc, .npy, .safetensors, .duckdb, .sqlite); a :class:`Query` or the address of a
+        database; the address of an Arrow Flight stream (``grpc://host:port/path``); or an iterable
+        whose items are any of these but paths.
     columns : sequence of str or Recipe, optional
         Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
         but weights and keys.
@@ -811,6 +814,10 @@ def open_source(
         from sketchshift.data.flight import open_flight
 
         return open_flight(data, request)
+    if isinstance(data, str) and data.lower().startswith(SCHEMES):
+        data = Query(data)
+    if isinstance(data, Query):
+        return _open_query(data, request)
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):
@@ -818,6 +825,8 @@ def open_source(
     opened = open_in_memory(data, request)
     if opened is not None:
         return opened
+    if is_connection(data):
+        return _open_query(Query(data), request)
     if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray | Mapping | Set):
         return open_iterator(data, request)
     msg = (
@@ -828,10 +837,18 @@ def open_source(
     raise DataError(msg)
 
 
+def _open_query(query: Query, request: Request) -> Source:
+    from sketchshift.data.database import open_query
+
+    return open_query(query, request)
+
+
 def _open_list(data: Sequence[Any], request: Request) -> Source:
     if not data:
         msg = f"there are no rows: the {type(data).__name__} is empty."
         raise DataError(msg)
+    if isinstance(data[0], Query) and len(data) == 1:
+        return _open_query(data[0], request)
     are_paths = [isinstance(item, str | PathLike) for item in data]
     if all(are_paths):
         return open_files(data, request)

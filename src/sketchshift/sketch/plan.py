@@ -12,6 +12,7 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.database import ask
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
 from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
@@ -46,6 +47,7 @@ def plan(
     sketch_size: int | None = None,
     seed: int = 0,
     columns: Sequence[str] | Recipe | None = None,
+    query: str | None = None,
     where: str | None = None,
     sample_weight: Any = None,
     standardize: bool | str = False,
@@ -73,6 +75,8 @@ def plan(
     columns : sequence of str, Recipe or None
         Columns to read, by name, or one of vectors; None takes all but the weights. A recipe says
         how to make numbers of columns of any kind: see :func:`sketchshift.survey`.
+    query : str or None
+        Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
         A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     sample_weight : array of shape (n,), str or None
@@ -111,6 +115,7 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(None, columns, sample_weight, on_invalid, where=where)
+    sample = sample if query is None else ask(sample, query)
     return plan_collection_or_rows(sample, reading, planning)
 
 
@@ -156,6 +161,7 @@ def plan_drift(
     sketch_size: int = DRIFT_SIZE,
     seed: int = 0,
     columns: Sequence[str] | Recipe | None = None,
+    query: str | None = None,
     where: str | None = None,
     standardize: bool | str = False,
     metric: str = "euclidean",
@@ -179,6 +185,8 @@ def plan_drift(
         Of the frequencies and of the choice of rows.
     columns : sequence of str, Recipe or None
         Columns to read, by name, or how to make numbers of them; None takes all.
+    query : str or None
+        Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
         A condition on any columns of a table, as SQL writes it: other rows are not looked at.
     standardize : bool, default=False
@@ -206,6 +214,7 @@ def plan_drift(
         sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
     )
     reading = Reading(columns=columns, on_invalid=on_invalid, where=where)
+    sample = sample if query is None else ask(sample, query)
     return plan_collection_or_rows(sample, reading, planning)
 
 

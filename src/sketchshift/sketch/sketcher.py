@@ -22,6 +22,7 @@ import numpy as np
 
 from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
+from sketchshift.data.database import ask
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError, SpecError, warn
 from sketchshift.features import SketchSpec
@@ -417,6 +418,7 @@ def sketch(
     cells: bool | None = None,
     metric: str | None = None,
     columns: Sequence[str] | Recipe | None = None,
+    query: str | None = None,
     where: str | None = None,
     sample_weight: Any = None,
     n_threads: int | None = None,
@@ -433,9 +435,10 @@ def sketch(
         NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
         tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
         .csv.gz, .arrow, .npy, .safetensors, and what :func:`sketchshift.register_format` adds),
-        folders and globs of them, or an iterator of such blocks. Also a collection of Dask, Spark
-        or Ray, which is read where it lies (:mod:`sketchshift.engines`): without ``n_threads``,
-        ``progress`` and ``checkpoint``.
+        folders and globs of them, or an iterator of such blocks. Also a database: the address
+        ``postgresql://...``, a file (.duckdb, .sqlite), or a connection of duckdb or sqlite3. Also
+        a collection of Dask, Spark or Ray, which is read where it lies
+        (:mod:`sketchshift.engines`): without ``n_threads``, ``progress`` and ``checkpoint``.
     spec : SketchSpec or None
         What is summed. If it names columns, sources with names are read by them.
     n_clusters : int or None
@@ -447,6 +450,8 @@ def sketch(
         Columns to read, by name; None takes the spec's, or all. One column of vectors is read as
         one column for each of their numbers. A recipe says how to make numbers of columns of any
         kind: see :func:`sketchshift.survey`.
+    query : str or None
+        Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
         A condition on any columns of a table, as SQL writes it: other rows are not read.
     sample_weight : array of shape (n,), str or None
@@ -486,6 +491,7 @@ def sketch(
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
+    data = data if query is None else ask(data, query)
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}

@@ -20,6 +20,7 @@ import pyarrow as pa
 from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
+from sketchshift.data.database import ask
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
@@ -65,6 +66,7 @@ def sketch_by(
     cells: bool | None = None,
     metric: str | None = None,
     columns: Sequence[str] | Recipe | None = None,
+    query: str | None = None,
     where: str | None = None,
     sample_weight: Any = None,
     max_slices: int = 10_000,
@@ -86,7 +88,9 @@ def sketch_by(
         ``"day(date)"``, also year, quarter, month, week, hour and minute; or one label for
         each row, where the data lies in memory. Missing keys make a slice of their own. Keys in
         text files are whole numbers if all are written as such, else text: 01234 is not 1234.
-    spec, n_clusters, sketch_size, seed, standardize, cells, metric, columns, where, sample_weight
+    spec, n_clusters, sketch_size, seed, standardize, cells, metric
+        As in :func:`sketchshift.sketch`.
+    columns, query, where, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
     max_slices : int, default=10_000
@@ -118,6 +122,7 @@ def sketch_by(
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     reading = replace(reading, max_slices=max_slices)
     reading = add_keys(reading, by)
+    data = data if query is None else ask(data, query)
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}

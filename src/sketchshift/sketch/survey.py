@@ -28,6 +28,7 @@ from sketchshift._times import (
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.database import ask
 from sketchshift.errors import ChooseColumns, DataError, Option
 from sketchshift.recipe import (
     MISSING,
@@ -237,6 +238,7 @@ def survey(
     cycles: Sequence[str] = (),
     scale: str = "auto",
     on_missing: str = "auto",
+    query: str | None = None,
     where: str | None = None,
     sample_weight: str | None = None,
     keys: Sequence[str] = (),
@@ -273,6 +275,8 @@ def survey(
         columns with most of them until at most 1 % of the rows has any. "auto" skips such rows.
         Where many columns lack a few values each, up to 10 %, and more than a third of the rows
         would go, it takes the mean.
+    query : str or None
+        Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
         A condition on the columns, as SQL writes it: only such rows are looked at.
     sample_weight : str or None
@@ -307,7 +311,7 @@ def survey(
     asked = _Asked(columns, tuple(exclude), categories, encode, parsed)
     beside = (*asked.category_names, *(cycle.column for cycle in asked.cycles), *asked.exclude)
     source = open_source(
-        data,
+        ask(data, query),
         columns=columns,
         weights=sample_weight,
         keys=tuple(dict.fromkeys(beside)),
