@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sketchshift._stores import storage
 from sketchshift.data.open import register_format
 from sketchshift.engines import register_engine
 from sketchshift.errors import (
@@ -159,6 +160,7 @@ __all__ = [
     "since_when",
     "sketch",
     "sketch_by",
+    "storage",
     "survey",
     "text_dialect",
     "train_lists",

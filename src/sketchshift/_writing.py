@@ -16,9 +16,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
+
+from sketchshift._places import RemotePath, place
 
 try:
     import fcntl
@@ -35,22 +38,44 @@ __all__ = [
 ]
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one.
 
     A symbolic link is followed: the file it points to is replaced. Who may read it stays.
     """
-    with opened_atomically(path) as file:
+    target = place(path)
+    if isinstance(target, RemotePath):
+        target.write(data)
+        return
+    with opened_atomically(target) as file:
         file.write(data)
 
 
 @contextmanager
-def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
+def opened_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` when the body ends; an exception leaves the old one.
 
-    What is written lies in a draft beside it until then. Drafts that killed writers of the same
-    file have left are removed first.
+    What is written lies in a draft beside it until then, or for a store on this machine. Drafts
+    that killed writers of the same file have left are removed first.
     """
+    target = place(path)
+    opened = _uploaded(target) if isinstance(target, RemotePath) else _renamed(target)
+    with opened as file:
+        yield file
+
+
+@contextmanager
+def _uploaded(path: RemotePath) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile(prefix="sketchshift-") as file:
+        yield file
+        file.flush()
+        size = file.seek(0, os.SEEK_END)
+        with mmap(file.fileno(), size, access=ACCESS_READ) if size else nullcontext(b"") as data:
+            path.write(data)
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
     path = Path(os.path.realpath(path))
     try:
         with draft_of(path) as file:
