@@ -38,6 +38,7 @@ __all__ = [
     "mark_of",
     "place",
     "read_range",
+    "shown",
 ]
 
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -51,6 +52,11 @@ N_AHEAD = 4  # ranges under way at a time
 def is_address(path: Any) -> bool:
     """Whether a text is an address in a store and no path of this machine."""
     return isinstance(path, str) and ADDRESS.match(path) is not None and not path.startswith(FILE)
+
+
+def shown(path: str) -> str:
+    """A path as it was typed; an address without what nobody may read."""
+    return str(place(path)) if is_address(path) else path
 
 
 def place(path: str | os.PathLike[str]) -> Place:
@@ -263,7 +269,7 @@ class RemotePath:
 
     def open(
         self,
-        mode: str = "rb",
+        mode: str = "r",
         buffering: int = WINDOW_BYTES,
         *,
         encoding: str | None = None,
@@ -301,7 +307,7 @@ class RemotePath:
         A store shows an object once it is complete. What it says of it afterwards is compared.
         """
         if self._scheme in WEB:
-            raise DataError(f"cannot write {self}: the web is only read. Name a file or a bucket.")
+            self.check_writable()
         size = memoryview(data).nbytes
         self._handle = self._pinned = None
 
@@ -311,6 +317,16 @@ class RemotePath:
                 raise Broken(f"{size} bytes were written, and other bytes are there")
 
         self._try(put)
+
+    def check_writable(self) -> None:
+        """Refuse what nothing can be written to, before anything is."""
+        if self._scheme in WEB:
+            raise DataError(f"cannot write {self}: the web is only read. Name a file or a bucket.")
+        if not self._key.removeprefix(str(self.root)).strip("/") or self._key.endswith("/"):
+            raise DataError(f"cannot write {str(self)!r}: it is a folder. Give the name of a file.")
+        if not self.root.is_dir():
+            fact = f"there is no bucket {str(self.root)!r}"
+            raise DataError(f"cannot write {str(self)!r}: {fact}. Make it first.")
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove it."""

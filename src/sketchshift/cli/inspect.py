@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from sketchshift._places import Place, place, shown
 from sketchshift._text import column_names, counted, number
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec
@@ -44,7 +44,7 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    path = Path(file).expanduser()
+    path, file = place(file).expanduser(), shown(file)
     if path.is_dir() or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
@@ -71,12 +71,12 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     )
 
 
-def _is_plan(path: Path) -> bool:
+def _is_plan(path: Place) -> bool:
     with path.open("rb") as file:
         return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
-def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
+def _inspect_sketch(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
     sketch, head = load_any(path), path.read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
     record: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
@@ -87,7 +87,7 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     return sketch, record | {"statistics": _statistics(sketch)}
 
 
-def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
+def _inspect_table(file: str, path: Place, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
     slices, counts, whole = look_into(path, where)
     record: dict[str, Any] = {"file": file, "kind": "table of sketches"}
     record |= sketch_record(whole, path.stat().st_size) | {"statistics": _statistics(whole)}

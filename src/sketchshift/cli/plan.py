@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
+from sketchshift._places import Place
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
@@ -114,7 +114,7 @@ def plan(
 
 
 def _shape(
-    files: Sequence[Path],
+    files: Sequence[Place],
     columns: tuple[str, ...] | None,
     n_features: int | None,
     weights: str | None,
@@ -134,7 +134,7 @@ def _shape(
     return len(columns), columns
 
 
-def _check_sample(files: Sequence[Path], n_features: int | None, flag: str = "-k") -> None:
+def _check_sample(files: Sequence[Place], n_features: int | None, flag: str = "-k") -> None:
     if n_features is not None:
         msg = f"give {flag} or --n-features, not both: {flag} takes the columns of DATA."
         raise click.UsageError(msg)
@@ -143,7 +143,7 @@ def _check_sample(files: Sequence[Path], n_features: int | None, flag: str = "-k
         raise click.UsageError(msg)
 
 
-def write_plan(spec: SketchSpec, target: Path) -> None:
+def write_plan(spec: SketchSpec, target: Place) -> None:
     """Write a plan file, all of it or nothing."""
     write_atomically(target, spec.to_json().encode() + b"\n")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
+from sketchshift._places import Place
 from sketchshift._text import counted
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import data_files, keep_checkpoint, look_at, read_schema, read_spec
@@ -163,7 +163,7 @@ def sketch(
 
 
 def _read(
-    files: list[Path], by: tuple[str, ...] | None, arguments: dict[str, Any]
+    files: list[Place], by: tuple[str, ...] | None, arguments: dict[str, Any]
 ) -> tuple[Sketch, SketchTable | None]:
     """The sketch of all rows, and the table of slices if it was asked for."""
     if by is None:
@@ -208,7 +208,7 @@ def _check_flags(ctx: click.Context) -> None:
 def _spec(
     plan: str | None,
     flags: dict[str, Any],
-    first: Path,
+    first: Place,
     columns: tuple[str, ...] | None,
     weights: str | None,
     by: tuple[str, ...] | None,

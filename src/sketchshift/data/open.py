@@ -394,9 +394,10 @@ def spool_stdin() -> Path:
 
 
 def _files_in(folder: Place) -> list[Place]:
+    below: list[Place] = [*folder.rglob("*")]
     files = [
         file
-        for file in sorted(folder.rglob("*"), key=lambda file: file.as_posix())
+        for file in sorted(below, key=_name_of)
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
     files = [file for file in files if not _is_loose(file)] or files
@@ -405,6 +406,10 @@ def _files_in(folder: Place) -> list[Place]:
         msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
         raise DataError(msg)
     return files
+
+
+def _name_of(file: Place) -> str:
+    return file.as_posix()
 
 
 def _is_loose(file: Place) -> bool:
@@ -418,7 +423,7 @@ def _matches(pattern: Place) -> list[Place]:
         matches = [*pattern.matches()]
     else:
         root = Path(pattern.anchor)
-        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=Path.as_posix)
+        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=_name_of)
     matches = [match for match in matches if not _is_hidden(_parts_to_check(match, pattern))]
     if not matches:
         msg = f"no file matches {str(pattern)!r}."
