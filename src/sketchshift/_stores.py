@@ -246,7 +246,7 @@ def _split_endpoint(endpoint: str | None) -> dict[str, str]:
 
 
 def _open_s3(settings: Storage) -> Any:
-    from pyarrow.fs import S3FileSystem
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     endpoint = settings.endpoint or next(filter(None, map(os.environ.get, named)), None)
@@ -262,6 +262,7 @@ def _open_s3(settings: Storage) -> Any:
         request_timeout=settings.timeout,
         connect_timeout=settings.timeout,
         background_writes=False,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1),  # they are made again here
         **{name: value for name, value in signed.items() if value is not None},
     )
 
@@ -317,15 +318,55 @@ _OPENERS = {
 }
 
 
-@dataclass(frozen=True)
+TAIL_BYTES = 8  # by which the end of a range is told
+
+
 class _ArrowFile:
-    file: Any
-    size: int
-    mark: str
+    """A file of a store of Arrow.
+
+    Arrow reads S3 into a buffer, and takes the buffer for full when the body of the answer was
+    shorter. So the buffer ends with random bytes before it is read into. Where its last byte
+    changed, all came; where it did not, which happens by chance too, the end is read once more.
+    """
+
+    def __init__(self, filesystem: Any, key: str) -> None:
+        file = filesystem.open_input_file(key)
+        notes = {name.lower(): value for name, value in (file.metadata() or {}).items()}
+        mark = notes.get("etag") or notes.get("generation") or notes.get("last-modified")
+        if mark is None:
+            mark = str(filesystem.get_file_info(key).mtime_ns)
+        self.size, self.mark = int(file.size()), mark.decode() if type(mark) is bytes else str(mark)
+        self._filesystem, self._key = filesystem, key
+        self._idle = [file]  # each is read by one thread at a time
 
     def read(self, start: int, stop: int) -> bytes:
-        data: bytes = self.file.read_at(stop - start, start)
-        return data
+        """All bytes of a range, or an error."""
+        if stop - start <= TAIL_BYTES:
+            return self._read_few(start, stop)
+        end = os.urandom(TAIL_BYTES)
+        data = self._fill(bytearray(stop - start - TAIL_BYTES) + end, start)
+        if data[-1] == end[-1] and data[-TAIL_BYTES:] != self._read_few(stop - TAIL_BYTES, stop):
+            raise Broken(f"of {stop - start} bytes asked for not all came")
+        return bytes(data)
+
+    def _read_few(self, start: int, stop: int) -> bytes:
+        for byte in (b"\x00", b"\xff"):
+            data = self._fill(bytearray(byte * (stop - start)), start)
+            if data[-1:] != byte:
+                return bytes(data)
+        raise Broken("the last byte did not come")
+
+    def _fill(self, buffer: bytearray, start: int) -> bytearray:
+        try:
+            file = self._idle.pop()
+        except IndexError:
+            file = self._filesystem.open_input_file(self._key)
+        file.seek(start)
+        count = file.readinto(buffer)
+        self._idle.append(file)
+        if count != len(buffer):
+            raise Broken(f"of {len(buffer)} bytes asked for {count} came")
+        return buffer
 
 
 @dataclass(frozen=True)
@@ -335,12 +376,7 @@ class _ArrowStore:
     filesystem: Any
 
     def open(self, key: str) -> _ArrowFile:
-        file = self.filesystem.open_input_file(key)
-        notes = {name.lower(): value for name, value in (file.metadata() or {}).items()}
-        mark = notes.get("etag") or notes.get("generation") or notes.get("last-modified")
-        if mark is None:
-            mark = str(self.filesystem.get_file_info(key).mtime_ns)
-        return _ArrowFile(file, file.size(), mark.decode() if isinstance(mark, bytes) else mark)
+        return _ArrowFile(self.filesystem, key)
 
     def is_folder(self, key: str) -> bool:
         from pyarrow.fs import FileType
