@@ -9,12 +9,9 @@ error; and a file that changes meanwhile is refused (:func:`check_unchanged`).
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import re
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +26,7 @@ from sketchshift._stores import STORAGE, WEB, Broken, Handle, Storage, Store, op
 from sketchshift.errors import DataError
 
 __all__ = [
+    "CHUNK_BYTES",
     "Place",
     "RemotePath",
     "arrow_file",
@@ -105,7 +103,6 @@ class RemotePath:
         self._scheme, self._key, self._settings, self._query = scheme, key, settings, query
         self._handle: Handle | None = None
         self._pinned: Status | None = None
-        self._copy: Path | None = None
 
     @classmethod
     def parse(cls, scheme: str, rest: str) -> RemotePath:
@@ -124,18 +121,8 @@ class RemotePath:
             rest = user + rest.removeprefix(f"{user}@{host}")
         return cls(scheme, rest, settings, query)
 
-    def copied(self) -> Path:
-        """A copy of it on this machine, for readers that know no stores."""
-        if self._copy is None:
-            folder = tempfile.mkdtemp(prefix="sketchshift-")
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            self._copy = Path(folder) / self.name
-            with self._copy.open("xb") as file:
-                shutil.copyfileobj(RemoteFile(self, ahead=True), file, CHUNK_BYTES)
-        return self._copy
-
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_handle": None, "_copy": None}
+        return self.__dict__ | {"_handle": None}
 
     def _at(self, key: str) -> RemotePath:
         return RemotePath(self._scheme, key, self._settings)

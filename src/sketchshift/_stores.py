@@ -224,6 +224,8 @@ class Handle(Protocol):
 
 
 class Store(Protocol):
+    """What is asked of any store; keys are what follows the scheme."""
+
     def open(self, key: str) -> Handle: ...
     def is_folder(self, key: str) -> bool: ...
     def list(self, key: str) -> list[str]: ...
@@ -233,6 +235,7 @@ class Store(Protocol):
 
 @lru_cache(maxsize=32)
 def open_store(scheme: str, settings: Storage) -> Store:
+    """The store that addresses of a scheme are in."""
     if scheme in WEB:
         return _Web(settings)
     if scheme in ARROW:

@@ -18,12 +18,13 @@ from importlib import import_module
 from itertools import chain
 from os import PathLike
 from pathlib import Path, PurePath
+from shutil import copyfileobj
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import Place, RemotePath, check_unchanged, map_ahead, place
+from sketchshift._places import CHUNK_BYTES, Place, RemotePath, check_unchanged, map_ahead, place
 from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
@@ -189,8 +190,16 @@ def _call_opener(path: Place, request: Request) -> Any:
     with report_damage(str(path), ValueError):
         opener = _opener_of(path)
         if isinstance(path, RemotePath) and opener not in _read_stores:
-            return opener(path.copied(), request)
+            return opener(_copy_of(path), request)
         return opener(path, request)
+
+
+@cache
+def _copy_of(path: RemotePath) -> Path:
+    """A copy on this machine, for readers that know no stores; removed when Python ends."""
+    with opened_for_now(path.name) as file:
+        copyfileobj(path.open("rb", CHUNK_BYTES), file, CHUNK_BYTES)
+    return Path(file.name)
 
 
 def _open_result(data: Any, path: Place, request: Request) -> Source:
