@@ -239,7 +239,8 @@ def open_store(scheme: str, settings: Storage) -> Store:
     if scheme in WEB:
         return _Web(settings)
     if scheme in ARROW:
-        return _ArrowStore(_OPENERS[scheme](settings))
+        reading = _OPENERS[scheme](settings)
+        return _ArrowStore(reading, _open_s3(settings, 4) if scheme == "s3" else reading)
     return _FsspecStore(_open_fsspec(scheme, settings))
 
 
@@ -248,7 +249,8 @@ def _split_endpoint(endpoint: str | None) -> dict[str, str]:
     return {"scheme": scheme, "host": host.rstrip("/")} if sign else {"host": scheme}
 
 
-def _open_s3(settings: Storage) -> Any:
+def _open_s3(settings: Storage, n_tries: int = 1) -> Any:
+    """A range is tried once, since Arrow reads what was tried before into the same buffer."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -265,7 +267,7 @@ def _open_s3(settings: Storage) -> Any:
         request_timeout=settings.timeout,
         connect_timeout=settings.timeout,
         background_writes=False,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1),  # they are made again here
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=n_tries),
         **{name: value for name, value in signed.items() if value is not None},
     )
 
@@ -355,7 +357,7 @@ class _ArrowFile:
     def _read_few(self, start: int, stop: int) -> bytes:
         for byte in (b"\x00", b"\xff"):
             data = self._fill(bytearray(byte * (stop - start)), start)
-            if data[-1:] != byte:
+            if data[-1] != byte[0]:
                 return bytes(data)
         raise Broken("the last byte did not come")
 
@@ -374,9 +376,10 @@ class _ArrowFile:
 
 @dataclass(frozen=True)
 class _ArrowStore:
-    """A file system of Arrow."""
+    """A file system of Arrow, for what is read, and one for what is written."""
 
     filesystem: Any
+    writing: Any
 
     def open(self, key: str) -> _ArrowFile:
         return _ArrowFile(self.filesystem, key)
@@ -394,7 +397,7 @@ class _ArrowStore:
 
     def put(self, key: str, data: Any) -> None:
         """In one call: nothing can happen between two parts but what the store then refuses."""
-        with self.filesystem.open_output_stream(key, compression=None) as file:
+        with self.writing.open_output_stream(key, compression=None) as file:
             file.write(data)
 
     def remove(self, key: str) -> None:

@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 
 KINDS = ("slow", "reset", "cut", "short")
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-HOP = ("connection", "transfer-encoding", "keep-alive", "date", "server", "content-length")
+HOP = ("connection", "transfer-encoding", "keep-alive", "server", "content-length")
 
 
 class Proxy(ThreadingHTTPServer):
@@ -71,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.order(parse_qs(where.query))
             self.answer(200, [], text)
             return
-        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent = self.read_body()
         kind = self.server.fault()
         if kind == "reset":
             self.reset()
@@ -83,11 +83,24 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do
 
+    def read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return b"".join(parts)
+
     def forward(self, sent: bytes, kind: str | None) -> None:
         upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
         upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
-            upstream.putheader(name, value)
+            if name.lower() not in (*HOP, "expect"):
+                upstream.putheader(name, value)
+        upstream.putheader("Content-Length", str(len(sent)))
         upstream.endheaders(sent)
         answer = upstream.getresponse()
         body = answer.read()
