@@ -214,7 +214,7 @@ class RemotePath:
 
     def is_file(self) -> bool:
         """Whether there is such a file."""
-        if not self.name:
+        if len(self.parts) < 2:  # a bucket or a server
             return False
         try:
             self.stat()
@@ -309,7 +309,7 @@ class RemotePath:
         """Refuse what nothing can be written to, before anything is."""
         if self._scheme in WEB:
             raise DataError(f"cannot write {self}: the web is only read. Name a file or a bucket.")
-        if not self._key.removeprefix(str(self.root)).strip("/") or self._key.endswith("/"):
+        if len(self.parts) < 2 or self._key.endswith("/"):
             raise DataError(f"cannot write {str(self)!r}: it is a folder. Give the name of a file.")
         if not self.root.is_dir():
             fact = f"there is no bucket {str(self.root)!r}"
