@@ -481,21 +481,34 @@ class _WebFile:
             return data
 
 
-_SPOOL_LOCK = Lock()
-
-
-@dataclass(frozen=True)
 class _SpooledFile:
-    """A file of a server that gives no ranges, copied to this machine."""
+    """A file of a server that gives no ranges, copied when its first bytes are asked for."""
 
-    file: IO[bytes]
-    size: int
-    mark: str
+    def __init__(self, web: _Web, address: str, size: int, mark: str) -> None:
+        self.size, self.mark = size, mark
+        self._web, self._address, self._lock = web, address, Lock()
+        self._file: IO[bytes] | None = None
 
     def read(self, start: int, stop: int) -> bytes:
-        with _SPOOL_LOCK:
-            self.file.seek(start)
-            return self.file.read(stop - start)
+        with self._lock:
+            self._file = self._file or self._copy()
+            self._file.seek(start)
+            return self._file.read(stop - start)
+
+    def _copy(self) -> IO[bytes]:
+        """In a file without a name, which goes with this object."""
+        file = tempfile.TemporaryFile(prefix="sketchshift-")  # noqa: SIM115
+        with self._web.ask(self._address) as answer:
+            shutil.copyfileobj(answer, file, COPIED_BYTES)
+        if (file.tell(), _mark_in(answer)) != (self.size, self.mark):
+            fault = f"of {self.size} bytes {file.tell()} came, or those of another file"
+            file.close()
+            raise Broken(fault)
+        return file
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 @dataclass(frozen=True)
@@ -533,7 +546,11 @@ class _Web:
                 return _WebFile(self, key, int(size), mark)
             if answer.status != 200:
                 raise Broken(f"the server answered {answer.status}")
-            return _spool(answer, mark)
+            length = answer.headers.get("Content-Length")
+            if length is None:
+                msg = "the server gives neither ranges nor the length of the file, so that one"
+                raise _Refused(f"{msg} cut off would look whole")
+            return _SpooledFile(self, key, int(length), mark)
 
     def is_folder(self, key: str) -> bool:
         return False
@@ -560,17 +577,3 @@ class _Web:
 def _mark_in(answer: Any) -> str:
     headers = answer.headers
     return headers.get("ETag") or headers.get("Last-Modified") or ""
-
-
-def _spool(answer: Any, mark: str) -> _SpooledFile:
-    """Copy an answer to a file without a name."""
-    length = answer.headers.get("Content-Length")
-    if length is None and answer.headers.get("Transfer-Encoding") != "chunked":
-        msg = "the server gives neither ranges nor the length of the file, so that one cut off"
-        raise _Refused(f"{msg} would look whole")
-    file = tempfile.TemporaryFile(prefix="sketchshift-")  # noqa: SIM115  it goes with its handle
-    shutil.copyfileobj(answer, file, COPIED_BYTES)
-    size = file.tell()
-    if length is not None and size != int(length):
-        raise Broken(f"of {length} bytes {size} came")
-    return _SpooledFile(file, size, mark)
