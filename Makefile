@@ -8,7 +8,8 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
-.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-workflows fuzz sanitize lint bench data quality \
+.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-stores \
+	test-workflows fuzz sanitize lint bench data quality \
 	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
@@ -63,6 +64,10 @@ $(VENV)/browser.done: $(VENV)/dev.done
 test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
 	$(BIN)/python -m pytest tests/report/browser -m browser
+
+test-stores: setup  ## files in stores, against moto's server: in an environment of its own, whose pins differ
+	test -x .venv-moto/bin/moto_server || ($(PYTHON) -m venv .venv-moto && .venv-moto/bin/pip install -q 'moto[server]==5.2.5')
+	$(BIN)/python -m pytest tests/data/test_stores.py -m "slow or not slow"
 
 test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debian's
 	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \

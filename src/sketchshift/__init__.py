@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sketchshift._stores import storage
 from sketchshift.data.changes import register_changes
 from sketchshift.data.open import register_format
 from sketchshift.engines import register_engine
@@ -167,6 +168,7 @@ __all__ = [
     "since_when",
     "sketch",
     "sketch_by",
+    "storage",
     "survey",
     "text_dialect",
     "train_lists",

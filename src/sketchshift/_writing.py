@@ -16,9 +16,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
+
+from sketchshift._places import RemotePath, place
 
 try:
     import fcntl
@@ -32,29 +35,51 @@ __all__ = [
     "open_journal",
     "opened_atomically",
     "opened_for_now",
-    "place",
     "publish",
+    "put_down",
     "sweep_unheld",
     "write_atomically",
 ]
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one.
 
     A symbolic link is followed: the file it points to is replaced. Who may read it stays.
     """
-    with opened_atomically(path) as file:
+    target = place(path)
+    if isinstance(target, RemotePath):
+        target.write(data)
+        return
+    with opened_atomically(target) as file:
         file.write(data)
 
 
 @contextmanager
-def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
+def opened_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` when the body ends; an exception leaves the old one.
 
-    What is written lies in a draft beside it until then. Drafts that killed writers of the same
-    file have left are removed first.
+    What is written lies in a draft beside it until then, or for a store on this machine. Drafts
+    that killed writers of the same file have left are removed first.
     """
+    target = place(path)
+    opened = _uploaded(target) if isinstance(target, RemotePath) else _renamed(target)
+    with opened as file:
+        yield file
+
+
+@contextmanager
+def _uploaded(path: RemotePath) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile(prefix="sketchshift-") as file:
+        yield file
+        file.flush()
+        size = file.seek(0, os.SEEK_END)
+        with mmap(file.fileno(), size, access=ACCESS_READ) if size else nullcontext(b"") as data:
+            path.write(data)
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
     path = Path(os.path.realpath(path))
     try:
         with draft_of(path) as file:
@@ -130,7 +155,7 @@ def hold_new(drafts: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def place(file: IO[bytes], path: Path) -> None:
+def put_down(file: IO[bytes], path: Path) -> None:
     """Put a file that :func:`hold_new` gave, on the disk as it is now, where it is to lie."""
     file.flush()
     os.fsync(file.fileno())
@@ -146,7 +171,7 @@ def sweep_unheld(folder: Path, is_needed: Callable[[str], bool]) -> list[str]:
     Parameters
     ----------
     folder : path
-        Of files that :func:`place` put there.
+        Of files that :func:`put_down` put there.
     is_needed : callable
         Asked for each name once nobody can hold that file any more.
     """

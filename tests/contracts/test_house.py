@@ -156,7 +156,7 @@ def test_a_call_walks_through_few_files(table):
         assert CliRunner().invoke(main, words).exit_code == 0
 
     walks = {
-        "sketch": (16, lambda: ss.sketch(folder / "x.parquet", spec)),
+        "sketch": (17, lambda: ss.sketch(folder / "x.parquet", spec)),
         "plan": (17, lambda: ss.plan(X, 3, seed=0)),
         "decode": (16, lambda: ss.decode(sketch, 3)),
         "cluster": (45, cluster),

@@ -189,11 +189,6 @@ def test_paths_that_lead_nowhere_are_named(tmp_path, name, message):
         open_source(tmp_path / name)
 
 
-def test_addresses_are_sent_to_pyarrow():
-    with pytest.raises(DataError, match=r"'s3://bucket/x\.parquet'.*pyarrow\.dataset"):
-        open_source("s3://bucket/x.parquet")
-
-
 def test_an_empty_path_is_not_the_current_folder():
     with pytest.raises(DataError, match="it is empty"):
         open_source("")

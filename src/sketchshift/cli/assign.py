@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from sketchshift._places import Place, arrow_file, place
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
@@ -89,7 +89,7 @@ def assign(
     clusters = read_centroids(centroids)
     if metric == "cosine":
         clusters = replace(clusters, metric=metric)
-    target = check_output(output, [*paths_of(files), Path(centroids)])
+    target = check_output(output, [*paths_of(files), place(centroids)])
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
     counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
@@ -210,7 +210,7 @@ def _numeric_columns(files: Sequence[Data]) -> set[str]:
 class _Writer:
     """Writes rows with their labels; the file appears when all of them are written."""
 
-    def __init__(self, target: Path, kind: str) -> None:
+    def __init__(self, target: Place, kind: str) -> None:
         self._target, self._kind = target, kind
         self._stack, self._writer = ExitStack(), None
         self.names: list[str] = []
@@ -288,7 +288,7 @@ def read_centroids(path: str) -> Clusters:
     """What ``sketchshift cluster`` wrote: a table or JSON, as ``encode_clusters`` makes them."""
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, shares, rows, made = _read(Path(path).expanduser(), kind)
+        names, shares, rows, made = _read(place(path).expanduser(), kind)
         C, d = np.array(rows, dtype=np.float64), len(names)
         C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)
@@ -307,7 +307,7 @@ def read_centroids(path: str) -> Clusters:
     return clusters
 
 
-def _read(path: Path, kind: str) -> tuple[list[str], list[float], Any, dict[str, Any]]:
+def _read(path: Place, kind: str) -> tuple[list[str], list[float], Any, dict[str, Any]]:
     """Names of columns, shares, rows of centroids and scales, and how rows become numbers."""
     if kind == "json":
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -317,7 +317,7 @@ def _read(path: Path, kind: str) -> tuple[list[str], list[float], Any, dict[str,
     if kind == "parquet":
         import pyarrow.parquet
 
-        table = pyarrow.parquet.ParquetFile(path).read()  # names may come twice
+        table = pyarrow.parquet.ParquetFile(arrow_file(path)).read()  # names may come twice
         head, cells = table.column_names, [column.to_pylist() for column in table.columns]
     else:
         with path.open(newline="", encoding="utf-8") as file:

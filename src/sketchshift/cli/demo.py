@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from sketchshift._places import Place
 from sketchshift.cli.command import command
 from sketchshift.cli.options import warm_up
 from sketchshift.cli.output import (
@@ -168,7 +168,7 @@ def _errors(X: RealArray, decoding: Decoding) -> tuple[float, float]:
     return mse(X, decoding.centroids), mse(X, lloyd(X, N_CLUSTERS))
 
 
-def _write_pixels(path: Path) -> None:
+def _write_pixels(path: Place) -> None:
     """All three columns, and a key: which third of the picture a pixel lies in."""
     import io
 
@@ -187,7 +187,7 @@ def _write_pixels(path: Path) -> None:
     write_atomically(path, written.getvalue())
 
 
-def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Path) -> str | None:
+def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Place) -> str | None:
     """Write the picture; the sentence that says what to install where it cannot be."""
     from sketchshift._writing import opened_atomically
 

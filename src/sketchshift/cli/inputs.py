@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 import numpy as np
 
+from sketchshift._places import Place, RemotePath, arrow_file, place, shown
 from sketchshift._text import rows_in_words
 from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
@@ -79,9 +80,6 @@ __all__ = [
 # Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
 
 
-"""Where a command keeps what is asked of databases."""
-
-
 def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     ctx.meta[QUERY] = value
 
@@ -97,7 +95,7 @@ query_option = Options(
 )
 
 
-Data = Path | Query
+Data = Place | Query
 """What data is read from: a file, or a database that is asked."""
 
 
@@ -128,7 +126,7 @@ def paths_of(data: Sequence[Data]) -> list[Path]:
     return [file for file in data if isinstance(file, Path)]
 
 
-def sketch_files(paths: Sequence[str]) -> list[Path]:
+def sketch_files(paths: Sequence[str]) -> list[Place]:
     """Files meant by paths and quoted globs of sketches, each once.
 
     Parameters
@@ -138,12 +136,12 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
 
     Returns
     -------
-    files : list of Path
+    files : list of Place
         Those of a glob sorted by name. A file given twice is misuse, since its rows would
         count twice.
     """
     files = [file for path in paths for file in _expand(path)]
-    seen: set[Path] = set()
+    seen: set[Place] = set()
     for file in files:
         if file.resolve() in seen:
             msg = f"{str(file)!r} is given twice, and its rows would count twice. Give it once."
@@ -152,11 +150,11 @@ def sketch_files(paths: Sequence[str]) -> list[Path]:
     return files
 
 
-def is_table(file: Path) -> bool:
+def is_table(file: Place) -> bool:
     """Whether it is a table of sketches: Parquet with bytes ``sketch``, or a cube with keys."""
     if file.is_dir():
         return is_cube(file) and bool(load(file).by)
-    if not file.is_file():  # an address
+    if not file.is_file():  # a table of a lake
         return False
     with file.open("rb") as opened:
         if opened.read(4) != b"PAR1":
@@ -165,7 +163,7 @@ def is_table(file: Path) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        schema = pq.read_schema(file)
+        schema = pq.read_schema(arrow_file(file, "bits"))
         if "sketch" not in schema.names:
             return False
         kind = schema.field("sketch").type
@@ -174,7 +172,7 @@ def is_table(file: Path) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def has_magic(file: Path, *magics: bytes) -> bool:
+def has_magic(file: Place, *magics: bytes) -> bool:
     """Whether a file begins as a sketch does, raw or private; or with one of the bytes given."""
     if file.is_dir():
         return False
@@ -182,7 +180,7 @@ def has_magic(file: Path, *magics: bytes) -> bool:
         return opened.read(len(MAGIC)) in (magics or (MAGIC, PRIVATE_MAGIC))
 
 
-def load_any(path: Path) -> Sketch | PrivateSketch:
+def load_any(path: Place) -> Sketch | PrivateSketch:
     """A sketch, raw or private as its first bytes say; of a cube that of all its rows."""
     if is_cube(path):
         whole: Sketch = load(path).merge()
@@ -193,7 +191,7 @@ def load_any(path: Path) -> Sketch | PrivateSketch:
     return sketch
 
 
-def load_raw(path: Path) -> Sketch:
+def load_raw(path: Place) -> Sketch:
     """A raw sketch; data, or what is not even data, is refused by name."""
     from sketchshift.data.open import is_data_file, known_suffixes
 
@@ -213,13 +211,14 @@ def load_raw(path: Path) -> Sketch:
         return Sketch.from_bytes(path.read_bytes())
 
 
-def read_spec(path: str | Path) -> SketchSpec:
+def read_spec(path: str | Place) -> SketchSpec:
     """The spec in a plan file; what is wrong with it is said with its name."""
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
+        text = place(path).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         hint = "Write one with `sketchshift plan`."
-        raise DataError(f"cannot read the plan {str(path)!r}: {error.strerror}. {hint}") from error
+        fact = f"cannot read the plan {shown(str(path))!r}: {error.strerror}"
+        raise DataError(f"{fact}. {hint}") from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{path}: a plan must be JSON, and this is not text.") from error
     try:
@@ -242,14 +241,14 @@ def read_schema(
 
 
 @contextmanager
-def keep_checkpoint(path: str | None, others: Sequence[Path]) -> Iterator[Path | None]:
+def keep_checkpoint(path: str | None, others: Sequence[Place]) -> Iterator[Place | None]:
     """The checkpoint of a pass, removed once the body has written its result.
 
     Parameters
     ----------
     path : str or None
         As the user gave it.
-    others : sequence of Path
+    others : sequence of Place
         Files that are read or written; the checkpoint must not be one of them.
 
     Yields
@@ -270,7 +269,7 @@ def keep_checkpoint(path: str | None, others: Sequence[Path]) -> Iterator[Path |
     checkpoint.unlink(missing_ok=True)
 
 
-def _expand(path: str) -> list[Path]:
+def _expand(path: str) -> list[Place]:
     if path == "-":
         from sketchshift.data.open import spool_stdin
 
@@ -278,28 +277,32 @@ def _expand(path: str) -> list[Path]:
     if is_address(path):
         fact = f"{without_password(path)!r} is a database, not a sketch"
         raise DataError(f"{fact}. Take its sketch first: sketchshift sketch ... -o day1.sketch")
-    given = Path(path).expanduser()
+    given = place(path).expanduser()
     if is_cube(given):
         return [given]
     if given.is_dir():
         hint = f"Give its files, as in '{given / '*.sketch'}'."
-        raise DataError(f"{path!r} is a folder, not a sketch. {hint}")
+        raise DataError(f"{shown(path)!r} is a folder, not a sketch. {hint}")
     if given.exists() or not any(sign in path for sign in "*?["):
         if not given.exists():
-            raise DataError(f"there is no file {path!r}. Check the name and the folder.")
+            raise DataError(f"there is no file {shown(path)!r}. Check the name and the folder.")
         return [given]
-    pattern = str(given.relative_to(given.anchor))
-    matches = sorted(Path(given.anchor).glob(pattern), key=Path.as_posix)
+    matches: list[Place]
+    if isinstance(given, RemotePath):
+        matches = [*given.matches()]
+    else:
+        pattern = str(given.relative_to(given.anchor))
+        matches = [*sorted(Path(given.anchor).glob(pattern), key=Path.as_posix)]
     files = [match for match in matches if match.is_file() and not match.name.startswith(".")]
     if not files:
-        raise DataError(f"no file matches {path!r}. Check the pattern and the folder.")
+        raise DataError(f"no file matches {shown(path)!r}. Check the pattern and the folder.")
     return files
 
 
 # Tables of sketches on the command line: selected by ``--where``, added up.
 
 
-def load_table(file: Path, where: str | None) -> SketchTable:
+def load_table(file: Place, where: str | None) -> SketchTable:
     """The slices of a table for which a condition holds; none of them is an error."""
     if is_cube(file):
         table: SketchTable = load(file).table(where)
@@ -310,7 +313,7 @@ def load_table(file: Path, where: str | None) -> SketchTable:
     return table
 
 
-def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Sketch]:
+def look_into(file: Place, where: str | None = None) -> tuple[Any, list[int], Sketch]:
     """Keys and numbers of rows of a table, and their sum; none of them is an error."""
     from sketchshift.sketch.stored import summarise_file
 
@@ -322,31 +325,31 @@ def look_into(file: Path, where: str | None = None) -> tuple[Any, list[int], Ske
     return keys, counts, whole
 
 
-def _look_into_cube(path: Path, where: str | None) -> tuple[Any, list[int], Sketch | None]:
+def _look_into_cube(path: Place, where: str | None) -> tuple[Any, list[int], Sketch | None]:
     cube = load(path)
     keys, counts = cube.summary(where)
     return keys, counts.tolist(), cube.merge(where) if len(counts) else None
 
 
-def size_of(path: Path) -> int:
+def size_of(path: Place) -> int:
     """Bytes of a file, or of all files of a cube."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _no_slices(file: Path, by: Sequence[str], where: str | None) -> DataError:
+def _no_slices(file: Place, by: Sequence[str], where: str | None) -> DataError:
     fact = f"no slice by {', '.join(by)} has {where}" if where else "it has no slices"
     return DataError(f"{file}: {fact}. `sketchshift inspect {quote(str(file))}` lists them.")
 
 
 def load_sum(
-    files: Sequence[Path], where: str | None = None, *, disjoint: bool = False
+    files: Sequence[Place], where: str | None = None, *, disjoint: bool = False
 ) -> Sketch | PrivateSketch:
     """The sketch of all rows of sketches and tables, with a few of them in memory at a time.
 
     Parameters
     ----------
-    files : sequence of Path
+    files : sequence of Place
         At least one; all raw or all private.
     where : str or None
         Which slices of tables count; without tables it is misuse.
@@ -447,7 +450,7 @@ class Inputs:
         self.saved = None if saved is None else check_output(saved, paths_of(self.files))
 
     @property
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[Place]:
         """What is read, and what is written beside the result."""
         return [*paths_of(self.files), *([] if self.saved is None else [self.saved])]
 
@@ -467,7 +470,7 @@ class Inputs:
         return KeyCounts(table.by[0], values, of_clusters, table.counts / table.counts.sum())
 
     def sketch(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
+        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
     ) -> AnySketch:
         """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
         if not self.is_data:
@@ -490,7 +493,7 @@ class Inputs:
         return SketchFile.of(params["file"], n_bytes, sketch if table is None else table)
 
     def _read(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Path | None
+        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
     ) -> tuple[Sketch, SketchTable | None]:
         """Plan for data and read it once; what was asked for is kept."""
         params, by = self._params, self._params.get("by")
@@ -575,7 +578,7 @@ def look_at(
 
     Parameters
     ----------
-    files : sequence of Path or Query
+    files : sequence of Place or Query
         Data.
     params : mapping
         The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
@@ -650,7 +653,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
 
     if any(map(is_address, paths)) or click.get_current_context().meta.get(QUERY) is not None:
         return True, data_files(paths)
-    given = {path: Path(path).expanduser() for path in paths}
+    given = {path: place(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
     folders += [path for path in paths if path not in folders and find_lake(path)]
     others = sketch_files([path for path in paths if path not in folders])
@@ -667,7 +670,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     return False, [*others]
 
 
-def _is_sketch(file: Path) -> bool:
+def _is_sketch(file: Place) -> bool:
     """A file that says so, or that no reader of data would know."""
     from sketchshift.data.open import is_data_file
 
@@ -693,8 +696,10 @@ def load_file(file: str, where: str | None = None) -> SketchFile:
 
     found = sketch_files([file])
     if len(found) > 1:
-        msg = f"{file!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
+        msg = (
+            f"{shown(file)!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
+        )
         raise click.UsageError(msg)
     path = found[0]
     given = load_table(path, where) if is_table(path) else load_sum([path], where)
-    return SketchFile.of(file, size_of(path), given)
+    return SketchFile.of(shown(file), size_of(path), given)

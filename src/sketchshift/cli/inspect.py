@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from sketchshift._places import Place, place, shown
 from sketchshift._text import column_names, counted, number
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, size_of
@@ -45,7 +45,7 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    path = Path(file).expanduser()
+    path, file = place(file).expanduser(), shown(file)
     if (path.is_dir() and not is_cube(path)) or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
@@ -72,14 +72,14 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     )
 
 
-def _is_plan(path: Path) -> bool:
+def _is_plan(path: Place) -> bool:
     if path.is_dir():
         return False
     with path.open("rb") as file:
         return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
-def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
+def _inspect_sketch(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
     sketch = load_any(path)
     head = (path / "cube" if path.is_dir() else path).read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
@@ -91,7 +91,7 @@ def _inspect_sketch(file: str, path: Path) -> tuple[AnySketch, dict[str, Any]]:
     return sketch, record | {"statistics": _statistics(sketch)}
 
 
-def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
+def _inspect_table(file: str, path: Place, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
     slices, counts, whole = look_into(path, where)
     record: dict[str, Any] = {"file": file, "kind": "table of sketches"} | _record_of_cube(path)
     record |= sketch_record(whole, size_of(path)) | {"statistics": _statistics(whole)}
@@ -103,7 +103,7 @@ def _inspect_table(file: str, path: Path, where: str | None) -> tuple[AnySketch,
     return whole, record
 
 
-def _record_of_cube(path: Path) -> dict[str, Any]:
+def _record_of_cube(path: Place) -> dict[str, Any]:
     """What a cube has beside its rows; nothing of a file."""
     if not is_cube(path):
         return {}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sketchshift._places import is_address
 from sketchshift._text import counted
 from sketchshift._threads import one_blas_thread
 from sketchshift._writing import write_atomically
@@ -227,6 +228,11 @@ def _check_inputs(inputs: Sequence[str], is_sliced: bool, stream: str | None) ->
     if stream is not None:
         raise click.UsageError("--stream is for standard input, -.")
     for given in inputs:
+        if is_address(given):
+            msg = (
+                "monitor watches files of this machine. Sketch a store's with `sketchshift sketch`."
+            )
+            raise click.UsageError(msg)
         path = Path(given).expanduser()
         is_glob = any(sign in given for sign in "*?[")
         if path.is_file() or not (path.is_dir() or is_glob):
@@ -390,7 +396,7 @@ def _expand(given: str) -> list[Path]:
     from sketchshift.data.open import expand
 
     try:
-        return expand(given)
+        return [file for file in expand(given) if isinstance(file, Path)]
     except DataError:
         return []
 

@@ -21,6 +21,7 @@ import numpy as np
 from click.core import ParameterSource
 
 import sketchshift
+from sketchshift._places import Place, RemotePath, place
 from sketchshift._text import (
     cell,
     cluster_header,
@@ -104,7 +105,7 @@ class Output:
         self,
         record: Mapping[str, Any],
         lines: Iterable[str],
-        then: Sequence[str | Path] = (),
+        then: Sequence[str | Place] = (),
     ) -> None:
         """Tell the result, once it is complete.
 
@@ -114,7 +115,7 @@ class Output:
             For programs: numbers, texts, lists and mappings of them. NaN and infinity become null.
         lines : iterable of str
             The same for people.
-        then : sequence of str or Path
+        then : sequence of str or Place
             For people: the arguments of the command to run next.
         """
         if self.as_json:
@@ -303,7 +304,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share == share else number(share)
 
 
-def next_step(*arguments: str | Path) -> str:
+def next_step(*arguments: str | Place) -> str:
     """The line that names the command to run next, quoted for a shell, without passwords."""
     words = (without_password(str(argument)) for argument in arguments)
     return "Next: sketchshift " + " ".join(map(quote, words))
@@ -366,31 +367,34 @@ def check_suffix(flag: str, path: str, suffixes: Sequence[str]) -> str:
     return suffix[1:]
 
 
-def check_output(output: str, inputs: Sequence[Path] = ()) -> Path:
+def check_output(output: str, inputs: Sequence[Place] = ()) -> Place:
     """The file to write, symbolic links followed, once it is sure that it can be written.
 
     Parameters
     ----------
     output : str
         As the user gave it.
-    inputs : sequence of Path
+    inputs : sequence of Place
         Files that are read; the output must not be one of them.
 
     Returns
     -------
-    target : Path
+    target : Place
         Nothing has been written to it yet.
     """
     try:
-        target = Path(output).expanduser().resolve()
-        if target.exists() and not target.is_file():
+        target = place(output).expanduser().resolve()
+        if isinstance(target, RemotePath):
+            target.check_writable()
+        elif target.exists() and not target.is_file():
             kind = "a folder" if target.is_dir() else "not a regular file"
             raise DataError(f"cannot write {output!r}: it is {kind}. Give the name of a file.")
-        if not target.parent.is_dir():
+        elif not target.parent.is_dir():
             fact = f"there is no folder {str(target.parent)!r}"
             raise DataError(f"cannot write {output!r}: {fact}. Make it first.")
-        with draft_of(target):
-            pass
+        else:
+            with draft_of(target):
+                pass
     except OSError as error:
         msg = f"cannot write {output!r}: {error.strerror}. Choose another folder or name."
         raise DataError(msg) from error
@@ -413,10 +417,10 @@ class Picture:
     """
 
     name: str | None
-    path: Path | None
+    path: Place | None
 
     @classmethod
-    def check(cls, name: str | None, inputs: Sequence[Path]) -> Picture:
+    def check(cls, name: str | None, inputs: Sequence[Place]) -> Picture:
         """Refuse what cannot be drawn or written."""
         if name is None:
             return cls(None, None)
@@ -453,7 +457,7 @@ class ClusterFiles:
     """
 
     output: str | None
-    table: Path | None
+    table: Place | None
     picture: Picture
     plot_columns: tuple[str, ...] | None
 
@@ -463,7 +467,7 @@ class ClusterFiles:
         output: str | None,
         plot: str | None,
         plot_columns: tuple[str, ...] | None,
-        inputs: Sequence[Path],
+        inputs: Sequence[Place],
     ) -> ClusterFiles:
         """Check all that can be checked without the sketch."""
         if output is not None:
@@ -474,7 +478,7 @@ class ClusterFiles:
         return cls(output, table, Picture.check(plot, inputs), plot_columns)
 
     @property
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[Place]:
         """Those that will be written."""
         return [path for path in (self.table, self.picture.path) if path is not None]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
+from sketchshift._places import Place
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
@@ -153,7 +153,7 @@ def _check_sample(files: Sequence[Data], n_features: int | None, flag: str = "-k
         raise click.UsageError(msg)
 
 
-def write_plan(spec: SketchSpec, target: Path) -> None:
+def write_plan(spec: SketchSpec, target: Place) -> None:
     """Write a plan file, all of it or nothing."""
     write_atomically(target, spec.to_json().encode() + b"\n")
 

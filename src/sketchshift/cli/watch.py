@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from sketchshift._places import Place
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.compare import distance_record
@@ -165,7 +165,7 @@ def watch(
 
 
 def _slices(
-    files: Sequence[Path], by: str | None, where: str | None
+    files: Sequence[Place], by: str | None, where: str | None
 ) -> SketchTable | dict[str, AnySketch]:
     """The slices of one table, or several sketches under the names of their files."""
     tables = [file for file in files if is_table(file)]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sketchshift._interrupt import handles_interruptions
+from sketchshift._places import Place, RemotePath, arrow_file
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data.sample import share_out, spread
 from sketchshift.data.source import (
@@ -436,12 +437,12 @@ END_MARK_BYTES = 8  # a stream form may end with these, behind the last batch
 MAGIC_BYTES = 8  # at the start of the file form, filled up
 
 
-def open_ipc(path: Path, request: Request) -> Source:
+def open_ipc(path: Place, request: Request) -> Source:
     """Read an Arrow file in either form; which one it is, its first bytes say.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         Feather version 1, deprecated since 2020, is refused.
     request : Request
         Other columns than those asked for are not decoded.
@@ -450,7 +451,8 @@ def open_ipc(path: Path, request: Request) -> Source:
     -------
     source : Source
         Memory: one block and the chosen columns of one record batch; uncompressed
-        batches of the file form are mapped, so that not even those are copied.
+        batches of the file form are mapped, so that not even those are copied. Of a store the
+        buffers of the chosen columns are fetched.
     """
     where = str(path)
     with report_damage(where), path.open("rb") as file:
@@ -461,17 +463,17 @@ def open_ipc(path: Path, request: Request) -> Source:
     return (_open_ipc_file if magic == b"ARROW1" else _open_stream_file)(path, request)
 
 
-def _open_ipc_file(path: Path, request: Request) -> Source:
+def _open_ipc_file(path: Place, request: Request) -> Source:
     where = str(path)
     with (
         report_damage(where, pa.ArrowException),
-        pa.memory_map(where) as file,
+        _map(path) as file,
         pa.ipc.open_file(file) as reader,
     ):
         schema, n_batches = reader.schema, reader.num_record_batches
     choice = choose(fields_of(schema), request, where)
     with report_damage(where, pa.ArrowException):
-        shown = (_batch(path, _only(schema, choice), i) for i in range(n_batches))
+        shown = _batches(path, _only(schema, choice), range(n_batches))
         choice = give_width(choice, shown, request)
     d, rows = choice.n_features, request.rows_for(choice.n_features)
 
@@ -481,9 +483,10 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
 
             def batches() -> Iterator[Any]:
                 nonlocal n_read
+                taken = _batches(path, options, numbers)
                 for i in numbers:
                     n_read = i + 1
-                    yield _batch(path, options, i)
+                    yield next(taken)
 
             def done(_: int) -> float:
                 return float(n_read / n_batches)
@@ -496,8 +499,8 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
         return read_batches(range(n_batches), 0)
 
     def pieces() -> Iterator[Piece]:
-        ends = [0, *_batch_ends(path)]
-        if len(ends) != n_batches + 1:  # not written one after the other
+        ends = [0, *([] if isinstance(path, RemotePath) else _batch_ends(path))]
+        if len(ends) != n_batches + 1:  # not one after the other, or costly to find
             ends, numbers = [0, path.stat().st_size], [range(n_batches)]
         else:
             numbers = [range(i, i + 1) for i in range(n_batches)]
@@ -512,7 +515,9 @@ def _open_ipc_file(path: Path, request: Request) -> Source:
             )
 
     n_bytes = path.stat().st_size
-    return Source(choice.labels, d, None, read, Access.DISK, n_bytes, across, pieces, choice.vector)
+    cost = n_bytes // max(n_batches, 1) if isinstance(path, RemotePath) else None
+    of_file = (Access.DISK, n_bytes, across, pieces, choice.vector, cost)
+    return Source(choice.labels, d, None, read, *of_file)
 
 
 def _batch_ends(path: Path) -> Iterator[int]:
@@ -529,29 +534,43 @@ def _batch_ends(path: Path) -> Iterator[int]:
 
 
 def _read_batches_across(
-    path: Path, choice: Choice, options: Any, chosen: Sequence[int], n_rows: int, seed: int
+    path: Place, choice: Choice, options: Any, chosen: Sequence[int], n_rows: int, seed: int
 ) -> Iterator[Block]:
     """Rows all along the chosen record batches, as many as their sizes ask for."""
-    sizes = [_batch(path, options, i).num_rows for i in chosen]
-    for part, n, _ in share_out(sizes, n_rows, len(chosen), seed):
+    sizes = [batch.num_rows for batch in _batches(path, options, chosen)]
+    shares = list(share_out(sizes, n_rows, len(chosen), seed))
+    taken = _batches(path, options, [chosen[part] for part, _, _ in shares])
+    for part, n, _ in shares:
         i = chosen[part]
         where = f"record batch {i} of {path}"
-        batches = [_batch(path, options, i)]
         positions = spread(n, sizes[part], seed + i)
-        yield from pick_blocks(batches, positions, choice, source=where, first_row=0)
+        yield from pick_blocks([next(taken)], positions, choice, source=where, first_row=0)
+
+
+def _batches(path: Place, options: Any, numbers: Sequence[int]) -> Iterator[Any]:
+    if isinstance(path, RemotePath):
+        with pa.ipc.open_file(arrow_file(path), options=options) as reader:
+            yield from map(reader.get_batch, numbers)
+        return
+    for i in numbers:
+        yield _batch(path, options, i)
 
 
 def _batch(path: Path, options: Any, i: int) -> Any:
     """Map the file anew for each batch, so that pages already read are given back."""
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+    with _map(path) as file, pa.ipc.open_file(file, options=options) as reader:
         return reader.get_batch(i)
 
 
-def _open_stream_file(path: Path, request: Request) -> Source:
+def _map(path: Place) -> Any:
+    return arrow_file(path) if isinstance(path, RemotePath) else pa.memory_map(str(path))
+
+
+def _open_stream_file(path: Place, request: Request) -> Source:
     where = str(path)
     with (
         report_damage(where, pa.ArrowException),
-        pa.OSFile(where) as file,
+        arrow_file(path, "bits") as file,
         pa.ipc.open_stream(file) as reader,
     ):
         schema = reader.schema
@@ -559,7 +578,7 @@ def _open_stream_file(path: Path, request: Request) -> Source:
     d, rows = choice.n_features, request.rows_for(choice.n_features)
 
     def read() -> Iterator[Block]:
-        with report_damage(where, pa.ArrowException), pa.OSFile(where) as file:
+        with report_damage(where, pa.ArrowException), arrow_file(path, "through") as file:
             size = file.size()
             reader = pa.ipc.open_stream(file, options=_only(schema, choice))
 
@@ -580,15 +599,16 @@ def _only(schema: Any, choice: Choice) -> Any:
 # Parquet files: only the chosen columns, a few pages at a time.
 
 BUFFER_BYTES = 2**20
+FETCHED_BYTES, LEAST_FETCHED, MOST_FETCHED = 2**26, 2**18, 2**23  # in all; for each column
 FOOTER_MARK_BYTES = 8  # behind the footer: its length, and the format's mark
 
 
-def open_parquet(path: Path, request: Request) -> Source:
+def open_parquet(path: Place, request: Request) -> Source:
     """Read a Parquet file.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         Its footer is read at once, for the columns and the number of rows.
     request : Request
         Other columns than those asked for are not touched.
@@ -597,7 +617,7 @@ def open_parquet(path: Path, request: Request) -> Source:
     -------
     source : Source
         Memory: one block, and one buffer of 1 MiB or one page per column read,
-        however large the row groups are.
+        however large the row groups are; of a store buffers of 64 MiB in all, or 256 KiB each.
     """
     where = str(path)
     with (
@@ -623,28 +643,38 @@ def open_parquet(path: Path, request: Request) -> Source:
             ranges = _group_ranges(path, footer, group, choice)
             yield Piece(path, ranges, partial(_read_parquet, path, choice, rows, n, [group]))
 
-    n_bytes = path.stat().st_size
-    return Source(choice.labels, d, n, read, Access.DISK, n_bytes, across, pieces, choice.vector)
+    n_bytes, cost = path.stat().st_size, None
+    if isinstance(path, RemotePath):
+        ranges = (_group_ranges(path, footer, group, choice) for group in range(len(sizes)))
+        cost = sum(stop - start for start, stop in chain(*ranges)) // max(len(sizes), 1)
+    of_file = (Access.DISK, n_bytes, across, pieces, choice.vector, cost)
+    return Source(choice.labels, d, n, read, *of_file)
 
 
-def _open_parquet_file(path: Path) -> Any:
+def _open_parquet_file(path: Place, n_columns: int = 1) -> Any:
     """Without ``pre_buffer``, which holds whole row groups, and with buffered pages."""
+    if isinstance(path, RemotePath):  # a request takes long, whatever its size
+        size = min(max(FETCHED_BYTES // n_columns, LEAST_FETCHED), MOST_FETCHED)
+        return pq.ParquetFile(arrow_file(path), pre_buffer=False, buffer_size=size)
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES)
 
 
 def _read_parquet(
-    path: Path, choice: Choice, rows: int, n: int, groups: list[int] | None, first_row: int
+    path: Place, choice: Choice, rows: int, n: int, groups: list[int] | None, first_row: int
 ) -> Iterator[Block]:
     """Blocks of some row groups, or of all; ``first_row`` rows lie before them."""
     where = str(path)
-    with report_damage(where, pa.ArrowException), _open_parquet_file(path) as file:
+    with (
+        report_damage(where, pa.ArrowException),
+        _open_parquet_file(path, len(choice.names)) as file,
+    ):
         batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=choice.names)
         done = share_of(n)
         yield from batch_blocks(batches, choice, rows, source=where, done=done, first_row=first_row)
 
 
 def _group_ranges(
-    path: Path, footer: Any, group: int, choice: Choice
+    path: Place, footer: Any, group: int, choice: Choice
 ) -> tuple[tuple[int, int], ...]:
     """Bytes of the chosen columns of a row group; with the first one, the footer."""
     chunks = [footer.row_group(group).column(i) for i in range(footer.num_columns)]
@@ -669,7 +699,7 @@ def _group_sizes(footer: Any) -> list[int]:
 
 
 def _read_groups_across(
-    path: Path,
+    path: Place,
     choice: Choice,
     rows: int,
     sizes: Sequence[int],
@@ -678,7 +708,10 @@ def _read_groups_across(
 ) -> Iterator[Block]:
     """Rows all along the row groups chosen; a group is decoded up to its last row picked."""
     where = str(path)
-    with report_damage(where, pa.ArrowException), _open_parquet_file(path) as file:
+    with (
+        report_damage(where, pa.ArrowException),
+        _open_parquet_file(path, len(choice.names)) as file,
+    ):
         for group, n_rows, _ in shares:
             positions = spread(n_rows, sizes[group], seed + group)
             batches = file.iter_batches(rows, row_groups=[group], columns=choice.names)

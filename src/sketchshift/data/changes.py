@@ -16,9 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from sketchshift._places import mark_of
 from sketchshift._text import listed
 from sketchshift.data.lake_names import find_lake, kind_of_table
-from sketchshift.data.open import expand
+from sketchshift.data.open import expand, is_data_file
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -196,17 +197,15 @@ class FolderSource:
             kept = {name: self._folder / name for name in batch}
             yield Change(None, None, {"files": known}, kept, returned)
 
-    def _list(self) -> dict[str, list[int]]:
+    def _list(self) -> dict[str, list[Any]]:
         """Size and time of each file, by its name."""
         try:
             files = expand(self._folder)
-        except DataError:  # none yet
-            return {}
-        stamps = ((file, file.stat()) for file in files)
-        return {
-            file.relative_to(self._folder).as_posix(): [stamp.st_size, stamp.st_mtime_ns]
-            for file, stamp in stamps
-        }
+        except DataError:
+            if any(is_data_file(file) for file in self._folder.rglob("*") if file.is_file()):
+                raise
+            return {}  # none yet
+        return {file.relative_to(self._folder).as_posix(): [*mark_of(file)] for file in files}
 
 
 def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]]:

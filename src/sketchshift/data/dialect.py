@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
+from sketchshift._places import Place, arrow_file, place
 from sketchshift._validation import parameter_error
 from sketchshift.data.source import DIALECT, report_damage
 from sketchshift.errors import DataError
@@ -67,9 +67,11 @@ DAMAGE = (
 )
 
 
-def unpack(path: Path) -> tuple[Any, Any, int]:
+def unpack(
+    path: Place, way: Literal["bits", "through"] = "through", stop: int | None = None
+) -> tuple[Any, Any, int]:
     """The text as a stream of Arrow, the raw file below it, and the bytes of that to be read."""
-    raw, end = pa.OSFile(str(path)), _packing_of(path)
+    raw, end = arrow_file(path, way, stop), _packing_of(path)
     if end in ARROW_UNPACKS:
         return pa.CompressedInputStream(raw, ARROW_UNPACKS[end]), raw, raw.size()
     if end == ".xz":
@@ -81,13 +83,13 @@ def unpack(path: Path) -> tuple[Any, Any, int]:
     return raw, raw, raw.size()
 
 
-def _packing_of(path: Path) -> str:
+def _packing_of(path: Place) -> str:
     """The end of a name that says how the text is packed; "" if it is not."""
     end = path.suffix.lower()
     return end if end in (*ARROW_UNPACKS, *PYTHON_UNPACKS) else ""
 
 
-def _only_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+def _only_member(path: Place, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         msg = f"cannot read {path}: it holds {len(members)} files, not one. Unpack it first."
@@ -191,7 +193,7 @@ class Dialect:
             What is known.
         """
         with report_damage(str(path), *DAMAGE):
-            return next(look_at(Path(path), given or DIALECT.get() or cls(), ())).dialect
+            return next(look_at(place(path), given or DIALECT.get() or cls(), ())).dialect
 
     @property
     def words(self) -> str:
@@ -265,9 +267,9 @@ def describe(path: str | PathLike[str], dialect: Dialect | None = None) -> str:
         As in ``"sales.csv: separated by ';', decimal comma, encoded in cp1252."``
     """
     found = Dialect.sniff(path, dialect)
-    if found.separator == _customary(Path(path)):
+    if found.separator == _customary(place(path)):
         found = replace(found, separator=None)
-    return f"{Path(path).name}: {found.words}." if found.words else ""
+    return f"{place(path).name}: {found.words}." if found.words else ""
 
 
 def _is_separator(sign: str) -> bool:
@@ -282,7 +284,7 @@ def _is_encoding(name: str) -> bool:
     return True
 
 
-def _customary(path: Path) -> str:
+def _customary(path: Place) -> str:
     """The separator that the name of a file promises."""
     name = path.name.lower().removesuffix(_packing_of(path))
     return "\t" if name.endswith((".tsv", ".tab")) else ","
@@ -382,7 +384,7 @@ class TextTable:
     lines cannot be told by their bytes; ``size`` are the bytes that were looked at.
     """
 
-    path: Path
+    path: Place
     dialect: Dialect
     names: tuple[str, ...]
     is_named: tuple[bool, ...]
@@ -396,10 +398,10 @@ class TextTable:
         return not _packing_of(self.path)
 
 
-def look_at(path: Path, given: Dialect, asked: Sequence[str]) -> Iterator[TextTable]:
+def look_at(path: Place, given: Dialect, asked: Sequence[str]) -> Iterator[TextTable]:
     """What the first part of a file tells, then what larger parts of it do: lines may be long."""
     for size in HEAD_BYTES:
-        head = bytes(unpack(path)[0].read(size))
+        head = bytes(unpack(path, "bits")[0].read(size))
         table = _sniff(path, head, given, asked, size=size, is_whole=len(head) < size)
         if table is not None:
             yield table
@@ -407,7 +409,7 @@ def look_at(path: Path, given: Dialect, asked: Sequence[str]) -> Iterator[TextTa
 
 
 def _sniff(
-    path: Path, head: bytes, given: Dialect, asked: Sequence[str], *, is_whole: bool, size: int
+    path: Place, head: bytes, given: Dialect, asked: Sequence[str], *, is_whole: bool, size: int
 ) -> TextTable | None:
     """What the first bytes tell; None if they hold no whole line."""
     found, before = _find_encoding(path, head)
@@ -450,7 +452,7 @@ def _normal(encoding: str, found: str) -> str:
     return name
 
 
-def _find_encoding(path: Path, head: bytes) -> tuple[str, int]:
+def _find_encoding(path: Place, head: bytes) -> tuple[str, int]:
     """The encoding, and the length of the mark that says so.
 
     Without a mark it is UTF-8 if more letters beyond ASCII can be read as that than cannot.
@@ -473,7 +475,7 @@ def _find_encoding(path: Path, head: bytes) -> tuple[str, int]:
     return "cp1252", 0
 
 
-def _texts_across(path: Path) -> Iterator[bytes]:
+def _texts_across(path: Place) -> Iterator[bytes]:
     """A little text from places all along a file, beyond its head, between signs of ASCII."""
     size = path.stat().st_size
     with path.open("rb") as file:

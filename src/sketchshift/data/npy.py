@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sketchshift._places import Place, RemotePath, map_ahead
 from sketchshift._typing import RealArray
 from sketchshift.data.memory import check_dtype, check_shape, native
 from sketchshift.data.sample import across_slices
@@ -35,12 +37,12 @@ __all__ = ["MappedArray", "open_mapped", "open_npy"]
 PIECE_BYTES = 2**24
 
 
-def open_npy(path: Path, request: Request) -> Source:
+def open_npy(path: Place, request: Request) -> Source:
     """Read a ``.npy`` file.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         A two-dimensional array of real numbers.
     request : Request
         Columns cannot be asked for by name.
@@ -48,16 +50,16 @@ def open_npy(path: Path, request: Request) -> Source:
     Returns
     -------
     source : Source
-        Blocks are read-only maps of their own rows. A file in Fortran order is mapped
-        whole, since a row lies all over it.
+        Blocks are read-only maps of their own rows; of a store, their bytes. A file in Fortran
+        order is mapped whole, since a row lies all over it; in a store it is refused.
     """
     where = str(path)
-    whole = _map(path)
-    check_shape(whole.shape, where)
-    check_dtype(whole.dtype, where)
+    shape, dtype, offset, is_in_rows = _look_at(path)
+    check_shape(shape, where)
+    check_dtype(dtype, where)
     request.refuse_names(where)
-    array = MappedArray(path, whole.dtype, whole.shape, whole.offset)
-    return open_mapped(array, request, None if whole.flags.c_contiguous else _slices(path))
+    take = None if is_in_rows else _slices(path)
+    return open_mapped(MappedArray(path, dtype, shape, offset), request, take)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class MappedArray:
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         The file.
     dtype : dtype
         Of the numbers as they lie there.
@@ -78,7 +80,7 @@ class MappedArray:
         Makes numbers of a window of the file.
     """
 
-    path: Path
+    path: Place
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
@@ -94,7 +96,12 @@ class MappedArray:
         offset = self.offset + span.start * self.width
         shape = (span.stop - span.start, self.shape[1])
         with report_damage(str(self.path), ValueError):
-            window = np.memmap(self.path, self.dtype, "r", offset, shape)
+            window: Any
+            if isinstance(self.path, RemotePath):
+                data = self.path.read_range(offset, offset + shape[0] * self.width)
+                window = np.frombuffer(data, self.dtype).reshape(shape)
+            else:
+                window = np.memmap(self.path, self.dtype, "r", offset, shape)
             return np.require(self.convert(window), requirements="A")  # rows may begin anywhere
 
 
@@ -113,8 +120,9 @@ def open_mapped(array: MappedArray, request: Request, take: Take | None = None) 
     (n, d), where, rows = array.shape, str(array.path), request.rows_for(array.shape[1])
     pieces = partial(_pieces, array, rows) if take is None else None
     take = array.__getitem__ if take is None else take
-    read = partial(cut_blocks, take, n, rows, source=where)
-    across = across_slices(take, n, source=where)
+    ahead = partial(map_ahead, file=array.path)
+    read = partial(cut_blocks, take, n, rows, source=where, ahead=ahead)
+    across = across_slices(take, n, source=where, ahead=ahead)
     return Source(None, d, n, read, Access.DISK, n * array.width, across, pieces)
 
 
@@ -123,13 +131,34 @@ def _pieces(array: MappedArray, rows: int) -> Iterator[Piece]:
     n, width, path = array.shape[0], array.width, array.path
 
     def read(span: slice, first_row: int) -> Iterator[Block]:
-        for part in spans(span.stop - span.start, rows):
-            start, stop = span.start + part.start, span.start + part.stop
-            yield Block(array[slice(start, stop)], None, str(path), start, stop / n)
+        parts = [
+            slice(span.start + part.start, span.start + part.stop)
+            for part in spans(span.stop - span.start, rows)
+        ]
+        for part, values in zip(parts, map_ahead(array.__getitem__, parts, path), strict=True):
+            yield Block(values, None, str(path), part.start, part.stop / n)
 
     for span in spans(n, max(1, PIECE_BYTES // width)):
         begin = array.offset + span.start * width if span.start else 0
         yield Piece(path, ((begin, array.offset + span.stop * width),), partial(read, span))
+
+
+def _look_at(path: Place) -> tuple[tuple[int, ...], np.dtype[Any], int, bool]:
+    """Shape and type of an array, where it begins, and whether its rows follow each other."""
+    if not isinstance(path, RemotePath):
+        whole = _map(path)
+        return whole.shape, whole.dtype, whole.offset, whole.flags.c_contiguous
+    with report_damage(str(path), EOFError, ValueError), path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0}
+        read_header = readers.get(version, np.lib.format.read_array_header_2_0)
+        shape, is_fortran, dtype = read_header(file)
+        offset, n_bytes = file.tell(), path.stat().st_size
+        if dtype.hasobject:
+            raise _objects(path)
+        if n_bytes < offset + prod(shape) * dtype.itemsize:
+            raise ValueError(f"{n_bytes} bytes are too few for an array of shape {shape}")
+    return shape, dtype, offset, not is_fortran or min(shape, default=0) <= 1
 
 
 def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
@@ -139,9 +168,18 @@ def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
         except ValueError as cause:
             if "Python objects" not in str(cause):
                 raise
-            msg = f"cannot read {path} of dtype object. Save numbers: X.astype(float)."
-    raise DataError(msg)
+    raise _objects(path)
 
 
-def _slices(path: Path) -> Take:
+def _objects(path: Place) -> DataError:
+    return DataError(f"cannot read {path} of dtype object. Save numbers: X.astype(float).")
+
+
+def _slices(path: Place) -> Take:
+    if isinstance(path, RemotePath):
+        msg = (
+            f"cannot read {path}: its columns follow each other, so that a row lies all over it. "
+            "Save it by rows: np.save(path, np.ascontiguousarray(X))."
+        )
+        raise DataError(msg)
     return lambda span: native(_map(path)[span])

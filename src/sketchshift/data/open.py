@@ -17,12 +17,14 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
+from shutil import copyfileobj
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._places import CHUNK_BYTES, Place, RemotePath, check_unchanged, map_ahead, place
 from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
@@ -64,7 +66,7 @@ __all__ = [
 
 # Formats of files, by the ends of their names.
 
-Opener: TypeAlias = Callable[[Path, Request], Any]
+Opener: TypeAlias = Callable[[Any, Request], Any]
 
 LOOSE = (".txt", ".dat", ".db")
 """Ends of names of tables, and of much else: in folders of other data they are passed over."""
@@ -76,6 +78,7 @@ PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
 _formats: dict[str, Opener] = {}
 _first_suffixes: list[str] = []
+_read_stores: set[Opener] = set()  # others get a copy of what lies in a store
 
 
 def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
@@ -91,13 +94,13 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
         Ends of names, such as ``".fits"``; capital letters do not matter. The longest one that a
         name has decides. Help texts show the first. One that is known already gets the new opener.
     opener : callable
-        Called as ``opener(path, request)``. It returns anything that :func:`sketchshift.sketch`
-        reads from memory: an array, a frame, an Arrow table or stream, or an iterator of such
-        blocks, for files that are larger than the memory. It is called once to learn the columns,
-        and again for every pass. What ``request`` asks for (``columns``, ``weights``, ``keys``) is
-        taken from what it returns; a format that can leave other columns unread may look at it.
-        The readers of this package return a ``sketchshift.data.Source``, of which a sample can be
-        drawn without a pass.
+        Called as ``opener(path, request)``; of a file that lies in a store it gets a copy. It
+        returns anything that :func:`sketchshift.sketch` reads from memory: an array, a frame, an
+        Arrow table or stream, or an iterator of such blocks, for files that are larger than the
+        memory. It is called once to learn the columns, and again for every pass. What ``request``
+        asks for (``columns``, ``weights``, ``keys``) is taken from what it returns; a format that
+        can leave other columns unread may look at it. The readers of this package return a
+        ``sketchshift.data.Source``, of which a sample can be drawn without a pass.
 
     Notes
     -----
@@ -140,18 +143,18 @@ def first_suffixes() -> str:
     return ", ".join(_first_suffixes)
 
 
-def is_data_file(path: Path) -> bool:
+def is_data_file(path: Place) -> bool:
     """Whether a file is data, by the end of its name."""
     return path.name.lower().endswith(tuple(_formats))
 
 
-def _suffix_of(path: Path) -> str | None:
+def _suffix_of(path: Place) -> str | None:
     """The end of a name that tells the format of a file: the longest that is known."""
     name = path.name.lower()
     return max((end for end in _formats if name.endswith(end)), key=len, default=None)
 
 
-def _opener_of(path: Path) -> Opener:
+def _opener_of(path: Place) -> Opener:
     end = _suffix_of(path)
     if end is not None:
         return _formats[end]
@@ -161,7 +164,7 @@ def _opener_of(path: Path) -> Opener:
     raise DataError(msg)
 
 
-def _open_file(path: Path, request: Request) -> Source:
+def _open_file(path: Place, request: Request) -> Source:
     """Open a file; what its format gives is made a source that can be read again."""
     lake = None if path.is_file() and is_data_file(path) else find_lake(path)
     if lake is not None:
@@ -191,12 +194,23 @@ def _open_file(path: Path, request: Request) -> Source:
     return Source(opened.columns, d, opened.n_rows, read, Access.DISK, vector=vector)
 
 
-def _call_opener(path: Path, request: Request) -> Any:
+def _call_opener(path: Place, request: Request) -> Any:
     with report_damage(str(path), ValueError):
-        return _opener_of(path)(path, request)
+        opener = _opener_of(path)
+        if isinstance(path, RemotePath) and opener not in _read_stores:
+            return opener(_copy_of(path), request)
+        return opener(path, request)
 
 
-def _open_result(data: Any, path: Path, request: Request) -> Source:
+@cache
+def _copy_of(path: RemotePath) -> Path:
+    """A copy on this machine, for readers that know no stores; removed when Python ends."""
+    with opened_for_now(path.name) as file:
+        copyfileobj(path.open("rb", CHUNK_BYTES), file, CHUNK_BYTES)
+    return Path(file.name)
+
+
+def _open_result(data: Any, path: Place, request: Request) -> Source:
     if isinstance(data, Iterator):
         with report_damage(str(path), ValueError):
             return open_iterator(data, request)
@@ -213,9 +227,10 @@ def _open_result(data: Any, path: Path, request: Request) -> Source:
 def _import_opener(module: str, name: str) -> Opener:
     """An opener of this room, whose libraries are imported when a file turns up."""
 
-    def opener(path: Path, request: Request) -> Any:
+    def opener(path: Place, request: Request) -> Any:
         return _opener_in(module, name)(path, request)
 
+    _read_stores.add(opener)
     return opener
 
 
@@ -324,22 +339,21 @@ def open_files(paths: Sequence[str | PathLike[str]], request: Request) -> Source
     n_rows = sum(known) if len(known) == len(counts) else None
 
     def read() -> Iterator[Block]:
-        return _read_files(opened, sizes)
+        return _read_files(files, opened, sizes)
 
     def pieces() -> Iterator[Piece]:
         return _pieces(files, opened, sizes)
 
     def across(n_rows_wanted: int, n_places: int, seed: int) -> Iterator[Block]:
         shares = share_out(sizes if n_rows is None else known, n_rows_wanted, n_places, seed)
-        return _read_across(opened, shares, seed)
+        return _read_across(files, opened, shares, seed)
 
-    d, n_bytes = first.n_features, sum(sizes)
-    return Source(
-        first.columns, d, n_rows, read, Access.DISK, n_bytes, across, pieces, first.vector
-    )
+    d, costs = first.n_features, [source.place_bytes for source in opened if source.place_bytes]
+    of_files = (Access.DISK, sum(sizes), across, pieces, first.vector, max(costs, default=None))
+    return Source(first.columns, d, n_rows, read, *of_files)
 
 
-def _open_all(files: Sequence[Path], request: Request) -> list[Source]:
+def _open_all(files: Sequence[Place], request: Request) -> list[Source]:
     """All files, in the column order of the first; of lists without rows, as wide as the others."""
     first = _open_file(files[0], request)
     if not first.n_features:
@@ -347,10 +361,11 @@ def _open_all(files: Sequence[Path], request: Request) -> list[Source]:
         request = replace(request, n_features=next(filter(None, widths), None))
         first = _open_file(files[0], request)
     request = replace(request, n_features=first.n_features)
-    return [first, *(_open_alike(file, request, first, files[0]) for file in files[1:])]
+    open_one = partial(_open_alike, request=request, first=first, first_path=files[0])
+    return [first, *map_ahead(open_one, files[1:], files[0], FILES_AHEAD)]
 
 
-def _refuse_twice(files: Sequence[Path]) -> None:
+def _refuse_twice(files: Sequence[Place]) -> None:
     times = Counter(file.resolve() for file in files)
     twice = [str(file) for file in files if times[file.resolve()] > 1]
     if twice:
@@ -358,14 +373,14 @@ def _refuse_twice(files: Sequence[Path]) -> None:
         raise DataError(msg)
 
 
-def expand(path: str | PathLike[str]) -> list[Path]:
+def expand(path: str | PathLike[str]) -> list[Place]:
     """Files meant by a path: itself, all in the folder, all that match the glob; "-" is stdin."""
     if path == "":
         msg = "cannot read the path '': it is empty. Use '.' for the current folder."
         raise DataError(msg)
     if path == "-":
         return [spool_stdin()]
-    given = Path(path).expanduser()
+    given = place(path).expanduser()
     if given.is_file() and is_data_file(given):
         return [given]
     if find_lake(path) is not None:
@@ -377,12 +392,7 @@ def expand(path: str | PathLike[str]) -> list[Path]:
         return [given]
     if any(sign in str(given) for sign in "*?["):
         return [file for match in _matches(given) for file in expand(match)]
-    hint = (
-        " Open addresses with pyarrow.dataset.dataset(...) and pass the dataset."
-        if "://" in str(path)
-        else ""
-    )
-    msg = f"there is no file or folder {without_password(str(path))!r}.{hint}"
+    msg = f"there is no file or folder {without_password(str(given))!r}."
     raise DataError(msg)
 
 
@@ -401,6 +411,7 @@ BEGINNINGS = {
     b"PK\x03\x04": ".csv.zip",
 }
 COPIED_BYTES, PATIENCE_S = 2**20, 2.0
+FILES_AHEAD = 16  # of a store, opened at a time
 
 
 @cache
@@ -431,11 +442,12 @@ def spool_stdin() -> Path:
     return Path(file.name)
 
 
-def _files_in(folder: Path) -> list[Path]:
-    found = sorted(folder.rglob("*"), key=Path.as_posix)
+def _files_in(folder: Place) -> list[Place]:
+    below: list[Place] = [*folder.rglob("*")]
+    found = sorted(below, key=_name_of)
     for path in found:
         if path.name == "_delta_log" or path.name.endswith(".metadata.json"):
-            table = path.parent if path.name == "_delta_log" else path.parents[1]
+            table = path.parent if path.name == "_delta_log" else path.parent.parent
             msg = (
                 f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose "
                 "files count. Name the table itself."
@@ -454,14 +466,22 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def _is_loose(file: Path) -> bool:
+def _name_of(file: Place) -> str:
+    return file.as_posix()
+
+
+def _is_loose(file: Place) -> bool:
     end = _suffix_of(file)
     return end is not None and end.startswith(LOOSE)
 
 
-def _matches(pattern: Path) -> list[Path]:
-    root = Path(pattern.anchor)
-    matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=Path.as_posix)
+def _matches(pattern: Place) -> list[Place]:
+    matches: list[Place]
+    if isinstance(pattern, RemotePath):
+        matches = [*pattern.matches()]
+    else:
+        root = Path(pattern.anchor)
+        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=_name_of)
     matches = [match for match in matches if not _is_hidden(_parts_to_check(match, pattern))]
     if not matches:
         msg = f"no file matches {str(pattern)!r}."
@@ -469,7 +489,7 @@ def _matches(pattern: Path) -> list[Path]:
     return matches
 
 
-def _parts_to_check(match: Path, pattern: Path) -> Path:
+def _parts_to_check(match: Place, pattern: Place) -> PurePath:
     """The parts of a match that may be hidden from the pattern.
 
     Not those whose first sign it spells, as ``.x*`` does, nor a file of data that only begins
@@ -477,18 +497,18 @@ def _parts_to_check(match: Path, pattern: Path) -> Path:
     """
     is_data = is_data_file(match) and match.is_file()
     parts = match.parts[:-1] if is_data and match.name.startswith("_") else match.parts
-    return Path(*(part for part in parts if not _is_spelled(part, pattern)))
+    return PurePath(*(part for part in parts if not _is_spelled(part, pattern)))
 
 
-def _is_spelled(part: str, pattern: Path) -> bool:
+def _is_spelled(part: str, pattern: Place) -> bool:
     return any(part[0] == p[0] and fnmatchcase(part, p) for p in pattern.parts)
 
 
-def _is_hidden(path: Path) -> bool:
+def _is_hidden(path: PurePath) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _open_alike(path: Path, request: Request, first: Source, first_path: Path) -> Source:
+def _open_alike(path: Place, request: Request, first: Source, first_path: Place) -> Source:
     """Open a later file, in the column order of the first one."""
     opened = _open_file(path, request)
     if _layout(opened) == _layout(first):
@@ -521,10 +541,13 @@ def _shape(source: Source) -> str:
     return f"columns {listed(source.columns)}"
 
 
-def _read_files(opened: Sequence[Source], sizes: Sequence[int]) -> Iterator[Block]:
+def _read_files(
+    files: Sequence[Place], opened: Sequence[Source], sizes: Sequence[int]
+) -> Iterator[Block]:
     before = 0
-    for source, size in zip(opened, sizes, strict=True):
+    for file, source, size in zip(files, opened, sizes, strict=True):
         yield from _share_of_all(source, before, size, sum(sizes))
+        check_unchanged(file)
         before += size
 
 
@@ -536,12 +559,13 @@ def _share_of_all(blocks: Iterable[Block], before: int, size: int, total: int) -
 
 
 def _pieces(
-    files: Sequence[Path], opened: Sequence[Source], sizes: Sequence[int]
+    files: Sequence[Place], opened: Sequence[Source], sizes: Sequence[int]
 ) -> Iterator[Piece]:
     """The pieces of all files; one that cannot be cut is a piece by itself."""
 
     def read(piece: Piece, before: int, size: int, first_row: int) -> Iterator[Block]:
-        return _share_of_all(piece.read(first_row), before, size, sum(sizes))
+        yield from _share_of_all(piece.read(first_row), before, size, sum(sizes))
+        check_unchanged(piece.path)
 
     before = 0
     for file, source, size in zip(files, opened, sizes, strict=True):
@@ -557,12 +581,16 @@ def _read_whole(source: Source, first_row: int) -> Iterator[Block]:
 
 
 def _read_across(
-    opened: Sequence[Source], shares: Iterable[tuple[int, int, int]], seed: int
+    files: Sequence[Place],
+    opened: Sequence[Source],
+    shares: Iterable[tuple[int, int, int]],
+    seed: int,
 ) -> Iterator[Block]:
     for part, n_rows, n_places in shares:
         source = opened[part]
         across = source.across or by_position(source.read)
         yield from across(n_rows, n_places, seed + part)
+        check_unchanged(files[part])
 
 
 # Which opener reads what lies in memory, without importing what is not needed.

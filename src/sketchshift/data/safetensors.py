@@ -12,11 +12,11 @@ import json
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sketchshift._places import Place
 from sketchshift._text import NAMES_SHOWN, listed
 from sketchshift._typing import RealArray
 from sketchshift.data.memory import check_shape, native
@@ -59,12 +59,12 @@ class _Tensor:
         return f"{self.name!r} ({self.dtype}, {' x '.join(map(str, self.shape)) or 'one number'})"
 
 
-def open_safetensors(path: Path, request: Request) -> Source:
+def open_safetensors(path: Place, request: Request) -> Source:
     """Read a ``.safetensors`` file.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         With a tensor of two dimensions, of floats (F16, BF16, F32, F64), integers or booleans.
     request : Request
         Its only column is the name of the tensor, where there are several.
@@ -72,7 +72,8 @@ def open_safetensors(path: Path, request: Request) -> Source:
     Returns
     -------
     source : Source
-        Blocks are read-only maps of their own rows; BF16 becomes float32.
+        Blocks are read-only maps of their own rows; of a store, their bytes. BF16 becomes
+        float32.
     """
     where = str(path)
     tensors, offset = _read_header(path)
@@ -126,7 +127,7 @@ def _find_tensor(tensors: list[_Tensor], names: tuple[str, ...], where: str) -> 
     return found
 
 
-def _read_header(path: Path) -> tuple[list[_Tensor], int]:
+def _read_header(path: Place) -> tuple[list[_Tensor], int]:
     """The tensors in the order of their places, and where the first place begins."""
     with report_damage(str(path), ValueError, RecursionError), path.open("rb") as file:
         n_bytes = path.stat().st_size

@@ -340,7 +340,12 @@ def share_out(
 
 
 def across_slices(
-    take: Take, n: int, *, weights: Callable[[slice], FloatArray] | None = None, source: str
+    take: Take,
+    n: int,
+    *,
+    weights: Callable[[slice], FloatArray] | None = None,
+    source: str,
+    ahead: Callable[[Take, Iterable[slice]], Iterable[RealArray]] = map,
 ) -> Across:
     """Rows of something that can be cut anywhere: runs of a few, at up to 1000 places.
 
@@ -354,6 +359,8 @@ def across_slices(
         Gives the weights of a slice of rows.
     source : str
         Name for messages.
+    ahead : callable
+        As ``map``, where it pays to take some slices before they are asked for.
 
     Returns
     -------
@@ -363,10 +370,12 @@ def across_slices(
 
     def across(n_rows: int, n_places: int, seed: int) -> Iterator[Block]:
         run = -(-n_rows // SEEKS)
-        for start in spread(-(-n_rows // run), -(-n // run), seed) * run:
-            span = slice(int(start), min(int(start) + run, n))
+        starts = (spread(-(-n_rows // run), -(-n // run), seed) * run).tolist()
+        places = [slice(start, min(start + run, n)) for start in starts]
+        taken = iter(ahead(take, places))
+        for span in places:
             w = None if weights is None else weights(span)
-            yield Block(np.array(take(span)), w, source, span.start)
+            yield Block(np.array(next(taken)), w, source, span.start)
 
     return across
 
@@ -415,6 +424,7 @@ def _row(block: Block, i: int) -> Block:
 # the beginning of a stream. How rows are chosen then is said above, and by the readers of files.
 
 PLACES = 64  # row groups, record batches or files that are looked into
+FEWEST_PLACES, FETCHED_BYTES = 8, 2**27  # of these, where each has to be fetched from a store
 FEW_ROWS_FACTOR = 4  # times as many rows as are drawn: read them all
 FEW_BYTES = 2**24  # likewise, unless they are many rows packed well
 FEW_PACKED = 2**22  # rows
@@ -498,8 +508,11 @@ def _draw_across(source: Source, n_rows: int, seed: int, keep: Keep) -> Sample:
     """About as many usable rows from all along the source, then in the order of their content."""
     across = source.across or by_position(source.read)
     held = _HeldRows(n_rows, source.n_features, seed)
+    n_places = PLACES
+    if source.place_bytes is not None:
+        n_places = min(max(FETCHED_BYTES // max(source.place_bytes, 1), FEWEST_PLACES), PLACES)
     for values, weights in usable_rows(
-        replace(source, read=lambda: across(n_rows, PLACES, seed)), keep
+        replace(source, read=lambda: across(n_rows, n_places, seed)), keep
     ):
         held.add(values, weights)
     return held.draw(n_rows)

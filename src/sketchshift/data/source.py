@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from operator import index
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchshift._places import Place, RemotePath, mark_of
 from sketchshift._text import NAMES_SHOWN, column_in_words, listed
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import check_choice, unmasked
@@ -143,7 +143,7 @@ class Piece:
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         The file.
     ranges : tuple of pairs of int
         Bytes of it that the rows lie in: starts and ends.
@@ -152,13 +152,19 @@ class Piece:
         before them, for messages.
     """
 
-    path: Path
+    path: Place
     ranges: tuple[tuple[int, int], ...]
     read: Callable[[int], Iterator[Block]] = field(repr=False)
 
     def digest(self) -> bytes:
-        """A hash of the bytes that the rows lie in, as they are now."""
+        """A hash of the bytes that the rows lie in, as they are now.
+
+        Of a file in a store, which would have to be read again, the mark stands for the bytes.
+        """
         digest = hashlib.blake2b(digest_size=32)
+        if isinstance(self.path, RemotePath):
+            digest.update(repr((*mark_of(self.path), self.ranges)).encode())
+            return digest.digest()
         with report_damage(str(self.path)), self.path.open("rb") as file:
             for start, stop in self.ranges:
                 file.seek(start)
@@ -197,6 +203,8 @@ class Source:
     vector : str, optional
         Name of the column that the rows come from, where it is one column of vectors. Their
         numbers have no names: 1536 of them would only make a plan larger.
+    place_bytes : int, optional
+        What one of the places of ``across`` costs, where all of it has to be fetched from a store.
     """
 
     columns: tuple[str, ...] | None
@@ -208,6 +216,7 @@ class Source:
     across: Across | None = field(default=None, repr=False)
     pieces: Callable[[], Iterator[Piece]] | None = field(default=None, repr=False)
     vector: str | None = None
+    place_bytes: int | None = None
 
     def __iter__(self) -> Iterator[Block]:
         return self.read()
@@ -230,6 +239,7 @@ def cut_blocks(
     weights: Take | None = None,
     keys: Callable[[slice], Any] | None = None,
     source: str,
+    ahead: Callable[[Take, Iterable[slice]], Iterable[RealArray]] = map,
 ) -> Iterator[Block]:
     """Blocks of something of known length that can be cut anywhere.
 
@@ -243,16 +253,19 @@ def cut_blocks(
         Give the weights and the keys of a slice of rows.
     source : str
         Name for messages.
+    ahead : callable
+        As ``map``, where it pays to take some slices before they are asked for.
 
     Yields
     ------
     block : Block
         Holds what ``take`` returned: no other copy is made.
     """
+    taken = iter(ahead(take, spans(n, rows)))
     for span in spans(n, rows):
         w = weights(span) if weights else None
         key = keys(span) if keys else None
-        yield Block(take(span), w, source, span.start, span.stop / n, key)
+        yield Block(next(taken), w, source, span.start, span.stop / n, key)
 
 
 def join_blocks(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from sketchshift._places import Place, map_ahead
 from sketchshift.data.arrow import batch_blocks, fields_of
 from sketchshift.data.dialect import (
     DAMAGE,
@@ -54,6 +54,7 @@ __all__ = ["open_delimited"]
 
 LONGEST_LINE = 2**20  # bytes looked at for the end of a line
 PIECE_BYTES, MOST_BYTES = 2**24, 2**26  # of text between two cuts; looked at for a cut
+FETCHED_BYTES, N_AHEAD = 2**14, 16  # at a place, and places under way at a time
 QUOTE = ord('"')
 
 
@@ -98,14 +99,18 @@ def _read_across(
     table: TextTable, choice: Choice, read_lines: Callable[[bytes], Any], n_rows: int, seed: int
 ) -> Iterator[Block]:
     run = -(-n_rows // SEEKS)
-    with table.path.open("rb") as file:
-        size = table.path.stat().st_size - table.body
-        for offset in spread(-(-n_rows // run), max(size, 0), seed).tolist():
-            place = table.body + offset
-            batch = read_lines(_lines(file, place, run))
-            if batch is not None:  # else the middle of a quoted cell, most likely
-                where = f"{table.path}, counted from byte {place},"
-                yield from batch_blocks([batch], choice, run, source=where)
+    size = table.path.stat().st_size - table.body
+    places = table.body + spread(-(-n_rows // run), max(size, 0), seed)
+
+    def lines_at(place: int) -> tuple[int, bytes]:
+        with table.path.open("rb", FETCHED_BYTES) as file:
+            return place, _lines(file, place, run)
+
+    for place, lines in map_ahead(lines_at, places.tolist(), table.path, N_AHEAD):
+        batch = read_lines(lines)
+        if batch is not None:  # else the middle of a quoted cell, most likely
+            where = f"{table.path}, counted from byte {place},"
+            yield from batch_blocks([batch], choice, run, source=where)
 
 
 def _row_ranges(table: TextTable) -> Iterator[tuple[int, int]]:
@@ -271,7 +276,8 @@ class _Reader:
         size: int | None = None,
         takes_all: bool = False,
     ) -> Iterator[tuple[Any, float]]:
-        stream, raw, total = unpack(self.table.path)
+        way: Literal["bits", "through"] = "through" if size is None else "bits"
+        stream, raw, total = unpack(self.table.path, way, None if part is None else part[1])
         size = size or max(READ_BYTES, 2 * self.table.size)
         start, stop = part or (self.table.body, total)
         if stream is raw:
@@ -415,12 +421,12 @@ def _cast(column: Any, kind: Any) -> tuple[Any, int | None]:
 # throughout, whatever the first rows look like.
 
 
-def open_delimited(path: Path, request: Request) -> Source:
+def open_delimited(path: Place, request: Request) -> Source:
     """Read a text table: cells separated by commas, semicolons, tabs or bars.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
         Plain or packed. Among numbers, empty cells and the usual words for a missing value (NA,
         nan, null, ?, -, none) become NaN; true and false become 1 and 0. Signs of thousands,
         currencies and percent do not count. Blank lines are skipped. Of keys that are not dates,
@@ -488,7 +494,7 @@ def _read_blocks(
         )
 
 
-def _read_head(path: Path, request: Request) -> tuple[TextTable, Any, Any]:
+def _read_head(path: Place, request: Request) -> tuple[TextTable, Any, Any]:
     """The table, its first rows with types as Arrow infers them, and the same as bytes."""
     given, asked = request.dialect or Dialect(), request.columns or ()
     for table in look_at(path, given, asked):

@@ -10,12 +10,12 @@ import json
 import math
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sketchshift._html import note
+from sketchshift._places import place
 from sketchshift._typing import ComplexArray, IntArray
 from sketchshift.errors import IncompatibleSketchesError, PrivacyError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
@@ -322,7 +322,7 @@ def load(path: str | os.PathLike[str]) -> PrivateSketch:
         A damaged file is a :class:`SketchFormatError` that names it.
     """
     with name_file(path):
-        return PrivateSketch.from_bytes(Path(path).read_bytes())
+        return PrivateSketch.from_bytes(place(path).read_bytes())
 
 
 register_kind(PRIVATE_MAGIC, "a private sketch", load)

@@ -16,11 +16,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from sketchshift._places import Place, mark_of, place
 from sketchshift._writing import write_atomically
 from sketchshift.data import Block, Source
 from sketchshift.data.source import Piece
@@ -57,7 +57,7 @@ class Sums(Protocol):
 
 
 def write_checkpoint(
-    path: Path, kind: str, position: dict[str, Any], state: dict[str, Any], integers: bytes
+    path: Place, kind: str, position: dict[str, Any], state: dict[str, Any], integers: bytes
 ) -> None:
     """Replace a checkpoint as a whole: a crash leaves the old one or the new one."""
     parts = [json.dumps(part, allow_nan=False).encode() for part in (position, state)]
@@ -65,7 +65,7 @@ def write_checkpoint(
     write_atomically(path, pack(MAGIC, VERSION, header, b"".join([*parts, integers])))
 
 
-def read_checkpoint(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+def read_checkpoint(path: Place, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Position, state and integers of a checkpoint of this kind."""
     try:
         return _Content.of(path.read_bytes(), kind).parts
@@ -98,7 +98,7 @@ class _Content:
         return cls(kind, (position, state, bytes(payload[end:])))
 
 
-def _load_checkpoint(path: Path) -> Any:
+def _load_checkpoint(path: Place) -> Any:
     """The sketcher that was saved, or the sketch or table of the rows that a pass has read."""
     from sketchshift.sketch.sketcher import STREAM, Sketcher  # these two import this module
 
@@ -171,7 +171,7 @@ def read_on(
             "Write the data to a file first, or save a Sketcher between two updates."
         )
         raise DataError(msg)
-    path, trail = Path(path), Trail()
+    path, trail = place(path), Trail()
     if path.exists():
         position, state, integers = read_checkpoint(path, sums.kind)
         trail = Trail.from_json(position, path)
@@ -229,7 +229,7 @@ class Trail:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], path: Path) -> Trail:
+    def from_json(cls, content: dict[str, Any], path: Place) -> Trail:
         """What :meth:`to_json` gave; anything else is refused."""
         try:
             trail = cls(**{**content, "files": [FileTrail(**file) for file in content["files"]]})
@@ -257,12 +257,12 @@ class Trail:
             _compare(file, pieces)
             report(file.n_rows, None)
         for piece in pieces:
-            stamp = _stamp(piece.path)
+            stamp = mark_of(piece.path)
             file = self._file_of(piece)
             for block in self._skip_replayed(piece.read(file.n_rows), piece.path):
                 yield block
                 report(len(block.values), block.done)
-            if _stamp(piece.path) != stamp:
+            if mark_of(piece.path) != stamp:
                 raise DataError(f"{piece.path} changed while it was read. {BEGIN_ANEW}")
             file.digest = _chain(file.digest, piece.digest())
             file.n_pieces += 1
@@ -277,7 +277,7 @@ class Trail:
             self.files.append(FileTrail(str(piece.path)))
         return self.files[-1]
 
-    def _skip_replayed(self, blocks: Iterator[Block], path: Path) -> Iterator[Block]:
+    def _skip_replayed(self, blocks: Iterator[Block], path: Place) -> Iterator[Block]:
         """Rows that are in already are compared; those behind them are added to the trail."""
         then, self.n_rows, self.digest = (self.n_rows, self.digest), 0, ""
         for block in blocks:
@@ -304,18 +304,13 @@ def _compare(file: FileTrail, pieces: Iterator[Piece]) -> None:
         raise _change_error(path)
 
 
-def _change_error(path: Path | None) -> DataError:
+def _change_error(path: Place | None) -> DataError:
     where = "the data has" if path is None else f"{path} has"
     msg = (
         f"{where} changed since the checkpoint was written: it no longer holds the rows that were "
         "read. Give the data as it was, or delete the checkpoint to begin anew."
     )
     return DataError(msg)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _chain(before: str, *parts: Any) -> str:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
-from sketchshift._writing import hold_new, place, publish, sweep_unheld
+from sketchshift._writing import hold_new, publish, put_down, sweep_unheld
 from sketchshift.data.source import spans
 from sketchshift.errors import (
     ConflictError,
@@ -578,7 +578,7 @@ class Cube:
         name = f"{secrets.token_hex(16)}.slices"
         with hold_new(self.path / "drafts") as file:
             sizes = write_part(file, self._layout, keys, block)
-            place(file, self.path / "parts" / name)
+            put_down(file, self.path / "parts" / name)
             yield PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
 
     def _conform(self, keys: Any) -> Any:

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from sketchshift._places import Place, RemotePath, place
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.measure import Measure
@@ -160,13 +160,13 @@ _SHOWN = 8  # bytes of an unknown file that its error shows
 @dataclass(frozen=True)
 class _Kind:
     name: str
-    read: Callable[[Path], Any]
+    read: Callable[[Place], Any]
 
 
 _KINDS_BY_START: dict[bytes, _Kind] = {}
 
 
-def register_kind(start: bytes, name: str, read: Callable[[Path], Any]) -> None:
+def register_kind(start: bytes, name: str, read: Callable[[Place], Any]) -> None:
     """Let :func:`load` read one more kind of file.
 
     Parameters
@@ -207,22 +207,22 @@ def load(path: str | os.PathLike[str]) -> Any:
         of the rows that a pass has read so far. A damaged file, or one of another kind, is an
         error that names it.
     """
-    path = Path(path)
-    if path.is_dir():
-        if is_cube(path):
+    file = place(path)
+    if file.is_dir():
+        if is_cube(file):
             from sketchshift.sketch.cube import Cube  # imports pyarrow
 
-            return Cube.open(path)
-        return _KINDS_BY_START[PARQUET_START].read(path)
-    if path.is_fifo():
+            return Cube.open(file)
+        return _KINDS_BY_START[PARQUET_START].read(file)
+    if file.is_fifo():
         msg = f"{path} is a pipe, which can be read once only. Save it to a file first."
         raise SketchFormatError(msg)
     longest = max(map(len, _KINDS_BY_START))
-    with path.open("rb") as file:
-        start = file.read(longest)
+    with file.open("rb") as opened:
+        start = opened.read(longest)
     for magic, kind in _KINDS_BY_START.items():
         if start.startswith(magic) or start.lstrip().startswith(magic):  # JSON may begin so
-            return kind.read(path)
+            return kind.read(file)
     raise SketchFormatError(f"{path}: {_unknown(start)}")
 
 
@@ -244,16 +244,17 @@ CUBE_HEAD = "cube"
 """The file that makes a folder a cube."""
 
 
-def is_cube(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the folder of a cube."""
-    return (Path(path) / CUBE_HEAD).is_file()
+def is_cube(path: str | os.PathLike[str] | Place) -> bool:
+    """Whether a path is the folder of a cube; no address is."""
+    folder = path if isinstance(path, RemotePath) else place(path)
+    return not isinstance(folder, RemotePath) and (folder / CUBE_HEAD).is_file()
 
 
 PARQUET_START = b"PAR1"
 """How a table of sketches begins, as all files of Parquet do."""
 
 
-def _read_plan(path: Path) -> SketchSpec:
+def _read_plan(path: Place) -> SketchSpec:
     with name_file(path):
         try:
             return SketchSpec.from_json(path.read_text(encoding="utf-8"))

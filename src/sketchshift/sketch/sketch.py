@@ -15,12 +15,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
+from sketchshift._places import Place
 from sketchshift._text import (
     column_names,
     counted,
@@ -187,7 +187,7 @@ class AnySketch(ABC):
         path : path
             Usually ``*.sketch``. An existing file is replaced.
         """
-        write_atomically(Path(path), self.to_bytes())
+        write_atomically(path, self.to_bytes())
 
 
 def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
@@ -671,7 +671,7 @@ def _no_moments(name: str) -> DataError:
     return DataError(msg)
 
 
-def _load(path: Path) -> Sketch:
+def _load(path: Place) -> Sketch:
     with file_format.name_file(path):
         return Sketch.from_bytes(path.read_bytes())
 

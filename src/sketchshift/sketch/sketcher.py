@@ -13,13 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from sketchshift._places import place
 from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.database import ask
@@ -311,7 +311,7 @@ class Sketcher:
             raise DataError(msg) from None
         state = {"columns": self._names, "on_invalid": self._reading.on_invalid}
         integers = self.sketch().to_bytes()
-        write_checkpoint(Path(path), STREAM, {"value": position}, state, integers)
+        write_checkpoint(place(path), STREAM, {"value": position}, state, integers)
 
     @classmethod
     def load(
@@ -331,7 +331,7 @@ class Sketcher:
         sketcher : Sketcher
             With the rows that were in; ``position`` is what was stored with them.
         """
-        position, state, integers = read_checkpoint(Path(path), STREAM)
+        position, state, integers = read_checkpoint(place(path), STREAM)
         try:
             names, on_invalid = state["columns"], state["on_invalid"]
             sketch = Sketch.from_bytes(integers)

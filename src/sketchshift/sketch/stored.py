@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sketchshift._places import Place, RemotePath, arrow_file, check_unchanged, place
 from sketchshift._text import listed
 from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.source import spans
@@ -85,10 +86,9 @@ def read_parts(
         The first has no rows. Memory: one part, and one page of each column.
     """
     with _name_errors(path):
-        files = pq.ParquetDataset(path, partitioning=None)
         n_held, limit = 0, max_bytes or MOST_BYTES
-        for name in files.files:
-            with files.filesystem.open_input_file(name) as source:
+        for opened in _open_files(place(path)):
+            with opened as source:
                 file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
                 n_rows = _check_sizes(file, source, where, max_bytes)
                 batches = file.iter_batches(batch_size=n_rows, use_threads=False)
@@ -100,6 +100,18 @@ def read_parts(
                         about = n_held / n_read * file.metadata.num_rows if where is None else 0
                         raise _too_large(max(n_held, int(about)), limit)
                     yield part
+
+
+def _open_files(path: Place) -> Iterator[Any]:
+    """The file, or one after the other those of a folder."""
+    if isinstance(path, RemotePath):
+        names = [file for file in path.rglob("*") if not file.name.startswith((".", "_"))]
+        for file in names if path.is_dir() else [path]:
+            yield arrow_file(file, "bits")
+            check_unchanged(file)
+        return
+    files = pq.ParquetDataset(path, partitioning=None)
+    yield from map(files.filesystem.open_input_file, files.files)
 
 
 def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator[TablePart]:

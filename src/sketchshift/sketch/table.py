@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -294,7 +293,7 @@ class SketchTable:
         buffer = io.BytesIO()
         # of zstd, whose window holds many sketches, the plan in each of them costs next to nothing
         pq.write_table(self.to_arrow(), buffer, use_dictionary=list(self.by), compression="zstd")
-        write_atomically(Path(path), buffer.getvalue())
+        write_atomically(path, buffer.getvalue())
 
     @classmethod
     def from_parquet(

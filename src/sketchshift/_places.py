@@ -1,0 +1,522 @@
+"""Where a file lies: on this machine, or behind an address in a store.
+
+:func:`place` makes of what a user typed a path of pathlib or a :class:`RemotePath`, which has the
+methods of a path that readers and commands use. Readers that map files ask :func:`arrow_file` and
+:func:`read_range` instead, and know no store. What is read from a store is read in ranges. Each is
+checked for its length and asked for again when it fails, so that a reader gets all bytes or an
+error; and a file that changes meanwhile is refused (:func:`check_unchanged`).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from sketchshift._stores import STORAGE, WEB, Broken, Handle, Storage, Store, open_store, retry
+from sketchshift.errors import DataError
+
+__all__ = [
+    "CHUNK_BYTES",
+    "Place",
+    "RemotePath",
+    "arrow_file",
+    "check_unchanged",
+    "is_address",
+    "map_ahead",
+    "mark_of",
+    "place",
+    "read_range",
+    "shown",
+]
+
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+FILE = "file://"
+
+WINDOW_BYTES = 2**16  # fetched at least where a reader takes a few bytes at a time
+CHUNK_BYTES = 2**22  # fetched at a time where a file is read from start to end
+N_AHEAD = 4  # ranges under way at a time
+
+
+def is_address(path: Any) -> bool:
+    """Whether a text is an address in a store and no path of this machine."""
+    return isinstance(path, str) and ADDRESS.match(path) is not None and not path.startswith(FILE)
+
+
+def shown(path: str) -> str:
+    """A path as it was typed; an address without what nobody may read."""
+    return str(place(path)) if is_address(path) else path
+
+
+def place(path: str | os.PathLike[str]) -> Place:
+    """The file or folder meant by what a user gave.
+
+    Parameters
+    ----------
+    path : str or path
+        An address (``s3://bucket/key``) or a path.
+
+    Returns
+    -------
+    place : Path or RemotePath
+        Nothing has been looked at yet.
+    """
+    if isinstance(path, RemotePath):
+        return path
+    if not isinstance(path, str):
+        return Path(path)
+    if path.startswith(FILE):
+        return Path(path.removeprefix(FILE))
+    found = ADDRESS.match(path)
+    return Path(path) if found is None else RemotePath.parse(*found.groups())
+
+
+# Paths in stores.
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a store says of a file: its size, and a mark that another content does not have."""
+
+    st_size: int
+    mark: str
+
+
+class RemotePath:
+    """A file or folder in a store, with what readers use of :class:`pathlib.Path`.
+
+    Its text has no user, no password and nothing behind a question mark of the web, where signed
+    addresses have their signature. Size and mark are asked for once: from then on it means the
+    file as it was then, also in other processes.
+    """
+
+    def __init__(self, scheme: str, key: str, settings: Storage, query: str = "") -> None:
+        self._scheme, self._key, self._settings, self._query = scheme, key, settings, query
+        self._handle: Handle | None = None
+        self._pinned: Status | None = None
+
+    @classmethod
+    def parse(cls, scheme: str, rest: str) -> RemotePath:
+        """The place that an address means."""
+        settings, query = STORAGE.get() or Storage.from_environment(), ""
+        if scheme in WEB:
+            rest, sign, behind = rest.partition("?")
+            query = sign + behind
+        user, _, host = rest.partition("/")[0].rpartition("@")
+        if user and scheme in WEB:
+            name, _, password = user.partition(":")
+            settings = replace(settings, key=name, secret=password)
+            rest = rest.removeprefix(f"{user}@")
+        elif user and scheme in ("abfs", "abfss"):  # container@account.dfs.core.windows.net/path
+            settings = replace(settings, key=settings.key or host.partition(".")[0])
+            rest = user + rest.removeprefix(f"{user}@{host}")
+        return cls(scheme, rest, settings, query)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_handle": None}
+
+    def _at(self, key: str) -> RemotePath:
+        return RemotePath(self._scheme, key, self._settings)
+
+    @property
+    def _store(self) -> Store:
+        return open_store(self._scheme, self._settings)
+
+    def __str__(self) -> str:
+        return f"{self._scheme}://{self._key}"
+
+    __fspath__ = as_posix = __str__
+
+    def __repr__(self) -> str:
+        return f"RemotePath({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return self._scheme, self._key, self._query, self._settings.endpoint
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return self._at(f"{self._key.rstrip('/')}/{name}")
+
+    @property
+    def _pure(self) -> PurePosixPath:
+        return PurePosixPath(self._key)
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self._pure.name
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return self._pure.stem
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, from its last dot on."""
+        return self._pure.suffix
+
+    @property
+    def parent(self) -> RemotePath:
+        """The folder it lies in."""
+        return self._at(str(self._pure.parent))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What stands between the slashes."""
+        return self._pure.parts
+
+    @property
+    def root(self) -> RemotePath:
+        """The bucket, container or server."""
+        return self._at(self.parts[0] if self.parts else "")
+
+    def relative_to(self, other: Place) -> PurePosixPath:
+        """What follows a folder."""
+        return self._pure.relative_to(other._pure if isinstance(other, RemotePath) else other)
+
+    def expanduser(self) -> RemotePath:
+        """Itself: a store has no home."""
+        return self
+
+    absolute = resolve = expanduser
+
+    def is_fifo(self) -> bool:
+        """Never so."""
+        return False
+
+    def stat(self) -> Status:
+        """Size and mark, as they were when they were first asked for."""
+        if self._pinned is None:
+            opened = self._open()
+            self._pinned = Status(opened.size, opened.mark)
+        return self._pinned
+
+    def look(self) -> Status:
+        """Size and mark as they are now."""
+        opened = self._try(partial(self._store.open, self._address))
+        return Status(opened.size, opened.mark)
+
+    def is_file(self) -> bool:
+        """Whether there is such a file."""
+        if len(self.parts) < 2:  # a bucket or a server
+            return False
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Whether there are files below it."""
+        if self._scheme in WEB or self._pinned is not None:
+            return False
+        return self._try(partial(self._store.is_folder, self._key))
+
+    def exists(self) -> bool:
+        """Whether there is such a file or folder."""
+        return self.is_file() or self.is_dir()
+
+    def rglob(self, pattern: str) -> list[RemotePath]:
+        """All files below it whose names match."""
+        if self._scheme in WEB:
+            msg = f"cannot list the files of {self}: the web has no folders. Name each file."
+            raise DataError(msg)
+        keys = self._try(partial(self._store.list, self._key))
+        files = [self._at(key) for key in sorted(keys)]
+        return [file for file in files if fnmatchcase(file.name, pattern)]
+
+    def matches(self) -> list[RemotePath]:
+        """The files and folders that it means as a glob; ``**`` are any folders."""
+        fixed = list(takewhile(lambda part: not set("*?[") & set(part), self.parts))
+        if not fixed:
+            msg = f"cannot read {self}: the name of a bucket cannot hold signs of a glob."
+            raise DataError(msg)
+        is_meant = re.compile(_pattern_of(self.parts)).fullmatch
+        below = self._at("/".join(fixed)).rglob("*")
+        files = {str(file): file for file in below if is_meant(file._key)}
+        folders = {self._at(str(folder)) for file in below for folder in file._pure.parents}
+        files |= {str(folder): folder for folder in folders if is_meant(folder._key)}
+        return [files[name] for name in sorted(files)]
+
+    def open(
+        self,
+        mode: str = "r",
+        buffering: int = WINDOW_BYTES,
+        *,
+        encoding: str | None = None,
+        newline: str | None = None,
+    ) -> Any:
+        """A file to read from, at any place; so many bytes are fetched at a time, or more."""
+        file = io.BufferedReader(RemoteFile(self), buffering)
+        return file if "b" in mode else io.TextIOWrapper(file, encoding, newline=newline)
+
+    def read_bytes(self) -> bytes:
+        """All of it."""
+        return self.read_range(0, self.stat().st_size)
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """All of it."""
+        return self.read_bytes().decode(encoding)
+
+    def read_range(self, start: int, stop: int) -> bytes:
+        """Some bytes of it: all of these, or an error."""
+        if stop <= start:
+            return b""
+
+        def fetch() -> bytes:
+            data = self._open().read(start, stop)
+            if len(data) != stop - start:
+                raise Broken(f"of {stop - start} bytes asked for {len(data)} came")
+            return data
+
+        self.stat()
+        return self._try(fetch)
+
+    def write(self, data: Any) -> None:
+        """Make it hold these bytes: all of them, or nothing changes.
+
+        A store shows an object once it is complete. What it says of it afterwards is compared.
+        """
+        if self._scheme in WEB:
+            self.check_writable()
+        size = memoryview(data).nbytes
+        self._handle = self._pinned = None
+
+        def put() -> None:
+            self._store.put(self._key, data)
+            if self.look().st_size != size:
+                raise Broken(f"{size} bytes were written, and other bytes are there")
+
+        self._try(put)
+
+    def check_writable(self) -> None:
+        """Refuse what nothing can be written to, before anything is."""
+        if self._scheme in WEB:
+            raise DataError(f"cannot write {self}: the web is only read. Name a file or a bucket.")
+        if len(self.parts) < 2 or self._key.endswith("/"):
+            raise DataError(f"cannot write {str(self)!r}: it is a folder. Give the name of a file.")
+        if not self.root.is_dir():
+            fact = f"there is no bucket {str(self.root)!r}"
+            raise DataError(f"cannot write {str(self)!r}: {fact}. Make it first.")
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove it."""
+        self._try(partial(self._store.remove, self._key))
+        self._handle = self._pinned = None
+
+    @property
+    def _address(self) -> str:
+        return f"{self._scheme}://{self._key}{self._query}" if self._scheme in WEB else self._key
+
+    def _open(self) -> Handle:
+        if self._handle is None:
+            handle = self._try(partial(self._store.open, self._address))
+            if self._pinned not in (None, Status(handle.size, handle.mark)):
+                raise changed(self)
+            self._handle = handle
+        return self._handle
+
+    def _try(self, request: Callable[[], T]) -> T:
+        return retry(request, str(self), self._settings, self._query)
+
+
+Place: TypeAlias = Path | RemotePath
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+def _pattern_of(parts: Iterable[str]) -> str:
+    """A regular expression of a glob: ``*`` stops at a slash, and ``**`` are any folders."""
+    pattern = "".join("(?:[^/]+/)*" if part == "**" else _one_part(part) + "/" for part in parts)
+    return pattern.removesuffix("/")
+
+
+def _one_part(part: str) -> str:
+    """Of what stands between two slashes."""
+    pieces = re.split(r"(\*+|\?|\[!?\]?[^]]*\])", part)
+    signs = {"*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        signs.get(piece[:1], "[" + piece[1:].replace("!", "^", 1)) if i % 2 else re.escape(piece)
+        for i, piece in enumerate(pieces)
+    )
+
+
+# One way to read for all: files of this machine and of stores.
+
+
+def read_range(file: Place, start: int, stop: int) -> bytes:
+    """Some bytes of a file: all of these, or an error."""
+    if isinstance(file, RemotePath):
+        return file.read_range(start, stop)
+    with file.open("rb") as opened:
+        opened.seek(start)
+        return opened.read(stop - start)
+
+
+def arrow_file(
+    file: Place, way: Literal["ranges", "bits", "through"] = "ranges", stop: int | None = None
+) -> Any:
+    """A file for Arrow to read from, at any place.
+
+    Parameters
+    ----------
+    file : Path or RemotePath
+        Which.
+    way : {"ranges", "bits", "through"}
+        How it will be read: in ranges, and no others are fetched; a few bytes here and there, so
+        that at least 64 KiB are fetched; from somewhere on to the end, so that the next ranges
+        are fetched meanwhile.
+    stop : int, optional
+        Where that end is. Default: that of the file.
+    """
+    import pyarrow as pa
+
+    if not isinstance(file, RemotePath):
+        return pa.OSFile(str(file))
+    if way == "bits":
+        return pa.PythonFile(file.open("rb"), "r")
+    return pa.PythonFile(RemoteFile(file, ahead=way == "through", stop=stop), "r")
+
+
+def mark_of(file: Place) -> tuple[int, int | str]:
+    """Size of a file now, and what changes when it does: its time, or the mark of the store."""
+    if isinstance(file, RemotePath):
+        found = file.look()
+        return found.st_size, found.mark
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def check_unchanged(file: Place) -> None:
+    """Refuse a file of a store that is not what it was when it was first looked at.
+
+    Ranges that were read before and after such a change do not belong together.
+    """
+    if isinstance(file, RemotePath) and file.look() != file.stat():
+        raise changed(file)
+
+
+def changed(file: RemotePath) -> DataError:
+    """The exception for a file that is another one now."""
+    return DataError(f"{file} changed while it was read. Read it again, once it is complete.")
+
+
+def map_ahead(
+    function: Callable[[S], T], items: Iterable[S], file: Place, n_ahead: int = N_AHEAD
+) -> Iterator[T]:
+    """As ``map``, with some calls under way at a time where each waits for a store.
+
+    Parameters
+    ----------
+    function : callable
+        Reads what an item names.
+    items : iterable
+        Results come in their order.
+    file : Path or RemotePath
+        What is read; files of this machine are read one item at a time, as they are asked for.
+    n_ahead : int
+        Most results that wait.
+    """
+    if not isinstance(file, RemotePath):
+        yield from map(function, items)
+        return
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_ahead) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > n_ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+class RemoteFile(io.RawIOBase):
+    """A file in a store, to be read at any place.
+
+    Parameters
+    ----------
+    path : RemotePath
+        Which.
+    ahead, stop
+        As in :func:`arrow_file`.
+    """
+
+    def __init__(self, path: RemotePath, *, ahead: bool = False, stop: int | None = None) -> None:
+        self._path, self._at, self._size = path, 0, path.stat().st_size
+        self._stop = self._size if stop is None else stop
+        self._ahead = ahead
+        self._chunks: Iterator[bytes] = iter(())
+        self._chunk, self._next = memoryview(b""), -1
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Where reading goes on."""
+        return self._at
+
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return self._size
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go elsewhere."""
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes; fewer only at the end."""
+        stop = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if stop <= self._at:
+            return b""
+        is_near = self._ahead and stop <= self._stop
+        data = self._read_on(stop) if is_near else self._path.read_range(self._at, stop)
+        self._at = stop
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """As :meth:`read`."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _read_on(self, stop: int) -> bytes:
+        """Bytes up to ``stop``, of chunks that follow each other."""
+        if self._at != self._next:
+            starts = range(self._at, self._stop, CHUNK_BYTES)
+            ranges = ((start, min(start + CHUNK_BYTES, self._stop)) for start in starts)
+            self._chunks = map_ahead(lambda r: self._path.read_range(*r), ranges, self._path)
+            self._chunk = memoryview(b"")
+        parts, missing = [], stop - self._at
+        while missing:
+            self._chunk = self._chunk or memoryview(next(self._chunks))
+            parts.append(self._chunk[:missing])
+            self._chunk = self._chunk[missing:]
+            missing -= len(parts[-1])
+        self._next = stop
+        return b"".join(parts)

@@ -1,0 +1,139 @@
+"""A proxy in front of an HTTP server that breaks some of the answers, by a seed.
+
+Run as a program: ``python faulty_proxy.py UPSTREAM`` prints its port. It counts what it sends, and
+takes orders at ``/__proxy__``: ``?rate=0.2&seed=1&kinds=slow,reset,cut,short`` sets which share of
+the requests fail and how; the answer are the counts since the last order, as JSON.
+
+slow   503 SlowDown, as S3 throttles
+reset  the connection is reset before a byte of the answer
+cut    a part of the body, then the connection ends: fewer bytes than Content-Length says
+short  a part of the body, whose Content-Length says just that
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import struct
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+KINDS = ("slow", "reset", "cut", "short")
+SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+HOP = ("connection", "transfer-encoding", "keep-alive", "server", "content-length")
+
+
+class Proxy(ThreadingHTTPServer):
+    """Faults to come, and counts of what was."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.upstream, self.lock = upstream, threading.Lock()
+        self.order({})
+
+    def order(self, said: dict[str, list[str]]) -> None:
+        self.rate = float(said.get("rate", ["0"])[0])
+        self.kinds = said.get("kinds", [",".join(KINDS)])[0].split(",")
+        self.random = random.Random(int(said.get("seed", ["0"])[0]))
+        self.counts = {"requests": 0, "body_bytes": 0, **dict.fromkeys(KINDS, 0)}
+
+    def fault(self) -> str | None:
+        with self.lock:
+            self.counts["requests"] += 1
+            if self.random.random() >= self.rate:
+                return None
+            kind = self.random.choice(self.kinds)
+            self.counts[kind] += 1
+            return kind
+
+    def handle_error(self, request, client_address) -> None:
+        """Clients that give up are no news."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do(self) -> None:
+        where = urlsplit(self.path)
+        if where.path == "/__proxy__":
+            with self.server.lock:
+                text = json.dumps(self.server.counts).encode()
+                self.server.order(parse_qs(where.query))
+            self.answer(200, [], text)
+            return
+        sent = self.read_body()
+        kind = self.server.fault()
+        if kind == "reset":
+            self.reset()
+            return
+        if kind == "slow":
+            self.answer(503, [("Content-Type", "application/xml")], SLOW_DOWN)
+            return
+        self.forward(sent, kind)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do
+
+    def read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return b"".join(parts)
+
+    def forward(self, sent: bytes, kind: str | None) -> None:
+        upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() not in (*HOP, "expect"):
+                upstream.putheader(name, value)
+        upstream.putheader("Content-Length", str(len(sent)))
+        upstream.endheaders(sent)
+        answer = upstream.getresponse()
+        body = answer.read()
+        headers = [(n, v) for n, v in answer.getheaders() if n.lower() not in HOP]
+        length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+        upstream.close()
+        if kind in ("cut", "short") and len(body) < 2:  # nothing to take away from
+            self.reset()
+            return
+        part = body[: len(body) // 2] if kind in ("cut", "short") else body
+        self.answer(answer.status, headers, part, length or len(body if kind == "cut" else part))
+        if kind == "cut":
+            self.reset()
+
+    def answer(self, status: int, headers, body: bytes, length=None) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+            with self.server.lock:
+                self.server.counts["body_bytes"] += len(body) if self.command == "GET" else 0
+
+    def reset(self) -> None:
+        self.wfile.flush()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+
+if __name__ == "__main__":
+    proxy = Proxy(sys.argv[1])
+    print(proxy.server_address[1], flush=True)  # noqa: T201
+    proxy.serve_forever()

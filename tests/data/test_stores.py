@@ -1,0 +1,589 @@
+"""Files in stores, against a server that speaks S3, through a proxy that breaks its answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from urllib.request import urlopen
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import sketchshift as ss
+from sketchshift._places import place
+from sketchshift.cli import main
+from sketchshift.data import open_source
+from sketchshift.data import sample as sampling
+from sketchshift.errors import DataError
+from sketchshift.sketch import checkpoint as checkpoints
+
+ROOT = Path(__file__).parents[2]
+SPEC = ss.SketchSpec(4, 64, bandwidth=1.0, columns=("a", "b", "c", "d"))
+NAMES = ("x.parquet", "x.csv", "x.csv.gz", "x.arrow", "stream.arrow", "x.npy", "x.safetensors")
+SECRET = "wJalrXUtnFEMI"
+
+
+def moto_command():
+    """The server, of this environment or of one of its own, ``make test-stores`` makes that."""
+    if find_spec("moto") and find_spec("flask"):
+        return [sys.executable, "-m", "moto.server"]
+    own = ROOT / ".venv-moto" / "bin" / "moto_server"
+    found = str(own) if own.exists() else shutil.which("moto_server")
+    return [found] if found else pytest.skip("moto's server is not here: `make test-stores`")
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def started(command, port):
+    """A server in a process of its own, once it answers."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **quiet) as process:
+        try:
+            for _ in range(600):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                assert process.poll() is None, "the server has ended"
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+
+
+class Store:
+    """A bucket of its own for each test, behind a proxy."""
+
+    def __init__(self, proxy_port, upstream_port, bucket):
+        self.endpoint, self.bucket = f"http://127.0.0.1:{proxy_port}", bucket
+        self.behind = pyarrow.fs.S3FileSystem(
+            access_key="id",
+            secret_key=SECRET,
+            region="us-east-1",
+            endpoint_override=f"http://127.0.0.1:{upstream_port}",
+            allow_bucket_creation=True,
+        )
+        self.behind.create_dir(bucket)
+
+    def __call__(self, key):
+        return f"s3://{self.bucket}/{key}"
+
+    def put(self, key, data):
+        with self.behind.open_output_stream(f"{self.bucket}/{key}", compression=None) as file:
+            file.write(data)
+        return self(key)
+
+    def order(self, **said):
+        """Set the faults; what happened since the last order."""
+        words = "&".join(f"{name}={value}" for name, value in said.items())
+        with urlopen(f"{self.endpoint}/__proxy__?{words}", timeout=30) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def servers():
+    port = free_port()
+    with started([*moto_command(), "-H", "127.0.0.1", "-p", str(port)], port):
+        command = [sys.executable, str(Path(__file__).with_name("faulty_proxy.py"))]
+        with subprocess.Popen(
+            [*command, f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True
+        ) as proxy:
+            yield int(proxy.stdout.readline()), port
+            proxy.terminate()
+
+
+@pytest.fixture
+def store(servers, request, monkeypatch):
+    """The bucket; what the commands and functions find in the environment points to it."""
+    made = Store(*servers, f"bucket-{abs(hash(request.node.name)) % 10**12}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    made.order()
+    yield made
+    made.order()
+
+
+def table_of(n_rows, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n_rows, 4))
+    return pa.table({name: X[:, i] for i, name in enumerate("abcd")})
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows in each format."""
+    safetensors = pytest.importorskip("safetensors.numpy")
+    folder, table = tmp_path_factory.mktemp("files"), table_of(30_000)
+    X = np.column_stack([table[name] for name in "abcd"])
+    pq.write_table(table, folder / "x.parquet", row_group_size=5000)
+    pyarrow.csv.write_csv(table, folder / "x.csv")
+    (folder / "x.csv.gz").write_bytes(gzip.compress((folder / "x.csv").read_bytes(), 1))
+    with pa.ipc.new_file(str(folder / "x.arrow"), table.schema) as writer:
+        writer.write_table(table, 5000)
+    with pa.ipc.new_stream(str(folder / "stream.arrow"), table.schema) as writer:
+        writer.write_table(table, 5000)
+    np.save(folder / "x.npy", X)
+    safetensors.save_file({"x": X}, folder / "x.safetensors")
+    return folder
+
+
+# Reading.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_a_store_gives_the_bytes_of_the_local_file(store, files, name):
+    address = store.put(f"day=1/{name}", (files / name).read_bytes())
+
+    assert ss.sketch(address, SPEC).to_bytes() == ss.sketch(files / name, SPEC).to_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fifth_of_the_requests_may_fail(store, files, name):
+    address, whole = store.put(name, (files / name).read_bytes()), ss.sketch(files / name, SPEC)
+    n_faults = 0
+    for seed in range(6):
+        store.order(rate=0.2, seed=seed)
+        assert ss.sketch(address, SPEC).to_bytes() == whole.to_bytes()
+        counts = store.order()
+        n_faults += counts["slow"] + counts["reset"] + counts["cut"] + counts["short"]
+
+    assert n_faults > 0
+
+
+@pytest.mark.parametrize("kind", ["slow", "reset", "cut", "short"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.npy"])
+def test_no_kind_of_fault_becomes_a_wrong_byte(store, files, name, kind):
+    """Half of the requests fail; those that a reader cannot do without are made again."""
+    address = store.put(name, (files / name).read_bytes())
+    store.order(rate=0.5, seed=1, kinds=kind)
+
+    with ss.storage(tries=40):
+        found = ss.sketch(address, SPEC)
+
+    assert store.order()[kind] > 0
+    assert found.to_bytes() == ss.sketch(files / name, SPEC).to_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_body_that_is_always_short_is_refused(store, files, name):
+    """Its Content-Length agrees with it, so that HTTP alone sees nothing wrong."""
+    address = store.put(name, (files / name).read_bytes())
+    store.order(rate=1.0, kinds="short")
+
+    with ss.storage(tries=2), pytest.raises(DataError, match="the store failed 2 times"):
+        ss.sketch(address, SPEC)
+
+
+def test_folders_and_globs_mean_what_they_mean_on_this_machine(store, tmp_path):
+    keys = ["day=1/a.csv", "day=1/_b.csv", "day=2/c.csv", "day=2/.d.csv", "day=2/e/f.csv", "g.txt"]
+    for i, key in enumerate(keys):
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.csv.write_csv(table_of(10 + i, seed=i), tmp_path / key)
+        store.put(key, (tmp_path / key).read_bytes())
+
+    patterns = (
+        "",
+        "day=1",
+        "day=*",
+        "day=*/*.csv",
+        "day=?/[a-c].csv",
+        "**/*.csv",
+        "*/e",
+        "day=1/_*",
+    )
+    for pattern in patterns:
+        here = ss.sketch(f"{tmp_path}/{pattern}", SPEC)
+        assert ss.sketch(store(pattern), SPEC) == here, pattern
+
+
+def test_what_is_not_there_is_said(store):
+    store.put("a/x.csv", b"a,b,c,d\n1,2,3,4\n")
+
+    with pytest.raises(DataError, match=rf"no file or folder 's3://{store.bucket}/b/x\.csv'"):
+        open_source(store("b/x.csv"))
+    with pytest.raises(DataError, match=r"no file matches 's3://.*/a/\*\.parquet'"):
+        open_source(store("a/*.parquet"))
+    with pytest.raises(DataError, match="the name of a bucket cannot hold"):
+        open_source("s3://*/x.csv")
+    with pytest.raises(DataError, match="xyz:// is no protocol that is known here"):
+        open_source("xyz://bucket/x.csv")
+
+
+def test_only_the_columns_asked_for_are_fetched(store, tmp_path):
+    """Counted by the proxy, against what the footer says the columns take."""
+    table, path = table_of(400_000), tmp_path / "x.parquet"
+    pq.write_table(table, path, row_group_size=100_000, compression="none", use_dictionary=False)
+    address, footer = store.put("x.parquet", path.read_bytes()), pq.read_metadata(path)
+    needed = sum(
+        footer.row_group(i).column(1).total_compressed_size for i in range(footer.num_row_groups)
+    )
+    store.order()
+
+    found = ss.sketch(address, ss.SketchSpec(1, 16, bandwidth=1.0, columns=("b",)))
+
+    assert found.count == 400_000
+    assert needed < store.order()["body_bytes"] < 1.05 * needed
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.npy", "x.parquet", "x.arrow"])
+def test_a_plan_looks_at_some_places_only(store, tmp_path, monkeypatch, name):
+    """Of files that are large against the sample, which is made small here."""
+    table, path = table_of(600_000), tmp_path / name
+    match path.suffix:
+        case ".csv":
+            pyarrow.csv.write_csv(table, path)
+        case ".npy":
+            np.save(path, np.column_stack([table[column] for column in "abcd"]))
+        case ".parquet":
+            pq.write_table(table, path, row_group_size=10_000)
+        case _:
+            with pa.ipc.new_file(str(path), table.schema) as writer:
+                writer.write_table(table, 10_000)
+    address = store.put(name, path.read_bytes())
+    monkeypatch.setattr(sampling, "FETCHED_BYTES", 2**20)
+    monkeypatch.setattr(sampling, "FEW_BYTES", 2**20)
+    monkeypatch.setattr("sketchshift.data.text_files.SEEKS", 50)
+    monkeypatch.setattr(sampling, "SEEKS", 50)
+    source = open_source(address)
+    store.order()
+
+    rows = sampling.draw_rows(source, 500, seed=0, keep=lambda block: None)
+
+    assert 400 <= len(rows.values) <= 600
+    assert store.order()["body_bytes"] < path.stat().st_size / 2
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(store, files):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+    blocks = iter(open_source(address, block_rows=1000))
+    next(blocks)
+    store.put("x.npy", (files / "x.npy").read_bytes()[::-1])
+
+    with pytest.raises(DataError, match=r"x\.npy changed while it was read"):
+        list(blocks)
+
+
+def test_a_reader_of_another_package_gets_a_copy(store, monkeypatch):
+    monkeypatch.setattr("sketchshift.data.open._formats", dict(_formats()))
+    ss.register_format(".pts", lambda path, request: np.loadtxt(path))
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    text = "\n".join(" ".join(map(repr, row)) for row in X.tolist())
+    spec = ss.SketchSpec(4, 16, bandwidth=1.0)
+
+    assert ss.sketch(store.put("x.pts", text.encode()), spec) == ss.sketch(X, spec)
+
+
+def _formats():
+    from sketchshift.data.open import _formats
+
+    return _formats
+
+
+# Writing.
+
+
+def test_sketches_and_tables_are_written_and_read_where_a_fifth_of_the_requests_fail(store):
+    table = table_of(1000).append_column("day", pa.array(["mo", "tu"] * 500))
+    whole, slices = ss.sketch(table.select("abcd"), SPEC), ss.sketch_by(table, "day", SPEC)
+    for seed in range(5):
+        store.order(rate=0.2, seed=seed)
+        whole.save(store("out/x.sketch"))
+        slices.to_parquet(store("out/x.parquet"))
+        assert ss.load(store("out/x.sketch")).to_bytes() == whole.to_bytes()
+        assert ss.load(store("out/x.parquet")).merge() == whole
+        assert len(ss.SketchTable.from_parquet(store("out/x.parquet"), where="day = 'mo'")) == 1
+
+
+def test_a_write_that_fails_leaves_the_old_object(store):
+    old, new = ss.sketch(table_of(100), SPEC), ss.sketch(table_of(200), SPEC)
+    old.save(store("x.sketch"))
+    for kind in ("slow", "reset"):
+        store.order(rate=1.0, kinds=kind)
+        with ss.storage(tries=1), pytest.raises(DataError, match="the store failed 1 times"):
+            new.save(store("x.sketch"))
+        store.order()
+
+        assert ss.load(store("x.sketch")) == old
+
+
+def test_an_object_of_many_parts_is_written_whole(store):
+    """S3 takes parts of 5 MiB or more."""
+    data = np.random.default_rng(0).bytes(23_000_000)
+    place(store("large.bin")).write(data)
+
+    assert place(store("large.bin")).read_bytes() == data
+
+
+def test_commands_take_addresses(store, files, tmp_path):
+    def run(*words):
+        done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    address = store.put("x.parquet", (files / "x.parquet").read_bytes())
+    run("plan", address, "-k", 3, "-o", store("plan.json"))
+    for name in ("1", "2"):
+        run("sketch", address, "--plan", store("plan.json"), "-o", store(f"{name}.sketch"))
+    run("merge", store("*.sketch"), "-o", store("both.sketch"))
+    assert ss.load(store("both.sketch")).count == 60_000
+    assert store("both.sketch") in run("inspect", store("both.sketch"))
+    run("cluster", store("both.sketch"), "-k", 3, "-o", store("centroids.csv"))
+    run("cluster", address, "-k", 3)
+    run("assign", address, "--centroids", store("centroids.csv"), "-o", store("labels.parquet"))
+    run("report", store("both.sketch"), "-k", 3, "-o", tmp_path / "report.html")
+    labels = pq.read_table(pa.BufferReader(place(store("labels.parquet")).read_bytes()))
+    assert labels.num_rows == 30_000
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_pass(store, files):
+    address = store.put("x.csv", (files / "x.csv").read_bytes())
+    for output, words in (
+        ("s3://no-such-bucket-here/x.sketch", "there is no bucket"),
+        (f"s3://{store.bucket}", "it is a folder"),
+        ("https://example.org/x.sketch", "the web is only read"),
+    ):
+        done = CliRunner().invoke(main, ["sketch", address, "-k", "3", "-o", output])
+        assert done.exit_code == 1
+        assert words in done.output
+
+
+# Checkpoints.
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.npy", "x.arrow"])
+def test_a_checkpoint_goes_on_and_leaves_whole_pieces_unread(
+    store, files, tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    address = [store.put(f"{i}-{name}", (files / name).read_bytes()) for i in (1, 2)]
+    whole, path = ss.sketch(address, SPEC), tmp_path / "pass.checkpoint"
+
+    def stop(n_rows, share):
+        if share is not None and share > 0.6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ss.sketch(address, SPEC, checkpoint=path, progress=stop)
+    store.order()
+    assert ss.sketch(address, SPEC, checkpoint=path).to_bytes() == whole.to_bytes()
+    if name == "x.parquet":  # whose pieces are smaller than this file
+        assert store.order()["body_bytes"] < 1.6 * (files / name).stat().st_size
+
+
+def test_a_checkpoint_on_a_file_that_is_another_one_now_is_refused(
+    store, files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    address, path = store.put("x.npy", (files / "x.npy").read_bytes()), tmp_path / "checkpoint"
+    ss.sketch(address, SPEC, checkpoint=path)
+    data = bytearray((files / "x.npy").read_bytes())
+    data[-1] ^= 1
+    store.put("x.npy", bytes(data))
+
+    with pytest.raises(DataError, match=r"x\.npy has changed since the checkpoint"):
+        ss.sketch(address, SPEC, checkpoint=path)
+
+
+def test_a_checkpoint_may_lie_in_a_store(store, files):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+
+    found = ss.sketch(address, SPEC, checkpoint=store("pass.checkpoint"))
+
+    assert ss.load(store("pass.checkpoint")) == found
+
+
+# The web.
+
+
+class Plain(SimpleHTTPRequestHandler):
+    """Without ranges; without a length where the name says so."""
+
+    def log_message(self, *_):
+        pass
+
+    def send_header(self, keyword, value):
+        if not (keyword == "Content-Length" and "nolength" in self.path):
+            super().send_header(keyword, value)
+
+
+@pytest.fixture
+def web(files, tmp_path):
+    shutil.copytree(files, tmp_path / "web")
+    shutil.copy(files / "x.csv", tmp_path / "web" / "nolength.csv")
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Plain, directory=tmp_path / "web")
+    ) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_web_is_read_with_ranges_or_without(store, web, files, name):
+    here = ss.sketch(files / name, SPEC).to_bytes()
+    store.put(name, (files / name).read_bytes())
+    store.order(rate=0.2, seed=3)
+
+    assert ss.sketch(f"{store.endpoint}/{store.bucket}/{name}", SPEC).to_bytes() == here
+    assert ss.sketch(f"{web}/{name}", SPEC).to_bytes() == here
+
+
+def test_a_server_that_cannot_be_checked_is_refused(web):
+    with pytest.raises(DataError, match="neither ranges nor the length"):
+        ss.sketch(f"{web}/nolength.csv", SPEC)
+    with pytest.raises(DataError, match="no file or folder"):
+        ss.sketch(f"{web}/nothing.csv", SPEC)
+    with pytest.raises(DataError, match="the web has no folders"):
+        ss.sketch(f"{web}/*.csv", SPEC)
+
+
+# Secrets, processes, other protocols.
+
+
+def test_no_secret_is_shown():
+    password = "hunter2hunter2"
+    addresses = [
+        f"http://me:{password}@127.0.0.1:9/x.csv",
+        f"http://127.0.0.1:9/x.csv?X-Amz-Signature={password}",
+        "s3://bucket/x.csv",
+    ]
+    texts = []
+    for address in addresses:
+        settings = {"key": password, "secret": password, "token": password, "tries": 1}
+        with ss.storage(endpoint="http://127.0.0.1:9", **settings):
+            where = place(address)
+            texts += [str(where), repr(where), os.fspath(where), repr(where._settings)]
+            for act in (ss.load, partial(ss.sketch, spec=SPEC)):
+                with pytest.raises((DataError, OSError)) as error:
+                    act(address)
+                texts += [str(error.value), repr(error.value), repr(error.value.__cause__)]
+        for command in ("inspect", "cluster"):
+            words = [command, address] + (["-k", "3"] if command == "cluster" else [])
+            done = CliRunner().invoke(main, words, env={"SKETCHSHIFT_STORAGE": "tries=1"})
+            texts.append(done.output)
+
+    assert not any(password in text for text in texts)
+
+
+def test_a_path_travels_to_other_processes_as_the_file_it_was(store, files):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+    where = place(address)
+    where.stat()
+    copy = pickle.loads(pickle.dumps(where))
+    assert copy == where
+    assert copy.read_range(0, 6) == b"\x93NUMPY"
+    store.put("x.npy", b"something else")
+
+    with pytest.raises(DataError, match="changed"):
+        pickle.loads(pickle.dumps(where)).read_range(0, 6)
+
+
+def test_settings_come_from_the_environment_too(monkeypatch):
+    monkeypatch.setenv("SKETCHSHIFT_STORAGE", "endpoint=http://h:1,anonymous=true,tries=3")
+    assert place("s3://b/x.csv")._settings == ss._stores.Storage(
+        "http://h:1", anonymous=True, tries=3
+    )
+
+    monkeypatch.setenv("SKETCHSHIFT_STORAGE", "secret_key=abc")
+    with pytest.raises(DataError, match="Got a part 'secret_key' instead") as error:
+        place("s3://b/x.csv")
+    assert "abc" not in str(error.value)
+
+
+def test_protocols_of_fsspec_are_read_and_written(files):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/stores/x.parquet", (files / "x.parquet").read_bytes())
+    whole = ss.sketch(files / "x.parquet", SPEC)
+
+    for address in ("memory://stores/x.parquet", "memory://stores", "memory://stores/*.parquet"):
+        assert ss.sketch(address, SPEC) == whole
+    whole.save("memory://stores/x.sketch")
+    assert ss.load("memory://stores/x.sketch") == whole
+
+
+def test_azure_is_read_and_written(files, tmp_path, monkeypatch):
+    """Against Azurite, with the account and the key that every Azurite has."""
+    azurite = os.environ.get("SKETCHSHIFT_AZURITE") or shutil.which("azurite-blob")
+    if azurite is None:
+        pytest.skip("Azurite is not here: npm install azurite; SKETCHSHIFT_AZURITE names it")
+    account, port = "devstoreaccount1", free_port()
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    words = [
+        "--silent",
+        "--blobPort",
+        str(port),
+        "--location",
+        str(tmp_path),
+        "--skipApiVersionCheck",
+    ]
+    endpoint = f"http://127.0.0.1:{port}"
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", account)
+    monkeypatch.setenv("AZURE_STORAGE_KEY", key)
+    with started([azurite, *words], port), ss.storage(endpoint=endpoint):
+        place("az://data/x")._store.filesystem.create_dir("data")
+        for name in NAMES:
+            place(f"az://data/day=1/{name}").write((files / name).read_bytes())
+            found = ss.sketch(f"abfs://data/day=1/{name}", SPEC)
+            assert found.to_bytes() == ss.sketch(files / name, SPEC).to_bytes()
+        assert ss.sketch("az://data/day=*/*.parquet", SPEC).count == 30_000
+        found.save("az://data/x.sketch")
+        assert ss.load("az://data/x.sketch") == found
+
+
+# Memory.
+
+SKETCH = """
+import resource, sys
+import sketchshift as ss
+spec = ss.SketchSpec(4, 64, bandwidth=1.0, columns=("a", "b", "c", "d"))
+assert ss.sketch(sys.argv[1], spec, n_threads=2).count == int(sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_memory_does_not_grow_with_a_file_of_a_store_whose_requests_fail(store, tmp_path, suffix):
+    """Peak resident memory of a process of its own; ten times the rows, a tenth more at most."""
+    peaks = {}
+    for n_rows in (300_000, 3_000_000):
+        path = tmp_path / f"{n_rows}{suffix}"
+        if suffix == ".csv":
+            pyarrow.csv.write_csv(table_of(n_rows), path)
+        else:
+            pq.write_table(table_of(n_rows), path, row_group_size=100_000)
+        address = store.put(path.name, path.read_bytes())
+        store.order(rate=0.2, seed=5)
+        done = subprocess.run(
+            [sys.executable, "-c", SKETCH, address, str(n_rows)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert store.order()["requests"] > 10
+        peaks[n_rows] = int(done.stdout)
+
+    assert peaks[3_000_000] < 1.1 * peaks[300_000] + 30_000, peaks
