@@ -67,11 +67,12 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import tempfile, pyarrow as pa, pyarrow.flight as fl, sketchshift as ss
+    >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow as pa, pyarrow.flight as fl, sketchshift as ss
     >>> from sketchshift.serving import CubeServer
     >>> spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
     >>> rows = pa.table({"x": [0.5, 1.5, 2.5]})
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     cube = ss.Cube.create(folder + "/cube", spec)
     ...     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
     ...         path = fl.FlightDescriptor.for_path("rows")

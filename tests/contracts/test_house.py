@@ -159,7 +159,7 @@ def test_a_call_walks_through_few_files(table):
         "sketch": (17, lambda: ss.sketch(folder / "x.parquet", spec)),
         "plan": (17, lambda: ss.plan(X, 3, seed=0)),
         "decode": (16, lambda: ss.decode(sketch, 3)),
-        "cluster": (45, cluster),
+        "cluster": (50, cluster),
     }
     for name, (limit, call) in walks.items():
         walked = files_walked(call)

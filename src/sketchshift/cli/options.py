@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
@@ -29,7 +28,7 @@ from sketchshift.sketch import sketch as sketch_rows
 from sketchshift.sketch.survey import ENCODINGS, ON_MISSING, SCALES
 
 if TYPE_CHECKING:
-    from sketchshift.privacy import Account
+    pass
 
 __all__ = [
     "CLUSTERS",
@@ -42,7 +41,6 @@ __all__ = [
     "TEXT_FLAGS",
     "ListOption",
     "Options",
-    "account_options",
     "build_spec",
     "by_option",
     "checkpoint_option",
@@ -51,15 +49,12 @@ __all__ = [
     "decoder_of",
     "decoder_option",
     "decoder_options",
-    "describe_spending",
     "domain_of",
     "drift_arguments",
     "drift_options",
     "list_typed",
     "on_invalid_option",
-    "open_account",
     "progress_option",
-    "promise_options",
     "refuse_mixture",
     "refuse_table_flags",
     "scale_option",
@@ -850,77 +845,3 @@ drift_options = Options(
     ),
     seed_option("Seed of the decoder."),
 )
-
-# The flags of a promise and of an account, shared by ``release`` and ``private-plan``.
-
-
-def promise_options(*, required: bool) -> Options:
-    """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
-    return Options(
-        click.option(
-            "--epsilon",
-            type=float,
-            required=required,
-            help="Privacy loss that is promised: below 1 is strong, above 10 is weak.",
-        ),
-        click.option(
-            "--delta",
-            type=float,
-            required=required,
-            help="Probability that the promise fails: choose it far below 1 / people.",
-        ),
-        click.option(
-            "--adjacency",
-            type=click.Choice(["add_remove", "replace_one"]),
-            default="add_remove",
-            show_default=True,
-            help="Hide whether a person is in the data, or which person it is (twice the noise).",
-        ),
-        click.option(
-            "--rows-per-person",
-            type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            help="The most rows that one person has.",
-        ),
-    )
-
-
-account_options = Options(
-    click.option(
-        "--account",
-        metavar="PATH",
-        type=click.Path(path_type=Path),
-        help="Charge a budget that is kept in this .json file.",
-    ),
-    click.option(
-        "--budget",
-        type=_POSITIVE,
-        help="With a new --account: the total epsilon that may be spent, at --delta.",
-    ),
-)
-
-
-def open_account(path: Path | None, budget: float | None, delta: float) -> Account | None:
-    """The account of these flags, made if it is new."""
-    from sketchshift.privacy import Account
-
-    if path is not None and budget is None and not path.exists():
-        msg = (
-            f"the account {str(path)!r} is not there yet. Give its --budget, the total epsilon "
-            "that may be spent."
-        )
-        raise click.UsageError(msg)
-    if path is not None:
-        return Account(path, budget, None if budget is None else delta)
-    if budget is not None:
-        raise click.UsageError("--budget belongs to an --account. Give both.")
-    return None
-
-
-def describe_spending(account: Account | None, path: Path | None) -> list[str]:
-    """The line that says how much of an account is spent; none without an account."""
-    if account is None:
-        return []
-    limit = f"{account.epsilon:g} at delta {account.delta:g}"
-    return [f"Spent epsilon {account.spent:.4g} of {limit} of {path}."]

@@ -11,11 +11,7 @@ from sketchshift.cli.inputs import data_files, paths_of, query_option
 from sketchshift.cli.options import (
     LARGEST_K,
     NUMBERS,
-    account_options,
     columns_option,
-    describe_spending,
-    open_account,
-    promise_options,
 )
 from sketchshift.cli.output import (
     Output,
@@ -25,6 +21,12 @@ from sketchshift.cli.output import (
     typed_options,
 )
 from sketchshift.cli.plan import describe_plan, write_plan
+from sketchshift.cli.release import (
+    account_options,
+    describe_spending,
+    open_account,
+    promise_options,
+)
 from sketchshift.features import SketchSpec
 
 if TYPE_CHECKING:

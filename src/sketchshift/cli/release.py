@@ -3,20 +3,93 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_raw, sketch_files
-from sketchshift.cli.options import (
-    account_options,
-    describe_spending,
-    open_account,
-    promise_options,
-)
+from sketchshift.cli.options import Options
 from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
 
-__all__ = ["release"]
+if TYPE_CHECKING:
+    from sketchshift.privacy import Account
+
+__all__ = ["account_options", "describe_spending", "open_account", "promise_options", "release"]
+
+# The flags of a promise and of an account, which ``private-plan`` has as well.
+
+
+def promise_options(*, required: bool) -> Options:
+    """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
+    return Options(
+        click.option(
+            "--epsilon",
+            type=float,
+            required=required,
+            help="Privacy loss that is promised: below 1 is strong, above 10 is weak.",
+        ),
+        click.option(
+            "--delta",
+            type=float,
+            required=required,
+            help="Probability that the promise fails: choose it far below 1 / people.",
+        ),
+        click.option(
+            "--adjacency",
+            type=click.Choice(["add_remove", "replace_one"]),
+            default="add_remove",
+            show_default=True,
+            help="Hide whether a person is in the data, or which person it is (twice the noise).",
+        ),
+        click.option(
+            "--rows-per-person",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="The most rows that one person has.",
+        ),
+    )
+
+
+account_options = Options(
+    click.option(
+        "--account",
+        metavar="PATH",
+        type=click.Path(path_type=Path),
+        help="Charge a budget that is kept in this .json file.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        help="With a new --account: the total epsilon that may be spent, at --delta.",
+    ),
+)
+
+
+def open_account(path: Path | None, budget: float | None, delta: float) -> Account | None:
+    """The account of these flags, made if it is new."""
+    from sketchshift.privacy import Account
+
+    if path is not None and budget is None and not path.exists():
+        msg = (
+            f"the account {str(path)!r} is not there yet. Give its --budget, the total epsilon "
+            "that may be spent."
+        )
+        raise click.UsageError(msg)
+    if path is not None:
+        return Account(path, budget, None if budget is None else delta)
+    if budget is not None:
+        raise click.UsageError("--budget belongs to an --account. Give both.")
+    return None
+
+
+def describe_spending(account: Account | None, path: Path | None) -> list[str]:
+    """The line that says how much of an account is spent; none without an account."""
+    if account is None:
+        return []
+    limit = f"{account.epsilon:g} at delta {account.delta:g}"
+    return [f"Spent epsilon {account.spent:.4g} of {limit} of {path}."]
 
 
 @command
