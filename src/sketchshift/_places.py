@@ -39,7 +39,8 @@ __all__ = [
     "shown",
 ]
 
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+# Not those of tables of lakes, which their own packages open.
+ADDRESS = re.compile(r"(?!(?:delta|iceberg)[+:])([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 FILE = "file://"
 
 WINDOW_BYTES = 2**16  # fetched at least where a reader takes a few bytes at a time
