@@ -17,12 +17,22 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias, TypeVar
+from urllib.parse import unquote
 
-from sketchshift._stores import STORAGE, WEB, Broken, Handle, Storage, Store, open_store, retry
+from sketchshift._stores import (
+    ARROW,
+    STORAGE,
+    WEB,
+    Broken,
+    Handle,
+    Storage,
+    Store,
+    open_store,
+    retry,
+)
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -113,9 +123,11 @@ class RemotePath:
             rest, sign, behind = rest.partition("?")
             query = sign + behind
         user, _, host = rest.partition("/")[0].rpartition("@")
-        if user and scheme in WEB:
+        if scheme not in ARROW and "@" in rest.removeprefix(f"{user}@{host}") + query:
+            _check_host(scheme, host)
+        if user and scheme not in ARROW:
             name, _, password = user.partition(":")
-            settings = replace(settings, key=name, secret=password)
+            settings = replace(settings, key=unquote(name), secret=unquote(password))
             rest = rest.removeprefix(f"{user}@")
         elif user and scheme in ("abfs", "abfss"):  # container@account.dfs.core.windows.net/path
             settings = replace(settings, key=settings.key or host.partition(".")[0])
@@ -130,7 +142,8 @@ class RemotePath:
 
     @property
     def _store(self) -> Store:
-        return open_store(self._scheme, self._settings)
+        is_one = self._scheme in (*ARROW, *WEB)  # for all buckets and servers
+        return open_store(self._scheme, self._settings, "" if is_one else str(self.root))
 
     def __str__(self) -> str:
         return f"{self._scheme}://{self._key}"
@@ -210,7 +223,7 @@ class RemotePath:
 
     def look(self) -> Status:
         """Size and mark as they are now."""
-        opened = self._try(partial(self._store.open, self._address))
+        opened = self._try(lambda: self._store.open(self._address))
         return Status(opened.size, opened.mark)
 
     def is_file(self) -> bool:
@@ -227,7 +240,7 @@ class RemotePath:
         """Whether there are files below it."""
         if self._scheme in WEB or self._pinned is not None:
             return False
-        return self._try(partial(self._store.is_folder, self._key))
+        return self._try(lambda: self._store.is_folder(self._key))
 
     def exists(self) -> bool:
         """Whether there is such a file or folder."""
@@ -238,7 +251,7 @@ class RemotePath:
         if self._scheme in WEB:
             msg = f"cannot list the files of {self}: the web has no folders. Name each file."
             raise DataError(msg)
-        keys = self._try(partial(self._store.list, self._key))
+        keys = self._try(lambda: self._store.list(self._key))
         files = [self._at(key) for key in sorted(keys)]
         return [file for file in files if fnmatchcase(file.name, pattern)]
 
@@ -318,7 +331,7 @@ class RemotePath:
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove it."""
-        self._try(partial(self._store.remove, self._key))
+        self._try(lambda: self._store.remove(self._key))
         self._handle = self._pinned = None
 
     @property
@@ -327,7 +340,7 @@ class RemotePath:
 
     def _open(self) -> Handle:
         if self._handle is None:
-            handle = self._try(partial(self._store.open, self._address))
+            handle = self._try(lambda: self._store.open(self._address))
             if self._pinned not in (None, Status(handle.size, handle.mark)):
                 raise changed(self)
             self._handle = handle
@@ -340,6 +353,16 @@ class RemotePath:
 Place: TypeAlias = Path | RemotePath
 T = TypeVar("T")
 S = TypeVar("S")
+
+
+def _check_host(scheme: str, host: str) -> None:
+    """Refuse an address whose password would be taken for a port, and be shown."""
+    if not re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host):
+        msg = (
+            f"cannot read an address of {scheme}://: its user or password holds one of the signs "
+            "'/' or '?'. Write them as %2F and %3F."
+        )
+        raise DataError(msg)
 
 
 def _pattern_of(parts: Iterable[str]) -> str:

@@ -15,18 +15,20 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import lru_cache
 from threading import Lock
 from typing import IO, Any, Protocol, TypeVar
+from urllib.parse import quote, unquote
 
 from sketchshift._validation import check_flag, check_integer, check_number, parameter_error
 from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
+    "ARROW",
     "STORAGE",
     "WEB",
     "Broken",
@@ -122,8 +124,9 @@ def storage(
     key, secret, token : str, optional
         Id of the key, the secret key and the session's token (S3); name of the account, its key and
         a shared access signature (Azure); of Google an access token; of the web user name and
-        password, or a bearer's token. Default: what each provider's own tools find, in the
-        environment, in its files, or on its machines. They are never shown.
+        password, or a bearer's token; of other servers user name and password. Default: what each
+        provider's own tools find, in the environment, in its files, or on its machines. They are
+        never shown.
     headers : dict, optional
         Sent with each request to http and https.
     timeout : float, default=30.0
@@ -163,7 +166,7 @@ def storage(
 # Requests fail. They are made again, unless the answer says that this would not help.
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|ACCESS_DENIED|\b40[13]\b")
+REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|ACCESS_DENIED|\b(40[13]|530)\b|[Aa]uthentication")
 
 
 class Broken(OSError):
@@ -234,14 +237,15 @@ class Store(Protocol):
 
 
 @lru_cache(maxsize=32)
-def open_store(scheme: str, settings: Storage) -> Store:
-    """The store that addresses of a scheme are in."""
+def open_store(scheme: str, settings: Storage, root: str = "") -> Store:
+    """The store that addresses of a scheme are in; of fsspec, those that begin with a root."""
     if scheme in WEB:
         return _Web(settings)
     if scheme in ARROW:
         reading = _OPENERS[scheme](settings)
         return _ArrowStore(reading, _open_s3(settings, 4) if scheme == "s3" else reading)
-    return _FsspecStore(_open_fsspec(scheme, settings))
+    filesystem = _open_fsspec(scheme, settings, root)
+    return _FsspecStore(filesystem, scheme, nullcontext() if filesystem.async_impl else Lock())
 
 
 def _split_endpoint(endpoint: str | None) -> dict[str, str]:
@@ -404,12 +408,12 @@ class _ArrowStore:
         self.filesystem.delete_file(key)
 
 
-def _open_fsspec(scheme: str, settings: Storage) -> Any:
+def _open_fsspec(scheme: str, settings: Storage, root: str) -> Any:
     known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "http", "https"))
     try:
         import fsspec
 
-        return fsspec.filesystem(scheme, **dict(settings.options))
+        kind = fsspec.get_filesystem_class(scheme)
     except ImportError as cause:
         msg = f"cannot reach {scheme}:// ({cause}). Install sketchshift[fsspec] and what it names."
         raise MissingDependencyError(msg) from None
@@ -418,47 +422,74 @@ def _open_fsspec(scheme: str, settings: Storage) -> Any:
             f"{scheme}:// is no protocol that is known here. Known are {known} and those of fsspec."
         )
         raise DataError(msg) from None
+    words = [quote(word, safe="") for word in (settings.key, settings.secret) if word]
+    user = ":".join(words) + "@" if words else ""
+    found = kind._get_kwargs_from_urls(root.replace("://", f"://{user}", 1))
+    given = {name: unquote(word) if type(word) is str else word for name, word in found.items()}
+    return kind(**given | dict(settings.options))
 
 
 @dataclass(frozen=True)
 class _FsspecFile:
-    filesystem: Any
-    key: str
+    store: _FsspecStore
+    path: str
     size: int
     mark: str
 
     def read(self, start: int, stop: int) -> bytes:
-        data: bytes = self.filesystem.cat_file(self.key, start=start, end=stop)
-        return data
+        with self.store.lock:
+            data: bytes = self.store.filesystem.cat_file(self.path, start=start, end=stop)
+            return data
+
+
+MARKS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "modify", "created")
 
 
 @dataclass(frozen=True)
 class _FsspecStore:
-    """A file system of fsspec."""
+    """A file system of fsspec.
+
+    One that is not asynchronous may have a single connection, as that of FTP has: it gets one
+    request at a time.
+    """
 
     filesystem: Any
+    scheme: str
+    lock: AbstractContextManager[Any]
+
+    def _path_of(self, key: str) -> str:
+        """What the file system calls it; where keys begin with a server, it is left out."""
+        path: str = self.filesystem._strip_protocol(f"{self.scheme}://{key}")
+        return path
 
     def open(self, key: str) -> _FsspecFile:
-        self.filesystem.invalidate_cache()
-        info = self.filesystem.info(key)
+        path = self._path_of(key)
+        with self.lock:
+            self.filesystem.invalidate_cache()
+            info = self.filesystem.info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(key)
-        marks = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
-        mark = next((str(info[name]) for name in marks if info.get(name) is not None), "")
-        return _FsspecFile(self.filesystem, key, info["size"], mark)
+        mark = next((str(info[name]) for name in MARKS if info.get(name) is not None), "")
+        return _FsspecFile(self, path, info["size"], mark)
 
     def is_folder(self, key: str) -> bool:
-        return bool(self.filesystem.isdir(key))
+        with self.lock:
+            return bool(self.filesystem.isdir(self._path_of(key)))
 
     def list(self, key: str) -> list[str]:
-        found = self.filesystem.find(key)
-        return [name.lstrip("/") if not key.startswith("/") else name for name in found]
+        above = self._path_of(key).rstrip("/")
+        with self.lock:
+            self.filesystem.invalidate_cache()
+            found = self.filesystem.find(above)
+        return [key.rstrip("/") + name.removeprefix(above) for name in found]
 
     def put(self, key: str, data: Any) -> None:
-        self.filesystem.pipe_file(key, bytes(data))
+        with self.lock:
+            self.filesystem.pipe_file(self._path_of(key), bytes(data))
 
     def remove(self, key: str) -> None:
-        self.filesystem.rm_file(key)
+        with self.lock:
+            self.filesystem.rm_file(self._path_of(key))
 
 
 @dataclass(frozen=True)

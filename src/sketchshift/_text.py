@@ -214,11 +214,15 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-_PASSWORD = re.compile(r"(\w+://[^\s:/@'\"]*):[^\s'\"]*@|([?&]\w*pass\w*=)[^&\s'\"]*", re.I)
+_PASSWORD = re.compile(
+    r"(\w+://[^\s:/@'\"]*):[^\s'\"]*@"
+    r"|([?&](?:sig|[\w-]*(?:pass|signature|token)[\w-]*)=)[^&\s'\"]*",
+    re.I,
+)
 
 
 def hide_passwords(text: str) -> str:
-    """Text in which addresses have no password: those before an "@", and those of parameters."""
+    """Text in which addresses have no password: before an "@", or as a parameter or signature."""
     if "://" not in text:
         return text
     return _PASSWORD.sub(lambda found: found[2] + "***" if found[2] else found[1] + "@", text)

@@ -33,8 +33,8 @@ class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, upstream: str) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, upstream: str, handler: type[Handler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or Handler)
         self.upstream, self.lock = upstream, threading.Lock()
         self.order({})
 
@@ -95,6 +95,17 @@ class Handler(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def forward(self, sent: bytes, kind: str | None) -> None:
+        status, headers, body, length = self.fetch(sent)
+        if kind in ("cut", "short") and len(body) < 2:  # nothing to take away from
+            self.reset()
+            return
+        part = body[: len(body) // 2] if kind in ("cut", "short") else body
+        self.answer(status, headers, part, length or len(body if kind == "cut" else part))
+        if kind == "cut":
+            self.reset()
+
+    def fetch(self, sent: bytes):
+        """What the upstream answers: status, headers, body, and of a HEAD the length."""
         upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
         upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
@@ -107,13 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         headers = [(n, v) for n, v in answer.getheaders() if n.lower() not in HOP]
         length = answer.getheader("Content-Length") if self.command == "HEAD" else None
         upstream.close()
-        if kind in ("cut", "short") and len(body) < 2:  # nothing to take away from
-            self.reset()
-            return
-        part = body[: len(body) // 2] if kind in ("cut", "short") else body
-        self.answer(answer.status, headers, part, length or len(body if kind == "cut" else part))
-        if kind == "cut":
-            self.reset()
+        return answer.status, headers, body, length
 
     def answer(self, status: int, headers, body: bytes, length=None) -> None:
         self.send_response_only(status)

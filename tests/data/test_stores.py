@@ -32,7 +32,7 @@ from sketchshift._places import place
 from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.data import sample as sampling
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.sketch import checkpoint as checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -377,6 +377,7 @@ def test_a_checkpoint_goes_on_and_leaves_whole_pieces_unread(
     store, files, tmp_path, monkeypatch, name
 ):
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", float("inf"))  # also where writing one takes long
     address = [store.put(f"{i}-{name}", (files / name).read_bytes()) for i in (1, 2)]
     whole, path = ss.sketch(address, SPEC), tmp_path / "pass.checkpoint"
 
@@ -467,6 +468,9 @@ def test_no_secret_is_shown():
     addresses = [
         f"http://me:{password}@127.0.0.1:9/x.csv",
         f"http://127.0.0.1:9/x.csv?X-Amz-Signature={password}",
+        f"ftp://me:{password}@127.0.0.1:9/x.csv",
+        f"sftp://me:{password}@127.0.0.1:9/x.csv",
+        f"xyz://me:{password}@127.0.0.1:9/x.csv",
         "s3://bucket/x.csv",
     ]
     texts = []
@@ -475,8 +479,10 @@ def test_no_secret_is_shown():
         with ss.storage(endpoint="http://127.0.0.1:9", **settings):
             where = place(address)
             texts += [str(where), repr(where), os.fspath(where), repr(where._settings)]
-            for act in (ss.load, partial(ss.sketch, spec=SPEC)):
-                with pytest.raises((DataError, OSError)) as error:
+            asked = partial(ss.sketch, spec=SPEC, query="SELECT 1")
+            planned = partial(ss.plan, n_clusters=3)
+            for act in (ss.load, partial(ss.sketch, spec=SPEC), planned, asked):
+                with pytest.raises((DataError, OSError, MissingDependencyError)) as error:
                     act(address)
                 texts += [str(error.value), repr(error.value), repr(error.value.__cause__)]
         for command in ("inspect", "cluster"):
@@ -524,6 +530,62 @@ def test_protocols_of_fsspec_are_read_and_written(files):
     assert ss.load("memory://stores/x.sketch") == whole
 
 
+@pytest.mark.parametrize(("scheme", "sign"), [("https", "/"), ("https", "?"), ("sftp", "/")])
+def test_a_password_that_would_be_taken_for_a_port_is_refused(scheme, sign):
+    with pytest.raises(DataError, match="Write them as %2F and %3F") as error:
+        place(f"{scheme}://me:hun{sign}ter@host/x.csv")
+    assert "hun" not in str(error.value)
+    for host in ("host", "host:80", "[::1]:80"):
+        assert str(place(f"{scheme}://{host}/@scope/x.csv")) == f"{scheme}://{host}/@scope/x.csv"
+
+
+@pytest.fixture
+def ftp(tmp_path):
+    """A folder, and its address at a server that asks for a password with a sign to be written."""
+    pytest.importorskip("fsspec")
+    if find_spec("pyftpdlib") is None:
+        pytest.skip("pyftpdlib is not here: pip install pyftpdlib")
+    (folder := tmp_path / "ftp").mkdir()
+    port, words = free_port(), ["-u", "me", "-P", "p/w@9!", "-d", str(folder), "-w"]
+    server = [sys.executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", str(port), *words]
+    with started(server, port):
+        yield folder, f"ftp://me:p%2Fw%409!@127.0.0.1:{port}"
+
+
+def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp):
+    folder, address = ftp
+    shutil.copytree(files, folder / "day=1")
+    for name in NAMES:
+        here = ss.sketch(files / name, SPEC).to_bytes()
+        assert ss.sketch(f"{address}/day=1/{name}", SPEC).to_bytes() == here
+    whole = ss.sketch(files / "x.npy", SPEC)
+    assert ss.sketch(f"{address}/day=*/*.npy", SPEC) == whole
+    texts = [str(path) for path in place(address).rglob("*.npy")]
+    assert texts == [f"ftp://{address.rpartition('@')[2]}/day=1/x.npy"]
+
+    whole.save(f"{address}/day=1/x.sketch")
+    assert ss.load(f"{address}/day=1/x.sketch") == ss.load(folder / "day=1" / "x.sketch") == whole
+    words = ["sketch", f"{address}/day=1/x.npy", "-k", "3", "-o", f"{address}/y.sketch"]
+    commands = (
+        words,
+        [*words, "--json"],
+        ["inspect", words[-1]],
+        ["cluster", words[-1], "-k", "3"],
+    )
+    for command in commands:
+        done = CliRunner().invoke(main, command, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        texts.append(done.output)
+    texts.append((folder / "y.sketch").read_bytes().decode("latin-1"))
+    wrong = address.replace("p%2Fw%409!", "p%2Fw%408!")
+    with pytest.raises(DataError, match="530") as error:
+        ss.sketch(f"{wrong}/day=1/x.npy", SPEC)
+    texts += [str(error.value), repr(error.value)]
+
+    secrets = ("p/w@9", "p%2Fw", "p/w@8")
+    assert not [(secret, text) for text in texts for secret in secrets if secret in text]
+
+
 def test_azure_is_read_and_written(files, tmp_path, monkeypatch):
     """Against Azurite, with the account and the key that every Azurite has."""
     azurite = os.environ.get("SKETCHSHIFT_AZURITE") or shutil.which("azurite-blob")
@@ -556,15 +618,18 @@ def test_azure_is_read_and_written(files, tmp_path, monkeypatch):
 # Memory.
 
 SKETCH = """
-import resource, sys
+import sys
+from pathlib import Path
 import sketchshift as ss
 spec = ss.SketchSpec(4, 64, bandwidth=1.0, columns=("a", "b", "c", "d"))
 assert ss.sketch(sys.argv[1], spec, n_threads=2).count == int(sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+status = Path("/proc/self/status").read_text()  # ru_maxrss would be that of the parent as well
+print(status.partition("VmHWM:")[2].split()[0])
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_memory_does_not_grow_with_a_file_of_a_store_whose_requests_fail(store, tmp_path, suffix):
     """Peak resident memory of a process of its own; ten times the rows, a tenth more at most."""

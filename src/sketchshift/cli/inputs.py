@@ -121,9 +121,9 @@ def data_files(data: Sequence[str]) -> list[Data]:
     return [*files]
 
 
-def paths_of(data: Sequence[Data]) -> list[Path]:
-    """Those of the inputs that are files."""
-    return [file for file in data if isinstance(file, Path)]
+def paths_of(data: Sequence[Data]) -> list[Place]:
+    """Those of the inputs that are files, of this machine or of a store."""
+    return [file for file in data if isinstance(file, Path | RemotePath)]
 
 
 def sketch_files(paths: Sequence[str]) -> list[Place]:

@@ -28,6 +28,7 @@ from sketchshift._text import (
     column_names,
     counted,
     finite,
+    hide_passwords,
     number,
     visible,
     visible_lines,
@@ -119,19 +120,19 @@ class Output:
             For people: the arguments of the command to run next.
         """
         if self.as_json:
-            click.echo(json.dumps(finite(record), allow_nan=False))
+            click.echo(json.dumps(finite(record, hide_passwords), allow_nan=False))
             return
         self.say(*lines, *([next_step(*then)] if then else []))
 
     def say(self, *lines: str) -> None:
         """Print lines for people, and nothing where a program listens."""
         for line in () if self.as_json else lines:
-            click.echo(visible(line))
+            click.echo(visible(hide_passwords(line)))
 
 
 def note(text: str) -> None:
     """Say something beside the result, to people and on stderr."""
-    click.echo(visible_lines(text), err=True)
+    click.echo(visible_lines(hide_passwords(text)), err=True)
 
 
 def show_progress(

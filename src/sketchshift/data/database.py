@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 import numpy as np
 
+from sketchshift._places import shown
 from sketchshift._text import listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.sample import random_bits
@@ -116,7 +117,9 @@ def ask(data: Any, query: str | None) -> Any:
         return data
     is_file = isinstance(data, str | PathLike) and fspath(data).lower().endswith(SUFFIXES)
     if not (is_file or is_address(data) or is_connection(data)):
-        given = repr(fspath(data)) if isinstance(data, str | PathLike) else type(data).__name__
+        given = (
+            repr(shown(fspath(data))) if isinstance(data, str | PathLike) else type(data).__name__
+        )
         msg = (
             f"a query is asked of a database, and {given} is none. Pass the address of one, "
             f"'postgresql://host/name', a file that ends in {', '.join(SUFFIXES)}, or a connection "
