@@ -579,7 +579,9 @@ class Cube:
         with hold_new(self.path / "drafts") as file:
             sizes = write_part(file, self._layout, keys, block)
             put_down(file, self.path / "parts" / name)
-            yield PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
+            record = PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
+            del keys, block  # many parts are held until they are committed
+            yield record
 
     def _conform(self, keys: Any) -> Any:
         """Keys as the parts before have them: whole numbers become texts where these are such."""
