@@ -285,7 +285,7 @@ class SliceSums:
         self._dense = np.zeros((n_groups, layout.width), np.int64)
         self._entries = {family.name: [Entries.none(family)] for family in layout.tables}
         self._waiting: list[tuple[SliceRows, IntArray]] = []
-        self._sign = 1  # of those that wait
+        self._sign, self._n_bytes = 1, 0  # of those that wait
 
     def add(self, slices: SliceRows, groups: IntArray, sign: int) -> None:
         """Add slices to the groups (n,) they belong to, or take them away.
@@ -298,14 +298,15 @@ class SliceSums:
             self._add_waiting()
         self._waiting.append((slices, groups))
         self._sign = sign
-        if sum(each.n_bytes for each, _ in self._waiting) > _WAITING_BYTES:
+        self._n_bytes += slices.n_bytes
+        if self._n_bytes > _WAITING_BYTES:
             self._add_waiting()
 
     def _add_waiting(self) -> None:
         if self._waiting:
             slices = SliceRows.join([each for each, _ in self._waiting])
             groups = np.concatenate([each for _, each in self._waiting])
-            self._waiting = []
+            self._waiting, self._n_bytes = [], 0
             self._add(slices, groups, self._sign)
 
     def _add(self, slices: SliceRows, groups: IntArray, sign: int) -> None:
@@ -702,7 +703,8 @@ class PartIndex:
 
     def _read_index(self, file: int, firsts: IntArray, lasts: IntArray) -> IntArray:
         width = 4 + 2 * len(self._tables)
-        return _read_spans(file, self._firsts[0], firsts, lasts, width, "<i8")
+        index: IntArray = _read_spans(file, self._firsts[0], firsts, lasts, width, "<i8")
+        return index
 
     def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, SliceRows]]:
         """Some slices, with those of some megabytes in memory at a time.
