@@ -37,9 +37,9 @@ from sketchshift.errors import (
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import Commit, Log, PartRecord, State
 from sketchshift.sketch.cube_parts import (
-    Block,
     Layout,
     PartIndex,
+    SliceRows,
     SliceSums,
     block_of,
     bounds_of,
@@ -322,7 +322,8 @@ class Cube:
         left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
         if left:
             block = block_of(self._layout, [sketches[i]._totals for i in left])
-            yield self._written(sign, keys.take(pa.array(left)) if self.by else keys, block)
+            own = keys.take(pa.array(left)) if self.by else keys
+            yield self._written(sign, own, SliceRows.of(self._layout, block))
 
     def _written_rows(
         self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
@@ -334,7 +335,7 @@ class Cube:
             return
         blocks = report_blocks(source, progress)
         for keys, block in read_blocks(source, blocks, self._reading, self._layout):
-            yield self._written(sign, keys, block)
+            yield self._written(sign, keys, SliceRows.of(self._layout, block))
 
     @property
     def _reading(self) -> Reading:
@@ -486,11 +487,17 @@ class Cube:
         groups, numbers = _number(selection.keys, len(selection))
         for span in spans(len(groups), PART_SLICES):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
+            own = selection.only(some)
+            if len(some) == span.stop - span.start and own.is_alike():
+                slices = own.rows().in_order(np.argsort(numbers[some]))
+                yield self._written(1, groups.slice(span.start, len(some)), slices)
+                continue
             sums = SliceSums(self._layout, span.stop - span.start)
-            selection.only(some).add_to(sums, numbers[some] - span.start)
+            own.add_to(sums, numbers[some] - span.start)
             block, left = sums.block().without_zeros()
             if len(left):
-                yield self._written(1, groups.take(pa.array(left + span.start)), block)
+                keys = groups.take(pa.array(left + span.start))
+                yield self._written(1, keys, SliceRows.of(self._layout, block))
 
     def _tidy(self, state: State) -> None:
         """Put small parts of about the same size together, once they are many.
@@ -582,15 +589,15 @@ class Cube:
         return sketches
 
     @contextmanager
-    def _written(self, sign: int, keys: Any, block: Block) -> Iterator[PartRecord]:
+    def _written(self, sign: int, keys: Any, slices: SliceRows) -> Iterator[PartRecord]:
         """A part on the disk; nobody sweeps it while the body runs."""
         keys = self._conform(keys)
         name = f"{secrets.token_hex(16)}.slices"
         with hold_new(self.path / "drafts") as file:
-            sizes = write_part(file, self._layout, keys, block)
+            sizes = write_part(file, self._layout, keys, slices)
             put_down(file, self.path / "parts" / name)
-            record = PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
-            del keys, block  # many parts are held until they are committed
+            record = PartRecord(name, sign, len(slices.counts), *sizes, bounds_of(keys))
+            del keys, slices  # many parts are held until they are committed
             yield record
 
     def _conform(self, keys: Any) -> Any:
@@ -658,6 +665,16 @@ class _Selection:
         for i in np.flatnonzero(np.diff(ends)).tolist():
             own = slice(ends[i], ends[i + 1])
             yield self.records[i], self.indexes[i], own, some[own] - self.starts[i]
+
+    def is_alike(self) -> bool:
+        """Whether the slices can be copied as they lie: rows that came, with the same digits."""
+        parts = [(record, index) for record, index, _, _ in self.by_part()]
+        return all(record.sign > 0 and index.is_like(parts[0][1]) for record, index in parts)
+
+    def rows(self) -> SliceRows:
+        """All slices, that :meth:`is_alike` says can be copied."""
+        found = (index.read_rows(rows) for _, index, _, rows in self.by_part())
+        return SliceRows.join([slices for _, slices in chain.from_iterable(found)])
 
     def add_to(self, sums: SliceSums, groups: IntArray) -> None:
         """Add all slices to the groups (n,) that they belong to."""

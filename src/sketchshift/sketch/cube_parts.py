@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ __all__ = [
     "Family",
     "Layout",
     "PartIndex",
+    "SliceRows",
     "SliceSums",
     "block_of",
     "bounds_of",
@@ -127,6 +129,20 @@ class Layout:
         for family in self.dense:
             self.places[family.name] = slice(self.width, self.width + family.width)
             self.width += family.width
+        self._known: dict[str, tuple[IntArray, list[IntArray]]] = {}
+
+    def places_in(self, digits: Mapping[str, Any]) -> tuple[IntArray, list[IntArray]]:
+        """Where the digits of a file stand among all: those always there, those of each table.
+
+        Most parts have the same, and get the same arrays.
+        """
+        text = json.dumps(digits, sort_keys=True)
+        if text not in self._known:
+            families = [*self.dense, *self.tables]
+            needed = {family.name: _lengthen(digits[family.name], family) for family in families}
+            tables = [_places_of(family, needed[family.name]) for family in self.tables]
+            self._known[text] = _dense_places(self, needed), tables
+        return self._known[text]
 
     @cached_property
     def n_bytes(self) -> int:
@@ -451,7 +467,7 @@ def join_entries(pieces: Sequence[Entries]) -> Entries:
 # The file.
 
 
-def write_part(file: IO[bytes], layout: Layout, keys: Any, block: Block) -> tuple[int, int]:
+def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) -> tuple[int, int]:
     """Write slices.
 
     Parameters
@@ -462,28 +478,23 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, block: Block) -> tupl
         Of the slices.
     keys : Arrow table of n rows
         Their keys; without columns for a cube of one slice.
-    block : Block
-        Their integers.
+    slices : SliceRows
+        Their integers, with entries in the order of the slices.
 
     Returns
     -------
     n_head, n_bytes : int
         Bytes of the head of the file, and of all of it.
     """
-    n = len(block.counts)
-    digits = {
-        f.name: _digits_needed(block.dense[:, layout.places[f.name]], f) for f in layout.dense
-    }
-    digits |= {f.name: _digits_needed(block.entries[f.name].digits, f) for f in layout.tables}
-    places = _dense_places(layout, digits)
-    dense = block.dense[:, places].astype("<i4")
+    n, dense = len(slices.counts), slices.dense
+    digits = {f.name: _digits_at(slices.places, f, layout.places[f.name]) for f in layout.dense}
     tables, ends = [], []
     for family in layout.tables:
-        entries = block.entries[family.name]
-        own = entries.digits[:, _places_of(family, digits[family.name])]
-        tables.append(np.hstack([entries.names[:, 1:], own]).astype("<i4"))
-        ends.append(np.searchsorted(entries.names[:, 0], np.arange(n + 1)))
-    index = _index_of(block.counts, dense, tables, ends)
+        owners, table, places = slices.entries[family.name]
+        digits[family.name] = _digits_at(places, family, slice(0, family.width))
+        tables.append(table)
+        ends.append(np.searchsorted(owners, np.arange(n + 1)))
+    index = _index_of(slices.counts, dense, tables, ends)
     head = pack(
         MAGIC,
         VERSION,
@@ -516,6 +527,12 @@ def _places_of(family: Family, needed: IntArray) -> IntArray:
 def _dense_places(layout: Layout, digits: dict[str, IntArray]) -> IntArray:
     found = [layout.places[f.name].start + _places_of(f, digits[f.name]) for f in layout.dense]
     return np.concatenate(found)
+
+
+def _digits_at(places: IntArray, family: Family, own: slice) -> IntArray:
+    """How many digits each integer of a family has, by the places of all digits."""
+    found = places[(places >= own.start) & (places < own.stop)] - own.start
+    return np.bincount(found // family.n_digits, minlength=family.n_integers)
 
 
 def _shorten(numbers: IntArray) -> list[list[int]]:
@@ -606,6 +623,33 @@ class SliceRows:
     places: IntArray
     entries: dict[str, tuple[IntArray, Digits, IntArray]]
 
+    @classmethod
+    def of(cls, layout: Layout, block: Block) -> SliceRows:
+        """Slices as they are written: digits that are 0 in all of them are left out."""
+        needed = {
+            f.name: _digits_needed(block.dense[:, layout.places[f.name]], f) for f in layout.dense
+        }
+        places = _dense_places(layout, needed)
+        entries = {}
+        for family in layout.tables:
+            found = block.entries[family.name]
+            own = _places_of(family, _digits_needed(found.digits, family))
+            table = np.hstack([found.names[:, 1:], found.digits[:, own]]).astype("<i4")
+            entries[family.name] = found.names[:, 0], table, own
+        return cls(block.counts, block.dense[:, places].astype("<i4"), places, entries)
+
+    def in_order(self, order: IntArray) -> SliceRows:
+        """The slices in another order, with their entries in that of their names."""
+        if (order == np.arange(len(order))).all():
+            return self
+        ranks = np.argsort(order)
+        entries = {}
+        for name, (owners, table, places) in self.entries.items():
+            moved = ranks[owners]
+            by_owner = np.argsort(moved, kind="stable")
+            entries[name] = moved[by_owner], table[by_owner], places
+        return SliceRows(self.counts[order], self.dense[order], self.places, entries)
+
     @property
     def n_bytes(self) -> int:
         """Of all digits."""
@@ -679,9 +723,8 @@ class PartIndex:
         names = {family.name for family in families}, {family.name for family in layout.tables}
         if (set(digits), set(entries)) != names:
             raise SketchFormatError("its digits are not those of the spec.")
-        needed = {family.name: _lengthen(digits[family.name], family) for family in families}
-        places = _dense_places(layout, needed)
-        tables = [(f, entries[f.name], _places_of(f, needed[f.name])) for f in layout.tables]
+        places, others = layout.places_in(digits)
+        tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
         sizes = [8 * (4 + 2 * len(tables)) * n, 4 * len(places) * n]
         sizes += [4 * length * (family.id_width + len(own)) for family, length, own in tables]
         firsts = list(accumulate([record.n_head, *sizes]))
@@ -724,44 +767,54 @@ class PartIndex:
         if not len(rows):
             return
         with self.path.open("rb", buffering=0) as file, name_file(self.path):
-            index = self._read_index(file.fileno(), *_spans_of(rows))
+            spans = _spans_of(rows)
+            index = self._read_index(file.fileno(), spans.firsts, spans.lasts)
             pieces = np.cumsum(self._sizes(index)) // _READ_BYTES
+            if not pieces[-1]:
+                yield slice(0, len(rows)), self._read(file.fileno(), rows, index, spans)
+                return
             cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(rows)]
             for first, last in pairwise(cuts):
                 some = slice(first, last)
-                yield some, self._read(file.fileno(), rows[some], index[some])
+                own = rows[some]
+                yield some, self._read(file.fileno(), own, index[some], _spans_of(own))
+
+    def is_like(self, other: PartIndex) -> bool:
+        """Whether both have the same digits, as :meth:`Layout.places_in` tells."""
+        return self._places is other._places
 
     def _sizes(self, index: IntArray) -> IntArray:
         """Bytes of slices, by their rows of the index, of which entries are in the file."""
-        sizes = np.full(len(index), 4 * len(self._places), dtype=np.int64)
-        for i, (family, n, places) in enumerate(self._tables):
-            begins, lengths = self._entries(index, i)
-            if min(begins.min(), lengths.min(), n - (begins + lengths).max(), n - begins.max()) < 0:
-                raise SketchFormatError(f"there are no such entries of {family.name}.")
-            sizes += 4 * lengths * (family.id_width + len(places))
+        begins, lengths = self._entries(index)
+        n_entries = [n for _, n, _ in self._tables]
+        if ((begins < 0) | (lengths < 0) | (lengths > n_entries - begins)).any():
+            raise SketchFormatError("there are no such entries.")
+        widths = [4 * (family.id_width + len(places)) for family, _, places in self._tables]
+        sizes: IntArray = lengths @ np.array(widths, dtype=np.int64) + 4 * len(self._places)
         return sizes
 
-    def _entries(self, index: IntArray, i: int) -> tuple[IntArray, IntArray]:
-        """Where the entries of a family begin, and how many there are."""
-        return index[:, 2 + i], index[:, 2 + len(self._tables) + i]
+    def _entries(self, index: IntArray) -> tuple[IntArray, IntArray]:
+        """Where entries begin, and how many there are: one column for each family."""
+        n = len(self._tables)
+        return index[:, 2 : 2 + n], index[:, 2 + n : 2 + 2 * n]
 
-    def _read(self, file: int, rows: IntArray, index: IntArray) -> SliceRows:
-        firsts, lasts = _spans_of(rows)
-        starts = np.searchsorted(rows, firsts)
-        stops = np.append(starts[1:], len(rows)) - 1
-        dense = _read_spans(file, self._firsts[1], firsts, lasts, len(self._places))
+    def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> SliceRows:
+        dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, len(self._places))
         entries, tables, ends = {}, [], []
-        for i, (family, _, places) in enumerate(self._tables):
-            begins, lengths = self._entries(index, i)
-            froms, tos = begins[starts], (begins + lengths)[stops]
-            if (tos - froms).sum() != lengths.sum() or (tos < froms).any():
-                raise SketchFormatError(f"the entries of {family.name} do not follow each other.")
+        begins, lengths = self._entries(index)
+        froms, tos = begins[spans.starts], (begins + lengths)[spans.stops - 1]
+        if ((tos - froms).sum(axis=0) != lengths.sum(axis=0)).any() or (tos < froms).any():
+            raise SketchFormatError("the entries of slices do not follow each other.")
+        for i, (family, n, places) in enumerate(self._tables):
             width = family.id_width + len(places)
-            table = _read_spans(file, self._firsts[2 + i], froms, tos, width)
-            self._check_names(family, table)
-            entries[family.name] = np.repeat(np.arange(len(rows)), lengths), table, places
+            table, owners = np.empty((0, width), "<i4"), np.zeros(0, np.int64)
+            if n:
+                table = _read_spans(file, self._firsts[2 + i], froms[:, i], tos[:, i], width)
+                self._check_names(family, table)
+                owners = np.repeat(np.arange(len(rows)), lengths[:, i])
+            entries[family.name] = owners, table, places
             tables.append(table)
-            ends.append(np.concatenate([[0], np.cumsum(lengths)]))
+            ends.append(np.append(0, np.cumsum(lengths[:, i])))
         digests, wanted = _digests(index[:, :-2].copy(), dense, tables, ends), index[:, -2:].copy()
         found = np.frombuffer(b"".join(digests), "<i8").reshape(-1, 2)
         is_wrong = (found != wanted).any(axis=1)
@@ -779,10 +832,27 @@ class PartIndex:
                 raise SketchFormatError(f"there is no such entry of {family.name}.")
 
 
-def _spans_of(rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Runs of ascending rows that follow each other: their firsts, and the ends of them."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
-    return rows[starts], rows[np.append(starts[1:], len(rows)) - 1] + 1
+class _Spans(NamedTuple):
+    """Runs of ascending rows that follow each other.
+
+    Attributes
+    ----------
+    starts, stops : int array
+        Where a run begins and ends among the rows.
+    firsts, lasts : int array
+        Its first row, and the one after its last.
+    """
+
+    starts: IntArray
+    stops: IntArray
+    firsts: IntArray
+    lasts: IntArray
+
+
+def _spans_of(rows: IntArray) -> _Spans:
+    cuts = np.flatnonzero(rows[1:] != rows[:-1] + 1) + 1
+    starts, stops = np.append(0, cuts), np.append(cuts, len(rows))
+    return _Spans(starts, stops, rows[starts], rows[stops - 1] + 1)
 
 
 def _read_spans(
