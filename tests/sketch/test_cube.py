@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tracemalloc
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -219,6 +220,64 @@ def test_hundreds_of_commits_leave_few_parts_and_a_short_log_to_read(tmp_path, p
     assert fresh.merge() == ss.sketch(X, SPEC)
     assert len(list((cube.path / "parts").iterdir())) <= 16
     assert fresh._log._newest_checkpoint().number > fresh.version - 64
+
+
+def test_parts_that_are_full_are_not_written_again(cube, monkeypatch):
+    from sketchshift.sketch import cube as cubes
+
+    monkeypatch.setattr(cubes, "PART_SLICES", 4)
+    for i in range(200):
+        cube.append(ss.sketch_by(X[i : i + 1], by=np.array([i]), spec=SPEC))
+
+    records = cube._log.state().parts.values()
+    assert sum(record.n_slices for record in records) == 200
+    assert sum(record.n_slices < 4 for record in records) < 16
+    assert cube.version == 200 + 200 // 16
+    assert cube.merge() == ss.sketch(X[:200], SPEC)
+
+
+def commit_single_rows(cube: ss.Cube, rows: range) -> list[int]:
+    """Commit rows one by one, of which some go again; those that are left."""
+    for i in rows:
+        one = by_day(np.array([i]))
+        if i % 3:
+            cube.append(one)
+        else:
+            cube.append(kept={f"row {i}": one})
+        if i % 4 == 0:
+            cube.append(removed=one) if i % 3 else cube.append(returned=[f"row {i}"])
+    return [i for i in rows if i % 4]
+
+
+@pytest.mark.parametrize("n", [100, pytest.param(600, marks=pytest.mark.slow)])
+def test_single_rows_that_come_and_go_leave_few_parts_and_no_file_that_nobody_needs(cube, n):
+    left = commit_single_rows(cube, range(n))
+
+    state = cube._log.state()
+    assert len(state.parts) <= 32
+    assert {path.name for path in (cube.path / "parts").iterdir()} == state.files
+    assert cube.merge() == ss.sketch(X[left], SPEC)
+
+
+def test_memory_does_not_grow_with_the_slices_of_one_pass(tmp_path, plan, monkeypatch):
+    from sketchshift.sketch import cube as cubes
+    from sketchshift.sketch import cube_rows
+
+    def peak(n: int) -> int:
+        rng = np.random.default_rng(n)
+        data = pa.table({"key": np.arange(n), "x": rng.normal(size=n), "y": rng.normal(size=n)})
+        cube = ss.Cube.create(tmp_path / f"{n}", plan, by="key")
+        tracemalloc.start()
+        cube.append_rows(data)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(cube._log.state().parts) > n // 200
+        return most
+
+    monkeypatch.setattr(cube_rows, "HELD_BYTES", 2**20)
+    monkeypatch.setattr(cubes, "FEW_PARTS", 10_000)
+    peak(200)  # imports
+    assert peak(4000) < 1.5 * peak(1000)
 
 
 def test_what_does_not_belong_to_a_cube_is_refused(cube, tmp_path):

@@ -37,9 +37,9 @@ from sketchshift.errors import (
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import Commit, Log, PartRecord, State
 from sketchshift.sketch.cube_parts import (
-    Block,
     Layout,
     PartIndex,
+    SliceRows,
     SliceSums,
     block_of,
     bounds_of,
@@ -304,12 +304,16 @@ class Cube:
             added = (*others, *chain.from_iterable(kept.values()))
             files = {name: [record.name for record in some] for name, some in kept.items()}
 
+            gone: set[str] = set()
+
             def make(state: State) -> Commit:
                 _check_expected(state, began)
                 _check_kept(state, returned)
+                gone.update(part.name for name in returned for part in state.kept[name])
                 return Commit(added, (), files, tuple(returned), moved)
 
             state = self._log.commit(make)
+        self._remove(gone - state.files)
         self._tidy(state)
         return state.number
 
@@ -318,7 +322,8 @@ class Cube:
         left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
         if left:
             block = block_of(self._layout, [sketches[i]._totals for i in left])
-            yield self._written(sign, keys.take(pa.array(left)) if self.by else keys, block)
+            own = keys.take(pa.array(left)) if self.by else keys
+            yield self._written(sign, own, SliceRows.of(self._layout, block))
 
     def _written_rows(
         self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
@@ -330,7 +335,7 @@ class Cube:
             return
         blocks = report_blocks(source, progress)
         for keys, block in read_blocks(source, blocks, self._reading, self._layout):
-            yield self._written(sign, keys, block)
+            yield self._written(sign, keys, SliceRows.of(self._layout, block))
 
     @property
     def _reading(self) -> Reading:
@@ -468,9 +473,13 @@ class Cube:
 
             state = self._log.commit(make)
         written = [part.name for part in parts] if not is_done else []
-        for name in {*written, *(record.name for record in records)} - state.files:
-            (self.path / "parts" / name).unlink(missing_ok=True)
+        self._remove({*written, *(record.name for record in records)} - state.files)
         return is_done
+
+    def _remove(self, names: Iterable[str]) -> None:
+        """Remove files of parts that nobody will refer to again."""
+        for name in names:
+            (self.path / "parts" / name).unlink(missing_ok=True)
 
     def _sum_of(self, records: Sequence[PartRecord]) -> Iterator[_Held]:
         """Parts with the sums of others, sorted by key; a few thousand slices at a time."""
@@ -478,22 +487,30 @@ class Cube:
         groups, numbers = _number(selection.keys, len(selection))
         for span in spans(len(groups), PART_SLICES):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
+            own = selection.only(some)
+            if len(some) == span.stop - span.start and own.is_alike():
+                slices = own.rows().in_order(np.argsort(numbers[some]))
+                yield self._written(1, groups.slice(span.start, len(some)), slices)
+                continue
             sums = SliceSums(self._layout, span.stop - span.start)
-            selection.only(some).add_to(sums, numbers[some] - span.start)
+            own.add_to(sums, numbers[some] - span.start)
             block, left = sums.block().without_zeros()
             if len(left):
-                yield self._written(1, groups.take(pa.array(left + span.start)), block)
+                keys = groups.take(pa.array(left + span.start))
+                yield self._written(1, keys, SliceRows.of(self._layout, block))
 
     def _tidy(self, state: State) -> None:
-        """Put small parts of about the same size together, once they are many."""
+        """Put small parts of about the same size together, once they are many.
+
+        Parts that are half full stay: to write full ones again would leave as many.
+        """
         tiers: dict[int, list[PartRecord]] = defaultdict(list)
         for record in state.parts.values():
-            if record.n_bytes < MOST_TIDIED:
+            if record.n_bytes < MOST_TIDIED and record.n_slices <= PART_SLICES // 2:
                 tiers[int(math.log(record.n_bytes, FEW_PARTS))].append(record)
         for records in tiers.values():
             if len(records) >= FEW_PARTS:
                 self._put_together(records)
-                return
 
     def _select(self, state: State, where: str | None) -> _Selection:
         """The slices of a state that meet a condition."""
@@ -572,14 +589,16 @@ class Cube:
         return sketches
 
     @contextmanager
-    def _written(self, sign: int, keys: Any, block: Block) -> Iterator[PartRecord]:
+    def _written(self, sign: int, keys: Any, slices: SliceRows) -> Iterator[PartRecord]:
         """A part on the disk; nobody sweeps it while the body runs."""
         keys = self._conform(keys)
         name = f"{secrets.token_hex(16)}.slices"
         with hold_new(self.path / "drafts") as file:
-            sizes = write_part(file, self._layout, keys, block)
+            sizes = write_part(file, self._layout, keys, slices)
             put_down(file, self.path / "parts" / name)
-            yield PartRecord(name, sign, len(block.counts), *sizes, bounds_of(keys))
+            record = PartRecord(name, sign, len(slices.counts), *sizes, bounds_of(keys))
+            del keys, slices  # many parts are held until they are committed
+            yield record
 
     def _conform(self, keys: Any) -> Any:
         """Keys as the parts before have them: whole numbers become texts where these are such."""
@@ -603,27 +622,17 @@ class _Selection:
     ----------
     keys : Arrow table
         Of all slices of the parts.
-    parts : int array of shape (n,)
-        Number of the part that each is in.
-    rows : int array of shape (n,)
-        Its number there.
+    starts : int array of shape (parts + 1,)
+        Where among these those of each part begin.
     some : int array of shape (n,) or None
-        Which of the keys are theirs; None: all.
+        Which of all slices are selected, ascending; None: all.
     """
 
     records: Sequence[PartRecord]
     indexes: Sequence[PartIndex]
     keys: Any
-    parts: IntArray
-    rows: IntArray
+    starts: IntArray
     some: IntArray | None = None
-
-    @property
-    def own_keys(self) -> Any:
-        """Those of the slices selected."""
-        if self.some is None or not self.keys.num_columns:
-            return self.keys
-        return self.keys.take(pa.array(self.some))
 
     @classmethod
     def of(
@@ -632,40 +641,53 @@ class _Selection:
         """All slices of some parts."""
         keys = [index.keys for index in indexes if names]
         stacked = stack_all(keys) if keys else pa.table({name: pa.nulls(0) for name in names})
-        numbers = [np.full(len(index), i) for i, index in enumerate(indexes)]
-        rows = [np.arange(len(index)) for index in indexes]
-        none = np.zeros(0, dtype=np.int64)
-        return cls(
-            records,
-            indexes,
-            stacked,
-            np.concatenate([none, *numbers]),
-            np.concatenate([none, *rows]),
-        )
+        starts = np.cumsum([0, *(len(index) for index in indexes)])
+        return cls(records, indexes, stacked, starts)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int(self.starts[-1]) if self.some is None else len(self.some)
+
+    @property
+    def own_keys(self) -> Any:
+        """Those of the slices selected."""
+        if self.some is None or not self.keys.num_columns:
+            return self.keys
+        return self.keys.take(pa.array(self.some))
 
     def only(self, some: IntArray) -> _Selection:
         """Some of all slices of the parts, ascending."""
-        return replace(self, parts=self.parts[some], rows=self.rows[some], some=some)
+        return replace(self, some=some)
+
+    def by_part(self) -> Iterator[tuple[PartRecord, PartIndex, slice, IntArray]]:
+        """Each part that slices are selected of, which of them these are, and their rows there."""
+        some = np.arange(len(self)) if self.some is None else self.some
+        ends = np.searchsorted(some, self.starts)
+        for i in np.flatnonzero(np.diff(ends)).tolist():
+            own = slice(ends[i], ends[i + 1])
+            yield self.records[i], self.indexes[i], own, some[own] - self.starts[i]
+
+    def is_alike(self) -> bool:
+        """Whether the slices can be copied as they lie: rows that came, with the same digits."""
+        parts = [(record, index) for record, index, _, _ in self.by_part()]
+        return all(record.sign > 0 and index.is_like(parts[0][1]) for record, index in parts)
+
+    def rows(self) -> SliceRows:
+        """All slices, that :meth:`is_alike` says can be copied."""
+        found = (index.read_rows(rows) for _, index, _, rows in self.by_part())
+        return SliceRows.join([slices for _, slices in chain.from_iterable(found)])
 
     def add_to(self, sums: SliceSums, groups: IntArray) -> None:
         """Add all slices to the groups (n,) that they belong to."""
-        ends = np.searchsorted(self.parts, np.arange(len(self.records) + 1))
-        for i, (record, index) in enumerate(zip(self.records, self.indexes, strict=True)):
-            own = slice(ends[i], ends[i + 1])
-            for span, slices in index.read_rows(self.rows[own]):
+        for record, index, own, rows in self.by_part():
+            for span, slices in index.read_rows(rows):
                 sums.add(slices, groups[own][span], record.sign)
 
     def totals(self) -> tuple[Any, IntArray]:
         """The different keys, and their rows and rows left out, shape (G, 2)."""
         groups, numbers = number_groups(self.own_keys)
-        signs = np.array([record.sign for record in self.records])[self.parts]
         counts = np.zeros((len(groups), 2), dtype=np.int64)
-        for i, index in enumerate(self.indexes):
-            own = self.parts == i
-            np.add.at(counts, numbers[own], signs[own, None] * index.counts[self.rows[own]])
+        for record, index, own, rows in self.by_part():
+            np.add.at(counts, numbers[own], record.sign * index.counts[rows])
         return groups, counts
 
 

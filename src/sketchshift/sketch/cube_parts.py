@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ __all__ = [
     "Family",
     "Layout",
     "PartIndex",
+    "SliceRows",
     "SliceSums",
     "block_of",
     "bounds_of",
@@ -60,10 +62,18 @@ __all__ = [
 MAGIC = b"\x89SKB\r\n\x1a\n"
 VERSION = 1
 BITS = 32
-_KINDS = {"digits": dict, "fingerprint": str, "n_keys": int, "n_slices": int}
+_KINDS = {
+    "digits": dict,
+    "entries": dict,
+    "fingerprint": str,
+    "index": str,
+    "n_keys": int,
+    "n_slices": int,
+}
 _DIGEST = 16
 _FAR_KEY = 5  # numbers that a far row's cell is named by
 _READ_BYTES = 2**26  # of slices that are in memory at a time
+_WAITING_BYTES = 2**23  # of slices of several parts that are added up at once
 
 Digits = NDArray[np.int32]
 
@@ -119,6 +129,20 @@ class Layout:
         for family in self.dense:
             self.places[family.name] = slice(self.width, self.width + family.width)
             self.width += family.width
+        self._known: dict[str, tuple[IntArray, list[IntArray]]] = {}
+
+    def places_in(self, digits: Mapping[str, Any]) -> tuple[IntArray, list[IntArray]]:
+        """Where the digits of a file stand among all: those always there, those of each table.
+
+        Most parts have the same, and get the same arrays.
+        """
+        text = json.dumps(digits, sort_keys=True)
+        if text not in self._known:
+            families = [*self.dense, *self.tables]
+            needed = {family.name: _lengthen(digits[family.name], family) for family in families}
+            tables = [_places_of(family, needed[family.name]) for family in self.tables]
+            self._known[text] = _dense_places(self, needed), tables
+        return self._known[text]
 
     @cached_property
     def n_bytes(self) -> int:
@@ -276,9 +300,32 @@ class SliceSums:
         self._counts = np.zeros((n_groups, 2), np.int64)
         self._dense = np.zeros((n_groups, layout.width), np.int64)
         self._entries = {family.name: [Entries.none(family)] for family in layout.tables}
+        self._waiting: list[tuple[SliceRows, IntArray]] = []
+        self._sign, self._n_bytes = 1, 0  # of those that wait
 
     def add(self, slices: SliceRows, groups: IntArray, sign: int) -> None:
-        """Add slices to the groups (n,) they belong to, or take them away."""
+        """Add slices to the groups (n,) they belong to, or take them away.
+
+        A few of each of many parts are added up at once: a call of NumPy costs as much as ten
+        slices.
+        """
+        waiting = self._waiting
+        if waiting and not (sign == self._sign and slices.is_like(waiting[0][0])):
+            self._add_waiting()
+        self._waiting.append((slices, groups))
+        self._sign = sign
+        self._n_bytes += slices.n_bytes
+        if self._n_bytes > _WAITING_BYTES:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        if self._waiting:
+            slices = SliceRows.join([each for each, _ in self._waiting])
+            groups = np.concatenate([each for _, each in self._waiting])
+            self._waiting, self._n_bytes = [], 0
+            self._add(slices, groups, self._sign)
+
+    def _add(self, slices: SliceRows, groups: IntArray, sign: int) -> None:
         order, starts = _runs(groups[:, None])
         present = groups[order[starts]]
         self._counts[present] += sign * np.add.reduceat(slices.counts[order], starts, axis=0)
@@ -303,6 +350,7 @@ class SliceSums:
 
     def block(self) -> Block:
         """The sums as digits in their range."""
+        self._add_waiting()
         entries = {name: join_entries(pieces) for name, pieces in self._entries.items()}
         return in_range(self._layout, Block(self._counts, self._dense, entries))
 
@@ -419,7 +467,7 @@ def join_entries(pieces: Sequence[Entries]) -> Entries:
 # The file.
 
 
-def write_part(file: IO[bytes], layout: Layout, keys: Any, block: Block) -> tuple[int, int]:
+def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) -> tuple[int, int]:
     """Write slices.
 
     Parameters
@@ -430,44 +478,38 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, block: Block) -> tupl
         Of the slices.
     keys : Arrow table of n rows
         Their keys; without columns for a cube of one slice.
-    block : Block
-        Their integers.
+    slices : SliceRows
+        Their integers, with entries in the order of the slices.
 
     Returns
     -------
     n_head, n_bytes : int
         Bytes of the head of the file, and of all of it.
     """
-    n = len(block.counts)
-    digits = {
-        f.name: _digits_needed(block.dense[:, layout.places[f.name]], f) for f in layout.dense
-    }
-    digits |= {f.name: _digits_needed(block.entries[f.name].digits, f) for f in layout.tables}
-    places = _dense_places(layout, digits)
-    dense = block.dense[:, places].astype("<i4")
+    n, dense = len(slices.counts), slices.dense
+    digits = {f.name: _digits_at(slices.places, f, layout.places[f.name]) for f in layout.dense}
     tables, ends = [], []
     for family in layout.tables:
-        entries = block.entries[family.name]
-        own = entries.digits[:, _places_of(family, digits[family.name])]
-        tables.append(np.hstack([entries.names[:, 1:], own]).astype("<i4"))
-        ends.append(np.searchsorted(entries.names[:, 0], np.arange(n + 1)))
-    index = [pa.array(block.counts[:, 0]), pa.array(block.counts[:, 1])]
-    index += [pa.array(_digests(dense, tables, ends), pa.binary(_DIGEST))]
-    index += [pa.array(np.diff(end).astype(np.uint32)) for end in ends]
-    columns = [*keys.columns, *(pa.chunked_array([column]) for column in index)]
-    names = [*keys.column_names, "rows", "left_out", "digest", *(f.name for f in layout.tables)]
+        owners, table, places = slices.entries[family.name]
+        digits[family.name] = _digits_at(places, family, slice(0, family.width))
+        tables.append(table)
+        ends.append(np.searchsorted(owners, np.arange(n + 1)))
+    index = _index_of(slices.counts, dense, tables, ends)
     head = pack(
         MAGIC,
         VERSION,
         {
             "digits": {name: _shorten(numbers) for name, numbers in digits.items()},
+            "entries": {f.name: len(own) for f, own in zip(layout.tables, tables, strict=True)},
             "fingerprint": layout.spec.fingerprint,
+            "index": _digest_of(index).hex(),
             "n_keys": keys.num_columns,
             "n_slices": n,
         },
-        _to_stream(pa.Table.from_arrays(columns, names=names)),
+        _to_stream(keys, "lz4"),
     )
-    n_bytes = file.write(head) + sum(file.write(_bytes_of(each)) for each in (dense, *tables))
+    n_bytes = file.write(head)
+    n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
     return len(head), n_bytes
 
 
@@ -485,6 +527,12 @@ def _places_of(family: Family, needed: IntArray) -> IntArray:
 def _dense_places(layout: Layout, digits: dict[str, IntArray]) -> IntArray:
     found = [layout.places[f.name].start + _places_of(f, digits[f.name]) for f in layout.dense]
     return np.concatenate(found)
+
+
+def _digits_at(places: IntArray, family: Family, own: slice) -> IntArray:
+    """How many digits each integer of a family has, by the places of all digits."""
+    found = places[(places >= own.start) & (places < own.stop)] - own.start
+    return np.bincount(found // family.n_digits, minlength=family.n_integers)
 
 
 def _shorten(numbers: IntArray) -> list[list[int]]:
@@ -507,27 +555,48 @@ def _bytes_of(array: Any) -> memoryview:
     return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
 
 
-def _digests(dense: Any, tables: Sequence[Any], ends: Sequence[IntArray]) -> list[bytes]:
-    """Of each slice: its row of digits, then its entries of each family."""
-    rows = _bytes_of(dense)
-    width = 4 * dense.shape[1]
+def _index_of(
+    counts: IntArray, dense: Digits, tables: Sequence[Digits], ends: Sequence[IntArray]
+) -> IntArray:
+    """What is known of each slice: a row of the index.
+
+    Rows, rows left out, where its entries of each family begin, and how many there are; then the
+    digest in two numbers.
+    """
+    begins = [end[:-1] for end in ends]
+    lengths = [np.diff(end) for end in ends]
+    facts = np.column_stack([counts, *begins, *lengths]).astype("<i8")
+    digests = np.frombuffer(b"".join(_digests(facts, dense, tables, ends)), "<i8").reshape(-1, 2)
+    return np.hstack([facts, digests])
+
+
+def _digests(
+    facts: IntArray, dense: Digits, tables: Sequence[Digits], ends: Sequence[IntArray]
+) -> Iterator[bytes]:
+    """Of each slice: its row of the index, its row of digits, then its entries of each family."""
+    rows = [(_bytes_of(each), each.itemsize * each.shape[1]) for each in (facts, dense)]
     others = [
         (_bytes_of(table), (4 * table.shape[1] * end).tolist())
         for table, end in zip(tables, ends, strict=True)
         if table.size
     ]
-    found = []
-    for i in range(len(dense)):
-        digest = hashlib.blake2b(rows[i * width : i * width + width], digest_size=_DIGEST)
+    for i in range(len(facts)):
+        digest = hashlib.blake2b(digest_size=_DIGEST)
+        for data, width in rows:
+            digest.update(data[i * width : i * width + width])
         for data, places in others:
             digest.update(data[places[i] : places[i + 1]])
-        found.append(digest.digest())
-    return found
+        yield digest.digest()
 
 
-def _to_stream(table: Any) -> bytes:
+def _digest_of(array: IntArray) -> bytes:
+    return hashlib.blake2b(_bytes_of(array), digest_size=_DIGEST).digest()
+
+
+def _to_stream(table: Any, compression: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
     return bytes(sink.getvalue())
 
@@ -554,6 +623,61 @@ class SliceRows:
     places: IntArray
     entries: dict[str, tuple[IntArray, Digits, IntArray]]
 
+    @classmethod
+    def of(cls, layout: Layout, block: Block) -> SliceRows:
+        """Slices as they are written: digits that are 0 in all of them are left out."""
+        needed = {
+            f.name: _digits_needed(block.dense[:, layout.places[f.name]], f) for f in layout.dense
+        }
+        places = _dense_places(layout, needed)
+        entries = {}
+        for family in layout.tables:
+            found = block.entries[family.name]
+            own = _places_of(family, _digits_needed(found.digits, family))
+            table = np.hstack([found.names[:, 1:], found.digits[:, own]]).astype("<i4")
+            entries[family.name] = found.names[:, 0], table, own
+        return cls(block.counts, block.dense[:, places].astype("<i4"), places, entries)
+
+    def in_order(self, order: IntArray) -> SliceRows:
+        """The slices in another order, with their entries in that of their names."""
+        if (order == np.arange(len(order))).all():
+            return self
+        ranks = np.argsort(order)
+        entries = {}
+        for name, (owners, table, places) in self.entries.items():
+            moved = ranks[owners]
+            by_owner = np.argsort(moved, kind="stable")
+            entries[name] = moved[by_owner], table[by_owner], places
+        return SliceRows(self.counts[order], self.dense[order], self.places, entries)
+
+    @property
+    def n_bytes(self) -> int:
+        """Of all digits."""
+        return self.dense.nbytes + sum(table.nbytes for _, table, _ in self.entries.values())
+
+    def is_like(self, other: SliceRows) -> bool:
+        """Whether both have the same digits."""
+        pairs = [(self.places, other.places)]
+        pairs += [(self.entries[name][2], other.entries[name][2]) for name in self.entries]
+        return all(one is two or np.array_equal(one, two) for one, two in pairs)
+
+    @classmethod
+    def join(cls, pieces: Sequence[SliceRows]) -> SliceRows:
+        """Slices of pieces that are alike, one after the other."""
+        first = pieces[0]
+        if len(pieces) == 1:
+            return first
+        starts = np.cumsum([0, *(len(piece.counts) for piece in pieces)]).tolist()
+        entries = {}
+        for name, (_, _, places) in first.entries.items():
+            own = [piece.entries[name] for piece in pieces]
+            owners = [each[0] + start for each, start in zip(own, starts, strict=False)]
+            tables = np.concatenate([each[1] for each in own])
+            entries[name] = np.concatenate(owners), tables, places
+        counts = np.concatenate([piece.counts for piece in pieces])
+        dense = np.concatenate([piece.dense for piece in pieces])
+        return cls(counts, dense, first.places, entries)
+
 
 @dataclass
 class PartIndex:
@@ -563,19 +687,16 @@ class PartIndex:
     ----------
     keys : Arrow table of n rows
         Of the slices.
-    counts : int64 array of shape (n, 2)
-        Rows, and rows left out.
     """
 
     path: Path
     layout: Layout
     keys: Any
-    counts: IntArray
-    _digests: Any
-    _ends: list[IntArray]
+    _n: int
+    _digest: str
     _places: IntArray
-    _of_tables: list[IntArray]
-    _firsts: list[int] = field(default_factory=list)
+    _tables: list[tuple[Family, int, IntArray]]
+    _firsts: list[int]
 
     @classmethod
     def read(cls, path: Path, record: PartRecord, layout: Layout) -> PartIndex:
@@ -588,56 +709,45 @@ class PartIndex:
             content = read_header(header, _KINDS)
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")
-            table = pa.ipc.open_stream(pa.py_buffer(bytes(payload))).read_all().combine_chunks()
-            return cls._of(path, record, layout, content, table)
+            keys = pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+            return cls._of(path, record, layout, content, keys)
 
     @classmethod
     def _of(
-        cls, path: Path, record: PartRecord, layout: Layout, content: dict[str, Any], table: Any
+        cls, path: Path, record: PartRecord, layout: Layout, content: dict[str, Any], keys: Any
     ) -> PartIndex:
-        n_keys, n = content["n_keys"], content["n_slices"]
-        digits = content["digits"]
+        n, digits, entries = content["n_slices"], content["digits"], content["entries"]
         families = [*layout.dense, *layout.tables]
-        if table.num_columns != n_keys + 3 + len(layout.tables) or table.num_rows != n:
-            raise SketchFormatError("the index of its slices is not that of the spec.")
-        if set(digits) != {family.name for family in families}:
+        if keys.num_columns != content["n_keys"] or (keys.num_columns and len(keys) != n):
+            raise SketchFormatError("its keys are not those of its slices.")
+        names = {family.name for family in families}, {family.name for family in layout.tables}
+        if (set(digits), set(entries)) != names:
             raise SketchFormatError("its digits are not those of the spec.")
-        needed = {family.name: _lengthen(digits[family.name], family) for family in families}
-        rows, left_out, digests, *lengths = table.columns[n_keys:]
-        index = cls(
-            path,
-            layout,
-            table.select(list(range(n_keys))),
-            np.column_stack([rows.to_numpy(), left_out.to_numpy()]),
-            digests.combine_chunks(),
-            [np.concatenate([[0], np.cumsum(each.to_numpy(), dtype=np.int64)]) for each in lengths],
-            _dense_places(layout, needed),
-            [_places_of(family, needed[family.name]) for family in layout.tables],
-        )
-        sizes = [4 * len(index._places) * n]
-        sizes += [
-            4 * int(end[-1]) * (family.id_width + len(places))
-            for family, end, places in index._tables
-        ]
-        index._firsts = list(np.cumsum([record.n_head, *sizes]).tolist())
-        if index._firsts[-1] != record.n_bytes:
+        places, others = layout.places_in(digits)
+        tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
+        sizes = [8 * (4 + 2 * len(tables)) * n, 4 * len(places) * n]
+        sizes += [4 * length * (family.id_width + len(own)) for family, length, own in tables]
+        firsts = list(accumulate([record.n_head, *sizes]))
+        if firsts[-1] != record.n_bytes:
             raise SketchFormatError("its length is not that of its slices. Was it cut off?")
-        return index
-
-    @property
-    def _tables(self) -> list[tuple[Family, IntArray, IntArray]]:
-        return list(zip(self.layout.tables, self._ends, self._of_tables, strict=True))
+        return cls(path, layout, keys, n, content["index"], places, tables, firsts)
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return self._n
 
     @cached_property
-    def sizes(self) -> IntArray:
-        """Bytes of each slice in the file."""
-        sizes = np.full(len(self), 4 * len(self._places), dtype=np.int64)
-        for family, end, places in self._tables:
-            sizes += 4 * np.diff(end) * (family.id_width + len(places))
-        return sizes
+    def counts(self) -> IntArray:
+        """Rows, and rows left out, shape (n, 2)."""
+        with self.path.open("rb", buffering=0) as file, name_file(self.path):
+            index = self._read_index(file.fileno(), np.array([0]), np.array([len(self)]))
+            if _digest_of(index).hex() != self._digest:
+                raise SketchFormatError("the digest of its index does not match: it was damaged.")
+            return index[:, :2].copy()
+
+    def _read_index(self, file: int, firsts: IntArray, lasts: IntArray) -> IntArray:
+        width = 4 + 2 * len(self._tables)
+        index: IntArray = _read_spans(file, self._firsts[0], firsts, lasts, width, "<i8")
+        return index
 
     def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, SliceRows]]:
         """Some slices, with those of some megabytes in memory at a time.
@@ -654,33 +764,65 @@ class PartIndex:
         slices : SliceRows
             Each compared with its digest.
         """
-        pieces = np.cumsum(self.sizes[rows]) // _READ_BYTES
-        cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(rows)]
+        if not len(rows):
+            return
         with self.path.open("rb", buffering=0) as file, name_file(self.path):
+            spans = _spans_of(rows)
+            index = self._read_index(file.fileno(), spans.firsts, spans.lasts)
+            pieces = np.cumsum(self._sizes(index)) // _READ_BYTES
+            if not pieces[-1]:
+                yield slice(0, len(rows)), self._read(file.fileno(), rows, index, spans)
+                return
+            cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(rows)]
             for first, last in pairwise(cuts):
-                if last > first:
-                    yield slice(first, last), self._read(file.fileno(), rows[first:last])
+                some = slice(first, last)
+                own = rows[some]
+                yield some, self._read(file.fileno(), own, index[some], _spans_of(own))
 
-    def _read(self, file: int, rows: IntArray) -> SliceRows:
-        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
-        firsts, lasts = rows[starts], rows[np.append(starts[1:], len(rows)) - 1] + 1
-        width = len(self._places)
-        dense = _read_spans(file, self._firsts[0], firsts, lasts, width)
+    def is_like(self, other: PartIndex) -> bool:
+        """Whether both have the same digits, as :meth:`Layout.places_in` tells."""
+        return self._places is other._places
+
+    def _sizes(self, index: IntArray) -> IntArray:
+        """Bytes of slices, by their rows of the index, of which entries are in the file."""
+        begins, lengths = self._entries(index)
+        n_entries = [n for _, n, _ in self._tables]
+        if ((begins < 0) | (lengths < 0) | (lengths > n_entries - begins)).any():
+            raise SketchFormatError("there are no such entries.")
+        widths = [4 * (family.id_width + len(places)) for family, _, places in self._tables]
+        sizes: IntArray = lengths @ np.array(widths, dtype=np.int64) + 4 * len(self._places)
+        return sizes
+
+    def _entries(self, index: IntArray) -> tuple[IntArray, IntArray]:
+        """Where entries begin, and how many there are: one column for each family."""
+        n = len(self._tables)
+        return index[:, 2 : 2 + n], index[:, 2 + n : 2 + 2 * n]
+
+    def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> SliceRows:
+        dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, len(self._places))
         entries, tables, ends = {}, [], []
-        for (family, end, places), at in zip(self._tables, self._firsts[1:], strict=False):
-            lengths = end[rows + 1] - end[rows]
+        begins, lengths = self._entries(index)
+        froms, tos = begins[spans.starts], (begins + lengths)[spans.stops - 1]
+        if ((tos - froms).sum(axis=0) != lengths.sum(axis=0)).any() or (tos < froms).any():
+            raise SketchFormatError("the entries of slices do not follow each other.")
+        for i, (family, n, places) in enumerate(self._tables):
             width = family.id_width + len(places)
-            table = _read_spans(file, at, end[firsts], end[lasts], width)
-            self._check_names(family, table)
-            entries[family.name] = np.repeat(np.arange(len(rows)), lengths), table, places
+            table, owners = np.empty((0, width), "<i4"), np.zeros(0, np.int64)
+            if n:
+                table = _read_spans(file, self._firsts[2 + i], froms[:, i], tos[:, i], width)
+                self._check_names(family, table)
+                owners = np.repeat(np.arange(len(rows)), lengths[:, i])
+            entries[family.name] = owners, table, places
             tables.append(table)
-            ends.append(np.concatenate([[0], np.cumsum(lengths)]))
-        wanted = self._digests.take(pa.array(rows)).to_pylist()
-        for row, is_, was in zip(rows, _digests(dense, tables, ends), wanted, strict=True):
-            if is_ != was:
-                msg = f"the digest of slice {row} does not match: the file was damaged."
-                raise SketchFormatError(msg)
-        return SliceRows(self.counts[rows], dense, self._places, entries)
+            ends.append(np.append(0, np.cumsum(lengths[:, i])))
+        digests, wanted = _digests(index[:, :-2].copy(), dense, tables, ends), index[:, -2:].copy()
+        found = np.frombuffer(b"".join(digests), "<i8").reshape(-1, 2)
+        is_wrong = (found != wanted).any(axis=1)
+        if is_wrong.any():
+            row = rows[np.argmax(is_wrong)]
+            msg = f"the digest of slice {row} does not match: the file was damaged."
+            raise SketchFormatError(msg)
+        return SliceRows(index[:, :2], dense, self._places, entries)
 
     @staticmethod
     def _check_names(family: Family, table: Digits) -> None:
@@ -690,16 +832,41 @@ class PartIndex:
                 raise SketchFormatError(f"there is no such entry of {family.name}.")
 
 
-def _read_spans(file: int, at: int, firsts: IntArray, lasts: IntArray, width: int) -> Digits:
-    """Rows of a matrix of int32 that begins at a place of a file: those from firsts to lasts."""
+class _Spans(NamedTuple):
+    """Runs of ascending rows that follow each other.
+
+    Attributes
+    ----------
+    starts, stops : int array
+        Where a run begins and ends among the rows.
+    firsts, lasts : int array
+        Its first row, and the one after its last.
+    """
+
+    starts: IntArray
+    stops: IntArray
+    firsts: IntArray
+    lasts: IntArray
+
+
+def _spans_of(rows: IntArray) -> _Spans:
+    cuts = np.flatnonzero(rows[1:] != rows[:-1] + 1) + 1
+    starts, stops = np.append(0, cuts), np.append(cuts, len(rows))
+    return _Spans(starts, stops, rows[starts], rows[stops - 1] + 1)
+
+
+def _read_spans(
+    file: int, at: int, firsts: IntArray, lasts: IntArray, width: int, kind: str = "<i4"
+) -> Any:
+    """Rows of a matrix that begins at a place of a file: those from firsts to lasts."""
     lengths = lasts - firsts
-    found = np.empty((int(lengths.sum()), width), dtype="<i4")
+    found = np.empty((int(lengths.sum()), width), dtype=kind)
     if not found.size:
         return found
-    data, done = _bytes_of(found), 0
+    data, done, a_row = _bytes_of(found), 0, found.itemsize * width
     for first, length in zip(firsts.tolist(), lengths.tolist(), strict=True):
-        n = 4 * width * length
-        if n and os.preadv(file, [data[done : done + n]], at + 4 * width * first) != n:
+        n = a_row * length
+        if n and os.preadv(file, [data[done : done + n]], at + a_row * first) != n:
             raise SketchFormatError("it ends within a slice. Was it cut off?")
         done += n
     return found
