@@ -108,7 +108,9 @@ def test_a_page_for_contributors_names_three_files(what):
 def test_modules_and_names_in_a_page_exist(page):
     text = page.read_text(encoding="utf-8")
 
-    text = re.sub(r"^```(sql|sh)\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)  # a schema's name
+    text = re.sub(
+        r"^```(sql|sh)\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL
+    )  # a schema's name
     names = set(re.findall(r"\bsketchshift(?:_papers)?(?:\.[A-Za-z_]\w*)+", text))
 
     assert [name for name in names - ENTRY_POINTS if not exists(name)] == []
