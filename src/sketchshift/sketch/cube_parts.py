@@ -709,7 +709,8 @@ class PartIndex:
             content = read_header(header, _KINDS)
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")
-            keys = pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+            options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
+            keys = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
             return cls._of(path, record, layout, content, keys)
 
     @classmethod
