@@ -236,6 +236,25 @@ def test_parts_that_are_full_are_not_written_again(cube, monkeypatch):
     assert cube.merge() == ss.sketch(X[:200], SPEC)
 
 
+def test_slices_that_stand_alone_are_put_together_by_copying_them(cube, monkeypatch):
+    from sketchshift.sketch import cube as cubes
+
+    order = [3, 0, 5, 1]
+    for day in order:
+        cube.append(by_day(np.arange(100 * day, 100 * day + 100)))
+    table = cube.table()
+    alike = {len(cube._index(record)._places) for record in cube._log.state().parts.values()}
+    assert len(alike) == 1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cubes, "SliceSums", None)
+        cube.compact()
+
+    assert len(cube._log.state().parts) == 1
+    assert cube.table() == table == by_day(np.flatnonzero(np.isin(DAY, order)))
+    assert cube.summary()[0].column("key").to_pylist() == sorted(order)
+
+
 def commit_single_rows(cube: ss.Cube, rows: range) -> list[int]:
     """Commit rows one by one, of which some go again; those that are left."""
     for i in rows:

@@ -35,15 +35,20 @@ from sketchshift.errors import (
     SketchFormatError,
 )
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.cube_log import Commit, Log, PartRecord, State
+from sketchshift.sketch.cube_log import (
+    Commit,
+    Log,
+    PartRecord,
+    State,
+    bounds_of,
+    read_bounds,
+)
 from sketchshift.sketch.cube_parts import (
     Layout,
     PartIndex,
     SliceRows,
     SliceSums,
     block_of,
-    bounds_of,
-    read_bounds,
     write_part,
 )
 from sketchshift.sketch.cube_rows import can_read, read_blocks

@@ -7,6 +7,7 @@ of several writers one succeeds, and the others read what it did and try the num
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -14,11 +15,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from sketchshift._writing import publish, write_atomically
 from sketchshift.errors import SketchFormatError
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
 
-__all__ = ["Commit", "Log", "PartRecord", "State"]
+__all__ = ["Commit", "Log", "PartRecord", "State", "bounds_of", "read_bounds", "to_stream"]
 
 COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
 STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
@@ -50,7 +54,7 @@ class PartRecord:
     n_slices, n_head, n_bytes : int
         How many there are in it, and how large its head and its file are.
     keys : str
-        Smallest and largest value of each key: see :func:`sketchshift.sketch.cube_parts.bounds_of`.
+        Smallest and largest value of each key: see :func:`bounds_of`.
     """
 
     name: str
@@ -230,3 +234,48 @@ def _records(rows: Sequence[Any]) -> tuple[PartRecord, ...]:
         return tuple(PartRecord(**row) for row in rows)
     except TypeError as cause:
         raise SketchFormatError(f"a part of the commit is not described ({cause}).") from None
+
+
+# Smallest and largest keys, by which parts are passed over.
+
+
+def bounds_of(keys: Any) -> str:
+    """Smallest and largest value of each key, and whether one is missing.
+
+    Parameters
+    ----------
+    keys : Arrow table
+        Of a part.
+
+    Returns
+    -------
+    text : str
+        An Arrow stream in base64, of a table of three rows: the smallest, the largest, and the
+        smallest again, or nothing where a key is missing. All three are missing where no value
+        has an order.
+    """
+    columns = {}
+    for name in keys.column_names:
+        column = keys.column(name)
+        try:
+            found = pc.min_max(column)
+            ends = [found["min"], found["max"], None if column.null_count else found["min"]]
+            ends = [None if end is None or not end.is_valid else end for end in ends]
+            columns[name] = pa.array(ends, column.type)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            columns[name] = pa.nulls(3, column.type)
+    return base64.b64encode(to_stream(pa.table(columns))).decode()
+
+
+def read_bounds(text: str) -> Any:
+    """What :func:`bounds_of` gave, as a table of three rows."""
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all()
+
+
+def to_stream(table: Any, compression: str | None = None) -> bytes:
+    """A table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())

@@ -15,7 +15,6 @@ E         entries of one family
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
@@ -29,14 +28,13 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sketchshift._typing import IntArray
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cells import FarPart, FarSums
-from sketchshift.sketch.cube_log import PartRecord
+from sketchshift.sketch.cube_log import PartRecord, to_stream
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
 from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of, wide_to_bytes
 
@@ -49,12 +47,10 @@ __all__ = [
     "SliceRows",
     "SliceSums",
     "block_of",
-    "bounds_of",
     "far_entries",
     "in_range",
     "join_entries",
     "merge_entries",
-    "read_bounds",
     "spread",
     "write_part",
 ]
@@ -506,7 +502,7 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
             "n_keys": keys.num_columns,
             "n_slices": n,
         },
-        _to_stream(keys, "lz4"),
+        to_stream(keys, "lz4"),
     )
     n_bytes = file.write(head)
     n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
@@ -591,14 +587,6 @@ def _digests(
 
 def _digest_of(array: IntArray) -> bytes:
     return hashlib.blake2b(_bytes_of(array), digest_size=_DIGEST).digest()
-
-
-def _to_stream(table: Any, compression: str | None = None) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue())
 
 
 @dataclass
@@ -709,7 +697,8 @@ class PartIndex:
             content = read_header(header, _KINDS)
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")
-            keys = pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+            options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
+            keys = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
             return cls._of(path, record, layout, content, keys)
 
     @classmethod
@@ -870,39 +859,3 @@ def _read_spans(
             raise SketchFormatError("it ends within a slice. Was it cut off?")
         done += n
     return found
-
-
-# Smallest and largest keys, by which parts are passed over.
-
-
-def bounds_of(keys: Any) -> str:
-    """Smallest and largest value of each key, and whether one is missing.
-
-    Parameters
-    ----------
-    keys : Arrow table
-        Of a part.
-
-    Returns
-    -------
-    text : str
-        An Arrow stream in base64, of a table of three rows: the smallest, the largest, and the
-        smallest again, or nothing where a key is missing. All three are missing where no value
-        has an order.
-    """
-    columns = {}
-    for name in keys.column_names:
-        column = keys.column(name)
-        try:
-            found = pc.min_max(column)
-            ends = [found["min"], found["max"], None if column.null_count else found["min"]]
-            ends = [None if end is None or not end.is_valid else end for end in ends]
-            columns[name] = pa.array(ends, column.type)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            columns[name] = pa.nulls(3, column.type)
-    return base64.b64encode(_to_stream(pa.table(columns))).decode()
-
-
-def read_bounds(text: str) -> Any:
-    """What :func:`bounds_of` gave, as a table of three rows."""
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all()

@@ -58,7 +58,7 @@ from sketchshift.sketch.slices import Value, key_table
 __all__ = ["can_read", "read_blocks"]
 
 WORD = 32
-HELD_BYTES, MOST_SLICES = 2**28, 8192
+HELD_BYTES, MOST_SLICES = 2**29, 8192
 """Of sums that are in memory before they are written."""
 
 
