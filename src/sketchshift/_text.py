@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 __all__ = [
     "NAMES_SHOWN",
+    "SECRET",
     "cell",
     "cluster_header",
     "column_in_words",
@@ -214,10 +215,14 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+SECRET = (
+    r"(?:sig|key|[\w.-]*(?:pass|signature|token|secret|credential|"
+    r"(?:api|access|account)[_-]?key)[\w.-]*)"
+)
+"""Names of parameters that nobody may read."""
+
 _PASSWORD = re.compile(
-    r"(\w+://[^\s:/@'\"]*):[^\s'\"]*@"
-    r"|([?&](?:sig|[\w-]*(?:pass|signature|token)[\w-]*)=)[^&\s'\"]*",
-    re.I,
+    rf"(\w+://[^\s:/@'\"]*):[^\s'\"]*@|([?&]{SECRET}=)[^&\s'\"]*|(nats://)[^\s:/@'\"]+@", re.I
 )
 
 
@@ -225,7 +230,11 @@ def hide_passwords(text: str) -> str:
     """Text in which addresses have no password: before an "@", or as a parameter or signature."""
     if "://" not in text:
         return text
-    return _PASSWORD.sub(lambda found: found[2] + "***" if found[2] else found[1] + "@", text)
+
+    def hide(found: re.Match[str]) -> str:
+        return found[2] + "***" if found[2] else found[3] or found[1] + "@"
+
+    return _PASSWORD.sub(hide, text)
 
 
 def cell(text: str) -> str:

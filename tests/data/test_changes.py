@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,39 @@ def test_what_cannot_be_followed_is_said(tmp_path):
         open_changes(str(tmp_path / "nowhere"))
     with pytest.raises(ss.DataError, match="cannot follow ndarray"):
         open_changes(X)
+
+
+def test_a_folder_that_cannot_be_listed_is_refused_and_nothing_is_subtracted(tmp_path, monkeypatch):
+    folder = tmp_path / "in"
+    (folder / "day").mkdir(parents=True)
+    for name in ("a.npy", "day/b.npy"):
+        np.save(folder / name, np.random.default_rng(0).normal(size=(50, 2)))
+    cube = ss.follow(folder, tmp_path / "state", n_clusters=2)
+    scan = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "day":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(ss.DataError, match=r"cannot list .*day.* Its files would count as gone"):
+        ss.follow(folder, tmp_path / "state")
+    monkeypatch.undo()
+
+    assert ss.Cube.open(tmp_path / "state").merge().count == cube.merge().count == 100
+
+
+def test_a_file_of_the_same_size_and_time_is_another_one(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = np.random.default_rng(0).normal(size=(2, 50, 2))
+    np.save(folder / "a.npy", rows[0])
+    cube = ss.follow(folder, tmp_path / "state", n_clusters=2)
+    stamp = (folder / "a.npy").stat()
+    np.save(folder / "a.npy", rows[1])
+    os.utime(folder / "a.npy", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+    ss.follow(folder, tmp_path / "state")
+
+    assert ss.Cube.open(tmp_path / "state").merge() == ss.sketch(rows[1], cube.spec)

@@ -354,3 +354,33 @@ def test_the_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
         exec(block, names)
+
+
+def test_a_cube_that_was_copied_in_part_is_refused_and_loses_nothing(tmp_path):
+    spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    cube = ss.Cube.create(tmp_path / "cube", spec)
+    for part in np.split(rows, 4):
+        cube.append_rows(part)
+    lost = tmp_path / "cube" / "log" / f"{2:012d}.commit"
+    lost.rename(tmp_path / "lost")
+    parts = sorted((tmp_path / "cube" / "parts").iterdir())
+
+    for use in (ss.Cube.merge, ss.Cube.compact, lambda own: own.append_rows(rows)):
+        with pytest.raises(ss.SketchFormatError, match=r"a commit of the cube is not .*2\.com"):
+            use(ss.Cube.open(tmp_path / "cube"))
+    assert sorted((tmp_path / "cube" / "parts").iterdir()) == parts
+    (tmp_path / "lost").rename(lost)
+    assert ss.Cube.open(tmp_path / "cube").merge() == ss.sketch(rows, spec)
+
+
+def test_a_lost_part_ends_compaction_with_a_sentence(tmp_path):
+    spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    cube = ss.Cube.create(tmp_path / "cube", spec)
+    for seed in range(3):
+        cube.append_rows(np.random.default_rng(seed).normal(size=(50, 2)))
+    next((tmp_path / "cube" / "parts").iterdir()).unlink()
+    (tmp_path / "cube" / "drafts").rmdir()
+
+    with pytest.raises(ss.SketchFormatError, match=r"a part of the cube .* is not there"):
+        ss.Cube.open(tmp_path / "cube").compact()

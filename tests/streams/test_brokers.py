@@ -230,7 +230,9 @@ def test_an_address_says_what_is_read():
     address = parse_address("redis://me:p%40ss@[::1]:7000/my%20stream?db=3&from=newest&batch=9")
 
     assert (address.user, address.password) == ("me", "p@ss")
-    assert address.name == "redis://[::1]:7000/3/my stream"
+    assert address.name == "redis://[::1]:7000/my stream?db=3"
+    same = ("redis://h/s", "redis://h/s?db=0", "rediss://u:p@h:6379/s?db=00")
+    assert {parse_address(one).name for one in same} == {"redis://h:6379/s"}
     assert (address.start, address.batch, address.skips_gaps) == ("newest", 9, False)
     assert "p@ss" not in repr(address)
     for wrong in (

@@ -83,8 +83,10 @@ class Address:
     def name(self) -> str:
         """The identity of the stream."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        database = f"/{self.options['db']}" if "db" in self.options else ""
-        return f"{self.kind}://{host}:{self.port}{database}/{self.stream}"
+        kind = self.kind.replace("rediss", "redis")  # one server, with or without TLS
+        database = int(self.options.get("db", "0"))
+        which = f"?db={database}" if database else ""
+        return f"{kind}://{host}:{self.port}/{self.stream}{which}"
 
 
 PORTS = {"redis": 6379, "rediss": 6379, "nats": 4222, "kafka": 9092}
@@ -103,8 +105,12 @@ def parse_address(text: str) -> Address:
     try:
         url = urlsplit(text)
         port = url.port or PORTS[url.scheme]
-    except (ValueError, KeyError) as cause:
-        raise DataError(f"this is no address of a stream ({cause}).") from None
+    except (ValueError, KeyError):  # whose words may hold a part of a password
+        msg = (
+            "this is no address of a stream. It looks like redis://host:6379/stream; signs such as "
+            "/, # and @ in a password are written as %2F, %23 and %40."
+        )
+        raise DataError(msg) from None
     kind, stream = url.scheme, unquote(url.path.strip("/"))
     if not stream:
         msg = (
@@ -126,6 +132,8 @@ def parse_address(text: str) -> Address:
             f"{''.join(f', {o}' for o in sorted(OPTIONS[kind]))}."
         )
         raise DataError(msg)
+    if not said.get("db", "0").isdecimal():
+        raise DataError("db in the address of a stream must be a number: redis://host/stream?db=1.")
     user, password = _credentials(url)
     host = url.hostname or "127.0.0.1"
     return Address(

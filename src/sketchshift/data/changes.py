@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from sketchshift._places import mark_of
 from sketchshift._text import listed
 from sketchshift.data.lake_names import find_lake, kind_of_table
 from sketchshift.data.open import expand, is_data_file
@@ -199,13 +198,38 @@ class FolderSource:
 
     def _list(self) -> dict[str, list[Any]]:
         """Size and time of each file, by its name."""
+        _refuse_unlisted(self._folder)
         try:
             files = expand(self._folder)
         except DataError:
             if any(is_data_file(file) for file in self._folder.rglob("*") if file.is_file()):
                 raise
             return {}  # none yet
-        return {file.relative_to(self._folder).as_posix(): [*mark_of(file)] for file in files}
+        marks = ((file, _mark_of(file)) for file in files)
+        return {f.relative_to(self._folder).as_posix(): mark for f, mark in marks if mark}
+
+
+def _mark_of(file: Any) -> list[int] | None:
+    """Size of a file and when it changed, as the system knows too; None if it has gone."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _refuse_unlisted(folder: Path) -> None:
+    """Refuse a folder of which a part cannot be listed: its files would count as gone."""
+
+    def refuse(cause: OSError) -> None:
+        msg = (
+            f"cannot list {cause.filename!r}: {cause.strerror}. Its files would count as gone, so "
+            "nothing was changed. Follow it again once it can be read."
+        )
+        raise DataError(msg) from cause
+
+    for _ in os.walk(folder, onerror=refuse):
+        pass
 
 
 def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]]:

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import numpy as np
 
 from sketchshift._places import shown
-from sketchshift._text import listed
+from sketchshift._text import SECRET, listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.sample import random_bits
 from sketchshift.data.source import Access, Block, Choice, Field, Request, Source, choose
@@ -163,7 +163,8 @@ def without_password(address: str) -> str:
     scheme, _, rest = address.partition("://")
     before, sign, place = rest.rpartition("@")
     place, mark, parameters = place.partition("?")
-    kept = "&".join(pair for pair in parameters.split("&") if "pass" not in pair.lower())
+    pairs = parameters.split("&")
+    kept = "&".join(pair for pair in pairs if not re.match(f"{SECRET}=", pair, re.I))
     return f"{scheme}://{before.partition(':')[0]}{sign}{place}{mark if kept else ''}{kept}"
 
 

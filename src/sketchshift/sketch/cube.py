@@ -14,7 +14,7 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -36,6 +36,7 @@ from sketchshift.errors import (
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import (
+    WHOLE,
     Commit,
     Log,
     PartRecord,
@@ -188,6 +189,8 @@ class Cube:
             header = read_header(unpack(data, MAGIC, VERSION)[0], _KINDS)
             check_fingerprint(header["fingerprint"])
             spec = read_spec(header["spec"])
+        with suppress(OSError):  # empty folders are lost where only files are copied
+            (path / "drafts").mkdir(exist_ok=True)
         return cls(path, spec, tuple(header["by"]), header["reading"])
 
     @property
@@ -453,6 +456,7 @@ class Cube:
         version : int
             Number of the newest commit.
         """
+        self._log.check()  # what a lost commit refers to must not be swept away
         while not self._put_together(list(self._log.state().parts.values())):
             pass
         sweep_unheld(self.path / "drafts", lambda name: False)
@@ -468,8 +472,10 @@ class Cube:
         with ExitStack() as held:
             try:
                 parts = [held.enter_context(part) for part in self._sum_of(records)]
-            except FileNotFoundError:  # replaced already
-                return False
+            except FileNotFoundError as cause:
+                if all(part in self._log.state().parts for part in dropped):
+                    raise self._lost(cause) from cause
+                return False  # replaced already
 
             def make(state: State) -> Commit | None:
                 nonlocal is_done
@@ -567,8 +573,11 @@ class Cube:
                 return work(state)
             except FileNotFoundError as cause:
                 if self._log.state().number == state.number:
-                    msg = f"a part of the cube {self.path} is not there: {cause.filename}."
-                    raise SketchFormatError(msg) from cause
+                    raise self._lost(cause) from cause
+
+    def _lost(self, cause: FileNotFoundError) -> SketchFormatError:
+        msg = f"a part of the cube {self.path} is not there: {cause.filename}. {WHOLE}"
+        return SketchFormatError(msg)
 
     def _sketch(self, measure: Measure) -> Sketch:
         """The sketch of sums, that must be those of rows."""

@@ -22,13 +22,15 @@ from sketchshift._writing import publish, write_atomically
 from sketchshift.errors import SketchFormatError
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
 
-__all__ = ["Commit", "Log", "PartRecord", "State", "bounds_of", "read_bounds", "to_stream"]
+__all__ = ["WHOLE", "Commit", "Log", "PartRecord", "State", "bounds_of", "read_bounds", "to_stream"]
 
 COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
 STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
 VERSION = 1
 EVERY = 64
 """Commits from one checkpoint of the log to the next."""
+
+WHOLE = "Copy the folder again, as a whole."
 
 _COMMIT = {
     "added": list,
@@ -151,14 +153,35 @@ class Log:
         self._folder, self._drafts = folder / "log", folder / "drafts"
         self._checkpoint = folder / "state"
         self._state = State()
+        self._is_checked = False
 
     def state(self) -> State:
         """The newest state: O(1) commits read beyond those that are known already."""
         if self._state.number == 0:
             self._state = self._newest_checkpoint()
+        self._catch_up()
+        if not self._is_checked:
+            self.check()
+        return self._state
+
+    def check(self) -> None:
+        """Refuse a log in which a commit is missing before others, as in a copy of a part of it.
+
+        Lists the folder. Commits come one after another, so that one that is there was put behind
+        all those before it.
+        """
+        if not self._folder.is_dir():
+            raise SketchFormatError(f"the log of the cube is not there: {self._folder}. {WHOLE}")
+        newest = max((int(path.stem) for path in self._folder.glob("*.commit")), default=0)
+        self._catch_up()
+        if self._state.number < newest:
+            lost = self._path(self._state.number + 1)
+            raise SketchFormatError(f"a commit of the cube is not there: {lost}. {WHOLE}")
+        self._is_checked = True
+
+    def _catch_up(self) -> None:
         while (commit := self._read(self._state.number + 1)) is not None:
             self._state = self._state.after(commit)
-        return self._state
 
     def commit(self, make: Callable[[State], Commit | None]) -> State:
         """Add a commit behind all others.
