@@ -180,7 +180,7 @@ def test_equal_rows_are_one_narrow_component():
     spec = ss.SketchSpec(3, 50, bandwidth=1.0)
 
     one = ss.CompressiveGaussianMixture(1, spec=spec).fit(X)
-    with pytest.warns(ConvergenceWarning, match="1 of 2 components were found. The residual van"):
+    with pytest.warns(ConvergenceWarning, match="1 of 2 components were found. Nothing was left"):
         two = ss.CompressiveGaussianMixture(2, spec=spec).fit(X)
 
     for mixture in (one, two):

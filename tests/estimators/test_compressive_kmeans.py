@@ -165,7 +165,7 @@ def test_fewer_centroids_than_asked_for_are_a_warning_with_the_outcome():
     X = np.tile([[1.0, 2.0]], (20, 1))
     km = ss.CompressiveKMeans(2, spec=ss.SketchSpec(2, 50, bandwidth=1.0))
 
-    with pytest.warns(ConvergenceWarning, match="1 of 2 clusters were found. The residual van"):
+    with pytest.warns(ConvergenceWarning, match="1 of 2 clusters were found. Nothing was left"):
         km.fit(X)
 
     assert km.n_clusters_ == 1

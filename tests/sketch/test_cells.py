@@ -325,7 +325,8 @@ PLANNED = ss.plan(X, 4)
 def test_rows_far_from_their_center_are_in_shells_that_know_them_exactly(weighted):
     """By hand: nearest center, largest offset, its sign and its power of two."""
     rows = np.vstack([X, strays()])
-    weights = RNG.uniform(0.2, 3.0, size=len(rows)) if weighted else np.ones(len(rows))
+    rng = np.random.default_rng(5)
+    weights = rng.uniform(0.2, 3.0, size=len(rows)) if weighted else np.ones(len(rows))
     table = PLANNED.cells.table.astype(float)
     places = (rows - PLANNED.center_vector) * PLANNED.per_unit
     offsets = places[:, None] - table
