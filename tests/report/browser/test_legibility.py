@@ -158,6 +158,6 @@ def test_a_print_has_all_clusters_and_columns_and_nothing_to_press(browser, repo
             "return ['#profiles', '#table'].filter((id) => { const n = document.querySelector(id);"
             "return n.scrollHeight > n.clientHeight + 1 || n.scrollWidth > n.clientWidth + 1; })"
         )
-        assert (hidden, cut) == (True, [])
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        assert (hidden, cut) == (True, [])
     browser.look(1280)
