@@ -164,7 +164,7 @@ WRONG = [
     (lambda ds, spec: engine.plan(ds, 2, standardize="no"), "'standardize' parameter of plan"),
     (lambda ds, spec: engine.sketch_by(ds, spec, "day"), "must be a SketchSpec. Got 'day'"),
     (lambda ds, spec: engine.sketch_by(ds, "hour", spec), "no column 'hour'"),
-    (lambda ds, spec: engine.sketch_by(ds, "month(shop)", spec), "needs a column of dates"),
+    (lambda ds, spec: engine.sketch_by(ds, "month(x)", spec), "needs a column of dates"),
     (lambda ds, spec: engine.sketch_by(ds, [1, 2], spec), "by must be the name of a column"),
     (lambda ds, spec: engine.sketch_by(ds, ["day", "day"], spec), "each once"),
     (lambda ds, spec: engine.sketch_by(ds, "day", spec, max_slices=0), "'max_slices' parameter"),

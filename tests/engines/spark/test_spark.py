@@ -184,7 +184,7 @@ WRONG = [
     (lambda df, spec: spark.plan(df, 2, standardize="no"), "'standardize' parameter of plan"),
     (lambda df, spec: spark.sketch_by(df, "day", "shop"), "must be a SketchSpec. Got 'shop'"),
     (lambda df, spec: spark.sketch_by(df, "hour", spec), "no column 'hour'"),
-    (lambda df, spec: spark.sketch_by(df, "month(shop)", spec), "needs a column of dates"),
+    (lambda df, spec: spark.sketch_by(df, "month(x)", spec), "needs a column of dates"),
     (lambda df, spec: spark.sketch_by(df, None, spec), "by must be the name of a column"),
     (lambda df, spec: spark.sketch_by(df, ["day", "day"], spec), "each once"),
     (lambda df, spec: spark.sketch_by(df, "day", spec, max_slices=0), "'max_slices' parameter"),
