@@ -87,9 +87,10 @@ if TYPE_CHECKING:
     from sketchshift.following import follow
     from sketchshift.index import CoarseLists, train_lists
     from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
+    from sketchshift.sketch.columns import SurveyedColumn
     from sketchshift.sketch.cube import Cube
     from sketchshift.sketch.slices import sketch_by
-    from sketchshift.sketch.survey import Survey, SurveyedColumn, survey
+    from sketchshift.sketch.survey import Survey, survey
 
 __version__ = "0.1.0"
 
@@ -217,7 +218,8 @@ _ON_FIRST_USE = {
     "privacy": (),
     "sketch.cube": ("Cube",),
     "sketch.slices": ("sketch_by",),
-    "sketch.survey": ("Survey", "SurveyedColumn", "survey"),
+    "sketch.columns": ("SurveyedColumn",),
+    "sketch.survey": ("Survey", "survey"),
 }
 """Modules that a pass over data does without, and the names here that they bring."""
 

@@ -54,9 +54,10 @@ def test_a_report_on_data_shows_the_clusters_that_cluster_finds(folder, run):
 def test_a_report_on_data_has_slices_where_a_key_is_given(folder, run):
     facts = run.facts("report events.parquet --by day -k 2 -o days.html")
 
-    n_days = ss.sketch_by("events.parquet", by="day", n_clusters=2).keys.num_rows
-    assert facts["rows"] > 0
-    assert run.facts("explore events.parquet --by day --check")["choices"] == 1 + n_days
+    days = ss.sketch_by("events.parquet", by="day", n_clusters=2)
+    assert facts["rows"] == days.counts.sum()
+    assert '"trends":[{"column":"day"' in (folder / "days.html").read_text()
+    assert run.facts("explore events.parquet --by day --check")["choices"] == 1 + len(days)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from sketchshift.cli.output import (
     quote,
     show_progress,
 )
-from sketchshift.data.database import Query, ask, is_address, without_password
+from sketchshift.data.database import Query, ask, is_database, without_password
 from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, ScaleHint, SpecError
@@ -105,7 +105,7 @@ def data_files(data: Sequence[str]) -> list[Data]:
 
     ctx = click.get_current_context(silent=True)
     text = None if ctx is None else ctx.meta.get(QUERY)
-    addresses = [path for path in data if is_address(path)]
+    addresses = [path for path in data if is_database(path)]
     if addresses or text is not None:
         if len(data) > 1:
             msg = f"a database is read by itself. Give {without_password(str(data[0]))!r} alone."
@@ -274,7 +274,7 @@ def _expand(path: str) -> list[Place]:
         from sketchshift.data.open import spool_stdin
 
         return [spool_stdin()]
-    if is_address(path):
+    if is_database(path):
         fact = f"{without_password(path)!r} is a database, not a sketch"
         raise DataError(f"{fact}. Take its sketch first: sketchshift sketch ... -o day1.sketch")
     given = place(path).expanduser()
@@ -651,7 +651,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     """Whether the paths are data, and the files they mean."""
     from sketchshift.data.lake_names import find_lake
 
-    if any(map(is_address, paths)) or click.get_current_context().meta.get(QUERY) is not None:
+    if any(map(is_database, paths)) or click.get_current_context().meta.get(QUERY) is not None:
         return True, data_files(paths)
     given = {path: place(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]

@@ -96,7 +96,7 @@ def report(
             sketch_file,
             n_clusters,
             seed=seed,
-            commands=_commands(ctx, inputs.is_data),
+            commands=_commands(ctx),
             progress=advance,
             decoder=configure_decoder(decoder),
         )
@@ -127,14 +127,12 @@ def report(
     warn_of_outcome(decoding, n_clusters)
 
 
-def _commands(ctx: click.Context, is_data: bool) -> list[str]:
+def _commands(ctx: click.Context) -> list[str]:
     """Lines that give the same report, and the same clusters, again."""
     file, output = ctx.params["file"], ctx.params["output"]
-    same = typed_options(ctx, but=("output", "progress", "checkpoint", "save_sketch"))
-    of_cluster = typed_options(
-        ctx, but=("output", "progress", "checkpoint", "save_sketch", *(["by"] * is_data))
-    )
+    by = typed_options(ctx, only=("by",))  # cluster has no slices
+    same = typed_options(ctx, but=("by", "output", "progress", "checkpoint", "save_sketch"))
     return [
-        shlex.join(["sketchshift", "report", file, *same, "-o", output]),
-        shlex.join(["sketchshift", "cluster", file, *of_cluster, "-o", "centroids.csv"]),
+        shlex.join(["sketchshift", "report", file, *by, *same, "-o", output]),
+        shlex.join(["sketchshift", "cluster", file, *same, "-o", "centroids.csv"]),
     ]

@@ -35,8 +35,8 @@ __all__ = [
     "append_rows",
     "ask",
     "fetch_table",
-    "is_address",
     "is_connection",
+    "is_database",
     "open_database_file",
     "open_query",
     "without_credentials",
@@ -116,7 +116,7 @@ def ask(data: Any, query: str | None) -> Any:
     if query is None:
         return data
     is_file = isinstance(data, str | PathLike) and fspath(data).lower().endswith(SUFFIXES)
-    if not (is_file or is_address(data) or is_connection(data)):
+    if not (is_file or is_database(data) or is_connection(data)):
         given = (
             repr(shown(fspath(data))) if isinstance(data, str | PathLike) else type(data).__name__
         )
@@ -129,7 +129,7 @@ def ask(data: Any, query: str | None) -> Any:
     return Query(data, query)
 
 
-def is_address(data: Any) -> bool:
+def is_database(data: Any) -> bool:
     """Whether a text is the address of a database."""
     return isinstance(data, str) and data.lower().startswith(SCHEMES)
 
@@ -149,7 +149,7 @@ def _is_sqlite(data: Any) -> bool:
 
 def without_credentials(address: str) -> str:
     """The address of a database without user, password and parameters; any other path as it is."""
-    if not is_address(address):
+    if not is_database(address):
         return address
     rest = address.partition("://")[2]
     place = re.split(r"[?#]", rest.rpartition("@")[2])[0]
@@ -173,7 +173,8 @@ def _secrets(address: str) -> list[str]:
     rest = address.partition("://")[2]
     before, _, _ = rest.rpartition("@")
     found = [before.partition(":")[2], *re.split("[:@/]", before)[1:]]
-    found += [v for k, v in parse_qsl(rest.partition("?")[2]) if "pass" in k.lower()]
+    parameters = parse_qsl(rest.partition("?")[2])
+    found += [value for name, value in parameters if re.fullmatch(SECRET, name, re.I)]
     return sorted({s for text in found for s in (text, unquote(text)) if s}, key=len, reverse=True)
 
 
@@ -265,7 +266,7 @@ def append_rows(query: Query, rows: Any) -> None:
         msg = f"cannot write to {query.text!r}: it is no name of a table. Pass letters and digits."
         raise DataError(msg)
     database = query.database
-    if is_address(database):
+    if is_database(database):
         kind: type[_Session] = _Postgres
     elif is_connection(database):
         kind = _SQLite if _is_sqlite(database) else _DuckDB
@@ -276,7 +277,7 @@ def append_rows(query: Query, rows: Any) -> None:
 
 def _open_session(query: Query, *, is_exact: bool = False) -> _Session:
     database = query.database
-    if is_address(database):
+    if is_database(database):
         return _Postgres(query, is_exact=is_exact)
     if _is_sqlite(database):
         return _SQLite(query)

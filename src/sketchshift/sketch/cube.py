@@ -189,8 +189,9 @@ class Cube:
             header = read_header(unpack(data, MAGIC, VERSION)[0], _KINDS)
             check_fingerprint(header["fingerprint"])
             spec = read_spec(header["spec"])
-        with suppress(OSError):  # empty folders are lost where only files are copied
-            (path / "drafts").mkdir(exist_ok=True)
+        for name in ("drafts", "parts"):  # lost while empty, where only files are copied
+            with suppress(OSError):
+                (path / name).mkdir(exist_ok=True)
         return cls(path, spec, tuple(header["by"]), header["reading"])
 
     @property

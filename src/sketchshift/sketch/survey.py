@@ -49,7 +49,7 @@ from sketchshift.sketch.columns import (
 )
 from sketchshift.sketch.reading import keep_rows
 
-__all__ = ["ENCODINGS", "ON_MISSING", "SCALES", "Survey", "SurveyedColumn", "survey"]
+__all__ = ["ENCODINGS", "ON_MISSING", "SCALES", "Survey", "survey"]
 
 SCALES = ("auto", "none", "standard", "robust", "log")
 ON_MISSING = ("auto", "raise", "skip", "mean", "column")
