@@ -1,6 +1,6 @@
 """PostgreSQL as a source, sums in SQL, and sketches made inside the server.
 
-Run: ``python benchmarks/bench_databases.py [--rows 10000000]`` where Debian's PostgreSQL is. A
+Run: ``python benchmarks/bench_databases.py [--rows 500000]`` where Debian's PostgreSQL is. A
 server of its own starts in a temporary folder, with one table of ten float8 columns (100 bytes a
 row). Its rows are written to a file by COPY, and sketched as they come, in fresh processes, in
 turns. Processor seconds count those of the client and of the server's backends; on a busy machine
@@ -227,7 +227,7 @@ def flatten(facts: dict[str, object], before: str = "") -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
     found: dict[str, dict[str, object]] = {}

@@ -1,6 +1,6 @@
 """A large Parquet file on S3: bytes fetched, memory and seconds, also where requests fail.
 
-Run: ``python benchmarks/bench_stores.py [--megabytes 2000]``. A server of its own gives ranges of
+Run: ``python benchmarks/bench_stores.py [--megabytes 200]``. A server of its own gives ranges of
 files of a temporary folder as S3 does, counts the bytes that go out, and breaks a fifth of its
 answers when it is told to. Some columns are sketched in fresh processes, from this machine and from
 the server. Arrow's dataset reads the same columns from the same server, and does nothing with them.
@@ -187,7 +187,7 @@ def bench_file(bench: Bench, path: Path, needed: int) -> dict[str, dict[str, flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=2000)
+    parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument(SERVE, metavar="FOLDER", help="only the server: prints its port")
     options = parser.parse_args()
     if options.serve:

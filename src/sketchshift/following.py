@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import PurePath
 from typing import Any
 
 from sketchshift._validation import told_progress
@@ -16,13 +17,17 @@ from sketchshift.data.changes import Change, ChangingSource, open_changes
 from sketchshift.errors import ConflictError, DataError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
-from sketchshift.sketch.cube import Cube
+from sketchshift.sketch.cube import PLANNED, Cube
 from sketchshift.sketch.file import is_cube
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.sketcher import Progress, open_planned
 from sketchshift.sketch.slices import add_keys
 
 __all__ = ["follow"]
+
+PLANNED_BY = ("n_clusters", "seed", "standardize")
+MOST_TRIES = 10
+"""How often a source is asked anew for a change whose rows went while they were read."""
 
 
 def follow(
@@ -57,7 +62,8 @@ def follow(
     spec : SketchSpec or None
         What is summed, of a cube that is made.
     n_clusters, seed, standardize : int, int and bool or str, or None
-        Instead of a spec: plan one on the first change, as :func:`sketchshift.plan` does.
+        Instead of a spec: plan one on the first change, as :func:`sketchshift.plan` does. A cube
+        that is there takes the same again, and refuses others.
     by : str, sequence of str or None
         Keys that slices are made by, of a cube that is made; None: one slice of all rows.
     columns, where, on_invalid
@@ -86,19 +92,21 @@ def follow(
     ...     cube.merge() == ss.sketch(X, cube.spec)
     True
     """
-    planned = {"seed": seed, "standardize": standardize}
     changing = open_changes(source)
     if until is not None and hasattr(changing, "up_to"):  # may pass over positions on its way
         changing = changing.up_to(until)
+    planned: dict[str, Any] = {"n_clusters": n_clusters, "seed": seed, "standardize": standardize}
     given = {"where": where, "on_invalid": on_invalid}
     with told_progress("follow", progress, "rows", "Reading rows") as advance:
-        if isinstance(state, Cube) or is_cube(state):
-            cube = state if isinstance(state, Cube) else Cube.open(state)
-            _refuse_others(cube, spec, by, columns, given)
-        else:
-            planning = Planning.instead_of(spec, n_clusters, **planned)
+        cube = None
+        if not isinstance(state, Cube) and not is_cube(state):
+            planning = Planning.instead_of(spec, **planned)
             reading = Reading(spec, columns, on_invalid=on_invalid or "raise", where=where)
             cube = _begin(changing, state, reading, planning, by)
+        if cube is None:
+            cube = state if isinstance(state, Cube) else Cube.open(state)
+            _refuse_others(cube, {"spec": spec, "by": by, "columns": columns, **given}, planned)
+            _refuse_overlap(cube, changing.name)
         follower = _Follower(changing, cube, n_threads, advance)
         while not follower.go_on(until):
             pass
@@ -117,9 +125,13 @@ class _Follower:
     ) -> None:
         self._source, self._cube = source, cube
         self._options: dict[str, Any] = {"n_threads": n_threads, "progress": progress}
+        self._n_tries = 0
 
     def go_on(self, until: Mapping[str, Any] | None) -> bool:
-        """Commit change after change; False if another writer was first, to begin again."""
+        """Commit change after change; False to begin again.
+
+        That is where another writer was first, and where rows went before they were read.
+        """
         position = self._cube.positions.get(self._source.name)
         if _is_reached(position, until):
             return True
@@ -129,7 +141,12 @@ class _Follower:
                     self._commit(change, position)
                 except ConflictError:
                     return False
-                position = change.position
+                except (DataError, OSError):
+                    self._n_tries += 1
+                    if self._n_tries == MOST_TRIES or _is_there(self._source, change):
+                        raise
+                    return False
+                position, self._n_tries = change.position, 0
                 if _is_reached(position, until):
                     return True
         if until is not None:
@@ -159,8 +176,8 @@ def _begin(
     reading: Reading,
     planning: Planning | None,
     by: str | Sequence[str] | None,
-) -> Cube:
-    """A new cube; that of another writer who was first."""
+) -> Cube | None:
+    """A new cube; None if another writer was first."""
     keys = () if by is None else by
     reading = add_keys(reading, keys) if keys else reading
     spec = reading.spec if planning is None else _plan(source, reading, planning)
@@ -168,20 +185,28 @@ def _begin(
     kept: dict[str, Any] = {"where": reading.where, "on_invalid": reading.on_invalid}
     if spec.columns is None and reading.columns is not None:
         kept["columns"] = [*reading.names] if reading.names else None
-    try:
+    if planning is not None:
+        kept[PLANNED] = {name: getattr(planning, name) for name in PLANNED_BY}
+    with suppress(ConflictError):
         return Cube.create(path, spec, keys, reading=kept)
-    except ConflictError:
-        return Cube.open(path)
+    return None
 
 
-def _plan(source: ChangingSource, reading: Reading, planning: Planning) -> SketchSpec:
+def _plan(
+    source: ChangingSource, reading: Reading, planning: Planning, n_tries: int = 1
+) -> SketchSpec:
     """A plan made on the first rows that come; the source is read from its beginning again."""
     with closing(_iterate(source.changes(None))) as changes:
         for change in changes:
             rows = change.added if change.added is not None else list(change.kept.values())
-            if change.added is not None or rows:
-                planned, _ = open_planned(rows, reading, planning)
-                return planned.require_spec()
+            if change.added is None and not rows:
+                continue
+            try:
+                return open_planned(rows, reading, planning)[0].require_spec()
+            except (DataError, OSError):
+                if n_tries == MOST_TRIES or _is_there(source, change):
+                    raise
+                return _plan(source, reading, planning, n_tries + 1)
     msg = (
         f"{source.name} has no rows to plan on yet. Follow it once there are some, or pass spec, "
         "a plan made by ss.plan on data like it."
@@ -189,28 +214,47 @@ def _plan(source: ChangingSource, reading: Reading, planning: Planning) -> Sketc
     raise DataError(msg)
 
 
-def _refuse_others(
-    cube: Cube,
-    spec: SketchSpec | None,
-    by: str | Sequence[str] | None,
-    columns: Any,
-    given: Mapping[str, Any],
-) -> None:
-    """Refuse what would read rows in another way than those before."""
-    keys = None if by is None else (by,) if isinstance(by, str) else tuple(by)
-    was = {"spec": cube.spec, "by": cube.by, **cube.reading}
-    was["columns"] = cube.reading.get("columns") or cube.spec.recipe or cube.spec.columns
-    asked = {"spec": spec, "by": keys, "columns": columns, **given}
-    for name, value in asked.items():
-        own = was.get(name)
-        is_same = value == own or (isinstance(own, tuple | list) and list(own) == list(value or ()))
-        if value is not None and not is_same:
-            shown = "" if name == "spec" else f" {own!r}"
+def _is_there(source: ChangingSource, change: Change) -> bool:
+    """Whether rows can still be read as the source has told; most do not change once told."""
+    found = getattr(source, "is_there", None)
+    return found is None or bool(found(change))
+
+
+def _refuse_others(cube: Cube, asked: dict[str, Any], planned: Mapping[str, Any]) -> None:
+    """Refuse what would read rows in another way than those before, or plan in another way."""
+    by, own = asked["by"], cube.reading
+    asked = {**asked, "by": (by,) if isinstance(by, str) else by}
+    was = {**own.get(PLANNED, {}), "spec": cube.spec, "by": cube.by, **own}
+    was["columns"] = own.get("columns") or cube.spec.recipe or cube.spec.columns
+    for name, value in {**asked, **planned}.items():
+        if value is None or _is_same(value, was.get(name)):
+            continue
+        shown = f"{name} {was[name]!r}" if name != "spec" and name in was else "plan"
+        msg = (
+            f"the cube {cube.path} has its own {shown}, and rows that come must be read like those "
+            f"before. Leave {name} out, or follow into another folder."
+        )
+        raise DataError(msg)
+
+
+def _refuse_overlap(cube: Cube, name: str) -> None:
+    """Refuse a folder around one that is followed, or in it: its files would count twice."""
+    kind, _, path = name.partition(":")
+    for other in cube.positions:
+        of, _, known = other.partition(":")
+        if {kind, of} != {"folder"} or path == known:
+            continue
+        if PurePath(path).is_relative_to(known) or PurePath(known).is_relative_to(path):
             msg = (
-                f"the cube {cube.path} has its own {name}{shown}, and rows that come must be read "
-                f"like those before. Leave {name} out, or follow into another folder."
+                f"the cube {cube.path} follows the folder {known}, and {path} has files in common "
+                "with it, which would count twice. Follow it into another folder."
             )
             raise DataError(msg)
+
+
+def _is_same(value: Any, own: Any) -> bool:
+    is_sequence = isinstance(own, tuple | list) and isinstance(value, Sequence)
+    return list(own) == list(value) if is_sequence else bool(value == own)
 
 
 def _is_reached(position: Mapping[str, Any] | None, until: Mapping[str, Any] | None) -> bool:

@@ -1,18 +1,20 @@
 """A cube over Arrow Flight: rows are put into it, sketches are got out of it.
 
-Each stream of rows that is put becomes one commit of the cube, once all of it has come. A producer
-that numbers its streams may send one again when it has heard no answer: the number is committed
-with the rows, and what is in already is left alone.
+Each stream of rows that is put becomes one commit of the cube, once all of it has come: of a client
+that is killed, or whose connection breaks, nothing is kept. A producer that numbers its streams
+may send one again when it has heard no answer: the number is committed with the rows, and what is
+in already is left alone.
 
 What is put and got is named by a path:
 
-========================  =======================================================
+========================= =======================================================
 ``rows``                  put: rows that come
 ``removed``               put: rows that go
 ``rows/NAME/NUMBER``      put: the stream of this number of the producer of this name
+``rows/NAME/NUMBER/ROWS`` put: the same, if it has so many rows
 ``sketch``                get: one row with ``count`` and ``sketch``, the sum of all slices
 ``table``                 get: the slices, as ``SketchTable.from_arrow`` reads them
-========================  =======================================================
+========================= =======================================================
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.flight as fl
 
 from sketchshift._text import listed
+from sketchshift.data.flight import fl
 from sketchshift.errors import ConflictError, DataError, SketchshiftError
 from sketchshift.sketch.cube import Cube
 
@@ -106,20 +108,20 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         with _told_to_client():
             what, *producer = _path_of(descriptor, PUT)
-            number = _number_of(producer)
-            version, was_there = self._put(what, producer, number, reader)
+            number, n_rows = _numbers_of(producer)
+            rows = _whole(reader, context, n_rows)
+            version, was_there = self._put(what, producer, number, rows)
             answer = {"version": version, "was_there": was_there}
             writer.write(pa.py_buffer(json.dumps(answer).encode()))
 
     def _put(
-        self, what: str, producer: list[str], number: int | None, reader: Any
+        self, what: str, producer: list[str], number: int | None, rows: Any
     ) -> tuple[int, bool]:
         cube = Cube.open(self._path)
         name = f"flight/{what}/{producer[0]}" if producer else ""
         before = cube.positions.get(name)
         if number is not None and before is not None and number <= before["number"]:
             return cube.version, True
-        rows = reader.to_reader()
         added, removed = (rows, None) if what == "rows" else (None, rows)
         if number is None:
             return cube.append_rows(added, removed, n_threads=1), False
@@ -182,6 +184,24 @@ def _check_guarded(host: str, token: str | None) -> None:
         raise DataError(msg)
 
 
+def _whole(reader: Any, context: Any, n_rows: int | None) -> Any:
+    """The rows of a stream; an error behind them if the client has gone before it was done."""
+
+    def batches() -> Iterator[Any]:
+        n_come = 0
+        for batch in stream:
+            n_come += len(batch)
+            yield batch
+        if context.is_cancelled():  # to the reader, that is an end like any other
+            raise DataError("the client went before its stream was done. Nothing was changed.")
+        if n_rows is not None and n_come != n_rows:
+            msg = f"{n_come:,} rows came of a stream of {n_rows:,}. Nothing was changed."
+            raise DataError(msg)
+
+    stream = reader.to_reader()
+    return pa.RecordBatchReader.from_batches(stream.schema, batches())
+
+
 def _path_of(descriptor: Any, known: tuple[str, ...]) -> list[str]:
     """The parts of a path, of which the first is known here."""
     parts = [part.decode() for part in descriptor.path or ()]
@@ -191,17 +211,19 @@ def _path_of(descriptor: Any, known: tuple[str, ...]) -> list[str]:
     return parts
 
 
-def _number_of(producer: list[str]) -> int | None:
-    """The number of a stream, for those that have one."""
+def _numbers_of(producer: list[str]) -> tuple[int | None, int | None]:
+    """The number of a stream and that of its rows, for those that have them."""
     if not producer:
-        return None
-    if len(producer) != 2 or not producer[1].isdecimal():
+        return None, None
+    numbers = producer[1:]
+    if len(numbers) not in (1, 2) or not all(number.isdecimal() for number in numbers):
         msg = (
-            "a producer names itself and a whole number that grows with each stream: rows/NAME/12. "
-            f"Got {'/'.join(producer)!r} behind the first part."
+            "a producer names itself and a whole number that grows with each stream: rows/NAME/12, "
+            "or with its 500 rows rows/NAME/12/500. Got "
+            f"{'/'.join(producer)!r} behind the first part."
         )
         raise DataError(msg)
-    return int(producer[1])
+    return int(numbers[0]), int(numbers[1]) if numbers[1:] else None
 
 
 def _parse_ticket(ticket: bytes) -> dict[str, Any]:
@@ -210,7 +232,10 @@ def _parse_ticket(ticket: bytes) -> dict[str, Any]:
         asked = json.loads(text) if text.startswith("{") else {"get": text}
     except ValueError:
         asked = {}
-    if asked.get("get") not in GET or asked.keys() - {"get", "where", "by"}:
+    where, by = asked.get("where") or "", asked.get("by") or ()
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else [None]
+    is_text = all(isinstance(text, str) for text in (where, *names))
+    if not is_text or asked.get("get") not in GET or asked.keys() - {"get", "where", "by"}:
         msg = f"a ticket is {listed(GET)}, or JSON with one of them as get, with where and by."
         raise DataError(msg)
     return dict(asked)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.data.changes import Change, open_changes
+from sketchshift.data.changes import Change, FolderSource, open_changes
 
 X = np.random.default_rng(0).normal(size=(900, 2))
 SPEC = ss.plan(X, 3, seed=0)
@@ -105,3 +105,79 @@ def test_a_file_of_the_same_size_and_time_is_another_one(tmp_path):
     ss.follow(folder, tmp_path / "state")
 
     assert ss.Cube.open(tmp_path / "state").merge() == ss.sketch(rows[1], cube.spec)
+
+
+def test_a_file_that_goes_while_it_is_read_ends_no_follower(tmp_path, monkeypatch):
+    """Some go after they were listed, before they are opened: the next look knows."""
+    folder, state = tmp_path / "in", tmp_path / "state"
+    (folder / "day").mkdir(parents=True)
+    names = ["0.npy", "1.npy", "day/2.npy", "day/3.npy"]
+    for i, name in enumerate(names):
+        np.save(folder / name, X[100 * i : 100 * i + 100])
+    listed, doomed = FolderSource._list, ["0.npy", "1.npy", "day/2.npy"]
+
+    def list_and_lose(self):
+        found = listed(self)
+        if doomed:
+            (folder / doomed.pop(0)).unlink()
+        return found
+
+    monkeypatch.setattr(FolderSource, "_list", list_and_lose)
+    cube = ss.follow(folder, state, n_clusters=2)  # one goes while it is planned, two behind
+
+    assert not doomed
+    assert cube.merge() == ss.sketch(X[300:400], cube.spec)
+
+
+def test_a_folder_whose_files_always_go_is_given_up(tmp_path, monkeypatch):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    np.save(folder / "0.npy", X[:100])
+    cube = ss.follow(folder, tmp_path / "state", n_clusters=2)
+    asked = []
+
+    def show_ghost(self):
+        asked.append(1)
+        return {"0.npy": cube.positions[self.name]["files"]["0.npy"], "ghost.npy": [1, 1, 1]}
+
+    monkeypatch.setattr(FolderSource, "_list", show_ghost)
+    with pytest.raises(ss.DataError, match=r"ghost\.npy"):
+        ss.follow(folder, tmp_path / "state")
+
+    assert len(asked) == 10
+    assert cube.merge() == ss.sketch(X[:100], cube.spec)
+
+
+def test_a_state_takes_the_same_plan_again_and_refuses_another(tmp_path):
+    state = tmp_path / "state"
+    cube = ss.follow(Numbers(400), state, n_clusters=3)
+
+    ss.follow(Numbers(410), state, n_clusters=3)
+    ss.follow(Numbers(420), state, n_clusters=3, seed=0)
+
+    assert cube.merge() == ss.sketch(X[10:420], cube.spec)
+    with pytest.raises(ss.DataError, match=r"has its own n_clusters 3.*Leave n_clusters out"):
+        ss.follow(Numbers(430), state, n_clusters=4)
+    with pytest.raises(ss.DataError, match=r"has its own seed 0.*Leave seed out"):
+        ss.follow(Numbers(430), state, n_clusters=3, seed=1)
+    ss.follow(Numbers(100), tmp_path / "other", spec=SPEC)
+    with pytest.raises(ss.DataError, match=r"has its own plan.*Leave n_clusters out"):
+        ss.follow(Numbers(100), tmp_path / "other", n_clusters=3)
+
+
+def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twice(tmp_path):
+    days = tmp_path / "lake" / "days"
+    days.mkdir(parents=True)
+    np.save(days / "first.npy", X[:300])
+    ss.follow(days, tmp_path / "state", spec=SPEC)
+
+    for folder in (days.parent, days):
+        inner = folder if folder != days else folder / "deeper"
+        inner.mkdir(exist_ok=True)
+        with pytest.raises(ss.DataError, match="files in common with it, which would count twice"):
+            ss.follow(inner, tmp_path / "state")
+    beside = tmp_path / "lake" / "days-of-others"
+    beside.mkdir()
+    np.save(beside / "first.npy", X[300:500])
+
+    assert ss.follow(beside, tmp_path / "state").merge() == ss.sketch(X[:500], SPEC)

@@ -273,6 +273,24 @@ def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch):
         ss.sketch("postgresql://localhost/x", n_clusters=1, query="t")
 
 
+def test_quoted_names_of_tables_are_names(postgres):
+    """Quotes within, points and capitals: written, and read by the same name."""
+    table = ss.sketch_by(np.arange(20.0).reshape(10, 2), by=np.arange(10) % 2, n_clusters=2)
+    for name in ('"My ""own"" table"', '"a.b"', 'public."C d"'):
+        table.to_sql(postgres, name)
+
+        assert ss.SketchTable.from_sql(postgres, table.spec, query=name) == table
+
+
+def test_the_only_table_of_a_file_may_have_any_name(tmp_path):
+    for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "sqlite")):
+        path = tmp_path / f"shop.{end}"
+        with connect(str(path)) as connection:
+            connection.execute('CREATE TABLE "my ""own"" table" AS SELECT 1.0 AS x')
+
+        assert ss.sketch(path, ss.SketchSpec(1, 10, 1.0)).count == 1
+
+
 # Credentials.
 
 
@@ -285,6 +303,8 @@ def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch):
         "postgresql://localhost:1/db?password=5ecret",
         "postgresql://anna:5%65cret5ecret@localhost:1/db",
         "postgresql://anna:5ecret@localhost:1/db?5ecret=1",
+        "postgresql://anna:5e?5ecret@localhost:1/db",
+        "postgresql://anna:5e/x?5ecret=5ecret@localhost:1/db",
     ],
 )
 def test_no_error_and_no_name_has_a_password(address):

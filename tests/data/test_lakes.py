@@ -136,6 +136,9 @@ def test_a_folder_with_a_table_in_it_is_refused(table, tmp_path):
         ("delta:///no/such", "delta", "/no/such", None),
         ("iceberg://prod/ns.t@audit", "iceberg", "//prod/ns.t", "audit"),
         ("iceberg+s3://b/t/1.metadata.json", "iceberg", "s3://b/t/1.metadata.json", None),
+        ("delta:file:///data/my%20table@v3", "delta", "/data/my table", "v3"),
+        ("delta+file:///data/t", "delta", "/data/t", None),
+        ("iceberg:file:///data/t", "iceberg", "/data/t", None),
     ],
 )
 def test_an_address_is_understood_also_as_a_path(address, kind, table, version):
@@ -561,6 +564,40 @@ def test_renamed_and_new_columns_of_iceberg_are_found_by_their_numbers(iceberg):
     assert ss.sketch(iceberg, spec) == ss.sketch(expected, spec)
     with pytest.raises(ss.DataError, match="has no column 'y'"):
         ss.sketch(iceberg, SPEC)
+
+
+def test_a_table_that_was_dropped_is_named(catalog, iceberg, tmp_path):
+    ss.follow(iceberg, tmp_path / "state", spec=SPEC)
+    catalog.drop_table(iceberg.name())
+
+    with pytest.raises(ss.DataError, match=r"cannot read the Iceberg table .*does not exist"):
+        ss.follow(iceberg, tmp_path / "state")
+
+
+@pytest.mark.parametrize("way", ["swapped", "dropped"])
+def test_a_column_that_took_the_name_of_another_is_refused(iceberg, tmp_path, way):
+    """The state has sums of the one, and rows to come would bring the other."""
+    from pyiceberg.types import DoubleType
+
+    cube = ss.follow(iceberg, tmp_path / "state", spec=SPEC)
+    before = cube.merge()
+    if way == "dropped":
+        with iceberg.update_schema() as change:
+            change.delete_column("x")
+        iceberg.append(rows(5, 8, 700).drop(["x"]))
+        with pytest.raises(ss.DataError, match="has no column 'x'"):
+            ss.follow(iceberg, tmp_path / "state")
+        with iceberg.update_schema() as change:
+            change.add_column("x", DoubleType())
+    else:
+        for old, new in (("x", "z"), ("y", "x"), ("z", "y")):
+            with iceberg.update_schema() as change:
+                change.rename_column(old, new)
+    iceberg.append(rows(20, 9, 900).select(iceberg.schema().as_arrow().names))
+
+    with pytest.raises(ss.DataError, match=r"'x'.* another column.*Rename the columns back"):
+        ss.follow(iceberg, tmp_path / "state")
+    assert cube.merge() == before
 
 
 def test_files_that_were_added_without_numbers_are_read_by_names(catalog, tmp_path):

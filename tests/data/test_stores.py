@@ -193,6 +193,44 @@ def test_a_body_that_is_always_short_is_refused(store, files, name):
         ss.sketch(address, SPEC)
 
 
+def test_a_table_of_delta_is_read_by_its_log_and_never_as_a_folder(store, tmp_path, monkeypatch):
+    """Files that were removed from the table are still in the store."""
+    deltalake = pytest.importorskip("deltalake", reason="needs the extra lakes")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    deltalake.write_deltalake(str(tmp_path / "t"), table_of(500))
+    deltalake.DeltaTable(str(tmp_path / "t")).delete("a > 0")
+    for file in (tmp_path / "t").rglob("*.*"):
+        store.put(f"lake/{file.relative_to(tmp_path).as_posix()}", file.read_bytes())
+    spec = ss.plan(table_of(500), 2, columns=["a", "b"], sketch_size=20)
+
+    expected = ss.sketch(tmp_path / "t", spec)
+    assert 0 < expected.count < 500
+    assert ss.sketch(f"delta+{store('lake/t')}", spec) == expected
+    cube = ss.follow(f"delta+{store('lake/t')}", tmp_path / "state", spec=spec)
+    assert cube.merge() == expected
+    for folder in ("lake/t", "lake"):
+        with pytest.raises(DataError, match=rf"itself: delta\+s3://{store.bucket}/lake/t\."):
+            ss.sketch(store(folder), spec)
+
+
+def test_a_table_of_iceberg_is_read_from_its_metadata_alone(store, tmp_path, monkeypatch):
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="needs the extra lakes")
+    properties = {"s3.endpoint": store.endpoint, "s3.access-key-id": "id"}
+    properties |= {"s3.secret-access-key": SECRET, "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    catalog = sql.SqlCatalog("c", warehouse=store("ice"), **properties)
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", table_of(1).schema)
+    table.append(table_of(500))
+    table.delete("a > 0")
+    spec = ss.plan(table_of(500), 2, columns=["a", "b"], sketch_size=20)
+
+    expected = ss.sketch(table.scan().to_arrow(), spec)
+    assert ss.sketch(f"iceberg+{table.metadata_location}", spec) == expected
+    with pytest.raises(DataError, match=r"itself, as iceberg://catalog/namespace\.table"):
+        ss.sketch(table.location(), spec)
+
+
 def test_folders_and_globs_mean_what_they_mean_on_this_machine(store, tmp_path):
     keys = ["day=1/a.csv", "day=1/_b.csv", "day=2/c.csv", "day=2/.d.csv", "day=2/e/f.csv", "g.txt"]
     for i, key in enumerate(keys):

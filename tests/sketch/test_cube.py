@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tracemalloc
@@ -13,8 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sketchshift as ss
+from sketchshift.sketch import cube_log
+from sketchshift.sketch.file import pack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -201,13 +206,90 @@ def test_every_flipped_byte_is_found(cube):
 
 
 def test_rows_that_never_came_are_not_taken_away_unseen(cube):
-    cube.append(by_day(np.arange(100)))
+    """Also where other slices have so many rows that the sum of all is one of rows."""
+    cube.append(by_day(np.r_[:100, 100:110, 200:600]))
     cube.append(removed=by_day(np.arange(100, 150)))
+    facts = r"never added to it in the slice key = 1: 40 rows more went than came.*as added"
 
-    with pytest.raises(ss.RemovalError):
+    def check() -> None:
+        for read in (cube.table, cube.merge, cube.summary, lambda: cube.merge("key < 3")):
+            with pytest.raises(ss.RemovalError, match=facts):
+                read()
+
+    check()
+    cube.compact()
+    check()
+    assert cube.merge("key <> 1").count == 500
+    cube.append(by_day(np.arange(110, 150)))
+    assert cube.merge() == ss.sketch(X[np.r_[:100, 200:600]], SPEC)
+
+
+def test_other_rows_taken_away_than_came_are_told_with_their_slice(cube):
+    far = ss.sketch_by(X[:5] + 1e3, by=DAY[:5] + 2, spec=SPEC)
+    cube.append(by_day(np.arange(600)))
+    cube.append(removed=far)
+
+    with pytest.raises(ss.RemovalError, match=r"in the slice key = 2: 95 rows would be left, with"):
         cube.table()
-    with pytest.raises(ss.RemovalError):
+    with pytest.raises(ss.RemovalError, match=r"never added to it: 595 rows would be left"):
         cube.merge()
+
+
+def test_a_stored_sketch_tells_that_too_much_was_taken_away(tmp_path):
+    cube = ss.Cube.create(tmp_path / "one", SPEC)
+    cube.append(ss.sketch(X[:5], SPEC))
+    cube.append(removed=ss.sketch(X[:8], SPEC))
+
+    with pytest.raises(ss.RemovalError, match="never added to it: 3 rows more went than came"):
+        cube.merge()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.just(1.0) | st.text("ab", max_size=2),
+    lambda values: (
+        st.lists(values, max_size=2)
+        | st.dictionaries(st.text("ab", max_size=1), values, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200)
+@given(old=JSON, new=JSON)
+def test_what_changed_of_a_position_gives_the_new_one_to_the_sign(old, new):
+    patch = cube_log._patch(old, new)
+
+    if patch is not None:
+        assert json.dumps(cube_log._patched(old, patch), sort_keys=True) == json.dumps(
+            new, sort_keys=True
+        )
+
+
+def test_a_commit_has_what_changed_of_a_long_position_alone(cube):
+    """A folder of many files has them all in its position."""
+    files = {f"{i:05d}.npy": [i, i, i] for i in range(2000)}
+    cube.append(positions={"folder:a": {"files": files}, "b": {"at": 1}})
+    files = {**files, "new.npy": [1, 2, 3]}
+    del files["00007.npy"]
+    cube.append(positions={"folder:a": {"files": files}})
+    cube.append(positions={"b": {"at": None}})
+
+    sizes = [path.stat().st_size for path in sorted((cube.path / "log").iterdir())]
+    assert sizes[0] > 40_000
+    assert max(sizes[1:]) < 400
+    again = ss.Cube.open(cube.path)
+    assert again.positions == cube.positions == {"folder:a": {"files": files}, "b": {"at": None}}
+
+
+def test_commits_of_version_1_are_read(cube):
+    """These had all positions whole, and no word of those that moved."""
+    header = {"added": [], "dropped": [], "kept": {}, "number": 1, "returned": []}
+    header["positions"] = {"s": {"at": 5}}
+    data = pack(cube_log.COMMIT_MAGIC, 1, header, b"")
+    (cube.path / "log" / "000000000001.commit").write_bytes(data)
+    cube.append(positions={"s": {"at": 6}})
+
+    assert ss.Cube.open(cube.path).positions == {"s": {"at": 6}}
 
 
 def test_hundreds_of_commits_leave_few_parts_and_a_short_log_to_read(tmp_path, plan):

@@ -193,10 +193,39 @@ def test_sums_across_plans_are_refused_whether_the_plan_is_selected_or_not(store
 def test_rows_left_out_by_a_condition_are_noticed(store, week):
     store.write(week)
 
-    with pytest.raises(SketchFormatError, match="not those of any rows"):
-        store.read(week.spec, where="part <> 'moments'")
-    with pytest.raises(IncompatibleSketchesError, match="seal"):
-        store.read(week.spec, where="part <> 'count'")
+    for where in ("part <> 'moments'", "j = 0", "NOT (part = 'seal' AND i = 1)"):
+        with pytest.raises(SketchFormatError, match="are missing, or come more than once"):
+            store.read(week.spec, where=where)
+    for where in ("part <> 'count'", "limb = 0", "value > 0"):
+        with pytest.raises(IncompatibleSketchesError, match="seal"):
+            store.read(week.spec, where=where)
+
+
+@pytest.mark.parametrize("plan", ["waves", "tilt", "cells", "axes", "drift", "private"])
+def test_any_rows_that_are_missing_or_come_twice_are_noticed(plan):
+    """The seal of all integers is linear: what is left out must add up to 0 to go unseen."""
+    spec = plans()[plan]
+    far = 3.0 if plan in {"cells", "axes", "private"} else 0.0
+    parts = [ss.sketch(rows_of(plan, seed, 40, far * (seed == 1)), spec) for seed in (0, 1)]
+    both = pa.concat_tables([part.to_sql_rows() for part in parts])
+    rng = np.random.default_rng(0)
+
+    assert ss.Sketch.from_sql(both, spec) == parts[0] + parts[1]
+    for n in (1, 1, 1, 1, 1, 1, 2, 2, 5, 50):
+        some = rng.choice(len(both), size=n, replace=False)
+        left = both.take(np.setdiff1d(np.arange(len(both)), some))
+        for rows in (left, pa.concat_tables([both, both.take(some)])):
+            with pytest.raises((SketchFormatError, IncompatibleSketchesError)):
+                ss.Sketch.from_sql(rows, spec)
+
+
+def test_a_table_of_an_earlier_version_is_refused_and_told(week):
+    """It had no seal of all integers, so that rows left out of it would go unseen."""
+    rows = week.merge().to_sql_rows().to_pylist()
+    old = [row for row in rows if (row["part"], row["i"]) != ("seal", 1)]
+
+    with pytest.raises(SketchFormatError, match=r"earlier versions.*anew with to_sql"):
+        ss.Sketch.from_sql(pa.Table.from_pylist(old), week.spec)
 
 
 def test_values_that_are_no_integers_are_refused(week):
@@ -206,6 +235,9 @@ def test_values_that_are_no_integers_are_refused(week):
 
     with pytest.raises(DataError, match=r"CAST\(SUM\(value\) AS BIGINT\)"):
         ss.Sketch.from_sql(floats, week.spec)
+    huge = rows.set_column(2, "i", pa.array(["9" * 30] * len(rows)))
+    with pytest.raises(SketchFormatError, match="as they were written: one is huge"):
+        ss.Sketch.from_sql(huge, week.spec)
     with pytest.raises(DataError, match=r"no column 'limb'.*Select part, i, j, limb"):
         ss.Sketch.from_sql(rows.drop_columns("limb"), week.spec)
 

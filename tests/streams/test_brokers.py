@@ -226,6 +226,22 @@ def test_a_server_that_is_not_there_is_named_without_its_password():
         assert "hunter2" not in str(raised.value)
 
 
+def test_a_redis_that_speaks_no_tls_is_told_soon(redis_server, stream, monkeypatch):
+    """It waits for more of what it takes for a command: each try is as long as a client waits."""
+    monkeypatch.setattr(brokers, "SECONDS", 0.5)
+    address = redis_server.address(stream).replace("redis://", "rediss://")
+
+    with redis_server.client() as client:
+
+        def count() -> int:
+            return client.info("stats")["total_connections_received"]
+
+        before = count()
+        with pytest.raises(ss.DataError, match="runs, speaks TLS, and takes"):
+            list(open_stream(address).changes(None))
+        assert count() - before == 2
+
+
 def test_an_address_says_what_is_read():
     address = parse_address("redis://me:p%40ss@[::1]:7000/my%20stream?db=3&from=newest&batch=9")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -142,6 +143,14 @@ def cube(tmp_path):
     return ss.Cube.create(tmp_path / "state", SPEC, "country")
 
 
+def test_a_pyarrow_without_flight_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.flight", None)
+    monkeypatch.delitem(sys.modules, "sketchshift.data.flight", raising=False)
+
+    with pytest.raises(ss.MissingDependencyError, match=r"built without.*pip install"):
+        ss.sketch("grpc://127.0.0.1:1/rows", SPEC)
+
+
 def test_rows_that_are_put_come_and_go_and_sketches_are_got(cube):
     one, two = make_table(1000, 1), make_table(500, 2)
     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
@@ -173,6 +182,18 @@ def test_a_stream_that_is_sent_again_counts_once(cube):
     assert cube.merge() == ss.sketch(pa.concat_tables([one, two]), SPEC)
 
 
+def test_a_stream_of_fewer_rows_than_were_announced_leaves_nothing(cube):
+    """A writer that an error closes ends its stream as if it were done."""
+    rows = make_table(1000)
+    with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+        with pytest.raises(pa.ArrowInvalid, match="900 rows came of a stream of 1,000"):
+            put(client, ("rows", "a", "1", "1000"), rows.slice(0, 900))
+        assert cube.version == 0
+        assert not put(client, ("rows", "a", "1", "1000"), rows)["was_there"]
+
+    assert cube.merge() == ss.sketch(rows, SPEC)
+
+
 def test_a_stream_that_breaks_leaves_nothing(cube):
     bad = make_table(1000).set_column(0, "x", pa.array([np.nan] * 1000))
     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
@@ -181,9 +202,48 @@ def test_a_stream_that_breaks_leaves_nothing(cube):
         with pytest.raises(pa.ArrowInvalid, match="knows the paths 'rows', 'removed'"):
             put(client, ("cows",), make_table(10))
         with pytest.raises(pa.ArrowInvalid, match="a ticket is"):
+            client.do_get(fl.Ticket(b'{"get": "table", "by": 5}')).read_all()
+        with pytest.raises(pa.ArrowInvalid, match="a ticket is"):
             client.do_get(fl.Ticket("everything")).read_all()
 
     assert cube.version == 0
+
+
+KILLED = """
+import sys, pyarrow as pa, pyarrow.flight as fl
+rows = pa.table({"x": [1.0] * 500, "y": [2.0] * 500, "country": ["DE"] * 500})
+client = fl.connect(("127.0.0.1", int(sys.argv[1])))
+writer, answers = client.do_put(fl.FlightDescriptor.for_path("rows", "a", "1"), rows.schema)
+writer.write_table(rows)
+print("sent", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_client_that_is_killed_leaves_nothing_and_may_send_again(cube, monkeypatch):
+    """Its stream ends for the server like one that is done."""
+    rows, ended, take = make_table(500), threading.Event(), CubeServer.do_put
+
+    def watched(self, *words):
+        try:
+            take(self, *words)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(CubeServer, "do_put", watched)
+    with CubeServer(cube) as server:
+        words = [sys.executable, "-c", KILLED, str(server.port)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(words, **pipes) as client:
+            client.stdout.readline()
+            client.kill()
+        assert ended.wait(PATIENCE)
+        assert cube.version == 0
+        with fl.connect(("127.0.0.1", server.port)) as client:
+            answer = put(client, ("rows", "a", "1"), rows)
+
+    assert not answer["was_there"]
+    assert cube.merge() == ss.sketch(rows, SPEC)
 
 
 def test_a_token_keeps_others_out(cube):

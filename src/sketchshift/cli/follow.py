@@ -30,7 +30,7 @@ __all__ = ["follow"]
     "-k",
     "--n-clusters",
     type=click.IntRange(min=1),
-    help="For a new STATE: plan on the first rows, for k clusters or fewer.",
+    help="For a new STATE: plan on the first rows, for k clusters or fewer. The same again later.",
 )
 @click.option("--plan", metavar="PATH", help="For a new STATE: plan by `sketchshift plan`.")
 @click.option(
@@ -117,14 +117,12 @@ def follow(
     options |= {"on_invalid": on_invalid, "until": _read_until(until)}
     if plan is not None:
         options["spec"] = read_spec(plan)
+    if n_clusters is not None:
+        options |= {"n_clusters": n_clusters, "seed": seed}
     while True:
-        if n_clusters is not None and not is_cube(state):
-            options |= {"n_clusters": n_clusters, "seed": seed}
         _bring_up(source, state, options, progress, out, is_quiet=every is not None)
         if every is None:
             return
-        for name in ("n_clusters", "seed"):
-            options.pop(name, None)
         time.sleep(every)
 
 

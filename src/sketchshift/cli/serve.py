@@ -107,9 +107,7 @@ def _open_state(state: str, plan: str | None, by: tuple[str, ...] | None) -> Cub
 
 def _ask_once(port: int, host: str, token: str | None) -> int:
     """Rows of the sketch that a client gets."""
-    import pyarrow.flight as fl
-
-    from sketchshift.data.flight import connect
+    from sketchshift.data.flight import connect, fl
 
     client, options = connect(f"grpc+tcp://{host}:{port}", "", token or "")
     with client:

@@ -264,8 +264,9 @@ def _report_trouble(address: Address, *faults: type[Exception]) -> Iterator[None
         raise
     except damage as cause:
         reason = (str(cause) or type(cause).__name__).rstrip(".")
+        runs = "runs, speaks TLS," if address.kind == "rediss" else "runs"
         msg = (
-            f"cannot read {address.name}: {reason}. Check that the server runs and takes these "
+            f"cannot read {address.name}: {reason}. Check that the server {runs} and takes these "
             "credentials. What is committed stays; a new start goes on from there."
         )
         raise DataError(msg) from cause
@@ -331,6 +332,9 @@ class RedisBroker:
 
     def _connect(self) -> Any:
         a = self._address
+        once_more = import_module("redis.retry").Retry(
+            import_module("redis.backoff").NoBackoff(), 1
+        )
         return self._redis.Redis(
             a.host,
             a.port,
@@ -339,6 +343,8 @@ class RedisBroker:
             password=a.password,
             ssl=a.kind == "rediss",
             socket_timeout=SECONDS,
+            socket_connect_timeout=SECONDS,
+            retry=once_more,
         )
 
     def _fetch(self, client: Any, position: Position | None, n: int) -> tuple[Any, list[Any]]:

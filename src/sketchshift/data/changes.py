@@ -58,6 +58,9 @@ class Change:
 class ChangingSource(Protocol):
     """Data that changes.
 
+    It may also have a method ``is_there`` of a change, which says whether its rows can still be
+    read. If not, changes are asked for anew.
+
     Attributes
     ----------
     name : str
@@ -196,6 +199,11 @@ class FolderSource:
             kept = {name: self._folder / name for name in batch}
             yield Change(None, None, {"files": known}, kept, returned)
 
+    def is_there(self, change: Change) -> bool:
+        """Whether the files that came are still there, and have not been written anew."""
+        known = change.position["files"]
+        return all(_mark_of(file) == known[name] for name, file in change.kept.items())
+
     def _list(self) -> dict[str, list[Any]]:
         """Size and time of each file, by its name."""
         _refuse_unlisted(self._folder)
@@ -222,6 +230,8 @@ def _refuse_unlisted(folder: Path) -> None:
     """Refuse a folder of which a part cannot be listed: its files would count as gone."""
 
     def refuse(cause: OSError) -> None:
+        if isinstance(cause, FileNotFoundError) and Path(cause.filename) != folder:
+            return  # its files are gone indeed
         msg = (
             f"cannot list {cause.filename!r}: {cause.strerror}. Its files would count as gone, so "
             "nothing was changed. Follow it again once it can be read."

@@ -53,6 +53,8 @@ Batches = Generator[Any, None, None]
 SPARE = 1.05  # more rows than wanted are drawn, since their number varies
 
 
+_NAME = r'(?:\w+|"(?:[^"]|"")+")'
+
 # What is asked, of which database.
 
 
@@ -91,8 +93,7 @@ class Query:
     def table(self) -> str | None:
         """The name of a table, as it was written, where that is all that is asked."""
         text = "" if self.text is None else self.text.strip(" \t\r\n;")
-        name = r'(\w+|"[^"]+")'
-        return text if re.fullmatch(rf"{name}(\.{name})*", text) else None
+        return text if re.fullmatch(rf"{_NAME}(\.{_NAME})*", text) else None
 
     @property
     def select(self) -> str:
@@ -180,9 +181,11 @@ def _secrets(address: str) -> list[str]:
 
 def _check_address(address: str) -> None:
     """Refuse an address whose password the driver would take for a host, and tell."""
-    rest = address.partition("://")[2]
-    place = rest.partition("?")[0]
-    if "@" in place.partition("/")[2] or place.count("@") > 1:
+    place, _, parameters = address.partition("://")[2].partition("?")
+    ports = re.findall(r":([^,/]*)", place.partition("/")[0]) if "@" not in place else []
+    are_parameters = all("=" in pair for pair in parameters.split("&"))
+    is_cut = "@" in parameters and not (are_parameters and all(re.match(r"\d*$", p) for p in ports))
+    if is_cut or "@" in place.partition("/")[2] or place.count("@") > 1:
         msg = (
             "cannot read the address of the database: its user or password holds one of the signs "
             "'@', '/' or '?'. Write them as %40, %2F and %3F, or leave the password out of the "
@@ -432,9 +435,14 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _written(name: str) -> str:
+    """A name as a query would have it."""
+    return name if re.fullmatch(r"\w+", name) else _quoted(name)
+
+
 def _bare(name: str) -> str:
     """A name as it was written, without quotes; PostgreSQL makes others small."""
-    return name[1:-1] if name.startswith('"') else name.lower()
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def _require(module: str, extra: str) -> Any:
@@ -547,10 +555,9 @@ class _Postgres(_Session):
         return None if found is None else int(found[0])
 
     def _append(self, rows: Any) -> None:
-        schema, _, name = (self.query.table or "").rpartition(".")
-        schema, name = (_bare(word) for word in (schema, name))
+        *schemas, name = (_bare(word) for word in re.findall(_NAME, self.query.table or ""))
         with self._connection.cursor() as cursor:
-            more = {"db_schema_name": schema} if schema else {}
+            more = {"db_schema_name": schemas[-1]} if schemas else {}
             cursor.adbc_ingest(name, rows, mode="create_append", **more)
         self._connection.commit()
 
@@ -629,7 +636,8 @@ class _DuckDB(_Session):
             "SELECT table_schema, table_name FROM information_schema.tables "
             "WHERE table_catalog = current_database() ORDER BY ALL"
         ).fetchall()
-        return [name if schema == "main" else f"{schema}.{name}" for schema, name in found]
+        written = ((schema, _written(name)) for schema, name in found)
+        return [n if schema == "main" else f"{_written(schema)}.{n}" for schema, n in written]
 
     def _missing_table(self, cause: Exception) -> str | None:
         found = re.search(r"Table with name (\S+) does not exist", str(cause))
@@ -755,7 +763,7 @@ class _SQLite(_Session):
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
         )
-        return [name if re.fullmatch(r"\w+", name) else _quoted(name) for (name,) in found]
+        return [_written(name) for (name,) in found]
 
     def _missing_table(self, cause: Exception) -> str | None:
         found = re.search(r"no such table: (\S+)", str(cause))

@@ -8,6 +8,7 @@ one; a commit that only moves rows into other files says so, and nothing is read
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -128,7 +129,8 @@ def _report(table: str, version: int | None) -> Iterator[None]:
         at = "" if version is None else f" at version {version}"
         hint = "" if version is None else ". Versions that are not there yet, or no longer, cannot"
         hint += " be read" if hint else ""
-        raise DataError(f"cannot read the Delta table {table!r}{at}: {cause}{hint}.") from cause
+        words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(cause)).split()).rstrip(".")
+        raise DataError(f"cannot read the Delta table {table!r}{at}: {words}{hint}.") from cause
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,11 @@ class DeltaVersion:
         """The names that columns have in files."""
         fields = json.loads(self.table.schema().to_json())["fields"]
         return {field["name"]: field["metadata"].get(PHYSICAL, field["name"]) for field in fields}
+
+    @property
+    def column_ids(self) -> dict[str, str]:
+        """Names in files, by the names of columns: the same until one is renamed."""
+        return self.physical
 
     @cached_property
     def filesystem(self) -> Any:

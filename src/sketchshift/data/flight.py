@@ -14,13 +14,22 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.flight as fl
 
 from sketchshift.data.arrow import batch_blocks, fields_of, give_width
 from sketchshift.data.source import Access, Block, Request, Source, choose
-from sketchshift.errors import DataError
+from sketchshift.errors import DataError, MissingDependencyError
 
-__all__ = ["FlightAddress", "connect", "open_flight"]
+try:
+    import pyarrow.flight as fl
+except ImportError as cause:
+    _MISSING = (
+        "Arrow Flight needs pyarrow.flight, which this pyarrow was built without. Install all of "
+        "pyarrow: pip install --force-reinstall pyarrow, or conda install pyarrow, which is more "
+        "than pyarrow-core."
+    )
+    raise MissingDependencyError(_MISSING) from cause
+
+__all__ = ["FlightAddress", "connect", "fl", "open_flight"]
 
 SCHEMES = {"grpc": "grpc+tcp", "grpc+tcp": "grpc+tcp", "grpc+tls": "grpc+tls"}
 

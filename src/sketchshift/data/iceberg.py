@@ -8,6 +8,7 @@ rows into other files says so, and nothing is read for it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -74,7 +75,11 @@ def follow_iceberg(table: Any, version: str | None = None) -> LakeChanges:
     """
 
     def load(snapshot: Any) -> IcebergVersion:
-        loaded = load_table(table) if isinstance(table, str) else table.refresh()
+        if isinstance(table, str):
+            loaded = load_table(table)
+        else:
+            with _report(f"the Iceberg table {'.'.join(table.name())!r}"):
+                loaded = table.refresh()
         return at_snapshot(loaded, version if snapshot is None else str(snapshot))
 
     return LakeChanges(load(None).name, load)
@@ -93,7 +98,13 @@ def load_table(table: str) -> Any:
             return library.load_catalog(catalog).load_table(name.replace("/", "."))
     with _report(what):
         library = import_lake("pyiceberg", "pyiceberg.table", what)
-        return library.StaticTable.from_metadata(_metadata_of(table))
+        return library.StaticTable.from_metadata(_metadata_of(table), _properties())
+
+
+def _properties() -> dict[str, str]:
+    """What a catalog would tell of a store, and the library does not look up by itself."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return {"s3.endpoint": endpoint} if endpoint else {}
 
 
 def _metadata_of(table: str) -> str:
@@ -203,6 +214,11 @@ class IcebergVersion:
         if not self.is_pinned or self.snapshot is None or self.snapshot.schema_id is None:
             return metadata.schema()
         return metadata.schema_by_id(self.snapshot.schema_id) or metadata.schema()
+
+    @cached_property
+    def column_ids(self) -> dict[str, int]:
+        """Numbers of columns, by their names."""
+        return {field.name: field.field_id for field in self._columns.fields}
 
     @cached_property
     def schema(self) -> Any:

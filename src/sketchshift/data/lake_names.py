@@ -9,8 +9,11 @@ import re
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
-__all__ = ["Lake", "find_lake", "kind_of_table"]
+from sketchshift.errors import DataError
+
+__all__ = ["Lake", "find_lake", "kind_of_table", "refuse_log"]
 
 
 class Lake(NamedTuple):
@@ -41,9 +44,10 @@ def find_lake(path: str | PathLike[str]) -> Lake | None:
     ----------
     path : str or path
         A folder with ``_delta_log``, one with ``metadata/*.metadata.json``, such a file, or an
-        address: ``delta:/folder``, ``delta+s3://bucket/table``, ``iceberg:/folder``,
-        ``iceberg://catalog/namespace.table``. Each with ``@`` and a version behind it, if it is not
-        the newest that is meant. A path that made one slash of two is understood.
+        address: ``delta:/folder``, ``delta+s3://bucket/table``, ``delta:file:///folder``,
+        ``iceberg:/folder``, ``iceberg://catalog/namespace.table``. Each with ``@`` and a version
+        behind it, if it is not the newest that is meant. A path that made one slash of two is
+        understood.
     """
     text = str(path)
     table, at, version = text.rpartition("@")
@@ -55,7 +59,9 @@ def find_lake(path: str | PathLike[str]) -> Lake | None:
         kind = _kind_of_lake(folder)
         return None if kind is None else Lake(kind, str(folder.resolve()), version or None)
     kind, scheme, rest = address.groups()
-    if scheme is not None:
+    if scheme == "+file" or re.match("/*file:/", rest):
+        rest = unquote(re.sub("^/*(file:)?/*", "/", rest))
+    elif scheme is not None:
         rest = f"{scheme[1:]}://{rest.lstrip('/')}"
     elif kind == "delta" or _kind_of_lake(Path("/" + rest.lstrip("/"))) == "iceberg":
         rest = re.sub("^/*([a-z0-9]+):/+", r"\1://", re.sub("^/+", "/", rest))
@@ -70,6 +76,29 @@ def _kind_of_lake(path: Path) -> str | None:
         return "delta"
     is_file = path.name.endswith(".metadata.json") and path.is_file()
     return "iceberg" if is_file or any(path.glob("metadata/*.metadata.json")) else None
+
+
+def refuse_log(path: Any, folder: Any) -> None:
+    """Refuse to read a folder as files where something in it is of the log of a table.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder below the folder, here or in a store: these list files alone.
+    folder : path
+        What was asked for.
+    """
+    log = next((one for one in (path, path.parent) if one.name == "_delta_log"), None)
+    if log is None and not path.name.endswith(".metadata.json"):
+        return
+    table, hint = path.parent.parent if log is None else log.parent, ""
+    if "://" in str(table):
+        hint = ", as iceberg://catalog/namespace.table" if log is None else f": delta+{table}"
+    msg = (
+        f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose files "
+        f"count. Name the table itself{hint}."
+    )
+    raise DataError(msg)
 
 
 def kind_of_table(data: Any) -> str | None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sketchshift._text import counted
+from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift.data.arrow import (
     BUFFER_BYTES,
@@ -376,6 +376,10 @@ class LakeVersion(Protocol):
     def keeping(self) -> str:
         """What makes the table keep old files for longer, in words."""
 
+    @property
+    def column_ids(self) -> Mapping[str, Any]:
+        """By the names of columns, what stays when these are renamed, for JSON."""
+
     def files(self) -> tuple[DataFile, ...]:
         """The files of the table, in one order, with the rows that count."""
 
@@ -396,8 +400,8 @@ class LakeVersion(Protocol):
 class LakeChanges:
     """A table as a source that changes: rows that came and went since a version.
 
-    A position is ``{"table": identity, "version": version}``. While the first load of a large
-    table is on its way it has ``"loading": version, "files": n``: the first n were read.
+    A position is ``{"table": identity, "version": version, "columns": ids}``. While the first load
+    of a large table is on its way it has ``"loading": version, "files": n``: the first n were read.
 
     Parameters
     ----------
@@ -428,12 +432,13 @@ class LakeChanges:
             yield from self._read_all(now, 0)
             return
         _refuse_other_table(since, now)
+        _refuse_other_columns(since, now)
         reached = since["loading"] if "files" in since else since["version"]
         if "files" in since:
             yield from self._read_all(self.load(reached), since["files"])
         for version, changed in self._steps(reached, now):
             added, removed = (now.rows(files) if files else None for files in changed)
-            yield Change(added, removed, _position(now, version))
+            yield Change(added, removed, _position(now, {"version": version}, since))
 
     def up_to(self, until: Mapping[str, Any]) -> LakeChanges:
         """The same table, as if the version of a position were its newest."""
@@ -448,10 +453,10 @@ class LakeChanges:
         for group in cut_files(files[n_read:]):
             n_read += len(group)
             if n_read < len(files):
-                begun = {"table": at.identity, "loading": at.version, "files": n_read}
+                begun = _position(at, {"loading": at.version, "files": n_read})
                 yield Change(at.rows(group), None, begun)
         last = at.rows(group) if files else None
-        yield Change(last, None, _position(at, at.version))
+        yield Change(last, None, _position(at, {"version": at.version}))
 
     def _steps(self, version: Any, now: LakeVersion) -> Iterator[tuple[Any, ChangedRows]]:
         """Versions up to now, not all of them, and what changed on the way to each."""
@@ -492,8 +497,25 @@ class LakeChanges:
         return changed
 
 
-def _position(at: LakeVersion, version: Any) -> dict[str, Any]:
-    return {"table": at.identity, "version": version}
+def _position(
+    at: LakeVersion, reached: Mapping[str, Any], since: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Where reading goes on; columns that are gone are remembered, for others of their names."""
+    columns = {**(since or {}).get("columns", {}), **at.column_ids}
+    return {"table": at.identity, **reached, "columns": columns}
+
+
+def _refuse_other_columns(since: Mapping[str, Any], now: LakeVersion) -> None:
+    """Refuse a column that took the name of another: rows before had that one's values."""
+    known = since.get("columns", {})  # earlier versions kept none
+    others = [name for name, own in now.column_ids.items() if known.get(name, own) != own]
+    if others:
+        msg = (
+            f"{listed(others)} of {now.name} is another column than when the state was made: it "
+            "was dropped or renamed, and another has its name now. The state is as it was. Rename "
+            "the columns back, or start again with a new state."
+        )
+        raise DataError(msg)
 
 
 def _refuse_other_table(since: Mapping[str, Any], now: LakeVersion) -> None:

@@ -30,7 +30,7 @@ from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
 from sketchshift.data.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
-from sketchshift.data.lake_names import Lake, find_lake, kind_of_table
+from sketchshift.data.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
@@ -446,13 +446,7 @@ def _files_in(folder: Place) -> list[Place]:
     below: list[Place] = [*folder.rglob("*")]
     found = sorted(below, key=_name_of)
     for path in found:
-        if path.name == "_delta_log" or path.name.endswith(".metadata.json"):
-            table = path.parent if path.name == "_delta_log" else path.parent.parent
-            msg = (
-                f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose "
-                "files count. Name the table itself."
-            )
-            raise DataError(msg)
+        refuse_log(path, folder)
     files = [
         file
         for file in found

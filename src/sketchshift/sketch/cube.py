@@ -32,6 +32,7 @@ from sketchshift.errors import (
     ConflictError,
     DataError,
     IncompatibleSketchesError,
+    RemovalError,
     SketchFormatError,
 )
 from sketchshift.features import SketchSpec
@@ -65,7 +66,7 @@ from sketchshift.sketch.file import (
 from sketchshift.sketch.keys import number_groups, parse, stack_keys
 from sketchshift.sketch.measure import Measure
 from sketchshift.sketch.reading import Reading
-from sketchshift.sketch.sketch import Sketch, check_removal, check_same_spec
+from sketchshift.sketch.sketch import Sketch, check_same_spec
 from sketchshift.sketch.sketcher import Progress, report_blocks
 from sketchshift.sketch.slices import sums_of
 from sketchshift.sketch.stored import stack_all
@@ -84,6 +85,9 @@ FEW_PARTS = 16
 
 MOST_TIDIED = 2**24
 """Bytes of a part beyond which only :meth:`Cube.compact` puts it together with others."""
+
+PLANNED = "planned"
+"""What of the reading says how the plan was made, and not how rows are read."""
 
 T = TypeVar("T")
 _Held = AbstractContextManager[PartRecord]
@@ -230,7 +234,7 @@ class Cube:
         ----------
         added, removed : SketchTable, Sketch or None
             Of the spec and the keys of the cube; of a cube without keys a sketch. That only rows
-            are removed that were added is checked when slices are merged.
+            are removed that were added is checked when slices are read.
         kept : mapping or None
             More that came, by a name under which it stays on the disk, to be taken away again.
         returned : sequence of str
@@ -350,7 +354,8 @@ class Cube:
     def _reading(self) -> Reading:
         """How rows are read."""
         keys = parse(self.by) if self.by else ()
-        return Reading(self.spec, keys=keys, max_slices=2**32, **self.reading)
+        how = {name: value for name, value in self.reading.items() if name != PLANNED}
+        return Reading(self.spec, keys=keys, max_slices=2**32, **how)
 
     def merge(self, where: str | None = None) -> Sketch:
         """The sketch of the rows that are left, or of the slices among them that meet a condition.
@@ -370,7 +375,7 @@ class Cube:
         def add(state: State) -> SliceSums:
             selection = self._select(state, where)
             sums = SliceSums(self._layout, 1)
-            selection.add_to(sums, np.zeros(len(selection), dtype=np.int64))
+            self._add(selection, sums, np.zeros(len(selection), dtype=np.int64))
             return sums
 
         return self._sketch(self._read(add).measures()[0])
@@ -414,11 +419,11 @@ class Cube:
                 )
                 raise DataError(msg)
             sums = SliceSums(self._layout, len(groups))
-            selection.add_to(sums, numbers)
+            self._add(selection, sums, numbers)
             return groups, sums
 
         groups, sums = self._read(add)
-        sketches = [self._sketch(measure) for measure in sums.measures()]
+        sketches = [self._sketch(sum_, groups, i) for i, sum_ in enumerate(sums.measures())]
         left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
         return SketchTable(
             groups.take(pa.array(left, pa.int64())), tuple(sketches[i] for i in left)
@@ -444,6 +449,7 @@ class Cube:
             return self._select(state, where).totals()
 
         keys, counts = self._read(count)
+        self._check_counts(keys, counts)
         left = np.flatnonzero(counts.any(axis=1))
         return keys.take(pa.array(left)), counts[left, 0]
 
@@ -524,6 +530,11 @@ class Cube:
             if len(records) >= FEW_PARTS:
                 self._put_together(records)
 
+    def _add(self, selection: _Selection, sums: SliceSums, groups: IntArray) -> None:
+        """Add slices to sums, unless more rows went from one of them than came."""
+        if selection.add_to(sums, groups):
+            self._check_counts(*selection.totals())
+
     def _select(self, state: State, where: str | None) -> _Selection:
         """The slices of a state that meet a condition."""
         records = list(state.parts.values())
@@ -580,11 +591,29 @@ class Cube:
         msg = f"a part of the cube {self.path} is not there: {cause.filename}. {WHOLE}"
         return SketchFormatError(msg)
 
-    def _sketch(self, measure: Measure) -> Sketch:
-        """The sketch of sums, that must be those of rows."""
-        zero = Measure.zero(self.spec)
-        check_removal(zero, zero, Measure.total([zero, measure]), self.spec)
+    def _sketch(self, measure: Measure, keys: Any = None, i: int = 0) -> Sketch:
+        """The sketch of sums, that must be those of rows; of slice i of some keys, if of one."""
+        totals = Measure.total([Measure.zero(self.spec), measure])
+        if not totals.is_sound(self.spec):
+            left = f"{counted(totals.count, 'row')} would be left, with sums that no rows have"
+            raise self._removed_too_much("" if keys is None else _slice_in_words(keys, i), left)
         return Sketch(self.spec, self.spec.fingerprint, measure)
+
+    def _check_counts(self, keys: Any, counts: IntArray) -> None:
+        """Refuse slices (G, 2) that more rows have gone from than came."""
+        short = np.flatnonzero((counts < 0).any(axis=1))
+        if len(short):
+            others = f", and {counted(len(short) - 1, 'slice')} more," if len(short) > 1 else ""
+            n = counted(-int(counts[short[0]].min()), "row")
+            where = _slice_in_words(keys, int(short[0])) + others
+            raise self._removed_too_much(where, f"{n} more went than came")
+
+    def _removed_too_much(self, where: str, fact: str) -> RemovalError:
+        msg = (
+            f"rows were removed from the cube {self.path} that were never added to it{where}: "
+            f"{fact}. Append what was removed by mistake again, as added, or make a new cube."
+        )
+        return RemovalError(msg)
 
     def _slices_of(self, sums: SketchTable | Sketch) -> tuple[Any, tuple[Sketch, ...]]:
         """Keys and sketches, of the spec and the keys of the cube."""
@@ -691,15 +720,18 @@ class _Selection:
         found = (index.read_rows(rows) for _, index, _, rows in self.by_part())
         return SliceRows.join([slices for _, slices in chain.from_iterable(found)])
 
-    def add_to(self, sums: SliceSums, groups: IntArray) -> None:
-        """Add all slices to the groups (n,) that they belong to."""
+    def add_to(self, sums: SliceSums, groups: IntArray) -> bool:
+        """Add all slices to the groups (n,) that they belong to, and say whether rows went."""
+        has_gone = False
         for record, index, own, rows in self.by_part():
             for span, slices in index.read_rows(rows):
                 sums.add(slices, groups[own][span], record.sign)
+                has_gone = has_gone or bool((record.sign * slices.counts < 0).any())
+        return has_gone
 
     def totals(self) -> tuple[Any, IntArray]:
         """The different keys, and their rows and rows left out, shape (G, 2)."""
-        groups, numbers = number_groups(self.own_keys)
+        groups, numbers = _number(self.own_keys, len(self))
         counts = np.zeros((len(groups), 2), dtype=np.int64)
         for record, index, own, rows in self.by_part():
             np.add.at(counts, numbers[own], record.sign * index.counts[rows])
@@ -711,6 +743,13 @@ def _number(keys: Any, n: int) -> tuple[Any, IntArray]:
     if keys.num_columns:
         return number_groups(keys)
     return pa.table({"": [0] * min(n, 1)}).select([]), np.zeros(n, dtype=np.int64)
+
+
+def _slice_in_words(keys: Any, i: int) -> str:
+    """Which slice it is, in a sentence; nothing where there are no keys."""
+    values = keys.slice(i, 1).to_pylist()[0] if keys.num_columns else {}
+    named = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+    return f" in the slice {named}" if named else ""
 
 
 def _check_names(names: Sequence[str], keys: Sequence[str]) -> None:

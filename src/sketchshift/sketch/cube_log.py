@@ -8,6 +8,7 @@ of several writers one succeeds, and the others read what it did and try the num
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +27,9 @@ __all__ = ["WHOLE", "Commit", "Log", "PartRecord", "State", "bounds_of", "read_b
 
 COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
 STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
-VERSION = 1
+COMMIT_VERSION, STATE_VERSION = 2, 1
+"""Commits of version 1 have no ``moved``: all positions are written whole."""
+
 EVERY = 64
 """Commits from one checkpoint of the log to the next."""
 
@@ -40,6 +43,7 @@ _COMMIT = {
     "positions": dict,
     "returned": list,
 }
+_MOVED = {"moved": dict}
 _STATE = {"number": int, "parts": list, "kept": dict, "positions": dict}
 
 
@@ -203,7 +207,8 @@ class Log:
             if commit is None:
                 return state
             number = state.number + 1
-            if publish(self._path(number), _encode(number, commit), self._drafts):
+            data = _encode(number, commit, state.positions)
+            if publish(self._path(number), data, self._drafts):
                 self._state = state.after(commit)
                 if number % EVERY == 0:
                     self._write_checkpoint(self._state)
@@ -219,12 +224,16 @@ class Log:
         except FileNotFoundError:
             return None
         with name_file(path):
-            header = read_header(unpack(data, COMMIT_MAGIC, VERSION)[0], _COMMIT)
+            text, _ = unpack(data, COMMIT_MAGIC, COMMIT_VERSION)
+            is_first = data[8:10] == b"\x01\x00"
+            header = read_header(text, _COMMIT if is_first else _COMMIT | _MOVED)
             if header["number"] != number:
                 msg = f"this is commit {header['number']} under the name of commit {number}."
                 raise SketchFormatError(msg)
             del header["number"]
             header |= {"added": _records(header["added"])}
+            for name, patch in header.pop("moved", {}).items():
+                header["positions"][name] = _patched(self._state.positions.get(name), patch)
             return Commit(**header)
 
     def _newest_checkpoint(self) -> State:
@@ -234,7 +243,7 @@ class Log:
         except FileNotFoundError:  # none yet: all commits are there all the same
             return State()
         with name_file(self._checkpoint):
-            header = read_header(unpack(data, STATE_MAGIC, VERSION)[0], _STATE)
+            header = read_header(unpack(data, STATE_MAGIC, STATE_VERSION)[0], _STATE)
             parts = {record.id: record for record in _records(header["parts"])}
             kept = {name: _records(rows) for name, rows in header["kept"].items()}
             return State(header["number"], parts, kept, header["positions"])
@@ -245,11 +254,50 @@ class Log:
         kept = state.kept.items()
         header["kept"] = {name: [asdict(part) for part in parts] for name, parts in kept}
         with suppress(OSError):  # a disk that is full now: the commit itself is in
-            write_atomically(self._checkpoint, pack(STATE_MAGIC, VERSION, header, b""))
+            write_atomically(self._checkpoint, pack(STATE_MAGIC, STATE_VERSION, header, b""))
 
 
-def _encode(number: int, commit: Commit) -> bytes:
-    return pack(COMMIT_MAGIC, VERSION, {"number": number, **asdict(commit)}, b"")
+def _encode(number: int, commit: Commit, before: Mapping[str, Any]) -> bytes:
+    """A commit, with what has changed of the positions that there were before."""
+    header: dict[str, Any] = {"number": number, **asdict(commit), "moved": {}}
+    whole = header["positions"]
+    for name, old in before.items():
+        patch = _patch(old, whole[name]) if name in whole else None
+        if patch is not None:
+            header["moved"][name] = patch
+            del whole[name]
+    return pack(COMMIT_MAGIC, COMMIT_VERSION, header, b"")
+
+
+def _patch(old: Any, new: Any) -> Any:
+    """What has changed from one JSON value to another, as a merge patch of RFC 7396.
+
+    None where it would be longer, or cannot say it, as of values that are null.
+    """
+    patch = _difference(old, new)
+    texts = [json.dumps(value, sort_keys=True) for value in (patch, new, _patched(old, patch))]
+    return patch if texts[1] == texts[2] and len(texts[0]) < len(texts[1]) else None
+
+
+def _difference(old: Any, new: Any) -> Any:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return new
+    gone = {name: None for name in old if name not in new}
+    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    return gone | {name: _difference(old.get(name), value) for name, value in changed.items()}
+
+
+def _patched(old: Any, patch: Any) -> Any:
+    """A JSON value with a merge patch applied."""
+    if not isinstance(patch, dict):
+        return patch
+    new = dict(old) if isinstance(old, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            new.pop(name, None)
+        else:
+            new[name] = _patched(new.get(name), value)
+    return new
 
 
 def _records(rows: Sequence[Any]) -> tuple[PartRecord, ...]:

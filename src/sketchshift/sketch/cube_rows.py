@@ -150,7 +150,8 @@ class _Held:
                 yield self.take()
                 first, slot = start, self._slot(value)
             assert slot is not None
-            if run.is_near[start:end].all() and self._counts[slot] + end - start <= MOMENT_ROWS:
+            fits = self._counts[slot] + end - start <= MOMENT_ROWS
+            if self._spec.landmarks is None and fits and run.is_near[start:end].all():
                 slots[start:end] = slot
                 self._add_run(run, slot, start, end)
             else:
@@ -181,7 +182,7 @@ class _Held:
             self._cells.add(run.rows[own], slots[own])
 
     def _add_apart(self, slot: int, values: RealArray, block: Rows) -> None:
-        """Add rows that lie far out, are not finite, or are too many for int64."""
+        """Add rows that lie far out, are not finite, are too many for int64, or have landmarks."""
         try:
             self._adder.add(Rows(values, None, block.source))
         except DataError:

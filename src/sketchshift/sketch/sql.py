@@ -2,7 +2,8 @@
 
 A row holds one integer of at most 40 bits: which part of the sketch it belongs to, where in it,
 and its limb. All rows are linear in the data, so that ``SUM(value) ... GROUP BY part, i, j, limb``
-is ``+`` and a difference is ``-``, in any engine. Rows of value 0 are left out.
+is ``+`` and a difference is ``-``, in any engine. Rows of value 0 are left out. Two seals are
+linear, too: one ties the sums to their plan, the other notices rows left out or taken twice.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow.compute as pc
 from sketchshift._text import listed
 from sketchshift._typing import IntArray
 from sketchshift.data.database import Query, append_rows, ask, fetch_table
+from sketchshift.data.sample import mix, random_bits
 from sketchshift.errors import (
     DataError,
     IncompatibleSketchesError,
@@ -42,11 +45,19 @@ COLUMNS = {"plan": pa.string(), **PLACE, "value": pa.int64()}
 
 _HALF, _MASK = 2 ** (LIMB_BITS - 1), 2**LIMB_BITS - 1
 _SEAL_DIGITS = LIMB_BITS // 4 - 1  # hexadecimal ones of a fingerprint: below 2**36
+_SEAL_BITS = 4 * _SEAL_DIGITS
 
 
 def seal_of(spec: SketchSpec) -> int:
     """What each row of data adds to the seal: sums across plans do not fit the count then."""
     return int(spec.fingerprint[:_SEAL_DIGITS], 16) | 1
+
+
+def _share(name: str, i: IntArray, j: IntArray, values: WideArray) -> int:
+    """What integers of a part add to the seal of all: each times an odd number of its place."""
+    bits = mix(random_bits(i, crc32(name.encode())) ^ j.astype(np.uint64))
+    factors = (bits >> np.uint64(64 - _SEAL_BITS)) | np.uint64(1)
+    return int((factors.astype(object) * values).sum())
 
 
 def to_rows(keys: Any, totals: Sequence[Measure], spec: SketchSpec) -> Any:
@@ -104,11 +115,22 @@ def _rows_of(measure: Measure, spec: SketchSpec) -> Any:
 def _entries(
     measure: Measure, spec: SketchSpec
 ) -> Iterator[tuple[str, IntArray, IntArray, WideArray]]:
-    """Name, places and values of all integers that are not 0."""
-    n = measure.count + measure.n_invalid
-    for name, values in ((COUNT, [measure.count, measure.n_invalid]), (SEAL, [n * seal_of(spec)])):
-        where = np.arange(len(values))
-        yield name, where, np.zeros_like(where), np.array(values, dtype=object)
+    """Name, places and values of all integers, those of the parts only where they are not 0."""
+    yield from _unsealed(measure, spec)
+    yield SEAL, *_line(_seals(measure, spec))
+
+
+def _seals(measure: Measure, spec: SketchSpec) -> list[int]:
+    """That of the plan, and that of all integers, the first seal among them."""
+    of_plan = (measure.count + measure.n_invalid) * seal_of(spec)
+    shares = (_share(*entries) for entries in _unsealed(measure, spec))
+    return [of_plan, sum(shares, start=_share(SEAL, *_line([of_plan])))]
+
+
+def _unsealed(
+    measure: Measure, spec: SketchSpec
+) -> Iterator[tuple[str, IntArray, IntArray, WideArray]]:
+    yield COUNT, *_line([measure.count, measure.n_invalid])
     for part in parts_of(spec):
         integers = measure.parts[part.name]
         if isinstance(part, FarPart):
@@ -116,6 +138,12 @@ def _entries(
             continue
         place = np.nonzero(integers)
         yield part.name, place[0], place[-1] * (integers.ndim > 1), integers[place]
+
+
+def _line(values: Sequence[int]) -> tuple[IntArray, IntArray, WideArray]:
+    """Integers at i = 0, 1, ... and j = 0."""
+    where = np.arange(len(values))
+    return where, np.zeros_like(where), np.array(values, dtype=object)
 
 
 def _from_entries(part: Part, i: IntArray, j: IntArray, values: WideArray) -> Any:
@@ -161,7 +189,12 @@ def from_rows(rows: Any, spec: SketchSpec) -> tuple[Any, list[Measure]]:
 
     _check_columns(rows, spec)
     keys = rows.select([name for name in rows.column_names if name not in COLUMNS])
-    places = {name: _integers(rows, name).astype(np.int64) for name in ("i", "j", "limb")}
+    try:
+        places = {name: _integers(rows, name).astype(np.int64) for name in ("i", "j", "limb")}
+    except OverflowError:
+        raise SketchFormatError(
+            "i, j and limb must be as they were written: one is huge."
+        ) from None
     if (places["limb"] < 0).any() or (places["limb"] > 8).any():
         raise SketchFormatError("a limb must be from 0 to 8. Leave the column as it was written.")
     shifts = LIMB_BITS * places["limb"].astype(object)
@@ -225,7 +258,7 @@ def _measure(
     names: WideArray, i: IntArray, j: IntArray, values: WideArray, spec: SketchSpec
 ) -> Measure:
     """The integers of one sketch; what they cannot be is an error."""
-    by_name = {name: np.flatnonzero(names == name) for name in set(names.tolist())}
+    by_name = {str(name): np.flatnonzero(names == name) for name in set(names.tolist())}
     none = np.empty(0, np.int64)
 
     def entries(name: str) -> tuple[IntArray, IntArray, WideArray]:
@@ -233,8 +266,8 @@ def _measure(
         return i[some], j[some], values[some]
 
     count, n_invalid = _few(*entries(COUNT), 2)
-    (seal,) = _few(*entries(SEAL), 1)
-    if seal != (count + n_invalid) * seal_of(spec):
+    of_plan, of_all = _few(*entries(SEAL), 2)
+    if of_plan != (count + n_invalid) * seal_of(spec):
         msg = (
             f"these sums are not those of sketches with the plan {spec.fingerprint[:8]!r} alone: "
             "their seal does not fit the number of rows. Select one plan, and all rows of its "
@@ -249,10 +282,18 @@ def _measure(
         msg = f"the plan has no part {listed([*by_name])}. Leave the column part as it was written."
         raise SketchFormatError(msg)
     totals = Measure(count, n_invalid, parts)
+    if of_all != _seals(totals, spec)[1]:
+        msg = (
+            "some rows of these sketches are missing, or come more than once: the seal of all "
+            f"integers{'' if of_all else ', which earlier versions did not write,'} does not fit "
+            "them. Select all rows of each sketch, by its keys and never by part, i, j or limb; "
+            "write tables of earlier versions anew with to_sql."
+        )
+        raise SketchFormatError(msg)
     if not totals.is_sound(spec):
         msg = (
-            f"the integers are not those of any rows ({count} rows, {n_invalid} left out). Select "
-            "all rows of each sketch, each once, and subtract only what was added."
+            f"the integers are not those of any rows ({count} rows, {n_invalid} left out). "
+            "Subtract only what was added."
         )
         raise SketchFormatError(msg)
     return totals
