@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 
 .PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-stores \
-	test-workflows fuzz sanitize lint bench data quality \
+	test-workflows fuzz sanitize lint bench bench-lakes data quality \
 	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
@@ -81,17 +81,18 @@ test-brokers: setup  ## streams of a real Redis and a real NATS, Debian's, and o
 	$(BIN)/python -m pytest tests/streams -m brokers
 
 # Each of these wants versions of its own of much else.
-WORKFLOWS := dagster mlflow dbt
+WORKFLOWS := dagster mlflow dbt airflow
 dagster_PACKAGES := dagster==1.13.28
 mlflow_PACKAGES := mlflow-skinny==3.17.2 alembic sqlalchemy
 dbt_PACKAGES := dbt-core==1.10.23 dbt-duckdb==1.11.1
+airflow_PACKAGES := apache-airflow==3.1.3
 
 $(VENV)-workflow-%/done: pyproject.toml
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e . hypothesis pytest $($*_PACKAGES)
 	@touch $@
 
-test-workflows: $(WORKFLOWS:%=$(VENV)-workflow-%/done)  ## Dagster, MLflow and dbt run examples/workflows
+test-workflows: $(WORKFLOWS:%=$(VENV)-workflow-%/done)  ## Dagster, MLflow, dbt and Airflow run examples/workflows
 	set -e; for name in $(WORKFLOWS); do \
 		$(VENV)-workflow-$$name/bin/python -m pytest tests/examples/test_workflows.py -m workflows; done
 
@@ -118,6 +119,10 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
 	$(BIN)/python benchmarks/bench_monitor.py
+
+bench-lakes: setup  ## minutes: cubes, stores and databases; the figures of the pages are of larger data
+	$(BIN)/python benchmarks/bench_cube.py
+	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python benchmarks/bench_databases.py
 
 data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; goes on

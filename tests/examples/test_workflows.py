@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -38,10 +39,27 @@ def test_days_of_dagster_add_up_whatever_was_run_again(tmp_path):
 
     run(sys.executable, str(WORKFLOWS / "dagster_assets.py"), str(tmp_path), folder=tmp_path)
 
-    week = ss.load(tmp_path / "week_sketch" / "all.sketch")
+    check_three_days(ss.load(tmp_path / "week_sketch" / "all.sketch"))
+
+
+def check_three_days(found: ss.Sketch) -> None:
     days = ["20261116", "20261117", "20261118"]
     rows = [np.random.default_rng(int(day)).normal(size=(1000, 2)) for day in days]
-    assert week == ss.sketch(np.concatenate(rows), week.spec)
+    assert found == ss.sketch(np.concatenate(rows), found.spec)
+
+
+def test_days_of_airflow_add_up_whatever_was_run_again(tmp_path):
+    need("airflow")
+
+    (tmp_path / "dags").mkdir()
+    script = shutil.copy(WORKFLOWS / "airflow_dag.py", tmp_path / "dags")
+    home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    home["SKETCHES"] = str(tmp_path)
+    program = str(Path(sys.executable).with_name("airflow"))
+    run(program, "db", "migrate", folder=tmp_path, **home)
+    run(sys.executable, script, folder=tmp_path, **home)
+
+    check_three_days(ss.load(tmp_path / "all.sketch"))
 
 
 def test_a_sketch_comes_back_from_mlflow_as_it_was_logged(tmp_path):
