@@ -138,6 +138,21 @@ def test_inspect_is_a_table_for_people(folder, run):
     assert ss.load("day1.sketch").fingerprint in text
 
 
+def test_inspect_tells_landmarks_and_proposes_a_decoder_that_takes_them(folder, run):
+    X = np.repeat([[0.0, 0.0], [4.0, 4.0]], 20, axis=0)
+    ss.sketch(X, ss.SketchSpec(2, 0, 1.0, landmarks=ss.Landmarks.draw(X, 5))).save("l.sketch")
+    ss.sketch(X, ss.SketchSpec(2, 20, 1.0, law="leverage")).save("w.sketch")
+
+    text = run("inspect l.sketch").stdout
+    then = text.splitlines()[-1].removeprefix("Next: ")
+
+    assert "landmarks       2" in text
+    assert run.facts("inspect l.sketch")["landmarks"] == 2
+    assert "law             leverage, saturation 1.5" in run("inspect w.sketch").stdout
+    assert then == "sketchshift cluster l.sketch -k 2 --decoder sketch-and-shift"
+    run(then)
+
+
 def test_inspect_of_an_empty_sketch_has_no_mean(folder, run):
     (folder / "copy.sketch").write_bytes((folder / "day1.sketch").read_bytes())
     run("subtract day1.sketch copy.sketch -o empty.sketch")

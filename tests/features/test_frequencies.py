@@ -20,6 +20,7 @@ from sketchshift.features.frequencies import (
     _bandwidths,
     draw_frequencies,
     draw_signs,
+    most_saturation,
     padded_size,
     register_law,
 )
@@ -41,10 +42,24 @@ def adapted_cdf(radii):
     return np.interp(radii, grid, cumulative / cumulative[-1])
 
 
+def leverage_cdf(d):
+    """By numerical integration of p / (p + nu) over spheres, nu the ridge of the usual saturation.
+
+    On a grid of 1e5 cells around the lengths that occur; in logarithms, as R^(d - 1) overflows.
+    """
+    s = math.sqrt(math.log(2) * d + 1)
+    grid = np.linspace(max(1e-9, math.sqrt(d) - 9), math.sqrt(d) + 9, 100_001)
+    logs = (d - 1) * np.log(grid) - np.logaddexp(0, (grid**2 - s**2) / 2)
+    density = np.exp(logs - logs.max())
+    cumulative = scipy.integrate.cumulative_trapezoid(density, grid, initial=0)
+    return lambda radii: np.interp(radii, grid, cumulative / cumulative[-1])
+
+
 CDFS = {
     "gaussian": lambda d: scipy.stats.chi(d).cdf,
     "folded_gaussian": lambda d: scipy.stats.halfnorm.cdf,
     "adapted_radius": lambda d: adapted_cdf,
+    "leverage": leverage_cdf,
 }
 
 
@@ -297,6 +312,13 @@ def test_signs_are_signs_of_their_own_in_each_block():
 
 GOLDEN = {
     "dense": (3, 20, 0.3, {"seed": 7}, "55303b24c7bb7f1f197b7a4338d3ab17"),
+    "leverage": (
+        3,
+        20,
+        0.3,
+        {"seed": 7, "law": "leverage"},
+        "546e4fab5ab1b45d29c8f4072e27af00",
+    ),
     "structured": (
         70,
         200,
@@ -362,3 +384,65 @@ def test_a_law_keeps_its_name(unit_law):
         register_law("other", 1.0)
     with pytest.raises(SpecError, match=r"'law' parameter of SketchSpec must be .*'unit'"):
         SketchSpec(2, 50, 0.5, law="other")
+
+
+@pytest.mark.parametrize(("structured", "d"), [(False, 1), (False, 3), (False, 10), (True, 64)])
+@pytest.mark.parametrize("saturation", [None, 0.0, "most"])
+def test_weights_give_frequencies_by_leverage_the_gaussian_kernel(structured, d, saturation):
+    """E_q[w cos<omega, x - y>] = exp(-|x - y|^2 / (2 bandwidth^2)).
+
+    The mean of m of them has a deviation of at most sqrt(E w^2 / m): 20 pairs within five.
+    """
+    m, bandwidth = 20_000, 1.5
+    saturation = most_saturation(d) if saturation == "most" else saturation
+    options = {"law": "leverage", "seed": 20, "structured": structured, "saturation": saturation}
+    frequencies = draw_frequencies(d, m, bandwidth, **options)
+    omega = 2 * math.pi * frequencies.turns.astype(np.float64)
+    differences = np.random.default_rng(0).normal(size=(20, d))
+    differences *= (np.linspace(0, 4, 20) / np.linalg.norm(differences, axis=1))[:, None]
+
+    estimate = (np.cos(differences @ omega) * frequencies.weights).mean(axis=1)
+
+    kernel = np.exp(-(differences**2).sum(axis=1) / (2 * bandwidth**2))
+    error = math.sqrt((frequencies.weights**2).mean() / m)
+    np.testing.assert_allclose(estimate, kernel, atol=5 * error)
+    unweighted = np.cos(differences @ omega).mean(axis=1)
+    if saturation is None and d < 10:  # another kernel, by more than chance
+        assert np.abs(unweighted - kernel).max() > 8 * error
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 200])
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+def test_weights_are_the_gaussian_density_over_that_of_the_law(d, share):
+    """With nu = p(s), a density q in proportion to p / (p + nu) has p / q = A (1 + p / nu).
+
+    A is the mean of nu / (p + nu) under p, here by the chi density on a grid of 1e6 cells.
+    """
+    s = share * most_saturation(d)
+    frequencies = draw_frequencies(d, 500, 1.0, law="leverage", seed=21, saturation=s)
+    R = 2 * math.pi * np.linalg.norm(frequencies.turns.astype(np.float64), axis=0)
+
+    grid = np.linspace(max(0.0, math.sqrt(d) - 10), math.sqrt(d) + 12, 1_000_001)
+    density = scipy.stats.chi(d).pdf(grid)
+    A = np.trapezoid(density / (1 + np.exp((s * s - grid**2) / 2)), grid)
+
+    np.testing.assert_allclose(
+        frequencies.weights, A * (1 + np.exp((s * s - R * R) / 2)), rtol=1e-5
+    )
+
+
+def test_other_laws_have_no_weights():
+    assert all(
+        draw_frequencies(3, 5, 1.0, law=law).weights is None for law in set(LAWS) - {"leverage"}
+    )
+
+
+def test_a_small_ridge_draws_from_a_wider_ball():
+    """The higher the saturation, the flatter the density, and the longer the frequencies."""
+    lengths = [
+        np.linalg.norm(omegas(4, 5000, 1.0, law="leverage", seed=22, saturation=s), axis=0).mean()
+        for s in (0.0, 1.5, most_saturation(4))
+    ]
+
+    assert lengths == sorted(lengths)
+    assert lengths[-1] > 1.2 * lengths[0]

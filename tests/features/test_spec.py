@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import Axes, Cells, Origin, SketchSpec, Spectrum, Tilt
+from sketchshift.features import Axes, Cells, Landmarks, Origin, SketchSpec, Spectrum, Tilt
 from sketchshift.recipe import Log, Recipe
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
@@ -40,7 +40,7 @@ def specs(draw):
         sketch_size=draw(st.integers(1, 30)),
         bandwidth=(low, low * draw(st.floats(1.001, 10))) if is_range else low,
         seed=draw(st.integers(0, 2**64 - 1)),
-        law=draw(st.sampled_from(["gaussian", "folded_gaussian", "adapted_radius"])),
+        law=draw(st.sampled_from(["gaussian", "folded_gaussian", "adapted_radius", "leverage"])),
         structured=structured,
         columns=draw(st.none() | st.lists(st.text(), min_size=d, max_size=d, unique=True)),
         center=draw(st.none() | st.lists(NUMBERS, min_size=d, max_size=d)),
@@ -112,6 +112,7 @@ CHANGES = {
     "one bandwidth": {"bandwidth": 0.3, "far_share": 0.0},
     "seed": {"seed": 2},
     "law": {"law": "folded_gaussian"},
+    "saturation": {"law": "leverage", "saturation": 2.0},
     "structured": {"structured": False},
     "a name": {"columns": ["x", *FULL["columns"][1:]]},
     "order of names": {"columns": FULL["columns"][::-1]},
@@ -127,6 +128,12 @@ CHANGES = {
     "precision": {"precision": "float64"},
     "origin": {"origin": Origin("declared", 3.0)},
     "cells": {"cells": Cells.of(np.eye(3, 64)), "tilt": None},
+    "landmarks": {
+        "landmarks": Landmarks.of(np.eye(3, 64)),
+        "bandwidth": 0.3,
+        "far_share": 0.0,
+        "tilt": None,
+    },
     "metric": {"metric": "cosine"},
     "spectrum": {"spectrum": Spectrum((0.2, 0.1), 30.0)},
     "moments": {"moments": "none", "tilt": None},
@@ -385,3 +392,15 @@ def test_parameters_are_given_as_sequences_of_any_kind():
     assert spec.columns == ("a", "b")
     assert spec.center == (0.0, 1.0)
     assert spec.scale == (1.0, 2.0)
+
+
+def test_a_spec_by_leverage_says_where_its_density_saturates():
+    """The file tells the number, so that no reader has to know what is usual."""
+    usual, other = spec_of(law="leverage"), spec_of(law="leverage", saturation=2.0)
+
+    assert usual.saturation == math.sqrt(math.log(2.0) * 2 + 1.0)
+    assert json.loads(usual.to_json())["saturation"] == usual.saturation
+    assert spec_of(law="leverage", saturation=usual.saturation) == usual
+    assert other.fingerprint != usual.fingerprint
+    assert "law='leverage', saturation=2.0" in other.describe()
+    assert "saturation" not in spec_of().to_json()

@@ -34,7 +34,7 @@ REFUSED = [
     *[("bandwidth", v, "a pair (low, high) with low < high") for v in ((2, 1), (1.0, 1.0))],
     *[("seed", v, INTEGER.format(0, 2**64 - 1)) for v in (-1, 2**64, 0.0, True, "0", None)],
     *[
-        ("law", v, "one of 'gaussian', 'folded_gaussian', 'adapted_radius'")
+        ("law", v, "one of 'gaussian', 'folded_gaussian', 'adapted_radius', 'leverage'")
         for v in ("normal", "", None, 1)
     ],
     *[("structured", v, "True or False") for v in (1, 0, "True", None)],
@@ -155,3 +155,15 @@ def test_any_json_gives_a_spec_or_a_spec_error(changes):
     except SpecError:
         return
     assert SketchSpec.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("value", [-0.1, 2.73, math.nan, "1", True])
+def test_a_saturation_out_of_range_is_refused(value):
+    """At two columns the largest is sqrt(2 log 2 + 6) = 2.718..."""
+    with pytest.raises(SpecError, match="'saturation' parameter of SketchSpec must be a finite"):
+        spec_of(law="leverage", saturation=value)
+
+
+def test_a_saturation_belongs_to_its_law():
+    with pytest.raises(SpecError, match="belongs to the law 'leverage', and this spec has the law"):
+        spec_of(saturation=1.0)

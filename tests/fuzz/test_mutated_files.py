@@ -62,6 +62,7 @@ SPECS = [
     spec_of(n_features=1, columns=("x",), scale=2.0),
     spec_of(n_features=2, columns=("x", "y"), law="adapted_radius", precision="float64"),
     spec_of(n_features=2, bandwidth=(0.3, 3.0), tilt=ss.Tilt(2.0), far_share=0.25, seed=3),
+    spec_of(sketch_size=0, landmarks=ss.Landmarks.of([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0]])),
 ]
 
 

@@ -75,6 +75,15 @@ SPECS = {
             are_half=True,
         ),
     ),
+    "v1_leverage": ss.SketchSpec(
+        n_features=2, sketch_size=8, bandwidth=0.3, law="leverage", saturation=1.5
+    ),
+    "v3_landmarks": ss.SketchSpec(
+        n_features=2,
+        sketch_size=2,
+        bandwidth=0.5,
+        landmarks=ss.Landmarks.of([[-0.5, 0.0], [0.25, 0.5], [1.0, -1.0]]),
+    ),
 }
 
 

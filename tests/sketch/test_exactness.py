@@ -16,8 +16,9 @@ TILTED = ss.SketchSpec(
 )
 PLAIN = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.5)
 STRUCTURED = ss.SketchSpec(n_features=70, sketch_size=150, bandwidth=4.0, structured=True)
+LEVERAGE = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.5, law="leverage")
 seeds = st.integers(0, 2**32 - 1)
-specs = st.sampled_from([PLAIN, TILTED, STRUCTURED])
+specs = st.sampled_from([PLAIN, TILTED, STRUCTURED, LEVERAGE])
 
 
 def rows(spec: ss.SketchSpec, seed: int, n: int = 200) -> np.ndarray:

@@ -120,8 +120,8 @@ def test_a_header_length_beyond_the_file_is_refused():
 def test_a_newer_version_is_refused_by_its_number(spec, X):
     header, payload = header_of(ss.sketch(X, spec).to_bytes())
 
-    with pytest.raises(ss.SketchFormatError, match=r"format version 3, .* Upgrade sketchshift"):
-        ss.Sketch.from_bytes(forge(header, payload, version=3))
+    with pytest.raises(ss.SketchFormatError, match=r"format version 4, .* Upgrade sketchshift"):
+        ss.Sketch.from_bytes(forge(header, payload, version=4))
 
 
 @pytest.mark.parametrize(

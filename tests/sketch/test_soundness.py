@@ -21,6 +21,9 @@ SPECS = {
     ),
     "one column": ss.SketchSpec(n_features=1, sketch_size=6, bandwidth=1e-20, tilt=ss.Tilt(1e20)),
     "wide": ss.SketchSpec(n_features=70, sketch_size=6, bandwidth=1.0),
+    "landmarks": ss.SketchSpec(
+        n_features=2, sketch_size=3, bandwidth=0.7, landmarks=ss.Landmarks.of(np.eye(2))
+    ),
 }
 WEIGHTS = [0.0, 1.0, 2.0**-60, 2.0**-53, 2.0**-24, 2.0**-23, 0.3, 0.5, 1 - 2.0**-53, 1.5, 7.25]
 WEIGHTS += [1e-3, 2.0**20 - 0.5, 2.0**39]

@@ -16,6 +16,7 @@ from sketchshift.cli.options import where_option
 from sketchshift.cli.output import Output, align, keys_in_words, sketch_record, spec_record
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
+from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.file import is_cube
@@ -68,8 +69,14 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     out.report(
         record,
         [*_table(record), *columns, *_slices(record), ""],
-        then=["cluster", file, *condition, "-k", str(k)],
+        then=["cluster", file, *condition, "-k", str(k), *_decoder(sketch.spec)],
     )
+
+
+def _decoder(spec: SketchSpec) -> list[str]:
+    """What the command needs beside k: the usual decoder takes no landmarks."""
+    is_landmarks_alone = spec.landmarks is not None and not spec.sketch_size
+    return ["--decoder", "sketch-and-shift"] if is_landmarks_alone else []
 
 
 def _is_plan(path: Place) -> bool:
@@ -146,8 +153,9 @@ def _table(record: Mapping[str, Any]) -> list[str]:
     rows += [
         ("columns", _shorten(record["columns"], f"{record['n_features']:,} without names")),
         ("cells", "none" if record["cells"] is None else record["cells"]["sentence"]),
+        *([("landmarks", f"{record['landmarks']:,}")] if record["landmarks"] else []),
         ("sketch size m", f"{record['sketch_size']:,}"),
-        ("law", record["law"] + (", structured" if record["structured"] else "")),
+        ("law", _law(record)),
         ("bandwidth", " to ".join(map(number, ends))),
         ("far share", number(record["far_share"])),
         ("seed", str(record["seed"])),
@@ -159,6 +167,12 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         ("fingerprint", record["fingerprint"]),
     ]
     return align(rows)
+
+
+def _law(record: Mapping[str, Any]) -> str:
+    saturation = record["saturation"]
+    until = "" if saturation is None else f", saturation {number(saturation)}"
+    return f"{record['law']}{until}" + (", structured" if record["structured"] else "")
 
 
 def _places(where: Mapping[str, Any] | None) -> list[tuple[str, str]]:

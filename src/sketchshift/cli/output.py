@@ -185,6 +185,8 @@ def spec_record(spec: SketchSpec) -> dict[str, Any]:
         "scale": spec.scale,
         "tilt": tilt,
         "cells": None if spec.cells is None else _cells_record(spec, spec.cells),
+        "landmarks": None if spec.landmarks is None else spec.landmarks.n_landmarks,
+        "saturation": spec.saturation,
         "origin": None if spec.origin is None else _origin_record(spec.origin),
     }
 

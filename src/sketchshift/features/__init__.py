@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
+from sketchshift.features.landmarks import Landmarks
 from sketchshift.features.spec import Charge, Origin, SketchSpec, Spectrum, Tilt
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Cells",
     "Charge",
     "Frequencies",
+    "Landmarks",
     "Origin",
     "SketchSpec",
     "Spectrum",

@@ -39,11 +39,13 @@ __all__ = [
     "WIDE_CELLS",
     "Axes",
     "Cells",
+    "from_text",
     "n_cells_for",
     "n_wide_cells_for",
     "plan_axes",
     "plan_cells",
     "plan_wide_cells",
+    "to_text",
 ]
 
 MAX_CELLS = 2**20
@@ -228,14 +230,14 @@ class Cells:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the centers in base64, what has its default left out."""
-        content: dict[str, Any] = {"centers": _to_text(self.centers)}
+        content: dict[str, Any] = {"centers": to_text(self.centers)}
         defaults: dict[str, Any] = {"probes": 1, "starts": (0,), "unit": 1.0, "within": 0.0}
         defaults |= {"n_rows": 0, "lower": (), "upper": (), "are_half": False}
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 content[name] = getattr(self, name)
         if self.middles:
-            content["middles"] = _to_text(self.middles)
+            content["middles"] = to_text(self.middles)
         return content
 
     @classmethod
@@ -247,18 +249,20 @@ class Cells:
             raise parameter_error(_CALLER, "content", must, content)
         found = dict(content)
         for name in {"centers", "middles"} & set(found):
-            found[name] = _from_text(_CALLER, name, found[name])
+            found[name] = from_text(_CALLER, name, found[name])
         for name in ("starts", "lower", "upper"):
             if not isinstance(found.get(name, []), list):
                 raise parameter_error(_CALLER, name, "a list", found[name])
         return cls(n_features=n_features, **found)
 
 
-def _to_text(numbers: bytes) -> str:
+def to_text(numbers: bytes) -> str:
+    """Numbers of a spec for JSON: in base64."""
     return base64.b64encode(numbers).decode("ascii")
 
 
-def _from_text(caller: str, name: str, text: Any) -> bytes:
+def from_text(caller: str, name: str, text: Any) -> bytes:
+    """What :func:`to_text` gave; an error that names the parameter for anything else."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, TypeError, ValueError):
@@ -309,12 +313,12 @@ class Axes:
 
     def to_text(self) -> str:
         """For JSON: the directions in base64."""
-        return _to_text(self.directions)
+        return to_text(self.directions)
 
     @classmethod
     def from_text(cls, text: Any, n_features: int) -> Axes:
         """What :meth:`to_text` gave, for rows of ``n_features`` columns."""
-        return cls(_from_text("Axes", "directions", text), n_features)
+        return cls(from_text("Axes", "directions", text), n_features)
 
     @property
     def n_axes(self) -> int:
@@ -408,7 +412,12 @@ def n_cells_for(numbers: int, n_rows: int, d: int, n_clusters: int) -> int:
 
 
 def plan_cells(
-    rows: FloatArray, n_cells: int, *, weights: FloatArray | None = None, seed: int = 0
+    rows: FloatArray,
+    n_cells: int,
+    *,
+    weights: FloatArray | None = None,
+    seed: int = 0,
+    splits_values: bool = False,
 ) -> Cells:
     """Cells for data that looks like these rows.
 
@@ -422,6 +431,9 @@ def plan_cells(
         Positive weights of the rows.
     seed : int, default=0
         Of the seeds.
+    splits_values : bool, default=False
+        Whether no cell has rows with a value that is frequent in a column, and others: there is a
+        group of cells for each pattern of such values.
 
     Returns
     -------
@@ -431,13 +443,16 @@ def plan_cells(
     narrow = np.ascontiguousarray(rows, dtype=np.float32)
     shares = None if weights is None else weights / weights.max()
     unit = _unit_for(narrow)
-    centers = _seed_centers(narrow, shares, n_cells, seed)
-    for _ in range(LLOYD_STEPS):
-        centers = _move_to_means(rows, shares, centers, unit)
-    cells = Cells.of(centers, unit=unit)
-    if len(centers) > MOST_IN_ONE_GROUP:
-        centers, starts = _group(centers, seed)
-        cells = Cells.of(centers, starts, PROBES, unit)
+    patterns = _find_patterns(rows, shares, n_cells) if splits_values else narrow[:0]
+    if len(patterns) > 1:
+        centers, starts = _cut_patterns(rows, shares, patterns, n_cells, unit, seed)
+        cells = replace(Cells.of(centers, starts, unit=unit), middles=patterns.tobytes())
+    else:
+        centers = _find_centers(rows, shares, n_cells, unit, seed)
+        cells = Cells.of(centers, unit=unit)
+        if len(centers) > MOST_IN_ONE_GROUP:
+            centers, starts = _group(centers, seed)
+            cells = Cells.of(centers, starts, PROBES, unit)
     _, squares = select_kernel().cells(cells.groups).nearest(narrow)
     within = float(np.average(squares.astype(np.float64), weights=shares))
     return replace(cells, within=float(f"{within:.6g}"), n_rows=len(rows))
@@ -555,12 +570,73 @@ def _cut_groups(
         of_group = groups[g : g + 1]
         if wanted > 1:
             of_own = None if shares is None else shares[own]
-            of_group = _seed_centers(rows[own], of_own, wanted, seed)
-            for _ in range(LLOYD_STEPS):
-                of_group = _move_to_means(rows[own], of_own, of_group, unit)
+            of_group = _find_centers(rows[own], of_own, wanted, unit, seed)
         centers.append(of_group)
         starts.append(starts[-1] + len(of_group))
     return np.concatenate(centers), tuple(starts[:-1])
+
+
+# Values that repeat: where many rows have one value in a column, zero mostly, and others do not, a
+# cell that holds both knows their mean and variance, and not that one is a plane without any width.
+
+REPEATED = 0.05  # share of the rows of one value in a column, from which on they are told apart
+BESIDE = 5e-3  # values as near as this count as equal to it; the spread of all rows is about 1
+ROWS_PER_PATTERN = 40
+CELLS_PER_PATTERN = 4  # patterns are at most so few, the most frequent ones
+
+
+def _find_patterns(rows: FloatArray, shares: FloatArray | None, n_cells: int) -> Float32Array:
+    """For each frequent pattern of rows below, at or above repeated values, a place (G, d).
+
+    The nearest one tells which pattern a row has: places differ by twice ``BESIDE`` in a column.
+    Columns without a repeated value are 0 in all.
+    """
+    n, weights = len(rows), np.ones(len(rows)) if shares is None else shares
+    signs, values = np.zeros(rows.shape, dtype=np.int8), np.zeros(rows.shape[1])
+    for a, column in enumerate(rows.T):
+        different, which = np.unique(column, return_inverse=True)
+        sums = np.bincount(which, weights)
+        if len(different) > 1 and sums.max() >= REPEATED * weights.sum():
+            values[a] = different[sums.argmax()]
+            off = column - values[a]
+            signs[:, a] = np.sign(off) * (np.abs(off) > BESIDE)
+    patterns, which, counts = np.unique(signs, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[: max(1, n_cells // CELLS_PER_PATTERN)]
+    kept = patterns[order[counts[order] >= min(ROWS_PER_PATTERN, n)]]
+    return (values + 2.0 * BESIDE * kept).astype("<f4")
+
+
+def _cut_patterns(
+    rows: FloatArray,
+    shares: FloatArray | None,
+    patterns: Float32Array,
+    n_cells: int,
+    unit: float,
+    seed: int,
+) -> tuple[Float32Array, tuple[int, ...]]:
+    """Centers of the cells of each pattern, as many as its share of the rows; where they begin."""
+    narrow = np.ascontiguousarray(rows, dtype=np.float32)
+    labels, _ = select_kernel().cells(Centers.in_one_group(patterns, unit)).nearest(narrow)
+    centers, starts = [], [0]
+    for g, pattern in enumerate(patterns):
+        own = np.flatnonzero(labels == g)
+        wanted = min(n_cells * len(own) // len(rows), len(own) // ROWS_PER_CELL)
+        of_own = None if shares is None else shares[own]
+        of_group = _find_centers(rows[own], of_own, max(1, wanted), unit, seed)
+        centers.append(of_group if len(of_group) else pattern[None])
+        starts.append(starts[-1] + len(centers[-1]))
+    return np.concatenate(centers), tuple(starts[:-1])
+
+
+def _find_centers(
+    rows: RealArray, shares: FloatArray | None, n_cells: int, unit: float, seed: int
+) -> Float32Array:
+    """Means of the rows nearest to each other: seeds, and some steps of Lloyd's algorithm."""
+    narrow = np.ascontiguousarray(rows, dtype=np.float32)
+    centers = _seed_centers(narrow, shares, n_cells, seed)
+    for _ in range(LLOYD_STEPS):
+        centers = _move_to_means(rows, shares, centers, unit)
+    return centers
 
 
 def _unit_for(rows: Float32Array) -> float:

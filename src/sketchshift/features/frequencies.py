@@ -9,6 +9,7 @@ Symbols
 d, m      dimension of a point, sketch size
 turns     frequencies divided by 2 pi, rounded to float32, shape (d, m)
 R         length of a frequency at bandwidth 1
+p, q      densities of omega at bandwidth 1: of the Gaussian law, of the law it is drawn from
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,10 @@ __all__ = [
     "Structure",
     "draw_frequencies",
     "draw_signs",
+    "most_saturation",
     "padded_size",
     "register_law",
+    "usual_saturation",
 ]
 
 # Structured frequencies: blocks S H D1 H D2 H D3 instead of independent directions.
@@ -136,10 +139,14 @@ class Frequencies:
         The frequencies in turns, when they were drawn one by one.
     structure : Structure or None
         Signs and radii, when they come in fast blocks.
+    weights : array of shape (m,) or None
+        What each counts in a mean over the frequencies, 1 in expectation: sums so weighted have
+        the kernel of the Gaussian law. None: all 1.
     """
 
     dense: Float32Array | None
     structure: Structure | None
+    weights: FloatArray | None = None
 
     @cached_property
     def turns(self) -> Float32Array:
@@ -196,10 +203,111 @@ def _adapted_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
     return radius
 
 
+# Leverage scores of frequencies (Avron, Kapralov, Musco, Musco, Velingker, Zandieh 2017).
+#
+# The ridge leverage of omega is p(omega) z(omega)* (K + lambda)^-1 z(omega). Where rows fill a wide
+# region evenly, plane waves are the eigenfunctions of K, and it is in proportion to p / (p + nu):
+# flat where p is above the ridge nu, and falling like p beyond. That is their bound for the
+# Gaussian kernel, min(1, p / nu), but for a factor below 2. It needs no rows, so that a spec says
+# all by one number: the length s at which p falls to the ridge.
+
+_INTERVALS = 1 << 14  # of lengths, in each of which the density is taken to be flat
+_NEGLIGIBLE = 40.0  # e^-40 of the largest density is nothing
+_MARGIN = 10.0  # lengths beyond which a Gaussian has nothing
+_LN2 = 0.6931471805599453
+_USUAL, _MOST = 1.0, 6.0
+
+
+def usual_saturation(d: int) -> float:
+    """The saturation of the law in dimension d: weights have a mean square below 2.7."""
+    return math.sqrt(_LN2 * d + _USUAL)
+
+
+def most_saturation(d: int) -> float:
+    """The largest saturation in dimension d; beyond, a few frequencies have all the weight.
+
+    As the mean of e^(-R^2 / 2) is 2^(-d / 2) for Gaussian frequencies, the mean square of weights
+    p / q is at most 1 + e^(s^2 / 2) 2^(-d / 2).
+    """
+    return math.sqrt(_LN2 * d + _MOST)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leverage:
+    r"""Lengths with the density :math:`R^{d-1} / (1 + e^{(R^2 - s^2) / 2})`, and weights p / q.
+
+    Attributes
+    ----------
+    edges, totals : arrays of shapes (n + 1,) and (n + 1,)
+        Of intervals of R, and how much of the law lies below each: from 0 up to 1.
+    saturation : float
+        The length s.
+    mean : float
+        Of :math:`1 + e^{(s^2 - R^2) / 2}`, which is in proportion to p / q, under q.
+    """
+
+    edges: FloatArray
+    totals: FloatArray
+    saturation: float
+    mean: float
+
+    @classmethod
+    def of(cls, d: int, saturation: float) -> _Leverage:
+        """The table for dimension d: numbers from IEEE operations alone, summed in order."""
+        root, s = math.sqrt(d), saturation
+        left = max(0.0, root - _MARGIN)
+        if s > root:  # below s the density is R^(d - 1)
+            decay = np.array([-_NEGLIGIBLE / (d - 1) if d > 1 else -700.0])
+            left = s * float(exponential(np.maximum(decay, -700.0))[0])
+        step = (max(root, s) + _MARGIN - left) / _INTERVALS
+        edges: FloatArray = left + step * np.arange(_INTERVALS + 1.0)
+        R: FloatArray = left + step * (np.arange(float(_INTERVALS)) + 0.5)
+        logs = (d - 1) * logarithm(R) - _softplus(0.5 * (R * R - s * s))
+        masses = exponential(np.maximum(logs - logs.max(), -700.0))
+        totals = np.concatenate([[0.0], np.cumsum(masses)])  # from the first to the last
+        ratios = np.cumsum(masses * _ratio(R, s))
+        return cls(edges, totals / totals[-1], s, float(ratios[-1] / totals[-1]))
+
+    def lengths(self, seed: int, j: NDArray[Any]) -> FloatArray:
+        """R of the frequencies j: the quantile function at one uniform number each."""
+        u = uniforms(seed, Purpose.RADIUS, j, 1)[:, 0]
+        i = np.clip(np.searchsorted(self.totals, u, "right") - 1, 0, _INTERVALS - 1)
+        low, high = self.totals[i], self.totals[i + 1]
+        step = self.edges[i + 1] - self.edges[i]
+        lengths: FloatArray = self.edges[i] + step * ((u - low) / (high - low))
+        return lengths
+
+    def weights(self, R: FloatArray) -> FloatArray:
+        """The p / q of frequencies of these lengths at bandwidth 1: 1 in the mean."""
+        return _ratio(R, self.saturation) / self.mean
+
+
+def _softplus(x: FloatArray) -> FloatArray:
+    """The logarithm of 1 + e^x."""
+    tail = logarithm(1.0 + exponential(-np.minimum(np.abs(x), 700.0)))
+    result: FloatArray = np.maximum(x, 0.0) + tail
+    return result
+
+
+def _ratio(R: FloatArray, s: float) -> FloatArray:
+    """What p / q is in proportion to: 1 + e^((s^2 - R^2) / 2)."""
+    return 1.0 + exponential(np.clip(0.5 * (s * s - R * R), -700.0, 700.0))
+
+
+_leverage = lru_cache(maxsize=8)(_Leverage.of)
+
+
+def _leverage_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
+    """R by leverage scores, with the usual saturation."""
+    d = g.shape[1]
+    return _leverage(d, usual_saturation(d)).lengths(seed, j)
+
+
 LAWS: dict[str, Radius] = {
     "gaussian": _gaussian_radius,
     "folded_gaussian": _folded_radius,
     "adapted_radius": _adapted_radius,
+    "leverage": _leverage_radius,
 }
 """Laws of the length R of a frequency, by name: see :func:`register_law`."""
 
@@ -255,6 +363,7 @@ def draw_frequencies(
     seed: int = 0,
     structured: bool = False,
     far_share: float = 0.0,
+    saturation: float | None = None,
 ) -> Frequencies:
     """Draw m frequencies in dimension d; the first ones do not depend on m.
 
@@ -274,12 +383,19 @@ def draw_frequencies(
     far_share : float
         With a range: the share of frequencies whose bandwidth lies beyond its upper end, up
         to ``FAR`` times.
+    saturation : float or None
+        For the law "leverage": the length s at bandwidth 1 up to which frequencies are drawn
+        evenly; None is :func:`usual_saturation`.
 
     Returns
     -------
     frequencies : Frequencies
         In float32. O(m d) time, of which most goes into normal numbers.
     """
+    table = None
+    if law == "leverage":
+        table = _leverage(d, usual_saturation(d) if saturation is None else saturation)
+    weights = None if table is None else np.empty(m)
     turns = None if structured else np.empty((d, m), dtype=np.float32)
     radii = np.empty(m)
     step = max(1, _BLOCK // max(d, 4 * _MAX_TRIES))
@@ -287,13 +403,16 @@ def draw_frequencies(
         j = np.arange(first, min(first + step, m))
         g = normals(seed, j, d)
         per_turn = 1.0 / (2.0 * math.pi * _bandwidths(seed, j, bandwidth, far_share))
-        radii[j] = LAWS[law](seed, j, g) * per_turn
+        lengths = LAWS[law](seed, j, g) if table is None else table.lengths(seed, j)
+        if table is not None and weights is not None:
+            weights[j] = table.weights(lengths)
+        radii[j] = lengths * per_turn
         if turns is not None:
             factor = per_turn if law == "gaussian" else radii[j] / _norms(g)
             turns[:, j] = (g * factor[:, None]).T
     if turns is not None:
-        return Frequencies(turns, None)
+        return Frequencies(turns, None, weights)
     size = padded_size(d)
     signs = draw_signs(seed, n_blocks=-(-m // size), size=size)
     scaled = radii * math.sqrt(size / d) / (size * math.sqrt(size))
-    return Frequencies(None, Structure(d, signs, scaled.astype(np.float32)))
+    return Frequencies(None, Structure(d, signs, scaled.astype(np.float32)), weights)

@@ -146,6 +146,7 @@ def plan_rows(
     cells: bool | int = True,
     metric: str = "euclidean",
     has_axes: bool = True,
+    splits_values: bool = False,
     overwrite: bool = False,
     recipe: Recipe | None = None,
 ) -> SketchSpec:
@@ -185,6 +186,8 @@ def plan_rows(
         Of the spec; rows are those that it sees, for "cosine" of length 1.
     has_axes : bool, default=True
         Whether plans of many columns have axes.
+    splits_values : bool, default=False
+        Whether cells tell values that are frequent in a column from all others.
     overwrite : bool, default=False
         Whether the rows may be written over, which saves memory where they have many columns.
     recipe : Recipe, optional
@@ -237,7 +240,8 @@ def plan_rows(
         J = min(cells, n // ROWS_PER_CELL, 2 * m // (1 + 2 * d))
     if J == 0:
         return spec
-    planned = plan_cells((rows - center) * spec.per_unit, J, weights=weights, seed=seed)
+    normalised = (rows - center) * spec.per_unit
+    planned = plan_cells(normalised, J, weights=weights, seed=seed, splits_values=splits_values)
     planned = replace(planned, lower=low, upper=high)
     waves = m - half_of_numbers(planned)
     return replace(spec, cells=planned, sketch_size=waves)

@@ -31,7 +31,15 @@ from sketchshift._validation import (
 )
 from sketchshift.errors import SpecError
 from sketchshift.features.cells import Axes, Cells
-from sketchshift.features.frequencies import LAWS, MIN_FEATURES, Frequencies, draw_frequencies
+from sketchshift.features.frequencies import (
+    LAWS,
+    MIN_FEATURES,
+    Frequencies,
+    draw_frequencies,
+    most_saturation,
+    usual_saturation,
+)
+from sketchshift.features.landmarks import Landmarks
 from sketchshift.kernels import (
     BITS,
     CELL_REACH,
@@ -339,15 +347,15 @@ class SketchSpec:
     n_features : int
         Dimension d of a row.
     sketch_size : int
-        Number m of frequencies; about 10 k d for k clusters. With cells it may be 0.
+        Number m of frequencies; about 10 k d for k clusters. With cells or landmarks it may be 0.
     bandwidth : float or pair of float
         Bandwidth of the Gaussian kernel, in the units of x'. A pair (low, high) gives each
         frequency a bandwidth of its own, log-uniform between the two.
     seed : int, default=0
         From 0 to 2**64 - 1. Sketches add up only if it is the same.
     law : str, default="gaussian"
-        Law of the length of the frequencies: the paper's, "folded_gaussian", "adapted_radius", or
-        one of :func:`register_law`.
+        Law of the length of the frequencies: the paper's, "folded_gaussian", "adapted_radius",
+        "leverage", or one of :func:`register_law`.
     structured : bool, default=False
         Fast Hadamard blocks instead of independent directions; needs d >= 64.
     columns : sequence of str or None
@@ -386,6 +394,14 @@ class SketchSpec:
     recipe : Recipe or None
         How the columns of a table become the d columns of numbers, whose names are ``columns``;
         None where these are columns of the table. Arrays are taken as these numbers.
+    saturation : float or None
+        Of the law "leverage", which draws frequencies by their ridge leverage scores: the length,
+        at bandwidth 1, up to which they are drawn evenly; exp(-saturation^2 / 2) is the ridge as a
+        share of the largest eigenvalue. From 0 to sqrt(0.69 d + 6), beyond which few
+        frequencies have most of the weight; None is sqrt(0.69 d + 1) for this law.
+    landmarks : Landmarks or None
+        Places whose Gaussian kernels, of the bandwidth of the spec, rows are summed with as well:
+        Nyström features. Such a spec has one bandwidth, and no tilt, cells, axes or origin.
 
     Examples
     --------
@@ -414,11 +430,12 @@ class SketchSpec:
     moments: str = "full"
     spectrum: Spectrum | None = None
     recipe: Recipe | None = None
+    saturation: float | None = None
+    landmarks: Landmarks | None = None
 
     def __post_init__(self) -> None:
         d = check_integer(CALLER, "n_features", self.n_features, 1, MAX_FEATURES)
-        fewest = 1 if self.cells is None else 0
-        m = check_integer(CALLER, "sketch_size", self.sketch_size, fewest, MAX_SKETCH_SIZE)
+        m = check_integer(CALLER, "sketch_size", self.sketch_size, self._fewest, MAX_SKETCH_SIZE)
         checked: dict[str, Any] = {
             "n_features": d,
             "sketch_size": m,
@@ -454,9 +471,29 @@ class SketchSpec:
             isinstance(self.axes, Axes) and self.axes.n_features == d
         ):
             raise parameter_error(CALLER, "axes", f"Axes of {d} columns, or None", self.axes)
+        if self.landmarks is not None and not (
+            isinstance(self.landmarks, Landmarks) and self.landmarks.n_features == d
+        ):
+            must = f"Landmarks of {d} columns, or None"
+            raise parameter_error(CALLER, "landmarks", must, self.landmarks)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.law == "leverage" or self.saturation is not None:
+            object.__setattr__(self, "saturation", self._checked_saturation())
         self._check_together()
+
+    def _checked_saturation(self) -> float:
+        """The one given, or that of the law; an error where the law has none."""
+        p = self.n_coordinates
+        if self.law != "leverage":
+            msg = (
+                f"saturation={self.saturation} belongs to the law 'leverage', and this spec has "
+                f"the law {self.law!r}. Leave it out, or pass law='leverage'."
+            )
+            raise SpecError(msg)
+        if self.saturation is None:
+            return usual_saturation(p)
+        return check_number(CALLER, "saturation", self.saturation, low=0.0, high=most_saturation(p))
 
     def _check_together(self) -> None:
         d, m = self.n_coordinates, self.sketch_size
@@ -495,11 +532,27 @@ class SketchSpec:
             raise SpecError(msg)
         if self.tilt is not None and self.moments == "none":
             raise SpecError('a tilt needs the moments: leave out tilt, or moments="none".')
+        if self.landmarks is not None:
+            self._check_landmarks()
         if self.far_share and not isinstance(self.bandwidth, tuple):
             msg = (
                 f"far_share={self.far_share} needs a range of bandwidths, and bandwidth="
                 f"{self.bandwidth} is one number. Give a pair (low, high) or leave far_share=0."
             )
+            raise SpecError(msg)
+
+    def _check_landmarks(self) -> None:
+        """Kernels of landmarks are those of the rows themselves, and of one bandwidth."""
+        if isinstance(self.bandwidth, tuple):
+            low, high = self.bandwidth
+            msg = (
+                f"landmarks have the kernel of one bandwidth, and this spec has {low} to {high}. "
+                f"Give one number, as bandwidth={math.sqrt(low * high):.6g}."
+            )
+            raise SpecError(msg)
+        besides = [n for n in ("tilt", "cells", "axes", "origin") if getattr(self, n) is not None]
+        if besides:
+            msg = f"a spec with landmarks has no {' and no '.join(besides)}. Leave that out."
             raise SpecError(msg)
 
     def _check_private_cells(self, J: int) -> None:
@@ -511,6 +564,11 @@ class SketchSpec:
                 "ss.privacy.plan_public."
             )
             raise SpecError(msg)
+
+    @property
+    def _fewest(self) -> int:
+        """Frequencies that a spec has at least: something is to be summed."""
+        return 1 if self.cells is None and self.landmarks is None else 0
 
     @property
     def n_coordinates(self) -> int:
@@ -614,8 +672,9 @@ class SketchSpec:
 
     def prefix(self, sketch_size: int) -> SketchSpec:
         """The spec of the first ``sketch_size`` frequencies: they are the same ones."""
-        fewest = 1 if self.cells is None else 0
-        check_integer(CALLER + ".prefix", "sketch_size", sketch_size, fewest, self.sketch_size)
+        check_integer(
+            CALLER + ".prefix", "sketch_size", sketch_size, self._fewest, self.sketch_size
+        )
         spectrum = self.spectrum if sketch_size == self.sketch_size else None  # is that of all
         return dataclasses.replace(self, sketch_size=sketch_size, spectrum=spectrum)
 
@@ -626,6 +685,7 @@ class SketchSpec:
             "bandwidth",
             "seed",
             "law",
+            "saturation",
             "structured",
             "columns",
             "center",
@@ -648,6 +708,8 @@ class SketchSpec:
             parts.append(f"cells={self.cells.n_cells}")
         if self.axes is not None:
             parts.append(f"axes={self.axes.n_axes}")
+        if self.landmarks is not None:
+            parts.append(f"landmarks={self.landmarks.n_landmarks}")
         if self.recipe is not None:
             kinds = dict.fromkeys(part.kind for part in self.recipe.parts)
             parts.append(f"recipe={'+'.join(kinds)}")
@@ -659,6 +721,8 @@ class SketchSpec:
         known = {"metric": self.metric, "standardised": "yes" if self.is_standardised else "no"}
         if self.cells is not None:
             known["cells"] = f"{self.cells.n_cells:,}"
+        if self.landmarks is not None:
+            known["landmarks"] = f"{self.landmarks.n_landmarks:,}"
         known["waves"] = f"{self.sketch_size:,}"
         return {**known, "seed": str(self.seed), "fingerprint": self.fingerprint[:8]}
 
@@ -699,6 +763,8 @@ class SketchSpec:
             content["cells"] = self.cells.to_dict()
         if self.axes is not None:
             content["axes"] = self.axes.to_text()
+        if self.landmarks is not None:
+            content["landmarks"] = self.landmarks.to_text()
         if self.recipe is not None:
             content["recipe"] = self.recipe.to_list()
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -769,6 +835,9 @@ class SketchSpec:
         if content.get("axes") is not None:
             d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
             content["axes"] = Axes.from_text(content["axes"], d)
+        if content.get("landmarks") is not None:
+            d = check_integer(CALLER, "n_features", content["n_features"], 1, MAX_FEATURES)
+            content["landmarks"] = Landmarks.from_text(content["landmarks"], d)
         if content.get("recipe") is not None:
             content["recipe"] = Recipe.from_list(content["recipe"])
         return cls(**content)
@@ -804,4 +873,5 @@ def _frequencies(spec: SketchSpec) -> Frequencies:
         seed=spec.seed,
         structured=spec.structured,
         far_share=spec.far_share,
+        saturation=spec.saturation,
     )

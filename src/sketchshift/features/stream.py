@@ -46,6 +46,7 @@ class Purpose(IntEnum):
     SAMPLE = 5
     CELLS = 6
     AXES = 7
+    LANDMARKS = 8
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

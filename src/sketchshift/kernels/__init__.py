@@ -9,6 +9,7 @@ from sketchshift.kernels.contract import (
     CELL_ROWS,
     CELL_WEIGHT_BITS,
     LIMB_BITS,
+    LOG2_E,
     MOMENT_BITS,
     MOMENT_ROWS,
     PHASE_LIMIT,
@@ -18,6 +19,7 @@ from sketchshift.kernels.contract import (
     CellAccumulator,
     Centers,
     Kernel,
+    LandmarkAccumulator,
     Matcher,
 )
 from sketchshift.kernels.select import processors, select_kernel
@@ -29,6 +31,7 @@ __all__ = [
     "CELL_ROWS",
     "CELL_WEIGHT_BITS",
     "LIMB_BITS",
+    "LOG2_E",
     "MOMENT_BITS",
     "MOMENT_ROWS",
     "PHASE_LIMIT",
@@ -38,6 +41,7 @@ __all__ = [
     "CellAccumulator",
     "Centers",
     "Kernel",
+    "LandmarkAccumulator",
     "Matcher",
     "processors",
     "select_kernel",

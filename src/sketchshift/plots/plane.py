@@ -278,7 +278,8 @@ def plane_image(
     """
     spec = sketch.spec
     if not spec.sketch_size:
-        msg = "where rows lie is drawn from waves, and this sketch has cells alone. Plan anew."
+        what = "cells" if spec.landmarks is None else "landmarks"
+        msg = f"where rows lie is drawn from waves, and this sketch has {what} alone. Plan anew."
         raise DataError(msg)
     points = plane.origin[None] if through is None or not len(through) else through
     points = points + (plane.middle - plane.coordinates(points)) @ plane.directions

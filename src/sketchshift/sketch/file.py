@@ -100,8 +100,8 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
-VERSION = 2
-"""Sketches without cells are written as version 1, which they always were."""
+VERSION = 3
+"""With landmarks; sketches with cells are written as version 2, all others as 1, as ever."""
 
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
@@ -114,7 +114,13 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
         "n_invalid": totals.n_invalid,
         "spec": json.loads(spec.to_json()),
     }
-    return pack(MAGIC, 1 if spec.cells is None else VERSION, header, totals.to_bytes(spec))
+    return pack(MAGIC, _version_of(spec), header, totals.to_bytes(spec))
+
+
+def _version_of(spec: SketchSpec) -> int:
+    if spec.landmarks is not None:
+        return VERSION
+    return 1 if spec.cells is None else 2
 
 
 def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:

@@ -25,6 +25,7 @@ from sketchshift.kernels.contract import G2, Accumulator
 __all__ = [
     "CAPACITY_BITS",
     "CELL_PARTS",
+    "LANDMARK_PARTS",
     "PARTS",
     "WEIGHT_BITS",
     "AdderFactories",
@@ -494,10 +495,14 @@ PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart, _tilted_
 CELL_PARTS: list[Callable[[SketchSpec], Part | None]] = []
 """What makes those that follow where a spec has cells: ``sketch.cells`` adds them."""
 
+LANDMARK_PARTS: list[Callable[[SketchSpec], Part]] = []
+"""The same where it has landmarks: ``sketch.landmarks`` adds one."""
+
 
 def parts_of(spec: SketchSpec) -> list[Part]:
     """The parts of a measure: what is summed with a spec. Draws and allocates nothing."""
     makers = PARTS if spec.cells is None else [*PARTS, *CELL_PARTS]
+    makers = makers if spec.landmarks is None else [*makers, *LANDMARK_PARTS]
     return [part for make in makers if (part := make(spec)) is not None]
 
 

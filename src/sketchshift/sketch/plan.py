@@ -278,6 +278,7 @@ def plan_sample(
     if not len(sample.values):
         raise DataError("there are no rows to plan on. Check the path, the filter or the weights.")
     rows, bounds = sample.values, (sample.lower, sample.upper)
+    planning = planning.for_columns(rows.shape[1])
     if planning.metric == "cosine":
         rows = directions_of(rows)
         bounds = rows.min(axis=0), rows.max(axis=0)
@@ -295,6 +296,7 @@ def plan_sample(
         cells=planning.cells,
         metric=planning.metric,
         has_axes=planning.has_axes,
+        splits_values=planning.splits_values,
         overwrite=True,  # they were drawn for this
         recipe=recipe,
     )

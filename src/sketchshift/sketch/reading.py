@@ -308,6 +308,7 @@ class Planning:
     cells: bool | int = True
     metric: str = "euclidean"
     has_axes: bool = True
+    splits_values: bool = False
 
     def __post_init__(self) -> None:
         if type(self.cells) is int:
@@ -352,6 +353,10 @@ class Planning:
             )
             raise SpecError(msg)
         return None
+
+    def for_columns(self, n_features: int) -> Planning:
+        """The same when the number of columns is known, on which some parameters may depend."""
+        return self
 
     def n_rows(self, n_features: int) -> int:
         """Number of rows that the plan looks at, of so many columns."""

@@ -42,6 +42,7 @@ from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
 from sketchshift.sketch import file as file_format
 from sketchshift.sketch.cells import CellSums, FarPart, cell_part
+from sketchshift.sketch.landmarks import kernel_means
 from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
 
 __all__ = [
@@ -436,6 +437,19 @@ class Sketch(AnySketch):
             return np.zeros(0, dtype=np.complex128)
         cosines, sines = waves / float(total)
         return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
+
+    @property
+    def kernel_means(self) -> FloatArray | None:
+        r"""Density of the rows at each landmark of the spec, shape (J,); None without landmarks.
+
+        .. math:: s_j = \frac{\sum_i w_i e^{-|x'_i - l_j|^2 / 2 \sigma^2}}{\sum_i w_i}
+        """
+        if self.spec.landmarks is None:
+            return None
+        if self._plain.weight == 0:
+            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
+            raise RemovalError(msg)
+        return kernel_means(self._totals)
 
     @property
     def mean(self) -> FloatArray:

@@ -1,0 +1,237 @@
+"""Sums of kernels with landmarks: against plain sums, to the bit, and through the file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchshift as ss
+from sketchshift.kernels import select_kernel
+
+PLACES = np.array([[0.5, -0.25], [-1.0, 0.75], [2.0, 2.0], [0.0, 0.0]])
+SPEC = ss.SketchSpec(2, 0, 0.7, landmarks=ss.Landmarks.of(PLACES), scale=2.0, center=(0.1, 0.2))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def rows(seed, n=300):
+    return np.random.default_rng(seed).standard_t(3, size=(n, 2))
+
+
+def normalised(X):
+    return (X - SPEC.center_vector) / SPEC.scale_vector
+
+
+def kernels(X, places, bandwidth):
+    """The Gaussian kernel of all pairs, as its definition says."""
+    squares = ((X[:, None] - places[None]) ** 2).sum(axis=2)
+    return np.exp(-squares / (2 * bandwidth**2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_are_those_of_the_kernels(weighted):
+    """Each row is rounded by half a step of 2**-22; the polynomial is off by 2e-10."""
+    X, weights = rows(0), np.random.default_rng(1).uniform(0, 3, size=300)
+    weights = weights if weighted else np.ones(300)
+
+    s = ss.sketch(X, SPEC, sample_weight=weights if weighted else None)
+
+    expected = weights @ kernels(normalised(X), PLACES, 0.7) / weights.sum()
+    np.testing.assert_allclose(s.kernel_means, expected, rtol=0, atol=2.0**-21)
+
+
+def integer_by_hand(x, place, bandwidth, factor):
+    """What docs/format.md says, in Python's floats, one operation after the other."""
+    s = 0.0
+    for a, b in zip(x, place, strict=True):
+        s = s + (a - b) * (a - b)
+    t = max(-(s * (0.5 * 1.4426950408889634 / (bandwidth * bandwidth))), -64.0)
+    n = round(t)
+    r, p = t - n, 1.3215486790144309e-06
+    for c in (
+        1.525273380405984e-05,
+        0.0001540353039338161,
+        0.0013333558146428443,
+        0.009618129107628477,
+        0.05550410866482158,
+        0.2402265069591007,
+        0.6931471805599453,
+        1.0,
+    ):
+        p = p * r + c
+    return round(factor * math.ldexp(p, n + 22))
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+@pytest.mark.parametrize("factors", [None, "some"])
+def test_integers_are_those_of_the_format_to_the_bit(name, factors):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3)) * rng.choice([1e-9, 0.1, 1.0, 30.0], size=(200, 1))
+    places = rng.normal(size=(7, 3)).astype(np.float32)
+    factors = None if factors is None else rng.uniform(size=200)
+    rate = 0.5 * 1.4426950408889634 / (0.6 * 0.6)
+    totals = np.zeros(7, dtype=np.int64)
+
+    select_kernel(name).landmarks(places, rate)(X, factors, totals)
+
+    expected = [
+        sum(
+            integer_by_hand(x, place, 0.6, 1.0 if factors is None else factors[i])
+            for i, x in enumerate(X.tolist())
+        )
+        for place in places.astype(np.float64).tolist()
+    ]
+    assert totals.tolist() == expected
+
+
+def test_coefficients_are_those_of_a_power_of_two():
+    """log(2)^k / k!, and the largest error of the polynomial on |r| <= 1/2."""
+    from sketchshift.kernels.contract import POWER_OF_TWO
+
+    exact = [math.log(2.0) ** k / math.factorial(k) for k in range(9)]
+    r = np.linspace(-0.5, 0.5, 10_001)
+
+    np.testing.assert_allclose(POWER_OF_TWO, exact, rtol=1e-14)
+    assert np.abs(np.polyval(POWER_OF_TWO[::-1], r) / 2.0**r - 1.0).max() < 3e-10
+
+
+def test_a_row_on_a_landmark_counts_1_there_and_one_far_away_nothing():
+    s = ss.sketch(np.array([[1.1, -0.3], [300.0, 300.0]]), SPEC)
+
+    assert s._totals.parts["landmarks"][0] == 2**22
+    assert s._totals.parts["landmarks"][2] < 2**22
+
+
+@given(seed=seeds, cuts=st.lists(st.integers(0, 300), max_size=6))
+@settings(deadline=None, max_examples=30)
+def test_parts_merge_and_subtract_to_the_bit(seed, cuts):
+    X = rows(seed)
+    whole = ss.sketch(X, SPEC)
+    parts = [ss.sketch(part, SPEC) for part in np.split(X, sorted(cuts)) if len(part)]
+
+    assert sum(parts).to_bytes() == whole.to_bytes()
+    assert (whole - parts[0]) + parts[0] == whole
+    if len(parts) > 1:
+        assert (whole - parts[0]).to_bytes() == sum(parts[1:]).to_bytes()
+
+
+@given(seed=seeds, times=st.integers(0, 9), fraction=st.sampled_from([0.25, 0.3]))
+@settings(deadline=None, max_examples=20)
+def test_a_whole_weight_is_as_many_rows(seed, times, fraction):
+    X = rows(seed, 20)
+
+    weighted = ss.sketch(X, SPEC, sample_weight=np.full(20, times + fraction))
+
+    alone = ss.sketch(X, SPEC, sample_weight=np.full(20, fraction))
+    repeated = (
+        alone._totals.parts["landmarks"] + times * ss.sketch(X, SPEC)._totals.parts["landmarks"]
+    )
+    np.testing.assert_array_equal(weighted._totals.parts["landmarks"], repeated)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("size", [1, 17, 300])
+def test_blocks_and_threads_leave_no_trace(n_threads, size):
+    X = rows(4)
+    blocks = (X[first : first + size] for first in range(0, 300, size))
+
+    assert ss.sketch(blocks, SPEC, n_threads=n_threads) == ss.sketch(X, SPEC)
+
+
+def test_a_sketch_travels_as_a_file(tmp_path):
+    s = ss.sketch(rows(5), SPEC)
+    s.save(tmp_path / "s.sketch")
+
+    assert ss.load(tmp_path / "s.sketch") == s
+    assert s.to_bytes()[8] == 3  # format version
+
+
+def test_slices_rows_of_databases_and_cubes_hold_the_same_sums(tmp_path):
+    X, days = rows(6), np.arange(300) % 3
+    spec = replace(SPEC, columns=("x", "y"))
+    data = pa.table({"day": days, "x": X[:, 0], "y": X[:, 1]})
+    whole, table = ss.sketch(X, spec), ss.sketch_by(data, by="day", spec=spec)
+    cube = ss.Cube.create(tmp_path / "cube", spec, by="day")
+    cube.append_rows(data)
+
+    assert table.merge() == whole
+    assert ss.Sketch.from_sql(table.to_sql_rows().drop_columns(["day"]), spec) == whole
+    assert cube.merge() == whole
+    assert cube.merge("day = 1") == ss.sketch(X[days == 1], spec)
+
+
+def test_sums_that_no_rows_have_are_refused():
+    s = ss.sketch(rows(7), SPEC)
+    for change in (-(2**40), 2**40):
+        totals = s._totals.copy()
+        totals.parts["landmarks"][1] += change
+        assert not totals.is_sound(SPEC)
+    assert s._totals.is_sound(SPEC)
+
+
+def test_sketches_of_other_landmarks_do_not_mix():
+    X = rows(8)
+    moved = replace(SPEC, landmarks=ss.Landmarks.of(PLACES + 0.5))
+
+    for other in (moved, replace(SPEC, landmarks=None, sketch_size=4)):
+        with pytest.raises(ss.IncompatibleSketchesError, match="different plans"):
+            ss.sketch(X, SPEC) + ss.sketch(X, other)
+
+
+def test_landmarks_are_drawn_from_the_rows_each_once():
+    X = np.repeat(rows(9, 50), 3, axis=0)
+
+    few, many = (ss.Landmarks.draw(X, n, seed=3).table for n in (10, 1000))
+
+    assert many.shape == (50, 2)
+    np.testing.assert_array_equal(many[:10], few)
+    assert {tuple(x) for x in many} == {tuple(x) for x in X.astype(np.float32)}
+    assert ss.Landmarks.draw(X, 10, seed=4) != ss.Landmarks.draw(X, 10, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bandwidth": (0.5, 2.0)}, r"the kernel of one bandwidth, .* as bandwidth=1\."),
+        ({"tilt": ss.Tilt(1.0)}, "a spec with landmarks has no tilt"),
+        ({"cells": ss.Cells.of(PLACES)}, "a spec with landmarks has no cells"),
+        ({"origin": ss.Origin("declared", 3.0)}, "a spec with landmarks has no origin"),
+        ({"landmarks": PLACES}, "'landmarks' parameter .* must be Landmarks of 2 columns"),
+        ({"landmarks": ss.Landmarks.of(np.eye(3))}, "must be Landmarks of 2 columns"),
+        ({"landmarks": None}, "'sketch_size' parameter .* must be an integer from 1"),
+    ],
+)
+def test_what_does_not_go_with_landmarks_is_refused(change, message):
+    with pytest.raises(ss.SpecError, match=message):
+        replace(SPEC, **change)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [],
+        [1.0],
+        [[np.nan]],
+        np.zeros((2, 0)),
+        [[1e39]],
+        [["a"]],
+        [[1.0], [1.0, 2.0]],
+        [[1.0 + 2.0j]],
+    ],
+)
+def test_places_that_are_no_places_are_refused(places):
+    with pytest.raises(ss.SpecError, match="'places' parameter"):
+        ss.Landmarks.of(places)
+    with pytest.raises(ss.SpecError, match=r"'(places|rows)' parameter"):
+        ss.Landmarks.draw(places, 5)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 0.5, None])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(ss.SpecError, match=r"'seed' parameter of Landmarks\.draw"):
+        ss.Landmarks.draw(rows(9), 5, seed=seed)
