@@ -93,6 +93,33 @@ def test_of_a_sketch_it_tends_to_the_kernel_density():
     assert errors[25_600] < errors[100] / 4  # sqrt(256) = 16 in the mean
 
 
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_weights_of_frequencies_by_leverage_keep_the_kernel_density(d):
+    """f_z is the density within five deviations, sqrt(E w^2 / m); without the weights it is not."""
+    X = np.random.default_rng(1).normal(size=(60, d))
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    density = np.exp(-squares / (2 * 1.2**2)).mean(axis=1)
+    s = ss.sketch(X, ss.SketchSpec(d, 25_600, bandwidth=1.2, law="leverage"))
+    weights = s.frequencies.weights
+
+    weighted, plain = CorrelationFunction.of(s)(X), CorrelationFunction(s.frequencies.turns, s.z)(X)
+
+    np.testing.assert_allclose(weighted, density, atol=5 * np.sqrt((weights**2).mean() / 25_600))
+    assert np.abs(plain - density).max() > 2 * np.abs(weighted - density).max()
+
+
+def test_gradients_and_hessians_have_the_weights_too(problem):
+    C, turns, residual = problem
+    weights = np.random.default_rng(2).uniform(0, 2, size=400)
+    weighted = CorrelationFunction(turns, residual, frequency_weights=weights)
+    scaled = CorrelationFunction(turns, weights * residual)
+
+    np.testing.assert_array_equal(weighted.gradient(C), scaled.gradient(C))
+    np.testing.assert_array_equal(weighted.hessian(C), scaled.hessian(C))
+    with pytest.raises(ss.SpecError, match="frequency_weights must be 400 finite numbers"):
+        CorrelationFunction(turns, residual, frequency_weights=weights[1:])
+
+
 def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
     """The Dirac at row 0 has its maximum, 1, at x' = (x - center) / scale."""
     row = (X[0] - spec.center_vector) / spec.scale_vector

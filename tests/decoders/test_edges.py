@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
+from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift, SlidingFrankWolfe
 from sketchshift.decoders.gaussians import GaussianFit
 from sketchshift.decoders.objective import Box
 from sketchshift.decoders.points import draw_places
@@ -22,6 +22,7 @@ DECODERS = {
     "gradient": SketchAndShift(n_initializations=50, local_maximum="gradient_ascent"),
     "refined": SketchAndShift(n_initializations=100, starts="uniform", refine=True),
     "cl_ompr": ClOmpr(n_restarts=3),
+    "sliding": SlidingFrankWolfe(n_initializations=100),
 }
 
 
@@ -48,7 +49,7 @@ def check(decoding, k):
 
 
 @pytest.mark.parametrize("n_points", [1, 2, 3])
-@pytest.mark.parametrize("name", ["shift", "refined", "gaussian", "cl_ompr"])
+@pytest.mark.parametrize("name", ["shift", "refined", "gaussian", "cl_ompr", "sliding"])
 def test_fewer_distinct_points_than_centroids(name, n_points):
     """As many centroids as points, at the points, with their shares of the rows."""
     points = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])[:n_points]
@@ -193,7 +194,7 @@ def test_what_is_not_a_sketch_is_refused(decoder):
 def test_wrong_seeds_and_domains_are_refused(decoder):
     sketch = ss.sketch(np.zeros((5, 2)), ss.SketchSpec(2, 20, 1.0))
 
-    with pytest.raises(SpecError, match=r"'seed' parameter of (SketchAndShift|ClOmpr)"):
+    with pytest.raises(SpecError, match=r"'seed' parameter of (Sk\w+|ClOmpr|Sl\w+)"):
         decoder(sketch, 1, seed=-1)
     for domain in (Box([0], [1]), ([0, 0], [1, 1])):
         with pytest.raises(SpecError, match=r"'domain' .* must be a Box of 2 columns"):

@@ -18,10 +18,11 @@ from sketchshift.metrics import match_centroids
         {"bandwidth": (0.1, 1.0)},
         {"bandwidth": (0.05, 0.5), "far_share": 0.1},
         {"bandwidth": 0.15, "law": "folded_gaussian"},
+        {"bandwidth": 0.15, "law": "leverage"},
         {"bandwidth": 0.15, "tilt": ss.Tilt(radius=0.5)},
         {"bandwidth": (0.1, 1.0), "far_share": 0.15, "tilt": ss.Tilt(radius=0.5, cap=4.0)},
     ],
-    ids=["range", "far", "law", "tilt", "tilt and range"],
+    ids=["range", "far", "law", "leverage", "tilt", "tilt and range"],
 )
 def test_diracs_fit_any_kernel_and_any_tilt(options, refine):
     """Centroids where they are, and shares of the rows: what the tilt adds is taken out."""
@@ -51,3 +52,14 @@ def test_gaussians_need_a_gaussian_kernel(options, fact):
 
     with pytest.raises(SpecError, match=rf"{fact}.* Take fitted_model='dirac'"):
         SketchAndShift(fitted_model="gaussian")(sketch, 2)
+
+
+def test_covariances_by_leverage_are_those_of_the_gaussian_law():
+    """Weights give the kernel back, and with it the curvature: within 15 % of the truth."""
+    truth = np.array([[0.09, 0.04], [0.04, 0.06]])
+    X = np.random.default_rng(0).multivariate_normal([0.3, -0.2], truth, size=50_000)
+    sketch = ss.sketch(X, ss.SketchSpec(2, 4000, 0.4, law="leverage"))
+
+    decoding = SketchAndShift(n_atoms=1, n_initializations=20, fitted_model="gaussian")(sketch, 1)
+
+    np.testing.assert_allclose(decoding.covariances[0], truth, atol=0.15 * 0.09)

@@ -15,7 +15,7 @@ from sketchshift.errors import SpecError
     [
         ({"n_atoms": 2}, "'n_atoms' parameter .* integer from 3 to"),
         ({"n_initializations": 0}, "'n_initializations' parameter of SketchAndShift"),
-        ({"local_maximum": "newton"}, "one of 'sketched_mean_shift', 'discretized', 'gradient_"),
+        ({"local_maximum": "newton"}, "one of 'sketched_mean_shift', 'plain_mean_shift', 'disc"),
         ({"local_maximum": 3}, "or an object that does the same. Got 3"),
         ({"fitted_model": "laplace"}, "one of 'dirac', 'gaussian'. Got 'laplace'"),
         ({"fitted_model": int}, "or an object that does the same"),

@@ -77,7 +77,7 @@ def test_the_command_clusters_with_it_and_its_help_says_what_it_is(toy, sketch, 
     np.testing.assert_allclose(found, ss.decode(sketch, 3, seed=5, decoder="toy").centroids)
     for command in ("cluster", "report"):
         words = " ".join(run(f"{command} --help").output.split())
-        assert "[turnkey|sketch-and-shift|cl-ompr|toy]" in words
+        assert "[turnkey|sketch-and-shift|cl-ompr|sliding-frank-wolfe|toy]" in words
         assert "toy: Draws centroids at random." in words
 
 
@@ -86,7 +86,7 @@ def test_the_command_clusters_with_it_and_its_help_says_what_it_is(toy, sketch, 
     [
         (
             "-k 3 --starts 5",
-            "--starts belongs to --decoder sketch-and-shift or cl-ompr; toy",
+            "--starts belongs to --decoder sketch-and-shift or cl-ompr or sliding-frank-wolfe; toy",
         ),
         ("-k auto", "-k auto needs --decoder turnkey. Give the number"),
     ],
@@ -120,7 +120,10 @@ def test_a_field_of_the_right_name_is_set_by_its_flag(sketch, run):
 
     assert result.exit_code == 0, result.output
     assert seen[-1] == 17
-    assert "--no-refine belongs to --decoder sketch-and-shift; starter has no" in refused.stderr
+    assert (
+        "--no-refine belongs to --decoder sketch-and-shift or sliding-frank-wolfe; starter"
+        in refused.stderr
+    )
 
 
 def test_the_report_shows_its_clusters_without_a_curve(toy, sketch, run):
@@ -170,7 +173,7 @@ def test_what_cannot_be_registered_is_refused(name, cls, sentence):
         ss.register_decoder(name, cls)
 
 
-@pytest.mark.parametrize("name", ["turnkey", "sketch-and-shift", "cl-ompr"])
+@pytest.mark.parametrize("name", ["turnkey", "sketch-and-shift", "cl-ompr", "sliding-frank-wolfe"])
 @pytest.mark.parametrize("n_rows", [1, 2, 40])
 def test_a_fit_answers_for_equal_rows_and_for_fewer_rows_than_clusters(name, n_rows):
     rows = np.tile([[2.0, 3.0]], (n_rows, 1))

@@ -34,6 +34,18 @@ def test_weights_are_optimal(seed, k, m):
     assert np.linalg.norm(A @ alpha - b) <= nnls(A, b)[1] + 1e-6 * scale
 
 
+def test_weights_of_frequencies_weigh_the_squares():
+    """Those of rows of atoms and target that are multiplied by the roots of the weights."""
+    atoms, z = atoms_and_target(3, 5, 40)
+    of_frequencies = np.random.default_rng(3).uniform(0, 3, size=40)
+    roots = np.sqrt(of_frequencies)
+
+    alpha = nonnegative_weights(atoms, z, of_frequencies)
+
+    np.testing.assert_allclose(alpha, nonnegative_weights(roots * atoms, roots * z), atol=1e-9)
+    assert not np.allclose(alpha, nonnegative_weights(atoms, z), atol=1e-3)
+
+
 def test_equal_atoms_share_their_weight():
     atoms, _ = atoms_and_target(0, 1, 40)
 

@@ -20,10 +20,12 @@ from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, CorrelationFunction
 from sketchshift.decoders.paper.cl_ompr import ClOmpr
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
-from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift
+from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift, estimate_sigma
+from sketchshift.decoders.paper.sliding_frank_wolfe import SlidingFrankWolfe
 from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.profile import ClusterProfile, Profile, Trait
 from sketchshift.decoders.shares import shares
+from sketchshift.decoders.stable import StableMixture, decode_stable
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "Profile",
     "Round",
     "SketchAndShift",
+    "SlidingFrankWolfe",
+    "StableMixture",
     "Step",
     "Trait",
     "Trust",
@@ -51,6 +55,8 @@ __all__ = [
     "certify",
     "decode",
     "decode_range",
+    "decode_stable",
+    "estimate_sigma",
     "one_blas_thread",
     "register_decoder",
     "shares",
@@ -59,3 +65,4 @@ __all__ = [
 register_decoder("turnkey", Turnkey)
 register_decoder("sketch-and-shift", SketchAndShift)
 register_decoder("cl-ompr", ClOmpr)
+register_decoder("sliding-frank-wolfe", SlidingFrankWolfe)

@@ -275,6 +275,23 @@ class CellFit:
         order = np.argsort(uniforms(self.seed, Purpose.SAMPLE, np.arange(len(places)), 1)[:, 0])
         return Points(places[order], as_shares(weights[order]))
 
+    def blocks(self, n: int) -> Mixture:
+        """What stands for the rows: tight cells with variances (J, d), and points in loose ones.
+
+        There are about n points where any cell is loose, with variances of 0. O(n d).
+        """
+        return self.around(*self._draw_fitted(n))
+
+    def around(self, places: FloatArray, weights: FloatArray, is_drawn: BoolArray) -> Mixture:
+        """Points (n, d) with weights (n,), and all cells that they do not stand for."""
+        sums = self.sums.only(~is_drawn) + self.far
+        sums = sums[sums.weights > 0.0]
+        return Mixture(
+            as_shares(np.concatenate([sums.weights, weights])),
+            np.concatenate([sums.means, places]),
+            np.concatenate([sums.variances, np.zeros_like(places)]),
+        )
+
     @property
     def components(self) -> CellSums:
         """All cells that belong to clusters and have rows."""

@@ -102,7 +102,8 @@ class GaussianFitter:
         weights: FloatArray = 1.0 / np.maximum(
             self.norms, math.sqrt(len(self.problem.turns)) / high
         )
-        return weights
+        of_law = self.problem.frequency_weights
+        return weights if of_law is None else weights * of_law
 
     @cached_property
     def _matchers(self) -> dict[float, Matcher]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -17,7 +17,16 @@ from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import Kernel, Matcher, select_kernel
 from sketchshift.sketch import AnySketch
 
-__all__ = ["Box", "CorrelationFunction", "MomentMatching", "Spread", "draw_starts"]
+__all__ = [
+    "Box",
+    "Correlation",
+    "CorrelationFunction",
+    "Matching",
+    "MomentMatching",
+    "Spread",
+    "check_frequency_weights",
+    "draw_starts",
+]
 
 # The correlation function f_r, with its gradient and Hessian (Definition 1).
 #
@@ -33,6 +42,22 @@ __all__ = ["Box", "CorrelationFunction", "MomentMatching", "Spread", "draw_start
 # C         candidate centroids, one a row, shape (L, d)
 
 
+class Correlation(Protocol):
+    """What is climbed: a function of points, of whatever features a sketch is made of."""
+
+    def __call__(self, C: RealArray) -> FloatArray:
+        """Values at the rows of C, shape (L,)."""
+        ...
+
+    def value_and_gradient(self, C: RealArray) -> tuple[FloatArray, FloatArray]:
+        """Values, shape (L,), and gradients, shape (L, d)."""
+        ...
+
+    def hessian(self, C: RealArray) -> FloatArray:
+        """Second derivatives, shape (L, d, d)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class CorrelationFunction:
     r"""Correlation of a residual with the sketch of a Dirac.
@@ -40,7 +65,7 @@ class CorrelationFunction:
     .. math::
 
         f_r(c) = \mathrm{Re}\, \langle r, \mathcal A \delta_c \rangle
-               = \frac{1}{\sqrt m}\, \mathrm{Re} \sum_j \bar r_j
+               = \frac{1}{\sqrt m}\, \mathrm{Re} \sum_j w_j \bar r_j
                  e^{\mathrm{i} \langle \omega_j, c \rangle}
 
     With r = z it tends to the kernel density estimator as m grows, error 1 / sqrt(m).
@@ -53,6 +78,8 @@ class CorrelationFunction:
         The sketch, or what is left of it.
     kernel : Kernel or None
         Where the sums happen; None: the fastest there is.
+    frequency_weights : array of shape (m,) or None
+        The w_j of frequencies that were not drawn from the Gaussian law; None: all 1.
 
     Examples
     --------
@@ -66,6 +93,7 @@ class CorrelationFunction:
     turns: Float32Array
     residual: ComplexArray
     kernel: Kernel | None = None
+    frequency_weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         turns = np.asarray(self.turns, dtype=np.float32)
@@ -79,6 +107,9 @@ class CorrelationFunction:
         object.__setattr__(self, "turns", turns)
         object.__setattr__(self, "residual", residual)
         object.__setattr__(self, "kernel", self.kernel or select_kernel())
+        if self.frequency_weights is not None:
+            weights = check_frequency_weights(self.frequency_weights, residual)
+            object.__setattr__(self, "frequency_weights", weights)
 
     @classmethod
     def of(cls, sketch: AnySketch) -> CorrelationFunction:
@@ -94,7 +125,8 @@ class CorrelationFunction:
         f : CorrelationFunction
             Draws the frequencies on first use: O(m d).
         """
-        return cls(sketch.turns.astype(np.float32), sketch.z)
+        weights = sketch.frequencies.weights
+        return cls(sketch.turns.astype(np.float32), sketch.z, frequency_weights=weights)
 
     def __call__(self, C: RealArray) -> FloatArray:
         """Values f_r(c) at the rows of C, shape (L,): O(L m d)."""
@@ -124,7 +156,7 @@ class CorrelationFunction:
         gradients : array of shape (L, d)
             Theirs, likewise.
         """
-        return self._kernel.correlation(self._points(C), self.turns, self.residual)
+        return self._kernel.correlation(self._points(C), self.turns, self._weighted)
 
     def hessian(self, C: RealArray) -> FloatArray:
         r"""Second derivatives of f_r, shape (L, d, d): O(L m d^2).
@@ -134,7 +166,12 @@ class CorrelationFunction:
             \nabla^2 f_r(c) = -\frac{1}{\sqrt m}\, \mathrm{Re} \sum_j \bar r_j
                 e^{\mathrm{i} \langle \omega_j, c \rangle}\, \omega_j \omega_j^T
         """
-        return self._kernel.hessian(self._points(C), self.turns, self.residual)
+        return self._kernel.hessian(self._points(C), self.turns, self._weighted)
+
+    @cached_property
+    def _weighted(self) -> ComplexArray:
+        weights = self.frequency_weights
+        return self.residual if weights is None else self.residual * weights
 
     @property
     def _kernel(self) -> Kernel:
@@ -152,6 +189,18 @@ class CorrelationFunction:
         return points
 
 
+def check_frequency_weights(weights: FloatArray, z: ComplexArray) -> FloatArray:
+    """Weights of frequencies as floats; an error unless there is one of at least 0 for each."""
+    checked = np.asarray(weights, dtype=np.float64)
+    if checked.shape != z.shape or not np.all(np.isfinite(checked) & (checked >= 0)):
+        msg = (
+            f"frequency_weights must be {len(z)} finite numbers of at least 0, one a "
+            f"frequency. Got shape {checked.shape}, least {checked.min(initial=np.inf):g}."
+        )
+        raise SpecError(msg)
+    return checked
+
+
 # How far a mixture's sketch is from a given one, with gradients (moment matching).
 #
 # Takes frequencies and a sketch z as arrays; hands value and gradient to the descents of
@@ -165,6 +214,31 @@ class CorrelationFunction:
 # psi_ij    exp(i <omega_j, c_i> - q_ij / 2), characteristic function of component i
 
 Spread = Literal["none", "isotropic", "diagonal", "full"]
+
+
+class Matching(Protocol):
+    """What a joint descent lowers: see :class:`MomentMatching`, which it is for waves."""
+
+    def value_and_gradient(
+        self, alpha: FloatArray, C: FloatArray, S: FloatArray | None = None
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray | None]:
+        """The value and its derivatives by weights (k,), centroids (k, d) and spreads."""
+        ...
+
+    def pack(self, alpha: FloatArray, C: FloatArray, S: FloatArray | None = None) -> FloatArray:
+        """One vector of weights, centroids and spreads, or of their gradients."""
+        ...
+
+    def unpack(
+        self, vector: FloatArray, k: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """The inverse of :meth:`pack`."""
+        ...
+
+    def covariances(self, S: FloatArray | None, d: int) -> FloatArray | None:
+        """Covariances of spreads, shape (k, d, d); None for points."""
+        ...
+
 
 _TURN = 2.0 * math.pi
 
@@ -221,17 +295,8 @@ class MomentMatching:
         object.__setattr__(self, "turns", turns)
         object.__setattr__(self, "z", z)
         if self.frequency_weights is not None:
-            object.__setattr__(self, "frequency_weights", self._checked_weights())
-
-    def _checked_weights(self) -> FloatArray:
-        weights = np.asarray(self.frequency_weights, dtype=np.float64)
-        if weights.shape != self.z.shape or not np.all(np.isfinite(weights) & (weights >= 0)):
-            msg = (
-                f"frequency_weights must be {len(self.z)} finite numbers of at least 0, one a "
-                f"frequency. Got shape {weights.shape}, least {weights.min(initial=np.inf):g}."
-            )
-            raise SpecError(msg)
-        return weights
+            weights = check_frequency_weights(self.frequency_weights, z)
+            object.__setattr__(self, "frequency_weights", weights)
 
     def atoms(self, C: FloatArray, S: FloatArray | None = None) -> ComplexArray:
         r"""Sketches :math:`\psi_i / \sqrt m` of the components, shape (k, m)."""

@@ -19,24 +19,34 @@ from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
 from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
-from sketchshift.decoders.objective import Box
+from sketchshift.decoders.objective import (
+    Box,
+    Correlation,
+    CorrelationFunction,
+    Matching,
+    MomentMatching,
+    Spread,
+)
 from sketchshift.errors import DataError, PlanWarning, warn
-from sketchshift.features import Cells
+from sketchshift.features import Cells, SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums, NoisyCells
 
 __all__ = [
+    "EMPTY",
     "Problem",
     "check_decodable",
+    "check_waves_or_cells",
     "moments_of",
+    "normalise_domain",
     "spread_of",
     "warn_of_mistrust",
     "warn_of_more",
 ]
 
-_EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
+EMPTY = 1e-5  # share of a sketch that float32 features leave behind at most
 _NUMBERS = 2_000_000  # of clusters, columns and frequencies that the residual of a decoding is of
 
 
@@ -106,9 +116,10 @@ class Problem:
         """Check what a decoder was given; ``domain`` is in the units of the data."""
         check_decodable(sketch, n_clusters, seed, caller)
         spec = sketch.spec
+        check_waves_or_cells(spec, caller)
         low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
         if domain is not None:
-            domain = _normalise(domain, sketch, caller)
+            domain = normalise_domain(domain, sketch, caller)
         is_empty = isinstance(sketch, Sketch) and sketch.is_far  # no row has left a wave
         z = np.zeros(spec.sketch_size, dtype=np.complex128) if is_empty else sketch.z
         return cls(sketch, sketch.frequencies.turns, z, math.sqrt(low * high), domain, not is_empty)
@@ -201,24 +212,50 @@ class Problem:
         """A line of the trace."""
         return Step(index, total, self.in_units(c), float(value), self.relative(r))
 
+    @property
+    def frequency_weights(self) -> FloatArray | None:
+        """What each frequency counts in sums over all, shape (m,); None: 1."""
+        return self.sketch.frequencies.weights
+
+    @cached_property
+    def _roots(self) -> FloatArray | float:
+        """What a residual is multiplied by before its norm is taken."""
+        return 1.0 if self.frequency_weights is None else np.sqrt(self.frequency_weights)
+
+    def correlation(self, residual: ComplexArray) -> Correlation:
+        """The correlation function of a residual, with the weights of the frequencies."""
+        return CorrelationFunction(self.turns, residual, frequency_weights=self.frequency_weights)
+
+    def matching(self, spread: Spread) -> Matching:
+        """The objective of a joint descent, with the weights of the frequencies."""
+        return MomentMatching(self.turns, self.z, spread, self.frequency_weights)
+
+    def atoms(self, mixture: Mixture) -> ComplexArray:
+        """Sketches of the components of a mixture, each of weight 1: shape (k, m)."""
+        return mixture.characteristic_functions(self.turns) / math.sqrt(len(self.z))
+
+    def sketch_of(self, mixture: Mixture) -> ComplexArray:
+        """The sketch of a mixture, shape (m,)."""
+        return mixture.sketch(self.turns)
+
     @cached_property
     def norm(self) -> float:
         """Norm of the sketch's vector; 1 for one that is zero, so that one can divide by it."""
-        return float(np.linalg.norm(self.z)) or 1.0
+        return float(np.linalg.norm(self._roots * self.z)) or 1.0
 
     @cached_property
     def empty(self) -> float:
         """Share of the sketch below which a residual is rounding: of integers, of phases."""
         phase = max(np.abs(self.box.lower).max(), np.abs(self.box.upper).max()) / self.bandwidth
-        return max(_EMPTY, 4.0 * self.sketch.spec.quantum, 1e-6 * float(phase))
+        return max(EMPTY, 4.0 * self.sketch.spec.quantum, 1e-6 * float(phase))
 
     def relative(self, residual: ComplexArray) -> float:
         """Norm of a residual, as a share of the sketch's."""
-        return float(np.linalg.norm(residual)) / self.norm
+        return float(np.linalg.norm(self._roots * residual)) / self.norm
 
     def residual_norm(self, mixture: Mixture) -> float:
         """Norm of what a mixture leaves of the sketch, as a share of the sketch's."""
-        return self.relative(self.z - mixture.sketch(self.turns))
+        return self.relative(self.z - self.sketch_of(mixture))
 
     def residual_of_rows(self, rows: Mixture) -> float:
         r"""The residual norm of a decoding: what clusters of the rows leave of the sketch.
@@ -248,7 +285,9 @@ class Problem:
         for share, c, S in zip(rows.weights, rows.means, covariances, strict=True):
             psi, tilt = tilted_wave(c, S, omega, np.exp(1j * (c @ omega)), self.sketch.spec.tilt)
             total, mass = total + share * psi, mass + share * tilt
-        return float(np.linalg.norm(zeta - total / mass) / (np.linalg.norm(zeta) or 1.0))
+        roots = self._roots if isinstance(self._roots, float) else self._roots[some]
+        norm = np.linalg.norm(roots * zeta) or 1.0
+        return float(np.linalg.norm(roots * (zeta - total / mass)) / norm)
 
     def untilt(self, points: FloatArray, weights: FloatArray) -> FloatArray:
         """Shares of the rows themselves: the sketch saw rows times their tilt."""
@@ -276,7 +315,19 @@ class Problem:
         )
 
 
-def _normalise(domain: Box, sketch: AnySketch, caller: str) -> Box:
+def check_waves_or_cells(spec: SketchSpec, caller: str) -> None:
+    """Refuse a spec that has landmarks alone."""
+    if spec.landmarks is not None and spec.sketch_size == 0:
+        msg = (
+            f"{caller} needs waves or cells, and this sketch has landmarks alone, which "
+            "ss.SketchAndShift(refine=True)(sketch, k) decodes (cluster --decoder "
+            "sketch-and-shift)."
+        )
+        raise DataError(msg)
+
+
+def normalise_domain(domain: Box, sketch: AnySketch, caller: str) -> Box:
+    """A domain in normalised coordinates, within reach; an error where no row can lie in it."""
     spec = sketch.spec
     if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
         raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)

@@ -23,6 +23,7 @@ from sketchshift.decoders.cells import draw_inside
 from sketchshift.decoders.decoder import Decoding
 from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
 from sketchshift.decoders.paper.refine import nonnegative_weights
+from sketchshift.decoders.problem import check_waves_or_cells
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import select_kernel
@@ -108,6 +109,7 @@ def follow_clusters(
     """
     if spec.cells is not None and spec.origin is None:
         return ClusterCells.of(decoding, spec, reference)
+    check_waves_or_cells(spec, "shares")
     return ClusterSketches.of(decoding, spec, reference)
 
 

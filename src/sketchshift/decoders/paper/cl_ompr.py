@@ -8,10 +8,10 @@ from typing import cast
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift._validation import check_choice, check_integer
+from sketchshift._validation import check_choice, check_flag, check_integer
 from sketchshift.decoders.decoder import Decoding, Outcome, Progress, Step
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import CorrelationFunction, draw_starts
+from sketchshift.decoders.objective import Correlation, draw_starts
 from sketchshift.decoders.paper.refine import (
     GreedyDecoder,
     hard_threshold,
@@ -38,24 +38,34 @@ class ClOmpr(GreedyDecoder):
         Whole runs; that with the lowest residual is kept.
     starts : {"uniform", "normal"}
         Law of the starts; uniform in the domain, as published.
+    fine_tuning : bool
+        Step 5, the joint descent over all centroids and weights after every atom. It is part of
+        the algorithm; without it one sees what it is worth.
+    repairs : bool
+        Stop when nothing is left of the sketch, and try whether a few points explain it all;
+        without, all iterations are run, as published.
     domain : Box or None
         Where to look, in the units of the data; None is the mean plus or minus three standard
         deviations of the sketch itself.
 
     Notes
     -----
-    2 k joint descents, O(k m d) for each of their iterations.
+    2 k joint descents, O(k m d) for each of their iterations; none without fine tuning.
     """
 
     n_iterations: int | None = None
     n_initializations: int = 1
     n_restarts: int = 1
     starts: str = "uniform"
+    fine_tuning: bool = True
+    repairs: bool = True
 
     def _decode(self, problem: Problem, k: int, seed: int, progress: Progress | None) -> Decoding:
         check_integer("ClOmpr", "n_restarts", self.n_restarts, 1, 10**6)
         check_integer("ClOmpr", "n_initializations", self.n_initializations, 1, 10**7)
         check_choice("ClOmpr", "starts", self.starts, ("normal", "uniform"))
+        check_flag("ClOmpr", "fine_tuning", self.fine_tuning)
+        check_flag("ClOmpr", "repairs", self.repairs)
         runs = [
             self._run(problem, k, seed, restart, progress) for restart in range(self.n_restarts)
         ]
@@ -69,7 +79,7 @@ class ClOmpr(GreedyDecoder):
         residual, trace = problem.z, list[Step]()
         mixture = Mixture(np.empty(0), np.empty((0, len(problem.turns))))
         for t in range(n_iterations):
-            f = CorrelationFunction(problem.turns, residual)
+            f = problem.correlation(residual)
             first = (restart * n_iterations + t) * self.n_initializations
             starts = draw_starts(
                 problem.sketch,
@@ -80,12 +90,14 @@ class ClOmpr(GreedyDecoder):
                 first=first,
             )
             c, value = _maximise(f, starts, problem)
-            mixture = refine(problem, _replace(problem, np.vstack([mixture.means, c]), k))
-            residual = problem.z - mixture.sketch(problem.turns)
+            mixture = _replace(problem, np.vstack([mixture.means, c]), k)
+            if self.fine_tuning:
+                mixture = refine(problem, mixture)
+            residual = problem.z - problem.sketch_of(mixture)
             trace.append(problem.step(t + 1, n_iterations, c, value, residual))
             if progress is not None:
                 progress(trace[-1])
-            if trace[-1].residual_norm < problem.empty:
+            if self.repairs and trace[-1].residual_norm < problem.empty:
                 points = fewest_points(problem, mixture, k)
                 if points is not None:
                     return problem.decoding(points, Outcome.EMPTY_RESIDUAL, trace)
@@ -96,16 +108,16 @@ class ClOmpr(GreedyDecoder):
 def _replace(problem: Problem, support: FloatArray, k: int) -> Mixture:
     """Steps 3 and 4: hard thresholding when there are more than k atoms, then the weights."""
     mixture = Mixture(np.ones(len(support)), support, None)
-    atoms = mixture.characteristic_functions(problem.turns) / np.sqrt(len(problem.z))
-    if len(support) > k:  # Fourier atoms all have norm 1: normalising them changes nothing
-        keep = np.sort(hard_threshold(nonnegative_weights(atoms, problem.z), k))
+    atoms = problem.atoms(mixture)
+    of_frequencies = problem.frequency_weights
+    if len(support) > k:  # Fourier atoms all have one norm: normalising them changes nothing
+        weights = nonnegative_weights(atoms, problem.z, of_frequencies)
+        keep = np.sort(hard_threshold(weights, k))
         support, atoms = support[keep], atoms[keep]
-    return Mixture(nonnegative_weights(atoms, problem.z), support, None)
+    return Mixture(nonnegative_weights(atoms, problem.z, of_frequencies), support, None)
 
 
-def _maximise(
-    f: CorrelationFunction, starts: FloatArray, problem: Problem
-) -> tuple[FloatArray, float]:
+def _maximise(f: Correlation, starts: FloatArray, problem: Problem) -> tuple[FloatArray, float]:
     """Step 1: the highest place that L-BFGS-B reaches from the starts, within the bounds."""
     from scipy.optimize import minimize
 

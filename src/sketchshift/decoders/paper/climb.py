@@ -11,14 +11,16 @@ C         candidate centroids, shape (L, d)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from sketchshift._typing import FloatArray
-from sketchshift._validation import check_integer, check_number
-from sketchshift.decoders.objective import Box, CorrelationFunction
+from sketchshift._validation import check_flag, check_integer, check_number
+from sketchshift.decoders.objective import Box, Correlation
 
 __all__ = ["LOCAL_MAXIMA", "Discretized", "GetLocalMaximum", "GradientAscent", "SketchedMeanShift"]
 
@@ -29,7 +31,7 @@ class GetLocalMaximum(Protocol):
     """Climbs from many starts at once."""
 
     def __call__(
-        self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
+        self, f: Correlation, starts: FloatArray, box: Box, bandwidth: float
     ) -> tuple[FloatArray, FloatArray]:
         """Places reached, shape (L, d), and the correlation there, shape (L,)."""
         ...
@@ -49,22 +51,33 @@ class SketchedMeanShift:
         Steps at most.
     tolerance : float
         A start that moves less, in bandwidths, has arrived and is left alone.
+    backtracking : bool
+        Take a step back that goes down, and halve it; without, the iteration is the paper's.
     """
 
     step_size: float | None = None
     max_iterations: int = 200
     tolerance: float = 1e-3
+    backtracking: bool = True
 
     def __post_init__(self) -> None:
         _check("SketchedMeanShift", self.step_size, self.max_iterations, self.tolerance)
+        check_flag("SketchedMeanShift", "backtracking", self.backtracking)
 
     def __call__(
-        self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
+        self, f: Correlation, starts: FloatArray, box: Box, bandwidth: float
     ) -> tuple[FloatArray, FloatArray]:
         """See :class:`GetLocalMaximum`; O(L m d) a step."""
         step = bandwidth**2 if self.step_size is None else self.step_size
         return _ascend(
-            f, starts, box, step, self.max_iterations, self.tolerance * bandwidth, is_shift=True
+            f,
+            starts,
+            box,
+            step,
+            self.max_iterations,
+            self.tolerance * bandwidth,
+            is_shift=True,
+            is_monotone=self.backtracking,
         )
 
 
@@ -90,7 +103,7 @@ class GradientAscent:
         _check("GradientAscent", self.step_size, self.max_iterations, self.tolerance)
 
     def __call__(
-        self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
+        self, f: Correlation, starts: FloatArray, box: Box, bandwidth: float
     ) -> tuple[FloatArray, FloatArray]:
         """See :class:`GetLocalMaximum`; O(L m d) a step."""
         step = bandwidth**2 if self.step_size is None else self.step_size
@@ -104,14 +117,15 @@ class Discretized:
     """The highest of the starts themselves: a random discretisation of the domain."""
 
     def __call__(
-        self, f: CorrelationFunction, starts: FloatArray, box: Box, bandwidth: float
+        self, f: Correlation, starts: FloatArray, box: Box, bandwidth: float
     ) -> tuple[FloatArray, FloatArray]:
         """See :class:`GetLocalMaximum`; O(L m d) in all."""
         return starts, f(starts)
 
 
-LOCAL_MAXIMA: dict[str, type[SketchedMeanShift] | type[GradientAscent] | type[Discretized]] = {
+LOCAL_MAXIMA: dict[str, Callable[..., GetLocalMaximum]] = {
     "sketched_mean_shift": SketchedMeanShift,
+    "plain_mean_shift": partial(SketchedMeanShift, backtracking=False),
     "discretized": Discretized,
     "gradient_ascent": GradientAscent,
 }
@@ -125,7 +139,7 @@ def _check(caller: str, step_size: float | None, max_iterations: int, tolerance:
 
 
 def _ascend(
-    f: CorrelationFunction,
+    f: Correlation,
     starts: FloatArray,
     box: Box,
     step: float,
@@ -133,11 +147,12 @@ def _ascend(
     tolerance: float,
     *,
     is_shift: bool,
+    is_monotone: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
     """Climb; a step that would go down is taken back and halved, one that goes up doubled.
 
     On a kernel density no mean shift goes down. On a small sketch, whose maxima are sharper
-    than the kernel, it may jump over them for ever.
+    than the kernel, it may jump over them for ever, which the plain iteration does.
     """
     C, (values, gradients) = starts.copy(), f.value_and_gradient(starts)
     steps = np.full(len(C), step)
@@ -152,7 +167,7 @@ def _ascend(
         if not len(moving):
             break
         trial_values, trial_gradients = f.value_and_gradient(trial)
-        is_up = trial_values > values[moving]
+        is_up = trial_values > values[moving] if is_monotone else np.ones(len(moving), dtype=bool)
         up = moving[is_up]
         C[up], values[up], gradients[up] = trial[is_up], trial_values[is_up], trial_gradients[is_up]
         steps[moving] = np.where(is_up, np.minimum(2.0 * steps[moving], step), 0.5 * steps[moving])

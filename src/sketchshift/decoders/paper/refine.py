@@ -10,8 +10,9 @@ import numpy as np
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift.decoders.decoder import Decoding, Progress
+from sketchshift.decoders.landmarks import pose
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import Box, MomentMatching
+from sketchshift.decoders.objective import Box, Spread
 from sketchshift.decoders.problem import Problem
 from sketchshift.sketch import AnySketch
 
@@ -22,6 +23,7 @@ __all__ = [
     "hard_threshold",
     "merge_nearest",
     "nonnegative_weights",
+    "penalised_square",
     "reduce_support",
     "refine",
 ]
@@ -31,7 +33,9 @@ __all__ = [
 _TOLERANCE = 1e-13  # of the squared relative residual, below the float32 rounding of its square
 
 
-def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> Mixture:
+def refine(
+    problem: Problem, mixture: Mixture, *, max_iterations: int = 300, penalty: float = 0.0
+) -> Mixture:
     r"""Minimise :math:`\|z - \sum_i \alpha_i \mathcal A \pi_i\|^2` in all parameters at once.
 
     Parameters
@@ -42,11 +46,14 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
         Where to start; Diracs stay Diracs, Gaussians keep full covariances.
     max_iterations : int
         Of L-BFGS-B.
+    penalty : float
+        :math:`\lambda`, where :math:`2 \lambda \sum_i \alpha_i` is added to the square.
 
     Returns
     -------
     mixture : Mixture
-        Its residual is not larger. O(k m d) an iteration, O(k m d^2) for Gaussians.
+        The square, with the penalty, is not larger. O(k m d) an iteration, O(k m d^2) for
+        Gaussians.
     """
     from scipy.optimize import minimize
 
@@ -54,7 +61,8 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
     if k == 0:
         return mixture
     is_dirac = mixture.covariances is None
-    objective = MomentMatching(problem.turns, problem.z, "none" if is_dirac else "full")
+    kind: Spread = "none" if is_dirac else "full"
+    objective = problem.matching(kind)
     S = None if is_dirac else _factors(mixture.covariances, problem.bandwidth)
     # Weights are scaled to be of order 1, lengths to the bandwidth: all steps then matter alike.
     share, length = 1.0 / k, problem.bandwidth
@@ -66,7 +74,8 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
     def f(x: FloatArray) -> tuple[float, FloatArray]:
         alpha, C, spread = objective.unpack(x * scales, k)
         value, of_alpha, of_C, of_spread = objective.value_and_gradient(alpha, C, spread)
-        gradient = objective.pack(of_alpha, of_C, of_spread) * scales
+        value += 2.0 * penalty * float(alpha.sum())
+        gradient = objective.pack(of_alpha + 2.0 * penalty, of_C, of_spread) * scales
         return value / problem.norm**2, gradient / problem.norm**2
 
     lower, upper = (np.tile(end, (k, 1)) for end in (problem.box.lower, problem.box.upper))
@@ -83,8 +92,14 @@ def refine(problem: Problem, mixture: Mixture, *, max_iterations: int = 300) -> 
     )
     alpha, C, spread = objective.unpack(result.x * scales, k)
     refined = Mixture(alpha, C, objective.covariances(spread, d))
-    is_better = problem.residual_norm(refined) <= problem.residual_norm(mixture)
-    return refined if is_better else mixture
+    before, after = (penalised_square(problem, each, penalty) for each in (mixture, refined))
+    return refined if after <= before else mixture
+
+
+def penalised_square(problem: Problem, mixture: Mixture, penalty: float) -> float:
+    """What a joint descent brings down: the squared residual and 2 lambda times the mass."""
+    square = (problem.norm * problem.residual_norm(mixture)) ** 2
+    return square + 2.0 * penalty * float(mixture.weights.sum())
 
 
 def _factors(covariances: FloatArray | None, bandwidth: float) -> FloatArray:
@@ -97,7 +112,13 @@ def _factors(covariances: FloatArray | None, bandwidth: float) -> FloatArray:
 # Non-negative weights of atoms, and the choice of the heaviest.
 
 
-def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
+def nonnegative_weights(
+    atoms: ComplexArray,
+    z: ComplexArray,
+    frequency_weights: FloatArray | None = None,
+    *,
+    penalty: float = 0.0,
+) -> FloatArray:
     r"""Weights :math:`\arg\min_{\alpha \ge 0} \|z - \sum_i \alpha_i a_i\|`.
 
     Parameters
@@ -106,6 +127,10 @@ def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
         Sketches of the components.
     z : complex array of shape (m,)
         The sketch.
+    frequency_weights : array of shape (m,) or None
+        What the square at each frequency counts; None: 1.
+    penalty : float
+        :math:`\lambda`, where :math:`2 \lambda \sum_i \alpha_i` is added to the square.
 
     Returns
     -------
@@ -115,8 +140,9 @@ def nonnegative_weights(atoms: ComplexArray, z: ComplexArray) -> FloatArray:
     """
     from scipy.optimize import nnls
 
-    gram = (atoms.conj() @ atoms.T).real
-    target = (atoms.conj() @ z).real
+    duals = atoms.conj() if frequency_weights is None else atoms.conj() * frequency_weights
+    gram = (duals @ atoms.T).real
+    target = (duals @ z).real - penalty
     # A ridge far below float32's own errors keeps equal atoms apart; the floor is for atoms so
     # wide that they vanish at all frequencies.
     gram += max(1e-10 * np.trace(gram) / len(gram), 1e-30) * np.eye(len(gram))
@@ -310,7 +336,7 @@ class GreedyDecoder(ABC):
             Decodes this k at once; another k is a search of its own.
         """
         name = type(self).__name__
-        problem = Problem.of(sketch, n_clusters, self.domain, seed, name).require_columns(name)
+        problem = pose(sketch, n_clusters, self.domain, seed, name).require_columns(name)
         problem.require_waves()
         decoding = self._decode(problem, n_clusters, seed, progress)
         return GreedyFit(self, problem, seed, n_clusters, decoding)

@@ -15,7 +15,7 @@ from sketchshift._typing import FloatArray
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Progress, Step
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import CorrelationFunction, draw_starts
+from sketchshift.decoders.objective import Correlation, draw_starts
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA, GetLocalMaximum
 from sketchshift.decoders.paper.refine import (
     GreedyDecoder,
@@ -44,7 +44,7 @@ _FLATTEST = 1e-6  # curvature, in inverse squared bandwidths, that float32 still
 
 
 def estimate_sigma(
-    correlation: CorrelationFunction, c: FloatArray, *, bandwidth: float
+    correlation: Correlation, c: FloatArray, *, bandwidth: float
 ) -> FloatArray | None:
     r"""Covariance of the cluster around ``c``, or ``None`` where a Dirac must do.
 
@@ -58,7 +58,7 @@ def estimate_sigma(
 
     Parameters
     ----------
-    correlation : CorrelationFunction
+    correlation : Correlation
         Of the sketch itself, not of a residual.
     c : array of shape (d,)
         A centroid, usually a local maximum.
@@ -97,7 +97,7 @@ class FittedModel(Protocol):
     """Gives the covariance of a new component."""
 
     def __call__(
-        self, correlation: CorrelationFunction, c: FloatArray, bandwidth: float
+        self, correlation: Correlation, c: FloatArray, bandwidth: float
     ) -> FloatArray | None:
         """Covariance of the component at c, or None for a Dirac."""
         ...
@@ -108,7 +108,7 @@ class DiracModel:
     """Every component is a point."""
 
     def __call__(
-        self, correlation: CorrelationFunction, c: FloatArray, bandwidth: float
+        self, correlation: Correlation, c: FloatArray, bandwidth: float
     ) -> FloatArray | None:
         """See :class:`FittedModel`."""
         return None
@@ -118,7 +118,8 @@ class DiracModel:
 class GaussianModel:
     """A component is a Gaussian where :func:`estimate_sigma` finds a covariance, else a point.
 
-    Needs a Gaussian kernel: frequencies of the Gaussian law, with one bandwidth.
+    Needs a Gaussian kernel: frequencies of the Gaussian law, or by leverage scores, with one
+    bandwidth.
     """
 
     @staticmethod
@@ -128,19 +129,22 @@ class GaussianModel:
         if isinstance(spec.bandwidth, tuple):
             low, high = spec.bandwidth
             facts.append(f"this sketch has bandwidths from {low:g} to {high:g}")
-        if spec.law != "gaussian":
+        if spec.law not in ("gaussian", "leverage"):
             facts.append(f"this sketch has the law {spec.law!r}")
+        if spec.landmarks is not None and spec.sketch_size == 0:
+            facts.append("this sketch has landmarks and no frequencies")
         if facts:
             msg = (
                 "fitted_model='gaussian' estimates covariances from the curvature of a Gaussian "
-                f"kernel, which needs one bandwidth and law='gaussian'; {' and '.join(facts)}. "
+                "kernel, which needs one bandwidth and frequencies of law='gaussian' or "
+                f"'leverage'; {' and '.join(facts)}. "
                 "Take fitted_model='dirac', which works with any frequencies, or sketch the data "
                 "with one bandwidth."
             )
             raise SpecError(msg)
 
     def __call__(
-        self, correlation: CorrelationFunction, c: FloatArray, bandwidth: float
+        self, correlation: Correlation, c: FloatArray, bandwidth: float
     ) -> FloatArray | None:
         """See :class:`FittedModel`."""
         return estimate_sigma(correlation, c, bandwidth=bandwidth)
@@ -167,14 +171,21 @@ class SketchAndShift(GreedyDecoder):
         L, the number of starts of each climb.
     fitted_model : {"dirac", "gaussian"} or FittedModel
         What an atom is; "gaussian" needs a sketch with one bandwidth.
-    local_maximum : {"sketched_mean_shift", "discretized", "gradient_ascent"} or GetLocalMaximum
-        How to climb.
+    local_maximum : str or GetLocalMaximum
+        How to climb: "sketched_mean_shift", "plain_mean_shift" (the paper's iteration, without
+        backtracking), "discretized" or "gradient_ascent".
     starts : {"normal", "uniform"}
         Law of the starts: normal with the sketch's own mean and covariance, or uniform in the
         domain as in the paper.
     reuse_starts : bool
         Go on from where the starts of the last atom arrived, new ones only in place of those
         that reached it: several times faster than the paper's fresh starts.
+    threshold : {"contribution", "weight"}
+        Which k atoms are kept: those that add most to the sketch, or the heaviest, as in the
+        paper. Of Diracs these are the same.
+    repairs : bool
+        Stop when nothing is left of the sketch, and try whether a few points explain it all;
+        without, all T atoms are looked for, and the k best kept, as in the paper.
     refine : bool
         A joint descent over all atoms, which are then merged to k, and one over these, instead
         of hard thresholding; not in the paper.
@@ -186,6 +197,9 @@ class SketchAndShift(GreedyDecoder):
     -----
     O(T L m d) time for each step of the climb, less for starts that have arrived; a joint
     descent takes O(T m d) an iteration, O(T m d^2) for Gaussians.
+
+    To the letter the algorithm of the paper is ``SketchAndShift(starts="uniform",
+    reuse_starts=False, local_maximum="plain_mean_shift", threshold="weight", repairs=False)``.
     """
 
     n_atoms: int | None = None
@@ -194,15 +208,19 @@ class SketchAndShift(GreedyDecoder):
     local_maximum: str | GetLocalMaximum = "sketched_mean_shift"
     starts: str = "normal"
     reuse_starts: bool = True
+    threshold: str = "contribution"
+    repairs: bool = True
     refine: bool = False
 
     def _decode(self, problem: Problem, k: int, seed: int, progress: Progress | None) -> Decoding:
         n_atoms = 2 * k if self.n_atoms is None else self.n_atoms
         check_integer(_CALLER, "n_atoms", n_atoms, k, 10**6)
         is_refined = check_flag(_CALLER, "refine", self.refine)
+        check_choice(_CALLER, "threshold", self.threshold, ("contribution", "weight"))
+        check_flag(_CALLER, "repairs", self.repairs)
         search = _Search(self, problem, n_atoms, seed)
         outcome = search.run(progress)
-        if search.trace and search.trace[-1].residual_norm < _EXPLAINED:
+        if self.repairs and search.trace and search.trace[-1].residual_norm < _EXPLAINED:
             points = fewest_points(problem, search.mixture(), k)
             if points is not None:
                 return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
@@ -210,7 +228,8 @@ class SketchAndShift(GreedyDecoder):
         if is_refined:
             mixture = reduce_support(problem, mixture, k)
         else:
-            mixture = choose(mixture, hard_threshold(search.shares(), k))
+            by = search.weights if self.threshold == "weight" else search.contributions()
+            mixture = choose(mixture, hard_threshold(by, k))
         if mixture.n_components == k:
             outcome = Outcome.COMPLETE
         return problem.decoding(mixture, outcome, search.trace)
@@ -237,22 +256,22 @@ class _Search:
     def run(self, progress: Progress | None) -> Outcome:
         """Look for the atoms one after the other; say how it ended."""
         problem = self._problem
-        of_sketch = CorrelationFunction(problem.turns, problem.z)
+        of_sketch = problem.correlation(problem.z)
         residual, pool = problem.z, self._draw(0)
         for i in range(self._n_atoms):
-            f = CorrelationFunction(problem.turns, residual)
+            f = problem.correlation(residual)
             places, values = self._climb(f, pool, problem.box, problem.bandwidth)
             best = int(np.argmax(values))
-            if not values[best] > 0:
+            if self._decoder.repairs and not values[best] > 0:
                 return Outcome.FLAT_CORRELATION
             self._expand(places[best], self._model(of_sketch, places[best], problem.bandwidth))
-            self.weights = nonnegative_weights(self._atoms, problem.z)
+            self.weights = nonnegative_weights(self._atoms, problem.z, problem.frequency_weights)
             residual = problem.z - self.weights @ self._atoms
             step = problem.step(i + 1, self._n_atoms, places[best], values[best], residual)
             self.trace.append(step)
             if progress is not None:
                 progress(step)
-            if step.residual_norm < problem.empty:
+            if self._decoder.repairs and step.residual_norm < problem.empty:
                 return Outcome.EMPTY_RESIDUAL
             pool = self._next_pool(i + 1, places, places[best])
         return Outcome.COMPLETE
@@ -266,7 +285,7 @@ class _Search:
             covariances = np.array([zero if c is None else c for c in self._covariances])
         return Mixture(self.weights, np.array(self._support).reshape(-1, d), covariances)
 
-    def shares(self) -> FloatArray:
+    def contributions(self) -> FloatArray:
         """Weights times the norms of the atoms: what each adds to the sketch.
 
         A Dirac's is its weight. A Gaussian far wider than the kernel hardly shows in the sketch,
@@ -278,7 +297,7 @@ class _Search:
         component = Mixture(np.ones(1), c[None], None if covariance is None else covariance[None])
         self._support.append(c)
         self._covariances.append(covariance)
-        self._atoms = np.concatenate([self._atoms, component.sketch(self._problem.turns)[None]])
+        self._atoms = np.concatenate([self._atoms, self._problem.atoms(component)])
 
     def _draw(self, i: int) -> FloatArray:
         decoder, problem = self._decoder, self._problem
