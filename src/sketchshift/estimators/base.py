@@ -23,9 +23,9 @@ from sketchshift.data import Source, open_source
 from sketchshift.data.open import gather_vectors, is_collection, is_table
 from sketchshift.errors import DataError, IncompatibleSketchesError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch import AnySketch, Sketch, plan, sketch
-from sketchshift.sketch.plan import plan_source
-from sketchshift.sketch.reading import Planning
+from sketchshift.sketch import AnySketch, Sketch, sketch
+from sketchshift.sketch.plan import plan_collection_or_rows, plan_source
+from sketchshift.sketch.reading import Planning, Reading
 
 __all__ = ["Collection", "Rows", "SketchedEstimator", "open_rows", "rows_in_memory", "set_features"]
 
@@ -64,10 +64,9 @@ class Rows:
         """Whether these lie in memory, and are so few that a plan looks at all of them."""
         return self.array is not None and self.array.shape[0] <= FEW_ROWS
 
-    def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Rows]:
+    def plan(self, planning: Planning) -> tuple[SketchSpec, Rows]:
         """A plan with the options of ``ss.plan``, and rows that are all still to be read."""
         few = distinct_rows(self)
-        planning = Planning(n_clusters, **options)
         spec, source = plan_source(self.source if few is None else few, planning)
         return spec, self if few is not None else dataclasses.replace(self, source=source)
 
@@ -92,9 +91,10 @@ class Collection:
     sample_weight: Any = None
     is_few = False  # nobody here knows
 
-    def plan(self, n_clusters: int, **options: Any) -> tuple[SketchSpec, Collection]:
+    def plan(self, planning: Planning) -> tuple[SketchSpec, Collection]:
         """A plan with the options of ``ss.plan``, and this collection."""
-        return plan(self.data, n_clusters, sample_weight=self.sample_weight, **options), self
+        reading = Reading(sample_weight=self.sample_weight)
+        return plan_collection_or_rows(self.data, reading, planning), self
 
     def sketch(self, spec: SketchSpec, n_threads: int | None) -> Sketch:
         """The sketch of all rows."""
@@ -331,6 +331,11 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         """Number of clusters that the plan is for, checked."""
         raise NotImplementedError
 
+    def _planning(self, n_clusters: int, seed: int) -> Planning:
+        """What plans are made with."""
+        size, cells, metric = self.sketch_size, self._uses_cells(), self._chosen_metric()
+        return Planning(n_clusters, size, seed, self.standardize, cells, metric)
+
     def _uses_cells(self) -> bool:
         """Whether plans have cells."""
         return True
@@ -350,9 +355,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
         rows = open_rows(self, X, sample_weight, self.spec, reset=True)
         spec = self.spec
         if spec is None:
-            options = {"sketch_size": self.sketch_size, "standardize": self.standardize}
-            options |= {"cells": self._uses_cells(), "metric": self._chosen_metric()}
-            spec, rows = rows.plan(n_clusters, seed=seed, **options)
+            spec, rows = rows.plan(self._planning(n_clusters, seed))
             spec = self._planned(spec, is_few=is_all and rows.is_few)
         first = rows.sketch(spec, self.n_threads)
         if isinstance(rows, Collection):  # nobody here has seen its columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -16,9 +17,12 @@ from sketchshift._validation import check_choice, check_integer
 from sketchshift.decoders import Outcome, decode
 from sketchshift.errors import DataError, warn
 from sketchshift.estimators.base import SketchedEstimator, rows_in_memory
-from sketchshift.estimators.mixture_fit import CovarianceType, MixtureFit, fit_mixture
+from sketchshift.estimators.mixture_cells import CovarianceType, MixtureFit
+from sketchshift.estimators.mixture_fit import MANY_CELLS, fit_mixture
 from sketchshift.features import SketchSpec
-from sketchshift.features.plan import MAX_CLUSTERS
+from sketchshift.features.cells import MAX_CELLS
+from sketchshift.features.plan import FEWEST_FREQUENCIES, MAX_CLUSTERS, sketch_size_for
+from sketchshift.sketch.reading import Planning
 
 __all__ = ["CompressiveGaussianMixture", "SketchedDensity"]
 
@@ -226,17 +230,44 @@ class SketchedDensity(DensityMixin, SketchedEstimator):  # type: ignore[misc]
 
 
 CALLER = "CompressiveGaussianMixture"
-PER_NUMBER = 5  # frequencies for each number of a mixture with full covariances
+CELLS = {"full": 100, "diag": 30, "spherical": 30}  # for each component
+COLUMNS = 10  # of more columns, as many times more
+WAVES = 3  # beside them, for each component and column
+FEW_COLUMNS = 30  # beyond, plans have waves alone
+PER_NUMBER = 5  # frequencies for each number of a mixture with full covariances, without cells
 MOST = 50  # but no more than so many for each component and column
+
+
+@dataclass(frozen=True)
+class MixturePlanning(Planning):
+    """A plan with many cells and few waves; where columns are many, with waves alone.
+
+    Rows with a value that is frequent in a column, zero say, have cells of their own: EM with the
+    rows makes thin components of them, and otherwise cells and waves could not tell.
+    """
+
+    has_axes: bool = False
+    splits_values: bool = True
+
+    def for_columns(self, n_features: int) -> Planning:
+        """As many numbers as the cells take, unless somebody said how many there are."""
+        if n_features > FEW_COLUMNS:
+            return dataclasses.replace(self, cells=False)
+        if self.sketch_size is not None:
+            return dataclasses.replace(self, cells=True)
+        cells = min(self.cells * max(n_features, COLUMNS) // COLUMNS, MAX_CELLS)
+        size = -(-cells * (1 + 2 * n_features) // 2) + WAVES * self.n_clusters * n_features
+        return dataclasses.replace(self, cells=cells, sketch_size=size)
 
 
 class CompressiveGaussianMixture(SketchedDensity):
     """A Gaussian mixture of data that is read once, and need not be kept.
 
-    Clusters are decoded from the sketch. If as many Gaussians explain it but for the noise of
-    sampling, they are the answer, fitted jointly to the sketch. Otherwise the data is no such
-    mixture, and the most likely one is found for points that stand for the data. A sketch
-    hardly sees what is thinner than its bandwidth: such clusters come out wider.
+    The sketch counts rows in many cells and keeps their means and variances; EM finds the most
+    likely mixture for these, also of clusters that are thinner than cells. Of few rows or many
+    columns, the sketch has waves instead: if k Gaussians explain it but for the noise of sampling,
+    they are the answer; otherwise EM is run on points that stand for the data, and clusters
+    thinner than its bandwidth come out wider.
 
     Parameters
     ----------
@@ -245,14 +276,15 @@ class CompressiveGaussianMixture(SketchedDensity):
     covariance_type : {"full", "diag", "spherical"}
         Covariances of any kind, with axes along the columns, or the same in all directions.
     sketch_size : int or None
-        Number m of frequencies; None takes 10 k d, and for full covariances 5 for each
+        Half of the numbers of the sketch. None takes what 100 cells for each component need (30
+        if covariances are not full; of d > 10 columns d / 10 times as many), and 3 k d waves.
+        Without cells it is the number of frequencies, 10 k d, and for full covariances 5 for each
         number of the mixture, up to 50 k d.
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     spec : SketchSpec or None
-        A plan to use instead. Best with waves alone and without a tilt,
-        ``dataclasses.replace(ss.plan(X, k, cells=False), tilt=None)``: a sketch with a tilt is
-        always answered by points that stand for the data.
+        A plan to use instead. Cells should be 15 for each component at least. A sketch with a
+        tilt is always answered by points that stand for the data.
     max_iter : int, default=500
         Most iterations of the fit.
     n_threads : int or None
@@ -320,16 +352,20 @@ class CompressiveGaussianMixture(SketchedDensity):
         check_integer(CALLER, "max_iter", self.max_iter, 1, 2**31 - 1)
         return check_integer(CALLER, "n_components", self.n_components, 1, MAX_CLUSTERS)
 
-    def _uses_cells(self) -> bool:
-        return False  # Gaussians are fitted to waves
+    def _planning(self, n_clusters: int, seed: int) -> Planning:
+        cells = min(CELLS[self.covariance_type] * n_clusters, MAX_CELLS)
+        return MixturePlanning(n_clusters, self.sketch_size, seed, self.standardize, cells)
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
-        """Without tilt: a tilted Gaussian is none. With more frequencies for more unknowns."""
-        size, d = spec.sketch_size, spec.n_features
+        """With cells, if there are enough of them; else with more waves, and without tilt."""
+        k, d = self.n_components, spec.n_features
+        if spec.cells is not None and spec.cells.n_cells >= MANY_CELLS * k:
+            return spec
+        size = self.sketch_size or max(sketch_size_for(k, d), FEWEST_FREQUENCIES)
         if self.sketch_size is None and self.covariance_type == "full":
             n_numbers = (d + 1) * (d + 2) // 2
-            size = max(size, self.n_components * min(PER_NUMBER * n_numbers, MOST * d))
-        return dataclasses.replace(spec, tilt=None, sketch_size=size)
+            size = max(size, k * min(PER_NUMBER * n_numbers, MOST * d))
+        return dataclasses.replace(spec, cells=None, tilt=None, sketch_size=size)
 
     def _decode(self) -> MixtureFit:
         k = self._n_planned()

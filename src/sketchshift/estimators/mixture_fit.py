@@ -1,6 +1,7 @@
-"""From a sketch alone to k Gaussians: moment matching, or EM on points that stand for the data.
+"""From a sketch alone to k Gaussians: EM on cells, moment matching, or EM on points.
 
-Decides which of the two: :class:`MomentFit` is the first, scikit-learn has the second.
+Decides which of the three: :class:`CellLikelihood` is the first, :class:`MomentFit` the second, and
+scikit-learn has the third, for points that stand for the data.
 """
 
 from __future__ import annotations
@@ -10,26 +11,34 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, Turnkey
-from sketchshift.decoders.mixture import Mixture
+from sketchshift.decoders.cells import CellFit, CellPoints
+from sketchshift.decoders.mixture import Mixture, as_shares
 from sketchshift.decoders.objective import MomentMatching, Spread
 from sketchshift.decoders.points import draw_places
-from sketchshift.decoders.problem import spread_of
+from sketchshift.decoders.problem import Problem, spread_of
 from sketchshift.errors import DataError
-from sketchshift.sketch import AnySketch
+from sketchshift.estimators.mixture_cells import (
+    FLAT,
+    CellLikelihood,
+    CovarianceType,
+    MixtureFit,
+    fewest_points,
+    move_inside,
+)
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = [
     "FLOOR",
     "LEAST_WEIGHT",
+    "MANY_CELLS",
     "Coordinates",
-    "CovarianceType",
-    "MixtureFit",
     "MomentFit",
     "fit_mixture",
     "most_misfit",
@@ -48,36 +57,11 @@ __all__ = [
 # k, d      components, dimension
 # Sigma     covariances in the shape of their type: (k, d, d), (k, d) or (k,)
 
-CovarianceType = Literal["full", "diag", "spherical"]
-
 FLOOR = 1e-6
 """Share of the mean variance of the columns that is added to every covariance."""
 
 LEAST_WEIGHT = 1e-6
 """Share of the mean weight that every component has at least."""
-
-
-@dataclass(frozen=True, eq=False)
-class MixtureFit(Mixture):
-    """A mixture of Gaussians, and how its fit went.
-
-    Attributes
-    ----------
-    weights : array of shape (k,)
-        Positive; they add up to 1 in the end.
-    means : array of shape (k, d)
-        Centers.
-    covariances : array of shape (k, d, d), (k, d) or (k,)
-        Full, diagonals, or variances common to all columns.
-    n_iter : int
-        Iterations of the fit.
-    converged : bool
-        Whether it came to its end.
-    """
-
-    covariances: FloatArray
-    n_iter: int = 0
-    converged: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +109,19 @@ class Coordinates:
             covariances = decoding.covariances / np.outer(self.widths, self.widths)
         return MixtureFit(decoding.weights, means, covariances + self.floor * np.eye(d))
 
+    def cells(self, cells: Mixture, spec: SketchSpec) -> Mixture:
+        """Cells of a spec, with variances (J, d) in its normalised coordinates, in these."""
+        stretch = spec.scale_vector / self.widths
+        assert cells.covariances is not None
+        variances = cells.covariances * stretch**2
+        return Mixture(as_shares(cells.weights), cells.means * stretch, variances)
+
     def mixture(self, decoding: Decoding) -> MixtureFit:
         """Decoded clusters as a mixture of this type."""
-        clusters = self.clusters(decoding)
+        return self.of_type(self.clusters(decoding))
+
+    def of_type(self, clusters: MixtureFit) -> MixtureFit:
+        """The same with full covariances (k, d, d) cut to those of this type."""
         covariances = clusters.covariances
         if self.kind != "full":
             covariances = np.diagonal(covariances, axis1=1, axis2=2)
@@ -335,10 +329,17 @@ def prior(S: FloatArray, P: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 EXPLAINED = 0.5  # misfit N F up to which k Gaussians are what the rows were drawn from
 CHANCE = 2.0  # standard deviations by which the noise of a release may exceed its mean
-CELLS, MANY_CELLS = 6, 100  # the finer clusters that points are drawn from: for each, and in all
+CELLS, MANY_CLUSTERS = 6, 100  # the finer clusters that points are drawn from: for each, and in all
 POINTS, POINTS_PER_COMPONENT = 20_000, 400
+FEWEST_CELLS = 4  # for each component, without which cells do not tell of components
+ROUNDS, ROUND_STEPS = 12, 2  # of EM on points inside cells
+POINTS_OVER_FEWEST = 2
 EM_FLOOR = 10.0  # floors of the coordinates
 EM_TOLERANCE = 1e-4  # of the mean logarithm of the density
+
+
+MANY_CELLS = 15
+"""For each component; so many cells tell as much as rows, and waves need not be asked."""
 
 
 @one_blas_thread
@@ -347,7 +348,8 @@ def fit_mixture(
 ) -> MixtureFit:
     """The mixture behind a sketch, in the units of the data.
 
-    One Gaussian has the mean and covariance of the rows, where these are exact. If the sketch has
+    One Gaussian has the mean and covariance of the rows, where these are exact. Of a sketch with
+    several cells for each component, it is the most likely one for the rows of the cells. If it has
     no tilt and k Gaussians explain it but for what sampling, and the noise of a release, leave,
     moment matching is the answer. Otherwise the sketch is decoded into many more clusters, and the
     mixture is the most likely one for points drawn from these.
@@ -376,17 +378,58 @@ def fit_mixture(
     if moments is not None:
         one = coordinates.mixture(_one(moments, decoding))
         return coordinates.in_units(dataclasses.replace(one, n_iter=1))
-    if sketch.spec.tilt is None:
+    cells = _fit_cells(sketch, k, seed)
+    n_full = 0 if cells is None else len(cells.components.weights)
+    is_fine = n_full >= MANY_CELLS * k
+    if sketch.spec.tilt is None and not is_fine:
         fit = MomentFit.of(sketch, decoding, coordinates)
         found, misfit = fit.descend(max_iterations)
         if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):
             return coordinates.in_units(found)
+    if cells is not None and n_full >= FEWEST_CELLS * k:
+        found = _most_likely_for_cells(cells, k, coordinates, max_iterations)
+        return coordinates.in_units(coordinates.of_type(found))
     n_fine = n_cells(k, sketch)
     fine = Turnkey().fit(sketch, n_fine, seed=seed).decode(n_fine)
     n_points = max(POINTS, POINTS_PER_COMPONENT * k)
     points = draw_places([coordinates.clusters(fine)], n_points, seed)
     start = coordinates.mixture(decoding)
     return coordinates.in_units(_most_likely(points, start, coordinates, max_iterations))
+
+
+def _fit_cells(sketch: AnySketch, k: int, seed: int) -> CellFit | None:
+    """What cells tell of the rows; None where there are none, or not of all columns."""
+    if not isinstance(sketch, Sketch) or sketch.cells is None or sketch.spec.axes is not None:
+        return None
+    problem = Problem.of(sketch, k, None, seed, "fit_mixture")
+    return CellPoints().fit(problem, k, seed, Turnkey().penalty, lambda fit: None)
+
+
+def _most_likely_for_cells(
+    fit: CellFit, k: int, coordinates: Coordinates, max_iterations: int
+) -> MixtureFit:
+    """Maximum likelihood for whole cells; then for points of the mixture moved inside them.
+
+    Whole cells belong to one component each, or to several in the same way everywhere. Points of
+    the mixture itself tell what it has on each side of a cell.
+    """
+    n, spec, seed = max(POINTS, POINTS_PER_COMPONENT * k), fit.sketch.spec, fit.seed
+
+    def likelihood(cells: Mixture) -> CellLikelihood:
+        placed = coordinates.cells(cells, spec)
+        return CellLikelihood(placed, coordinates.kind, coordinates.floor)
+
+    found = likelihood(fit.blocks(n)).find(k, max_iterations, seed)
+    if fit.is_loose.any():
+        return found
+    stretch = coordinates.widths / spec.scale_vector
+    n = max(n, POINTS_OVER_FEWEST * fewest_points(len(stretch)) * len(fit.sums.weights))
+    for i in range(ROUNDS):
+        places = draw_places([found], n, seed + i) * stretch
+        cells = move_inside(fit, places, FLAT * coordinates.floor)
+        moved = likelihood(cells).climb(found, ROUND_STEPS)
+        found = dataclasses.replace(moved, n_iter=found.n_iter, converged=found.converged)
+    return found
 
 
 def most_misfit(added: float, m: int) -> float:
@@ -401,7 +444,7 @@ def most_misfit(added: float, m: int) -> float:
 def n_cells(k: int, sketch: AnySketch) -> int:
     """Number of finer clusters: as many as help, if the sketch can tell them apart."""
     d, m = sketch.spec.n_features, sketch.spec.sketch_size
-    return max(CELLS * k, min(MANY_CELLS, m // d))
+    return max(CELLS * k, min(MANY_CLUSTERS, m // d))
 
 
 def _one(moments: tuple[FloatArray, FloatArray], decoding: Decoding) -> Decoding:
