@@ -1,6 +1,7 @@
 """The paper's experiments, run again on this library: every figure, claim by claim.
 
-Figures are TOML files in ``papers/sketch_and_shift``; every single run is kept in Parquet. This
+Figures are TOML files in ``papers/sketch_and_shift``, further questions of the same kind in
+``papers/beyond``; every single run is kept in Parquet. This
 package stands beside ``sketchshift`` and uses its public names alone; ``sketchshift reproduce`` is
 its command.
 """
@@ -11,9 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sketchshift_papers.claims import write_summary
     from sketchshift_papers.definition import Figure, figure_names, load_figure, paper_folder
     from sketchshift_papers.reproduction import Files, n_missing, reproduce
+    from sketchshift_papers.verdicts import write_summary
 
 __all__ = [
     "Figure",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _MODULES = {"Files": "reproduction", "n_missing": "reproduction", "reproduce": "reproduction"}
-_MODULES |= {"write_summary": "claims"}
+_MODULES |= {"write_summary": "verdicts"}
 
 
 def __getattr__(name: str) -> object:

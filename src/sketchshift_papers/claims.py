@@ -3,54 +3,74 @@
 A check selects runs, averages a measure over the realizations at every point of the grid, and
 compares. Its entries, as in the TOML files:
 
-``of``        which runs: ``{decoder = "algorithm2", m = 1000, sigma = {from = 0.03, to = 0.3}}``;
-              a list means any of these, a table a range with its ends
-``measure``   a column of the runs, ``"rse"`` unless told
-``reduce``    one number instead of one a point: ``"min"``, ``"max"``, ``"mean"``, or of the
-              bandwidths at which the measure is at most ``threshold``: ``"count"``,
-              ``"smallest"``, ``"largest"``
-``op``        ``"<=" ">=" "<" ">" "within"``, with a number ``value`` (``within``: a pair) or with
-              ``other``, a second selection, times ``factor``; ``within`` an ``other``: a ratio
-              of at most ``factor`` either way
-``along``     instead of ``op``: ``"m"``, ``"L"``, ``"d"`` or ``"sigma"``; the measure must
-              ``trend = "rise"`` (or ``"fall"``) from end to end, by more than ``slack`` in
-              relation nowhere going back
+``of``         which runs: ``{decoder = "algorithm2", m = 1000, sigma = {from = 0.03, to = 0.3}}``;
+               a list means any of these, a table a range with its ends
+``measure``    a column of the runs, ``"rse"`` unless told; or ``"missed"``, the share of the
+               realizations whose RSE is above ``limit``, 1.5 unless told
+``statistic``  over the realizations: ``"mean"`` unless told, or ``"median"``
+``reduce``     one number instead of one a point: ``"min"``, ``"max"``, ``"mean"``, ``"median"``;
+               ``"m_of_min"``, the m of the smallest; or of the bandwidths at which the measure
+               is at most ``threshold``: ``"count"``, ``"smallest"``, ``"largest"``
+``op``         ``"<=" ">=" "<" ">" "within"``, with a number ``value`` (``within``: a pair) or with
+               ``other``, a second selection, times ``factor``; ``within`` an ``other``: a ratio
+               of at most ``factor`` either way
+``along``      instead of ``op``: ``"m"``, ``"L"``, ``"d"`` or ``"sigma"``; the measure must
+               ``trend = "rise"`` (or ``"fall"``) from end to end, by more than ``slack`` in
+               relation nowhere going back; with ``reduce``, over the axes in ``over``,
+               ``["sigma"]`` unless told
 
-A claim holds, holds partly, or does not hold here; the verdicts are text, JSON and markdown.
+A claim holds, holds partly, or does not hold here: that is its :class:`Outcome`. One missed
+cluster decides a mean, so that a claim about errors is judged by means and by medians; what its
+file says is the verdict, the other stands beside it. So does each variant (``[[claims.also]]``).
+
+The :class:`Standing` of a claim is where it is counted. The file may name a ``cause`` for which a
+claim can fall short although the paper is right. ``"not testable"`` is never counted as
+reproduced, nor as failed. Else what holds is reproduced whatever its cause. Else the cause
+counts: ``"data"`` or ``"baseline"``, for a claim that holds partly too. Without a cause a claim
+is reproduced in part, or not reproduced. No variant and no median moves a claim.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 from sketchshift import DataError
-from sketchshift.cli import write_atomically
-from sketchshift_papers.definition import Claim, Figure
+from sketchshift_papers.definition import Cause, Claim, Figure
 from sketchshift_papers.runner import Row
 
 __all__ = [
+    "AXES",
+    "ERRORS",
+    "LIMIT",
     "Evidence",
+    "Judgement",
     "Outcome",
     "Point",
+    "Standing",
     "Verdict",
     "evaluate",
     "judge",
-    "markdown",
+    "matches",
     "outcome_of",
     "points_of",
-    "verdict_facts",
-    "write_summary",
+    "standing_of",
+    "values_of",
 ]
 
 AXES = ("dataset", "d", "m", "sigma", "L")
+ERRORS = ("rse", "mse")
+LIMIT = 1.5  # a run with a larger RSE has missed a cluster
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
 Point = tuple[Any, ...]
+ENTRIES = {"of", "measure", "limit", "statistic", "reduce", "threshold", "over"}
+ENTRIES |= {"op", "value", "other", "factor", "along", "trend", "slack"}
+REDUCTIONS = STATISTICS | {"min": min, "max": max}
 OPS: dict[str, Callable[[float, float], bool]] = {
     "<=": lambda x, y: x <= y,
     ">=": lambda x, y: x >= y,
@@ -81,13 +101,34 @@ class Evidence:
         return self.n_satisfied / self.n_compared if self.n_compared else math.nan
 
 
-def points_of(rows: Sequence[Row], select: Mapping[str, Any], measure: str) -> dict[Point, float]:
-    """Means over the realizations at every point (dataset, d, m, sigma, L) of a selection."""
+def values_of(
+    rows: Iterable[Row], select: Mapping[str, Any], measure: str, limit: float = LIMIT
+) -> dict[Point, list[float]]:
+    """What every realization has at every point (dataset, d, m, sigma, L) of a selection."""
+    column = "rse" if measure == "missed" else measure
     values: dict[Point, list[float]] = {}
     for row in rows:
-        if measure in row and all(_matches(row.get(name), want) for name, want in select.items()):
-            values.setdefault(tuple(row[axis] for axis in AXES), []).append(row[measure])
-    return {point: math.fsum(found) / len(found) for point, found in values.items()}
+        if column in row and all(matches(row.get(name), want) for name, want in select.items()):
+            value = row[column] if column == measure else float(not row[column] <= limit)
+            values.setdefault(tuple(row[axis] for axis in AXES), []).append(value)
+    return values
+
+
+def points_of(
+    rows: Iterable[Row],
+    select: Mapping[str, Any],
+    measure: str,
+    *,
+    statistic: str = "mean",
+    limit: float = LIMIT,
+) -> dict[Point, float]:
+    """Means, or medians, over the realizations at every point of a selection."""
+    if statistic not in STATISTICS:
+        raise DataError(f"a check has no statistic {statistic!r}. Use mean or median.")
+    if measure == "missed" and statistic != "mean":
+        raise DataError("'missed' is a share already: a check of it has no statistic.")
+    values = values_of(rows, select, measure, limit)
+    return {point: STATISTICS[statistic](found) for point, found in values.items()}
 
 
 def evaluate(check: Mapping[str, Any], rows: Sequence[Row]) -> Evidence:
@@ -105,14 +146,15 @@ def evaluate(check: Mapping[str, Any], rows: Sequence[Row]) -> Evidence:
     evidence : Evidence
         O(rows).
     """
-    measure = check.get("measure", "rse")
-    found = points_of(rows, check["of"], measure)
+    if unknown := ", ".join(sorted(set(check) - ENTRIES)):
+        raise DataError(f"a check has no entry {unknown}. See sketchshift_papers.claims.")
+    found = _found(check, rows, check["of"])
     if not found:
         return Evidence(0, 0, f"no runs with {_selection(check['of'])}")
     if "along" in check:
-        return _trend(check, found, measure)
+        return _trend(check, found)
     if "other" in check:
-        return _against(check, found, points_of(rows, check["other"], measure), measure)
+        return _against(check, found, _found(check, rows, check["other"]))
     values = [_reduced(check, found)] if "reduce" in check else list(found.values())
     wanted = check["value"]
     n = sum(_compare(check["op"], value, wanted) for value in values)
@@ -120,8 +162,15 @@ def evaluate(check: Mapping[str, Any], rows: Sequence[Row]) -> Evidence:
     return Evidence(n, len(values), text + _of(n, len(values)))
 
 
+def _found(
+    check: Mapping[str, Any], rows: Sequence[Row], select: Mapping[str, Any]
+) -> dict[Point, float]:
+    options = {name: check[name] for name in ("statistic", "limit") if name in check}
+    return points_of(rows, select, check.get("measure", "rse"), **options)
+
+
 def _against(
-    check: Mapping[str, Any], left: dict[Point, float], right: dict[Point, float], measure: str
+    check: Mapping[str, Any], left: dict[Point, float], right: dict[Point, float]
 ) -> Evidence:
     """Two selections: point by point where they share what neither fixes, or reduced."""
     if not right:
@@ -137,7 +186,7 @@ def _against(
     if op == "within":
         n = sum(1 / factor <= _ratio(x, y) <= factor for x, y in pairs)
     else:
-        n = sum(OPS[op](x, factor * y) for x, y in pairs)
+        n = sum(_compare(op, x, factor * y) for x, y in pairs)
     ratios = [_ratio(x, y) for x, y in pairs]
     if "reduce" in check:
         numbers = f"{_number(pairs[0][0])} against {_number(pairs[0][1])}"
@@ -163,7 +212,7 @@ def _shared_axes(
     return shared
 
 
-def _trend(check: Mapping[str, Any], found: dict[Point, float], measure: str) -> Evidence:
+def _trend(check: Mapping[str, Any], found: dict[Point, float]) -> Evidence:
     """Does the measure rise, or fall, along an axis? One comparison for each of the rest."""
     axis = AXES.index(check["along"])
     reduced = "reduce" in check
@@ -180,7 +229,7 @@ def _trend(check: Mapping[str, Any], found: dict[Point, float], measure: str) ->
         steps = sorted(group)
         if len(steps) < 2:
             continue
-        values = [_reduced(check, group[s]) if reduced else _mean(group[s]) for s in steps]
+        values = [_reduced(check, group[s]) if reduced else fmean(group[s].values()) for s in steps]
         n_groups += 1
         n += _rises([sign * v for v in values], slack)
         texts.append(_label(key, fixed, groups) + " → ".join(_number(v) for v in values))
@@ -209,8 +258,8 @@ def _reduced_axes(check: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _reduced(check: Mapping[str, Any], found: Mapping[Point, float]) -> float:
     how, values = check["reduce"], list(found.values())
-    if how in _PLAIN:
-        return _PLAIN[how](values)
+    if how in REDUCTIONS:
+        return REDUCTIONS[how](values)
     if how == "m_of_min":
         return float(min(found, key=lambda point: found[point])[AXES.index("m")])
     sigmas = [float(p[AXES.index("sigma")]) for p, v in found.items() if v <= check["threshold"]]
@@ -231,7 +280,8 @@ def _compare(op: str, value: float, wanted: Any) -> bool:
     return OPS[op](value, wanted)
 
 
-def _matches(value: Any, want: Any) -> bool:
+def matches(value: Any, want: Any) -> bool:
+    """Whether a value is the one wanted, one of a list, or in a range with its ends."""
     if isinstance(want, Mapping):
         low, high = want.get("from", -math.inf), want.get("to", math.inf)
         return value is not None and low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
@@ -244,22 +294,11 @@ def _by(found: Mapping[Point, float], kept: Sequence[int]) -> dict[Point, float]
     groups: dict[Point, list[float]] = {}
     for point, value in found.items():
         groups.setdefault(_part(point, kept), []).append(value)
-    return {key: _mean_of(values) for key, values in groups.items()}
+    return {key: fmean(values) for key, values in groups.items()}
 
 
 def _part(point: Point, kept: Sequence[int]) -> Point:
     return tuple(point[i] for i in kept)
-
-
-def _mean(found: Mapping[Point, float]) -> float:
-    return _mean_of(list(found.values()))
-
-
-def _mean_of(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-_PLAIN: dict[str, Callable[[Sequence[float]], float]] = {"min": min, "max": max, "mean": _mean_of}
 
 
 def _ratio(x: float, y: float) -> float:
@@ -271,10 +310,14 @@ def _of(n: int, n_all: int) -> str:
 
 
 def _name(check: Mapping[str, Any]) -> str:
-    how = check.get("reduce", "")
+    measure = check.get("measure", "rse")
+    if measure == "missed":
+        what = f"share of runs with rse > {check.get('limit', LIMIT):g}"
+    else:
+        what = f"{check.get('statistic', 'mean')} {measure}"
+    how = f"{check['reduce']} of " if "reduce" in check else ""
     limit = f" where at most {check['threshold']:g}" if "threshold" in check else ""
-    what = f"{how} of {check.get('measure', 'rse')}{limit}" if how else check.get("measure", "rse")
-    return f"{what} of {_selection(check['of'])}:"
+    return f"{how}{what}{limit} of {_selection(check['of'])}:"
 
 
 def _selection(select: Mapping[str, Any]) -> str:
@@ -312,13 +355,57 @@ class Outcome(StrEnum):
     UNMEASURED = "not measured"
 
 
+class Standing(StrEnum):
+    """Where a claim is counted; see the module's text."""
+
+    REPRODUCED = "reproduced"
+    IN_PART = "reproduced in part"
+    DATA = "data unknown"
+    BASELINE = "depends on the baseline"
+    NOT_TESTABLE = "not testable"
+    FAILED = "not reproduced"
+    UNMEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the checks of a claim found, or those of a variant of it.
+
+    Attributes
+    ----------
+    evidence : tuple of Evidence
+        One a check, as the file has it.
+    by : mapping
+        Evidence with all errors (RSE, MSE) averaged by ``"mean"`` and by ``"median"``; empty
+        where no check is about errors.
+    """
+
+    evidence: tuple[Evidence, ...]
+    by: Mapping[str, tuple[Evidence, ...]]
+
+    @property
+    def outcome(self) -> Outcome:
+        """As the file has it."""
+        return outcome_of(self.evidence)
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, its outcome, and the numbers behind it."""
+    """A claim, what its checks found, and its variants by name."""
 
     claim: Claim
-    outcome: Outcome
-    evidence: tuple[Evidence, ...]
+    said: Judgement
+    also: Mapping[str, Judgement]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the claim itself."""
+        return self.said.outcome
+
+    @property
+    def standing(self) -> Standing:
+        """Where it is counted."""
+        return standing_of(self.outcome, self.claim.cause)
 
 
 def judge(figure: Figure, rows: Sequence[Row]) -> list[Verdict]:
@@ -339,9 +426,23 @@ def judge(figure: Figure, rows: Sequence[Row]) -> list[Verdict]:
     """
     verdicts = []
     for claim in figure.claims:
-        evidence = tuple(evaluate(check, rows) for check in claim.checks)
-        verdicts.append(Verdict(claim, outcome_of(evidence), evidence))
+        also = {variant.name: _judged(variant.checks, rows) for variant in claim.also}
+        verdicts.append(Verdict(claim, _judged(claim.checks, rows), also))
     return verdicts
+
+
+def _judged(checks: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> Judgement:
+    def evidence(told: Mapping[str, str]) -> tuple[Evidence, ...]:
+        averaged = ({**check, **told} if _is_of_errors(check) else check for check in checks)
+        return tuple(evaluate(check, rows) for check in averaged)
+
+    has_errors = any(map(_is_of_errors, checks))
+    by = {name: evidence({"statistic": name}) for name in STATISTICS} if has_errors else {}
+    return Judgement(evidence({}), by)
+
+
+def _is_of_errors(check: Mapping[str, Any]) -> bool:
+    return check.get("measure", "rse") in ERRORS
 
 
 def outcome_of(evidence: Sequence[Evidence]) -> Outcome:
@@ -354,82 +455,14 @@ def outcome_of(evidence: Sequence[Evidence]) -> Outcome:
     return Outcome.FAILS if max(shares) < 0.5 else Outcome.PARTLY
 
 
-def verdict_facts(
-    figure: Figure, verdicts: Iterable[Verdict], rows: Sequence[Row]
-) -> dict[str, Any]:
-    """What is written as JSON: verdicts, and where the runs come from."""
-    return {
-        "figure": figure.name,
-        "title": figure.title,
-        "section": figure.section,
-        "runs": len(rows),
-        "realizations": 1 + max((row["seed"] for row in rows), default=-1),
-        "commits": sorted({f"{row['version']} {row['commit']}".strip() for row in rows}),
-        "claims": [
-            {
-                "number": verdict.claim.number,
-                "section": verdict.claim.section,
-                "says": verdict.claim.says,
-                "verdict": str(verdict.outcome),
-                "evidence": [found.text for found in verdict.evidence],
-                "note": verdict.claim.note,
-            }
-            for verdict in verdicts
-        ],
-    }
-
-
-def markdown(facts: Mapping[str, Any]) -> list[str]:
-    """Lines of a section: a table of claims, then the numbers behind them."""
-    lines = [
-        f"## {facts['figure']}: {facts['title']}",
-        "",
-        f"{facts['runs']:,} runs, {facts['realizations']} realizations; code: "
-        f"{', '.join(facts['commits'])}.",
-        "",
-        "| claim | section | what the paper says | verdict | numbers |",
-        "|---|---|---|---|---|",
-    ]
-    for claim in facts["claims"]:
-        numbers = "; ".join(claim["evidence"])
-        note = f" {claim['note']}" if claim["note"] else ""
-        cells = [claim["number"], claim["section"], claim["says"], f"**{claim['verdict']}**"]
-        lines.append("| " + " | ".join([*map(_cell, cells), _cell(numbers + "." + note)]) + " |")
-    return [*lines, ""]
-
-
-def write_summary(folder: Path, size: str, names: Sequence[str]) -> Path:
-    """One markdown file of all figures whose verdicts lie in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the results.
-    size : {"quick", "full"}
-        Which ones.
-    names : sequence of str
-        Figures in order; those without verdicts are left out.
-
-    Returns
-    -------
-    path : Path
-        ``verdicts-quick.md`` or ``verdicts-full.md``; a JSON file of the same name beside it.
-    """
-    files = [folder / f"{name}-{size}.json" for name in names]
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
-    counts: dict[str, int] = {str(outcome): 0 for outcome in Outcome}
-    for facts in found:
-        for claim in facts["claims"]:
-            counts[claim["verdict"]] += 1
-    tally = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
-    lines = [f"# The paper's claims, held against our runs ({size})", "", f"{tally}.", ""]
-    for facts in found:
-        lines += markdown(facts)
-    path = folder / f"verdicts-{size}.md"
-    write_atomically(path, "\n".join(lines).encode())
-    write_atomically(path.with_suffix(".json"), json.dumps(found, indent=1).encode())
-    return path
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def standing_of(outcome: Outcome, cause: Cause | None) -> Standing:
+    """Where a claim with this outcome and cause is counted."""
+    if cause is Cause.NOT_TESTABLE:
+        return Standing.NOT_TESTABLE
+    if outcome is Outcome.UNMEASURED:
+        return Standing.UNMEASURED
+    if outcome is Outcome.HOLDS:
+        return Standing.REPRODUCED
+    if cause is not None:
+        return Standing.DATA if cause is Cause.DATA else Standing.BASELINE
+    return Standing.IN_PART if outcome is Outcome.PARTLY else Standing.FAILED

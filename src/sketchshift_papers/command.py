@@ -45,7 +45,13 @@ WIDTH = 96
 )
 @click.option("--points", type=click.IntRange(min=1), help="At most so many bandwidths.")
 @click.option("--again", is_flag=True, help="Repeat runs that are already there.")
-@click.option("--paper", metavar="FOLDER", help="Of fig1.toml and so on; default: those installed.")
+@click.option(
+    "--paper",
+    default="sketch_and_shift",
+    show_default=True,
+    metavar="FOLDER",
+    help="Of .toml files of figures, or the name of an installed one: sketch_and_shift, beyond.",
+)
 def reproduce(
     figures: tuple[str, ...],
     is_all: bool,
@@ -55,14 +61,15 @@ def reproduce(
     realizations: int | None,
     points: int | None,
     again: bool,
-    paper: str | None,
+    paper: str,
     out: Output,
 ) -> None:
     """Run the paper's experiments again, and say which of its claims hold.
 
     FIGURE is fig1, fig2, ... Every run is kept in FOLDER as Parquet, beside the picture and
     the verdicts (JSON and markdown). An interrupted command goes on where it stopped. Figures
-    8 and 10 need real data; that of figure 8 is fetched by `sketchshift data`.
+    8 and 10 need real data; that of figure 8 is fetched by `sketchshift data`. What the paper
+    leaves open is in another set of figures: `--paper beyond`, with a folder of its own.
 
     Examples
     --------
@@ -73,8 +80,11 @@ def reproduce(
     """
     from sketchshift_papers import figure_names, paper_folder, write_summary
 
-    source = Path(paper).expanduser() if paper else paper_folder()
+    source = paper_folder(paper)
     names = figure_names(source)
+    if not names:
+        msg = f"the folder {paper!r} has no .toml files of figures. Give another one with --paper."
+        raise DataError(msg)
     if is_all == bool(figures):
         raise click.UsageError(f"name figures or --all. There are: {', '.join(names)}.")
     folder, size = _output_folder(output), "quick" if quick else "full"
@@ -96,7 +106,8 @@ def reproduce(
     lines = [f"{name} was not run: {why}" for name, why in left_out.items()]
     lines += [f"Wrote {summary}, and runs, pictures and verdicts beside it."]
     other = "--full" if quick else "--quick"
-    out.report(facts, lines, then=["reproduce", "--all", other, "-o", output])
+    of_paper = [] if source == paper_folder() else ["--paper", paper]
+    out.report(facts, lines, then=["reproduce", "--all", other, *of_paper, "-o", output])
 
 
 def _one(
@@ -111,13 +122,15 @@ def _one(
 ) -> dict[str, Any]:
     from sketchshift_papers import Files, load_figure
     from sketchshift_papers import reproduce as run
+    from sketchshift_papers.contenders import without_missing
 
-    figure = load_figure(name, source)
+    figure, says = without_missing(load_figure(name, source))
     grid = figure.grids[size].thinned(realizations, points)
     files = Files(folder, f"{name}-{size}")
     try:
         with _progress(f"{name} ({size})") as progress:
-            return run(figure, grid, files, n_jobs=n_jobs, again=again, progress=progress)
+            facts = run(figure, grid, files, n_jobs=n_jobs, again=again, progress=progress)
+            return facts | {"left_out": says}
     except KeyboardInterrupt as interruption:
         msg = (
             f"{name} was interrupted. Finished runs are kept in {str(files.runs)!r}; "
@@ -148,11 +161,13 @@ def _processors() -> int:
 
 def _table(facts: dict[str, Any]) -> list[str]:
     """Verdicts for a person: one paragraph a claim."""
-    lines = [f"{facts['figure']}  {facts['title']}: {facts['runs']:,} runs"]
+    from sketchshift_papers.verdicts import asides, details, how_much, shown_verdict
+
+    lines = [f"{facts['figure']}  {facts['title']}: {how_much(facts)}"]
+    lines += [f"  {line}" for line in facts["left_out"]]
     for claim in facts["claims"]:
-        head = f"  {claim['number']:<5} {claim['verdict']:<19} "
-        texts = [f"{claim['says']} ({claim['section']})", *claim["evidence"]]
-        texts += [claim["note"]] if claim["note"] else []
+        head = f"  {claim['number']:<5} {shown_verdict(claim):<19} "
+        texts = [f"{claim['says']} ({claim['section']})", *asides(claim), *details(claim)]
         for i, text in enumerate(texts):
             indent = " " * len(head)
             first = head if i == 0 else indent + "- "

@@ -10,25 +10,29 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from sketchshift import DataError
 
 __all__ = [
+    "PAPER",
     "SIZES",
+    "Cause",
     "Claim",
     "Contender",
     "DatasetSpec",
     "Figure",
     "Grid",
+    "Variant",
     "figure_names",
     "load_figure",
     "paper_folder",
 ]
 
 SIZES = ("quick", "full")
-PAPER = Path("papers") / "sketch_and_shift"
+PAPER = "sketch_and_shift"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,9 @@ class DatasetSpec:
         Its m, where it differs from the grid's.
     options : mapping
         For the recipe.
+    n_draws : int
+        Realization r is of the draw r modulo this number: data of other seeds, so that no
+        verdict hangs on one of them.
     """
 
     name: str
@@ -60,6 +67,7 @@ class DatasetSpec:
     domain: tuple[float, float] | None
     sketch_sizes: tuple[int, ...] | None
     options: Mapping[str, Any]
+    n_draws: int = 1
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class Contender:
         For the recipe.
     is_ours : bool
         Whether it is an addition to the paper's figure.
+    realizations : int or None
+        At most so many of the grid's, for one that takes long; None is all.
     """
 
     name: str
@@ -84,6 +94,7 @@ class Contender:
     n_initializations: tuple[int | None, ...]
     options: Mapping[str, Any]
     is_ours: bool
+    realizations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,30 @@ class Grid:
         return replace(self, realizations=realizations or self.realizations, bandwidths=kept)
 
 
+class Cause(StrEnum):
+    """Why a claim may fall short although the paper is right; the value stands in the file."""
+
+    DATA = "data"  # the paper's data are unknown, ours differ
+    BASELINE = "baseline"  # depends on how CL-OMPR, the baseline, is run
+    NOT_TESTABLE = "not testable"  # seconds of other hardware, definitions, contradictions
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The same claim with another contender: judged beside it, never in its place.
+
+    Attributes
+    ----------
+    name : str
+        What is different, as in "without step 5".
+    checks : tuple of mapping
+        As those of a claim.
+    """
+
+    name: str
+    checks: tuple[Mapping[str, Any], ...]
+
+
 @dataclass(frozen=True)
 class Claim:
     """A sentence of the paper that the runs can contradict.
@@ -126,16 +161,23 @@ class Claim:
     number, section, says : str
         Its number here, where it stands in the paper, and what it says, in our words.
     checks : tuple of mapping
-        How it is measured; see ``sketchshift_papers.claims``.
+        How it is measured; see ``sketchshift_papers.claims``. May be empty where the cause is
+        that it is not testable.
     note : str
         What a reader of the verdict should know.
+    cause : Cause or None
+        What decides it besides the paper's being right; fixed in the file, not by the runs.
+    also : tuple of Variant
+        With other contenders.
     """
 
     number: str
     section: str
     says: str
     checks: tuple[Mapping[str, Any], ...]
-    note: str
+    note: str = ""
+    cause: Cause | None = None
+    also: tuple[Variant, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,20 +198,41 @@ class Figure:
         return next(c for c in self.contenders if c.name == name)
 
 
-def paper_folder() -> Path:
-    """The folder of the paper's files: inside the installed package, or in the checkout."""
+def paper_folder(name: str = PAPER) -> Path:
+    """The folder of a paper's files.
+
+    Parameters
+    ----------
+    name : str
+        Of a paper in the installed package or the checkout, ``"beyond"`` say; else the path of
+        a folder. One that is called like a paper is named with its slash: ``"./beyond"``.
+
+    Returns
+    -------
+    folder : Path
+        Where the ``.toml`` files of its figures lie.
+    """
     here = Path(__file__).resolve()
-    for folder in (here.parent / PAPER, here.parents[2] / PAPER):
-        if folder.is_dir():
-            return folder
-    msg = f"the files of the figures ({PAPER}) are not installed. Name their folder with --paper."
-    raise DataError(msg)
+    roots = [root / "papers" for root in (here.parent, here.parents[2])]
+    found = {path.name: path for root in reversed(roots) for path in root.glob("*/")}
+    known = {n: path for n, path in found.items() if any(path.glob("*.toml"))}
+    if name in known:
+        return known[name]
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        names = ", ".join(sorted(known)) or "none"
+        raise DataError(f"{name!r} is neither a folder nor a paper here. There are: {names}.")
+    return folder
 
 
 def figure_names(folder: Path) -> list[str]:
-    """Names of the figures in a folder, in the paper's order."""
-    names = [path.stem for path in folder.glob("fig*.toml")]
-    return sorted(names, key=lambda name: (int("0" + re.sub(r"\D", "", name)), name))
+    """Names of the figures in a folder: fig1, fig2, ... in the paper's order, then the others."""
+
+    def place(name: str) -> tuple[bool, int, str]:
+        number = re.match(r"fig(\d+)", name)
+        return number is None, int(number[1]) if number else 0, name
+
+    return sorted((path.stem for path in folder.glob("*.toml")), key=place)
 
 
 def load_figure(name: str, folder: Path) -> Figure:
@@ -222,6 +285,7 @@ def _dataset(entry: Mapping[str, Any]) -> DatasetSpec:
         domain=None if domain is None else (float(domain[0]), float(domain[1])),
         sketch_sizes=None if sizes is None else tuple(sizes),
         options=entry.get("options", {}),
+        n_draws=entry.get("draws", 1),
     )
 
 
@@ -233,6 +297,7 @@ def _contender(entry: Mapping[str, Any]) -> Contender:
         n_initializations=tuple(entry.get("L", [None])),
         options=entry.get("options", {}),
         is_ours=entry.get("ours", False),
+        realizations=entry.get("realizations"),
     )
 
 
@@ -246,10 +311,23 @@ def _grid(entry: Mapping[str, Any]) -> Grid:
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:
+    cause = _cause(entry)
+    needs_checks = cause is not Cause.NOT_TESTABLE
     return Claim(
         number=entry["number"],
         section=entry["section"],
         says=entry["says"],
-        checks=tuple(entry["checks"]),
+        checks=tuple(entry["checks"] if needs_checks else entry.get("checks", ())),
         note=entry.get("note", ""),
+        cause=cause,
+        also=tuple(Variant(v["name"], tuple(v["checks"])) for v in entry.get("also", ())),
     )
+
+
+def _cause(entry: Mapping[str, Any]) -> Cause | None:
+    word = entry.get("cause")
+    if word is None or word in list(Cause):
+        return None if word is None else Cause(word)
+    known = ", ".join(map(repr, map(str, Cause)))
+    msg = f"claim {entry['number']} has the cause {word!r}. Use one of {known}, or none."
+    raise DataError(msg)

@@ -5,9 +5,11 @@ Takes rows of a figure; writes a PNG file. Legible without colour, each series w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from sketchshift import DataError, MissingDependencyError, Sketch, SketchSpec, sketch
 from sketchshift.cli import opened_atomically
 from sketchshift.decoders import CorrelationFunction
-from sketchshift_papers.claims import points_of
+from sketchshift_papers.claims import AXES, ERRORS, LIMIT, matches, points_of, values_of
 from sketchshift_papers.contenders import (
     direction_norms,
     grid_points,
@@ -31,13 +33,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["draw"]
+__all__ = ["draw", "lines_of"]
 
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ("-", "v"), ("--", "x"), (":", "*"))
 SHADES = ("black", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#7f7f7f", "#a6761d")
-NAMES = {"mse": "mean MSE", "rse": "mean RSE (k-means is 1)", "sigma": r"bandwidth $\sigma$"}
+NAMES = {"mse": "MSE", "rse": "RSE (k-means is 1)", "sigma": r"bandwidth $\sigma$"}
+MISSED = f"share of runs with RSE > {LIMIT:g}"
 SYMBOLS = {"m": "sketch size $m$", "L": "starts $L$", "d": "dimension $d$"}
+SYMBOLS |= {"dataset": "", "decoder": ""}
 PIXELS = 200
+Realizations = Sequence[Sequence[float]]
 BOX = cube(2)
 EXTENT = (-1.0, 1.0, -1.0, 1.0)
 
@@ -72,34 +77,85 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
 
 
 def _curves(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
-    """One panel a sketch size, one line a contender and L; beside them the data, if asked."""
-    sizes, measure = grid.sketch_sizes, figure.picture.get("measure", "rse")
-    has_data = bool(figure.picture.get("data"))
-    n_panels = len(sizes) + has_data
-    canvas.set_size_inches(5.2 * n_panels, 5.0)
-    panels = list(np.atleast_1d(canvas.subplots(1, n_panels)))
-    for ax, m in zip(panels, sizes, strict=False):
-        _curve_panel(ax, figure, rows, m, measure)
-        ax.sharey(panels[0])
-    canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    """One column a dataset and sketch size: means, medians with quartiles, missed clusters.
+
+    One line a contender and L. One missed cluster decides a mean, so that the three differ.
+    """
+    measure = figure.picture.get("measure", "rse")
+    columns = [(d, m) for d in figure.datasets for m in d.sketch_sizes or grid.sketch_sizes]
+    has_data, has_missed = bool(figure.picture.get("data")), measure in ERRORS
+    high, wide = 2 + has_missed, len(columns) + has_data
+    canvas.set_size_inches((5.2 if wide <= 3 else 4.2) * wide, 1.0 + 3.5 * high)
+    panels = canvas.subplots(high, wide, squeeze=False)
+    for (dataset, m), column in zip(columns, panels.T, strict=False):
+        of, title = {"dataset": dataset.name, "m": m}, f"m = {m}"
+        title += f", {dataset.label}" if len(figure.datasets) > 1 else ""
+        _curve_panel(column[0], figure, rows, of, measure, _means)
+        _curve_panel(column[1], figure, rows, of, measure, _medians)
+        if has_missed:
+            _curve_panel(column[2], figure, rows, of, "missed", _means)
+        for ax, first in zip(column, panels[:, 0], strict=True):
+            ax.set_title(title)
+            ax.sharey(first)
+    name = NAMES.get(measure, measure)
+    labels = (f"mean {name}", f"median and quartiles of {name}", MISSED)
+    for ax, label in zip(panels[:, 0], labels, strict=False):
+        ax.set_ylabel(label)
+    canvas.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     if has_data:
-        _scatter(panels[-1], figure, grid)
+        for i, ax in enumerate(panels[:, -1]):
+            if i < len(figure.datasets):
+                _scatter(ax, figure, grid, i)
+            else:
+                ax.set_axis_off()
 
 
-def _curve_panel(ax: Axes, figure: Figure, rows: Sequence[Row], m: int, measure: str) -> None:
-    styles, shades = cycle(STYLES), cycle(SHADES)
-    for contender in figure.contenders:
-        for L in contender.n_initializations:
-            found = points_of(rows, {"decoder": contender.name, "m": m, "L": L}, measure)
-            line = sorted((point[3], value) for point, value in found.items())
-            (dashes, mark), shade = next(styles), next(shades)
-            label = _label(contender, L, len(contender.n_initializations) > 1)
-            ax.plot(*zip(*line, strict=True), dashes, marker=mark, ms=5, color=shade, label=label)
-    for value in points_of(rows, {"decoder": "lloyd"}, measure).values():
-        ax.axhline(value, color="black", lw=0.8, dashes=(1, 2), label="Lloyd, best of 5")
-    ax.set(xscale="log", yscale="log", title=f"m = {m}", xlabel=NAMES["sigma"])
-    ax.set_ylabel(NAMES[measure])
+def _curve_panel(
+    ax: Axes,
+    figure: Figure,
+    rows: Sequence[Row],
+    of: Mapping[str, Any],
+    measure: str,
+    plot: Callable[[Axes, FloatArray, Realizations, float, dict[str, Any]], None],
+) -> None:
+    """Lines over the bandwidths at one dataset and m."""
+    lines = [(c, L) for c in figure.contenders for L in c.n_initializations]
+    looks = zip(cycle(STYLES), cycle(SHADES), strict=False)
+    for i, ((contender, L), ((dashes, mark), shade)) in enumerate(zip(lines, looks, strict=False)):
+        found = values_of(rows, {**of, "decoder": contender.name, "L": L}, measure)
+        if not found:
+            continue
+        points = sorted(found, key=lambda point: point[3])
+        label = _label(contender, L, len(contender.n_initializations) > 1)
+        style = {"ls": dashes, "marker": mark, "ms": 5, "color": shade, "label": label}
+        x = np.array([point[3] for point in points], dtype=np.float64)
+        plot(ax, x, [found[point] for point in points], i - (len(lines) - 1) / 2, style)
+    if measure == "missed":
+        ax.set_ylim(-0.05, 1.05)
+    else:
+        ax.set_yscale("log")
+        lloyd = {"decoder": "lloyd", "dataset": of["dataset"]}
+        for value in points_of(rows, lloyd, measure).values():
+            ax.axhline(value, color="black", lw=0.8, dashes=(1, 2), label="Lloyd, best of 5")
+    ax.set(xscale="log", xlabel=NAMES["sigma"])
     ax.grid(visible=True, which="both", alpha=0.2)
+
+
+def _means(
+    ax: Axes, x: FloatArray, found: Realizations, place: float, style: dict[str, Any]
+) -> None:
+    ax.plot(x, [np.mean(values) for values in found], **style)
+
+
+def _medians(
+    ax: Axes, x: FloatArray, found: Realizations, place: float, style: dict[str, Any]
+) -> None:
+    """Medians, with thin bars between the quartiles; the marks of several lines stand apart."""
+    low, middle, high = np.array([np.percentile(values, (25, 50, 75)) for values in found]).T
+    x = x * 1.025**place
+    ax.plot(x, middle, **style)
+    ax.vlines(x, low, high, color=style["color"], lw=0.8)
+    ax.plot(np.tile(x, 2), np.hstack([low, high]), "_", ms=4, color=style["color"])
 
 
 def _scatter(ax: Axes, figure: Figure, grid: Grid, which: int = 0) -> None:
@@ -126,12 +182,13 @@ def _maps(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> No
         _scatter(ax, figure, grid, which)
     of_maps = axes[len(scatters) :]
     for ax, (title, select) in zip(of_maps, panels, strict=False):
-        image = _map_panel(ax, points_of(rows, select, "rse"), x, y, cap)
+        image = _map_panel(ax, values_of(rows, select, "rse"), x, y, cap)
         ax.set(title=title, xlabel=_axis(x), ylabel=_axis(y))
     for ax in of_maps[len(panels) :]:
         ax.set_axis_off()
     if image is not None:
-        canvas.colorbar(image, ax=list(axes), label="mean RSE", shrink=0.8, extend="max")
+        label = "mean RSE; in brackets the median, where it is another"
+        canvas.colorbar(image, ax=list(axes), label=label, shrink=0.8, extend="max")
 
 
 def _panels(figure: Figure, grid: Grid, axes: tuple[str, str]) -> list[tuple[str, dict[str, Any]]]:
@@ -155,23 +212,27 @@ def _panels(figure: Figure, grid: Grid, axes: tuple[str, str]) -> list[tuple[str
     return panels
 
 
-def _map_panel(ax: Axes, found: Mapping[Any, float], x: str, y: str, cap: float) -> Any:
-    """Cells shaded by RSE on a scale that is monotone in grey, with the number inside."""
-    i, j = (("dataset", "d", "m", "sigma", "L").index(axis) for axis in (x, y))
+def _map_panel(ax: Axes, found: Mapping[Any, list[float]], x: str, y: str, cap: float) -> Any:
+    """Cells shaded by mean RSE on a scale that is monotone in grey, with the numbers inside."""
+    i, j = (AXES.index(axis) for axis in (x, y))
     across = sorted({point[i] for point in found})
     up = sorted({point[j] for point in found}, key=lambda value: value or 0)
+    cells = {(up.index(p[j]), across.index(p[i])): values for p, values in found.items()}
     image: FloatArray = np.full((len(up), len(across)), np.nan)
-    for point, value in found.items():
-        image[up.index(point[j]), across.index(point[i])] = value
+    for (row, column), values in cells.items():
+        mean, middle = float(np.mean(values)), float(np.median(values))
+        image[row, column] = mean
+        text = _number(mean) + (f"\n({_number(middle)})" if abs(middle / mean - 1) > 0.05 else "")
+        colour = "white" if mean > 1 + 0.55 * (cap - 1) else "black"
+        ax.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     shown = ax.imshow(image, origin="lower", cmap="Greys", vmin=1.0, vmax=cap, aspect="auto")
-    for (row, column), value in np.ndenumerate(image):
-        if np.isfinite(value):
-            colour = "white" if value > 1 + 0.55 * (cap - 1) else "black"
-            text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
-            ax.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     ax.set_xticks(range(len(across)), [f"{value:g}" for value in across], fontsize=7)
     ax.set_yticks(range(len(up)), ["-" if v is None else f"{v:g}" for v in up], fontsize=7)
     return shown
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
 
 
 def _lengths(rows: Sequence[Row], x: str, y: str) -> tuple[int, int]:
@@ -180,7 +241,7 @@ def _lengths(rows: Sequence[Row], x: str, y: str) -> tuple[int, int]:
 
 
 def _axis(name: str) -> str:
-    return NAMES.get(name) or SYMBOLS[name]
+    return NAMES.get(name) or SYMBOLS.get(name, name)
 
 
 def _label(contender: Contender, L: int | None, with_starts: bool) -> str:
@@ -267,10 +328,134 @@ def _sketch(data: Data, m: int, sigma: float) -> Sketch:
     return sketch(data.X, SketchSpec(data.n_features, m, sigma, seed=0), n_threads=1)
 
 
+# Lines: any measure of the runs against any of their axes. The entries of a panel:
+#
+# ``x``       ``"m"``, ``"sigma"``, ``"L"``, ``"d"``, ``"dataset"``, ``"decoder"``, or a measure
+#             that all runs of a point share
+# ``y``       a measure, or a list of them, each with lines of its own
+# ``by``      what tells lines apart, as ``x``; none is one line
+# ``of``      which runs, as in a check
+# ``title``, ``xlabel``, ``ylabel``
+# ``logx``, ``logy``
+# ``level``   a height at which a thin line is drawn
+# ``statistic``  over the realizations, ``"mean"`` unless told, or ``"median"``
+
+MANY = 10  # values of an axis, from which on its marks are powers of ten
+Lines = dict[tuple[Any, str], list[tuple[Any, float]]]
+
+
+def _lines(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
+    """The panels of ``[[picture.panels]]`` side by side."""
+    panels = figure.picture["panels"]
+    columns = min(len(panels), int(figure.picture.get("columns", 3)))
+    n_lines = -(-len(panels) // columns)
+    canvas.set_size_inches(5.4 * columns, 4.6 * n_lines)
+    axes = canvas.subplots(n_lines, columns, squeeze=False).ravel()
+    for ax, panel in zip(axes, panels, strict=False):
+        _draw_panel(ax, figure, panel, rows)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+
+
+def lines_of(panel: Mapping[str, Any], rows: Sequence[Row]) -> Lines:
+    """What a panel shows.
+
+    Parameters
+    ----------
+    panel : mapping
+        Its entries are above.
+    rows : sequence of rows
+        The runs.
+
+    Returns
+    -------
+    lines : dict
+        By what tells lines apart and the measure: pairs of x and y, in the order of x.
+    """
+    measures = [panel["y"]] if isinstance(panel["y"], str) else panel["y"]
+    average = median if panel.get("statistic") == "median" else fmean
+    found: dict[tuple[Any, str], dict[Any, list[float]]] = {}
+    for row in rows:
+        if not all(matches(row.get(name), want) for name, want in panel.get("of", {}).items()):
+            continue
+        for measure in measures:
+            x = row.get(panel["x"])
+            if measure in row and x is not None and math.isfinite(row[measure]):
+                line = found.setdefault((row.get(panel.get("by", "")), measure), {})
+                line.setdefault(x, []).append(row[measure])
+    is_named = panel["x"] in ("dataset", "decoder")
+    return {
+        key: [(x, average(line[x])) for x in (line if is_named else sorted(line))]
+        for key, line in found.items()
+    }
+
+
+def _draw_panel(ax: Axes, figure: Figure, panel: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    from matplotlib.ticker import LogFormatter
+
+    labels = {c.name: c.label for c in figure.contenders} | {"lloyd": "Lloyd, best of 5"}
+    labels |= {dataset.name: dataset.label for dataset in figure.datasets}
+    lines = lines_of(panel, rows)
+    found = {x for line in lines.values() for x, _ in line}
+    names = [name for name in labels if name in found]
+    is_named = panel["x"] in ("dataset", "decoder")
+    groups = _in_order({by for by, _ in lines}, lines)
+    measures = list(dict.fromkeys(measure for _, measure in lines))
+    has_many = len(measures) > 1
+    for by, measure in sorted(lines, key=lambda key: groups.index(key[0])):
+        line = lines[by, measure]
+        i = groups.index(by) % len(STYLES)  # measured and predicted share mark and shade
+        dashes = STYLES[measures.index(measure) if has_many else i][0]
+        mark, shade = STYLES[i][1], SHADES[i]
+        x = [names.index(value) for value, _ in line] if is_named else [value for value, _ in line]
+        label = _line_label(labels, panel.get("by"), by, measure if has_many else "")
+        y = [value for _, value in line]
+        ax.plot(x, y, ls="none" if is_named else dashes, marker=mark, color=shade, label=label)
+    if is_named:
+        shown = [labels.get(name, str(name)) for name in names]
+        ax.set_xticks(np.arange(len(names)), shown, rotation=40, ha="right", fontsize=8)
+    if "level" in panel:
+        ax.axhline(panel["level"], color="black", lw=0.8, dashes=(1, 2))
+    if panel.get("logx"):
+        ax.set_xscale("log")
+        if len(found) < MANY:
+            ax.set_xticks(sorted(found), [f"{x:g}" for x in sorted(found)])
+            ax.set_xticks([], minor=True)
+    if panel.get("logy"):
+        ax.set_yscale("log")
+        for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            set_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # 2, not 2 x 10^0
+    default = panel["y"] if isinstance(panel["y"], str) else ""
+    ax.set(title=panel.get("title", ""), ylabel=panel.get("ylabel", default))
+    ax.set_xlabel(panel.get("xlabel", _axis(panel["x"])))
+    ax.grid(visible=True, which="both", alpha=0.2)
+    if len(lines) > 1:
+        ax.legend(fontsize=8)
+
+
+def _in_order(groups: set[Any], lines: Lines) -> list[Any]:
+    """Numbers as they rise, names as they came."""
+    if all(isinstance(by, int | float) for by in groups):
+        return sorted(groups)
+    return list(dict.fromkeys(by for by, _ in lines))
+
+
+def _line_label(labels: Mapping[str, str], axis: str | None, by: Any, measure: str) -> str:
+    """As in "m = 30, hidden"."""
+    words = []
+    if axis in ("dataset", "decoder"):
+        words.append(labels.get(by, str(by)))
+    elif axis is not None:
+        words.append(f"{axis} = {by:g}" if isinstance(by, int | float) else f"{axis}: {by}")
+    words += [measure.replace("_", " ")] if measure else []
+    return ", ".join(words)
+
+
 PICTURES: dict[str, Callable[[Canvas, Figure, Grid, Sequence[Row]], None]] = {
     "curves": _curves,
     "maps": _maps,
     "correlations": _correlations,
     "climb": _climb,
     "residual": _residual,
+    "lines": _lines,
 }

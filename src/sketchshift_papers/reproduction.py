@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from sketchshift.cli import write_atomically
-from sketchshift_papers.claims import judge, markdown, verdict_facts
+from sketchshift_papers.claims import judge
 from sketchshift_papers.definition import Figure, Grid
 from sketchshift_papers.pictures import draw
 from sketchshift_papers.runner import Progress, Store, planned, run_figure
+from sketchshift_papers.verdicts import markdown, verdict_facts
 
 __all__ = ["Files", "n_missing", "reproduce"]
 

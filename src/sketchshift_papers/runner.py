@@ -198,22 +198,30 @@ def planned(figure: Figure, grid: Grid) -> list[Row]:
     rows = []
     for dataset in figure.datasets:
         heads = [
-            (_head(figure, dataset, contender, grid), L)
+            (
+                _head(figure, dataset, contender, grid),
+                L,
+                contender.realizations or grid.realizations,
+            )
             for contender in figure.contenders
             for L in contender.n_initializations
         ]
         sizes = dataset.sketch_sizes or grid.sketch_sizes
         for seed, m, sigma in product(range(grid.realizations), sizes, grid.bandwidths):
             cell = {"m": m, "sigma": sigma, "seed": seed}
-            rows += [head | cell | {"L": L} for head, L in heads]
+            rows += [head | cell | {"L": L} for head, L, most in heads if seed < most]
     return rows
 
 
 def _references(figure: Figure, grid: Grid) -> list[Row]:
-    """Keys of the k-means runs, one a dataset."""
+    """Keys of the k-means runs, one a draw of a dataset."""
     lloyd = Contender("lloyd", "lloyd", "Lloyd", (None,), {}, is_ours=False)
-    nowhere = {"m": None, "sigma": None, "L": None, "seed": 0}
-    return [_head(figure, dataset, lloyd, grid) | nowhere for dataset in figure.datasets]
+    nowhere = {"m": None, "sigma": None, "L": None}
+    return [
+        _head(figure, dataset, lloyd, grid) | nowhere | {"seed": draw}
+        for dataset in figure.datasets
+        for draw in range(min(dataset.n_draws, grid.realizations))
+    ]
 
 
 def _head(figure: Figure, dataset: DatasetSpec, contender: Contender, grid: Grid) -> Row:
@@ -225,7 +233,17 @@ def _head(figure: Figure, dataset: DatasetSpec, contender: Contender, grid: Grid
 def _settings(dataset: DatasetSpec, contender: Contender, n_samples: int | None) -> str:
     """Changes with every option that changes a run: such runs are not mixed."""
     data, decoder = asdict(dataset), asdict(contender)
-    for unimportant in ("label", "name", "sketch_sizes", "n_initializations", "is_ours"):
+    # whatever does not change a run; one draw is as before there were several
+    if data["n_draws"] == 1:
+        del data["n_draws"]
+    for unimportant in (
+        "label",
+        "name",
+        "sketch_sizes",
+        "n_initializations",
+        "is_ours",
+        "realizations",
+    ):
         data.pop(unimportant, None)
         decoder.pop(unimportant, None)
     text = json.dumps([data, decoder, n_samples], sort_keys=True, default=str)
@@ -241,13 +259,15 @@ def _works(figure: Figure, grid: Grid, store: Store, rows: list[Row]) -> list[Wo
             missing.setdefault(cell, []).append(row)
     if not missing:
         return []
-    errors = {row["dataset"]: row["mse"] for row in _reference_rows(figure, grid, store)}
+    references = _reference_rows(figure, grid, store)
+    errors = {(row["dataset"], row["seed"]): row["mse"] for row in references}
     datasets = {dataset.name: dataset for dataset in figure.datasets}
     works = []
     for (name, m, sigma, seed), parts in missing.items():
         contenders = tuple((figure.contender(row["decoder"]), row["L"], row) for row in parts)
-        work = Work(datasets[name], grid.n_samples, m, sigma, seed, errors[name], contenders)
-        works.append(work)
+        dataset = datasets[name]
+        error = errors[name, seed % dataset.n_draws]
+        works.append(Work(dataset, grid.n_samples, m, sigma, seed, error, contenders))
     return works
 
 
@@ -255,7 +275,7 @@ def _reference_rows(figure: Figure, grid: Grid, store: Store) -> Iterator[Row]:
     specs = {dataset.name: dataset for dataset in figure.datasets}
     for row in _references(figure, grid):
         if row not in store:
-            data = _data(specs[row["dataset"]], grid.n_samples)
+            data = _data(specs[row["dataset"]], grid.n_samples, row["seed"])
             store.add([_filled(row, data, measure_reference(data))])
         found = store.find(row)
         assert found is not None
@@ -322,7 +342,7 @@ def _run_all(work: Work) -> list[Row]:
 
 def _run(work: Work) -> Iterator[Row]:
     """Sketch once, then one contender after the other."""
-    data = _data(work.dataset, work.n_samples)
+    data = _data(work.dataset, work.n_samples, work.seed % work.dataset.n_draws)
     spec = SketchSpec(data.n_features, work.m, work.sigma, seed=work.seed)
     start = time.perf_counter()
     z = sketch(data.X, spec, n_threads=1)
@@ -346,14 +366,14 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-_made: dict[tuple[str, int | None], Data] = {}
+_made: dict[tuple[str, int | None, int], Data] = {}
 
 
-def _data(dataset: DatasetSpec, n_samples: int | None) -> Data:
-    """The dataset, made once a process; the last few are kept."""
-    key = (repr(dataset), n_samples)
+def _data(dataset: DatasetSpec, n_samples: int | None, draw: int) -> Data:
+    """The draw of a dataset, made once a process; the last few are kept."""
+    key = (repr(dataset), n_samples, draw)
     if key not in _made:
         while len(_made) >= 8:
             del _made[next(iter(_made))]
-        _made[key] = make_data(dataset, n_samples)
+        _made[key] = make_data(dataset, n_samples, draw)
     return _made[key]

@@ -44,7 +44,29 @@ def test_a_figure_leaves_runs_picture_and_verdicts(paper, tmp_path):
     assert "0.2   does not hold here " in text
     assert "Next: sketchshift reproduce --all --full" in text
     summary = (tmp_path / "out" / "verdicts-quick.md").read_text(encoding="utf-8")
-    assert "1 holds, 1 does not hold here." in summary
+    assert "2 claims. Reproduced: 1; not reproduced: 1." in summary
+
+
+def test_the_summary_keeps_the_figures_of_another_paper_in_the_folder(paper, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(paper / "fig0.toml", other / "mine.toml")
+    for figure, folder in (("fig0", paper), ("mine", other)):
+        run(figure, "--paper", folder, "-o", tmp_path / "out", "--jobs", 1)
+
+    for kept in range(2):  # a second time, when the summary itself lies there
+        summary = (tmp_path / "out" / "verdicts-quick.md").read_text(encoding="utf-8")
+        assert "4 claims. Reproduced: 2; not reproduced: 2." in summary, kept
+        run("mine", "--paper", other, "-o", tmp_path / "out", "--jobs", 1)
+
+
+def test_a_folder_without_figures_is_no_paper(tmp_path):
+    (tmp_path / "empty").mkdir()
+
+    result = run("--all", "--paper", tmp_path / "empty", "-o", tmp_path / "out", status=1)
+
+    assert "has no .toml files of figures" in result.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_json_has_the_same_verdicts(paper, tmp_path):
@@ -52,8 +74,31 @@ def test_json_has_the_same_verdicts(paper, tmp_path):
     facts = json.loads(run(*words).stdout)
     written = json.loads((tmp_path / "out" / "fig0-quick.json").read_text(encoding="utf-8"))
 
-    assert facts["figures"] == [written]
+    assert facts["figures"] == [written | {"left_out": []}]
     assert [c["verdict"] for c in written["claims"]] == ["holds", "does not hold here"]
+
+
+def test_what_comes_next_names_the_same_paper(paper, tmp_path):
+    """And a variant, a cause and medians stand in the text for a person."""
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    more = '[[claims.also]]\nname = "with CL-OMPR"\n[[claims.also.checks]]\n'
+    more += 'of = { decoder = "cl_ompr" }\nop = ">"\nvalue = 0.5\n'
+    text = text.replace('number = "0.2"', 'number = "0.2"\ncause = "data"') + more
+    (paper / "words.toml").write_text(text, encoding="utf-8")
+    words = ("words", "--paper", paper, "-o", tmp_path / "out", "--jobs", 1, "--points", 1)
+
+    text = run(*words).stdout
+
+    assert f"--all --full --paper {paper}" in text
+    assert "- data unknown\n" in text
+    assert "- by medians: does not hold here\n" in text
+    assert "- with CL-OMPR: holds (by medians: holds)\n" in text
+
+
+def test_a_paper_that_is_not_there_is_an_error(tmp_path):
+    error = run("fig1", "--paper", "no_such_paper", status=1).stderr
+
+    assert "'no_such_paper' is neither a folder nor a paper here" in error
 
 
 def test_full_and_quick_runs_are_kept_apart(paper, tmp_path):

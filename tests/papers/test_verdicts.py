@@ -1,13 +1,39 @@
-"""Verdicts on tables made by hand."""
+"""Verdicts on tables made by hand, and the page they are written to."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure as Canvas
+from PIL import Image
 
 from sketchshift.errors import DataError
-from sketchshift_papers.claims import Evidence, Outcome, evaluate, markdown, outcome_of
+from sketchshift_papers import figure_names, load_figure, paper_folder
+from sketchshift_papers.claims import (
+    Evidence,
+    Outcome,
+    evaluate,
+    judge,
+    outcome_of,
+    standing_of,
+)
+from sketchshift_papers.definition import Cause, Claim, Variant
+from sketchshift_papers.pictures import PICTURES
+from sketchshift_papers.verdicts import (
+    asides,
+    claim_table,
+    details,
+    exceptions,
+    read_facts,
+    tally,
+    verdict_facts,
+)
 
 
 def rows(decoder: str, values: dict, L: int | None = None, m: int = 100) -> list[dict]:
@@ -115,13 +141,358 @@ def test_a_claim_holds_only_with_all_its_comparisons(shares, outcome):
 def test_unknown_words_are_errors():
     with pytest.raises(DataError, match="cannot compare by '='"):
         evaluate(check("=", value=1.0), GOOD)
+    with pytest.raises(DataError, match="no entry statistics"):
+        evaluate(check(value=1.0, statistics="median"), GOOD)
     with pytest.raises(DataError, match="cannot reduce by 'best'"):
         evaluate(check(reduce="best", threshold=1.0, value=1.0), GOOD)
 
 
-def test_markdown_has_a_line_for_every_claim():
-    claim = {"number": "1", "section": "3", "says": "a|b", "verdict": "holds", "note": "So."}
-    facts = {"figure": "fig0", "title": "t", "runs": 2, "realizations": 1, "commits": ["0.1"]}
-    lines = markdown(facts | {"claims": [claim | {"evidence": ["x", "y"]}]})
+# Medians, missed runs: one missed cluster of five decides a mean.
 
-    assert "| 1 | 3 | a\\|b | **holds** | x; y. So. |" in lines
+ONE_MISSED = rows("lucky", {0.1: [1.0, 1.1, 1.2, 1.0, 95.7], 0.2: [1.0, 1.0, 1.0, 1.4, 1.6]})
+
+
+def test_a_median_passes_over_the_one_run_that_missed_a_cluster():
+    """Means are (1 + 1.1 + 1.2 + 1 + 95.7) / 5 = 20 and 6 / 5; medians 1.1 and 1."""
+    asked = {"of": {"decoder": "lucky"}, "op": "<=", "value": 1.15}
+
+    by_means = evaluate(asked, ONE_MISSED)
+    by_medians = evaluate(asked | {"statistic": "median"}, ONE_MISSED)
+
+    assert (by_means.n_satisfied, by_medians.n_satisfied) == (0, 2)
+    assert by_means.text.startswith("mean rse of lucky: 1.2 to 20,")
+    assert by_medians.text.startswith("median rse of lucky: 1 to 1.1,")
+
+
+def test_missed_runs_are_a_share_of_the_realizations():
+    """One of five above 1.5 at both bandwidths; above 1.3, one and two."""
+    asked = {"of": {"decoder": "lucky"}, "measure": "missed", "op": "<="}
+
+    assert evaluate(asked | {"value": 0.2}, ONE_MISSED).share == 1.0
+    assert evaluate(asked | {"value": 0.19}, ONE_MISSED).share == 0.0
+    found = evaluate(asked | {"value": 0.2, "limit": 1.3}, ONE_MISSED)
+    assert found.share == 0.5
+    assert found.text.startswith("share of runs with rse > 1.3 of lucky: 0.2 to 0.4,")
+
+
+def test_a_run_without_a_number_is_missed():
+    asked = {"of": {"decoder": "a"}, "measure": "missed", "op": ">=", "value": 1.0}
+
+    assert evaluate(asked, rows("a", {0.1: math.nan})).share == 1.0
+
+
+def test_reductions_of_medians_say_both():
+    asked = {"of": {"decoder": "lucky"}, "statistic": "median", "reduce": "mean"}
+
+    found = evaluate(asked | {"op": "within", "value": [1.05, 1.05]}, ONE_MISSED)
+
+    assert found.share == 1.0
+    assert found.text.startswith("mean of median rse of lucky: 1.05,")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"statistic": "mode"}, "no statistic 'mode'. Use mean or median"),
+        ({"measure": "missed", "statistic": "median"}, "'missed' is a share already"),
+    ],
+)
+def test_unknown_statistics_are_errors(entries, message):
+    with pytest.raises(DataError, match=message):
+        evaluate(check(value=1.0, **entries), GOOD)
+
+
+# Causes and variants: where a claim is counted.
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "standing"),
+    [
+        (Outcome.HOLDS, None, "reproduced"),
+        (Outcome.HOLDS, "data", "reproduced"),
+        (Outcome.HOLDS, "baseline", "reproduced"),
+        (Outcome.HOLDS, "not testable", "not testable"),
+        (Outcome.PARTLY, None, "reproduced in part"),
+        (Outcome.PARTLY, "data", "data unknown"),
+        (Outcome.PARTLY, "baseline", "depends on the baseline"),
+        (Outcome.FAILS, None, "not reproduced"),
+        (Outcome.FAILS, "data", "data unknown"),
+        (Outcome.FAILS, "baseline", "depends on the baseline"),
+        (Outcome.FAILS, "not testable", "not testable"),
+        (Outcome.UNMEASURED, "data", "not measured"),
+        (Outcome.UNMEASURED, "not testable", "not testable"),
+    ],
+)
+def test_a_cause_counts_only_where_a_claim_falls_short(outcome, cause, standing):
+    assert standing_of(outcome, None if cause is None else Cause(cause)) == standing
+
+
+RUNS = [
+    row | {"seed": 0, "version": "1", "commit": "c"}
+    for row in [
+        *ONE_MISSED,
+        *rows("cl_ompr", {0.1: 1.0, 0.2: 1.0}),
+        *rows("without", {0.1: 30.0, 0.2: 2.0}),
+    ]
+]
+FAR = {"op": ">", "value": 1.5}
+AT_MOST = {"of": {"decoder": "lucky"}, "op": "<=", "value": 1.15}
+CLAIMS = (
+    Claim("0.1", "1", "Lucky is near.", (AT_MOST,), note="One run missed."),
+    Claim(
+        "0.2",
+        "1",
+        "CL-OMPR is far.",
+        ({"of": {"decoder": "cl_ompr"}} | FAR,),
+        cause=Cause.BASELINE,
+        also=(Variant("without step 5", ({"of": {"decoder": "without"}} | FAR,)),),
+    ),
+    Claim("0.3", "1", "One is 1.", (AT_MOST | {"value": 99.0},), cause=Cause.DATA),
+    Claim("0.4", "2", "It takes a second.", (), cause=Cause.NOT_TESTABLE),
+    Claim("0.5", "2", "Mostly near.", (AT_MOST | {"measure": "missed", "value": 0.2},)),
+    Claim("0.6", "2", "Near|far.", (AT_MOST | {"value": 5.0},), cause=Cause.DATA),
+)
+
+
+@pytest.fixture
+def facts(tiny):
+    figure = replace(tiny, claims=CLAIMS)
+    return verdict_facts(figure, judge(figure, RUNS), RUNS)
+
+
+def test_a_claim_about_errors_is_judged_by_means_and_by_medians(facts):
+    by = [{s: found["verdict"] for s, found in c["by"].items()} for c in facts["claims"]]
+
+    assert by[0] == {"mean": "does not hold here", "median": "holds"}
+    assert by[3] == by[4] == {}  # nothing measured; a share of runs
+    assert facts["claims"][0]["verdict"] == "does not hold here"
+    assert "by medians: holds" in asides(facts["claims"][0])
+    assert any(text.startswith("By medians: median rse") for text in details(facts["claims"][0]))
+
+
+def test_the_statistic_of_the_file_is_the_verdict_and_the_other_stands_beside_it(tiny):
+    claims = (Claim("0.1", "1", "Near.", (AT_MOST | {"statistic": "median"},)),)
+
+    (claim,) = verdict_facts(tiny, judge(replace(tiny, claims=claims), RUNS), RUNS)["claims"]
+
+    assert claim["verdict"] == "holds"
+    assert asides(claim) == ["by means: does not hold here", "by medians: holds"]
+
+
+def test_a_variant_stands_beside_the_verdict_and_never_replaces_it(facts):
+    claim = facts["claims"][1]
+
+    assert (claim["verdict"], claim["standing"]) == (
+        "does not hold here",
+        "depends on the baseline",
+    )
+    assert [(v["name"], v["verdict"]) for v in claim["also"]] == [("without step 5", "holds")]
+    assert asides(claim)[-1] == "without step 5: holds (by medians: holds)"
+    assert details(claim)[-1].startswith("Without step 5: mean rse of without: 2 to 30, wanted >")
+
+
+def test_the_tally_is_split_by_cause(facts):
+    """0.1 fails, 0.2 is the baseline's, 0.3 and 0.5 hold, 0.4 is not testable, 0.6 partly."""
+    assert tally(facts["claims"]) == (
+        "6 claims. Reproduced: 2; data unknown: 1 (1 in part); "
+        "depends on the baseline: 1; not testable: 1; not reproduced: 1."
+    )
+    assert tally(facts["claims"], by_cause=False) == (
+        "6 claims. Holds: 2; holds partly: 1; does not hold here: 2; not testable: 1."
+    )
+
+
+def test_claims_that_hold_only_in_a_variant_or_by_one_statistic_are_named(facts):
+    assert exceptions(facts["claims"]) == [
+        "- Hold by medians and not by means: 0.1, 0.6.",
+        '- Hold only in the variant "without step 5": 0.2.',
+    ]
+
+
+def test_a_table_has_a_line_for_every_claim(facts):
+    lines = claim_table(facts)
+
+    assert len([line for line in lines if line.startswith("| 0.")]) == len(CLAIMS)
+    assert "| 0.4 (section 2) | It takes a second. | **not testable** |  |" in lines
+    assert any(
+        "Near\\|far. | **holds partly**; data unknown; by medians: holds" in x for x in lines
+    )
+
+
+def test_verdicts_of_an_older_version_are_still_read(tmp_path):
+    claim = {"number": "1", "section": "3", "says": "a", "verdict": "holds partly", "note": "So."}
+    old = {"figure": "fig0", "claims": [claim | {"evidence": ["x", "y"]}]}
+    (tmp_path / "fig0-quick.json").write_text(json.dumps(old), encoding="utf-8")
+
+    facts = read_facts(tmp_path / "fig0-quick.json")
+
+    assert tally(facts["claims"]) == "1 claim. Reproduced in part: 1."
+    assert "| 1 (section 3) | a | **holds partly** | x; y. So. |" in claim_table(facts)
+
+
+# Pictures: what stands in them.
+
+
+def drawn(tiny, kind, found):
+    """The panels of a picture, and its numbers."""
+    canvas = Canvas()
+    runs = [row | {"decoder": "cl_ompr", "dataset": "separated", "m": 40} for row in found]
+    grid = tiny.grids["quick"]
+    PICTURES[kind](canvas, replace(tiny, contenders=tiny.contenders[1:]), grid, runs)
+    return canvas.axes
+
+
+def test_curves_show_means_medians_quartiles_and_missed_runs(tiny):
+    """Of 1, 1.1, 1.2, 1, 95.7: mean 20, median 1.1, quartiles 1 and 1.2, one of five missed."""
+    means, medians, missed = drawn(tiny, "curves", ONE_MISSED)
+
+    assert means.lines[0].get_ydata() == pytest.approx([20.0, 1.2])
+    assert medians.lines[0].get_ydata() == pytest.approx([1.1, 1.0])
+    (bars,) = medians.collections
+    assert [list(bar[:, 1]) for bar in bars.get_segments()] == [[1.0, 1.2], [1.0, 1.4]]
+    assert missed.lines[0].get_ydata() == pytest.approx([0.2, 0.2])
+
+
+def test_maps_print_the_median_where_it_is_another(tiny):
+    found = [*ONE_MISSED, *rows("lucky", {0.5: [1.0, 1.02]})]
+
+    texts = [text.get_text() for text in drawn(tiny, "maps", found)[0].texts]
+
+    assert sorted(texts) == ["1.01", "1.20\n(1.00)", "20\n(1.10)"]
+
+
+# Files: what is accepted, what is found.
+
+
+def test_causes_and_variants_are_read_from_the_file(paper):
+    more = 'cause = "baseline"\n[[claims.also]]\nname = "without step 5"\nchecks = [{ of = {} }]\n'
+    with (paper / "fig0.toml").open("a", encoding="utf-8") as file:
+        file.write('[[claims]]\nnumber = "0.3"\nsection = "0"\nsays = "x"\nchecks = []\n' + more)
+
+    first, _, last = load_figure("fig0", paper).claims
+
+    assert (first.cause, first.also) == (None, ())
+    assert last.cause is Cause.BASELINE
+    assert last.also == (Variant("without step 5", ({"of": {}},)),)
+
+
+def test_an_unknown_cause_is_named_with_those_there_are(paper):
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    broken = text.replace('number = "0.2"', 'number = "0.2"\ncause = "bad luck"')
+    (paper / "fig0.toml").write_text(broken, encoding="utf-8")
+
+    with pytest.raises(DataError, match=r"0\.2 has the cause 'bad luck'\. Use one of 'data'"):
+        load_figure("fig0", paper)
+
+
+def test_any_file_of_a_folder_is_a_figure_and_those_of_the_paper_come_first(tmp_path):
+    for name in ("noise", "fig10", "fig5b", "bandwidth", "fig5a", "figures_of_speech"):
+        (tmp_path / f"{name}.toml").touch()
+
+    names = ["fig5a", "fig5b", "fig10", "bandwidth", "figures_of_speech", "noise"]
+    assert figure_names(tmp_path) == names
+
+
+def test_a_paper_is_found_by_its_name_or_its_folder(paper, monkeypatch):
+    monkeypatch.chdir(paper.parent)
+    (paper.parent / "sketch_and_shift").mkdir()
+
+    assert paper_folder("paper") == Path("paper")
+    assert paper_folder("sketch_and_shift") == paper_folder()
+    assert paper_folder("./sketch_and_shift") == Path("sketch_and_shift")
+    with pytest.raises(DataError, match=r"'nothing' is neither a folder nor a paper here.*shift"):
+        paper_folder("nothing")
+
+
+# The page.
+
+
+@pytest.fixture(scope="module")
+def make_page():
+    path = Path(__file__).parents[2] / "docs" / "make_reproduction.py"
+    place = importlib.util.spec_from_file_location("make_reproduction", path)
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module.main
+
+
+@pytest.fixture
+def results(facts, tmp_path):
+    """A folder of verdicts and pictures, as `sketchshift reproduce` leaves them."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "fig0-full.json").write_text(json.dumps(facts), encoding="utf-8")
+    Image.new("RGB", (40, 20)).save(folder / "fig0-full.png")
+    return folder
+
+
+def written(make_page, results, paper, docs, on="2026-11-17"):
+    docs.mkdir(exist_ok=True)
+    words = [results, "--on", on, "--machine", "one core", "--paper", paper, "--docs", docs]
+    make_page([str(word) for word in words])
+    (page,) = docs.glob("*.md")
+    return page.name, page.read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_split_tally_and_what_changed(make_page, results, paper, tmp_path):
+    """Of six claims 0.1 is worse and 0.3 better than then; 0.4 was counted; 0.9 is gone."""
+    folder = paper.rename(tmp_path / "sketch_and_shift")
+    then = {"0.1": "holds", "0.2": "does not hold here", "0.3": "holds partly", "0.4": "holds"}
+    text = json.dumps(then | {"0.9": "holds"})
+    (folder / "verdicts-2026-11-15.json").write_text(text, encoding="utf-8")
+    (folder / "verdicts-2026-11-17.json").write_text("{}", encoding="utf-8")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    mark = "<!-- below: written by docs/make_reproduction.py -->"
+    (docs / "reproduction.md").write_text(f"# Kept\n\n{mark}\n\noutdated\n", encoding="utf-8")
+
+    name, page = written(make_page, results, folder, docs)
+    again = written(make_page, results, folder, docs)[1]
+
+    assert (name, again) == ("reproduction.md", page)
+    assert page.startswith("# Kept\n")
+    assert "outdated" not in page
+    assert (docs / "images" / "fig0.png").exists()
+    for line in [
+        "6 claims. Reproduced: 2; data unknown: 1 (1 in part); "
+        "depends on the baseline: 1; not testable: 1; not reproduced: 1.",
+        '- Hold only in the variant "without step 5": 0.2.',
+        "| 0 | 14, full | 0.3, 0.5 | 0.6 | 0.2 | 0.4 | 0.1 |",
+        "| all | 14 | 2 | 1 | 1 | 1 | 1 |",
+        "## What changed since 2026-11-15",
+        "| holds | 3 | 2 |",
+        "| not testable | 0 | 1 |",
+        "- Fell short on 2026-11-15 (2), hold now (1): 0.3.",
+        "- Fell short and still do, depends on the baseline (1): 0.2.",
+        "- Held on 2026-11-15 (3), no longer count so (2): 0.1, 0.4.",
+        "- New (2): 0.5, 0.6.",
+        "- Gone, or not run (1): 0.9.",
+        '- Hold only in the variant "without step 5": 0.2 (of those that still fall short).',
+        "| 0.1 | holds | does not hold here | One run missed. |",
+        "| 0.3 | holds partly | holds | - |",
+        "| 0.4 | holds | not testable | - |",
+    ]:
+        assert line in page.splitlines()
+    assert "| 0.2 | does not hold here |" not in page
+
+
+def test_another_papers_page_counts_verdicts_and_begins_itself(make_page, results, paper, tmp_path):
+    folder = paper.rename(tmp_path / "beyond")
+
+    name, page = written(make_page, results, folder, tmp_path / "docs")
+
+    assert name == "beyond.md"
+    assert page.startswith("# Beyond\n")
+    assert "6 claims. Holds: 2; holds partly: 1; does not hold here: 2; not testable: 1." in page
+    assert "What changed" not in page
+    assert (tmp_path / "docs" / "images" / "beyond_fig0.png").exists()
+
+
+def test_the_verdicts_of_the_first_page_are_kept():
+    text = (paper_folder() / "verdicts-2026-11-15.json").read_text(encoding="utf-8")
+
+    assert Counter(json.loads(text).values()) == {
+        "holds": 33,
+        "holds partly": 20,
+        "does not hold here": 15,
+    }
