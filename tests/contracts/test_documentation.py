@@ -33,7 +33,7 @@ RESULTS = {ss.Decoding, ss.KCurve, ss.Round, ss.Step}  # made by the library, ne
 RESULTS |= {ss.ClusterChange, ss.Comparison, ss.Distance, ss.SketchTable, ss.Watch}
 RESULTS |= {ss.Certificate, ss.CoarseLists, ss.SinceWhen, ss.Trust, ss.WatchedSlice, ss.Window}
 RESULTS |= {ss.Assignment, ss.ClusterProfile, ss.Cube, ss.Profile, ss.Survey}
-RESULTS |= {ss.SurveyedColumn, ss.Trait}
+RESULTS |= {ss.StableMixture, ss.SurveyedColumn, ss.Trait}
 SKETCHES = {ss.Sketch, ss.privacy.PrivateSketch}  # likewise
 NOUNS = [c for c in CLASSES if not issubclass(c, Exception | Enum) and c not in SKETCHES]
 
