@@ -14,7 +14,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -33,6 +33,7 @@ from sketchshift._stores import (
     open_store,
     retry,
 )
+from sketchshift._threads import pool_of_threads
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -461,17 +462,13 @@ def map_ahead(
         yield from map(function, items)
         return
     waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_ahead) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > n_ahead:
-                    yield waiting.popleft().result()
-            while waiting:
+    with pool_of_threads(n_ahead) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > n_ahead:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 class RemoteFile(io.RawIOBase):

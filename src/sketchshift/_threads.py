@@ -1,15 +1,31 @@
-"""How many threads the products of matrices may use."""
+"""Pools of threads for iterators, and how many threads the products of matrices may use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import wraps
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-__all__ = ["one_blas_thread"]
+__all__ = ["one_blas_thread", "pool_of_threads"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@contextmanager
+def pool_of_threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool whose end waits for nobody: calls that have not begun never do.
+
+    For generators. One that is left halfway is closed wherever the garbage collector comes upon it,
+    even amid the start of another thread. To wait for threads there can be for ever.
+    """
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Limit:

@@ -118,20 +118,24 @@ def test_an_output_folder_that_cannot_be_written(attempt: Attempt) -> None:
     assert said.startswith(f"cannot write '{locked}/out.csv': Permission denied. Choose another")
 
 
-def test_an_interrupted_run(attempt: Attempt) -> None:
+def test_an_interrupted_run(attempt: Attempt, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Ctrl-C while the rows are read: the old output stays, and no part of a new one is there."""
-    rows = np.random.default_rng(0).normal(size=(200_000, 20))
-    np.save(attempt.folder / "rows.npy", rows)
+    path = tmp_path_factory.mktemp("many") / "rows.npy"
+    # rows for many seconds, in a file of holes
+    rows = np.lib.format.open_memmap(path, "w+", "f8", (10**8, 2))
+    rows[:1000] = np.random.default_rng(0).normal(size=(1000, 2))
     (attempt.folder / "out.sketch").write_bytes(b"old")
     before = attempt.files()
-    words = ["sketch", "rows.npy", "-k", "100", "-o", "out.sketch", "--progress"]
+    words = ["sketch", str(path), "-k", "3", "-o", "out.sketch", "--progress"]
     process = subprocess.Popen(
         [PROGRAM, *words], cwd=attempt.folder, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     heard = ""
     while not re.search("Reading", heard):
-        heard += process.stderr.read(1)
+        more = process.stderr.read(1)
+        assert more, heard
+        heard += more
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     heard += process.communicate(timeout=60)[1]

@@ -49,6 +49,7 @@ EXCEPTIONS = {
     ("_html", "_colours"),
     ("_html", "_text"),
     ("_places", "_stores"),
+    ("_places", "_threads"),
     ("_places", "errors"),
     ("_progress", "_html"),
     ("_progress", "_text"),

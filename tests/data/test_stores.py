@@ -16,7 +16,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from urllib.request import urlopen
 
 import numpy as np
@@ -28,7 +28,7 @@ import pytest
 from click.testing import CliRunner
 
 import sketchshift as ss
-from sketchshift._places import place
+from sketchshift._places import map_ahead, place
 from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.data import sample as sampling
@@ -229,6 +229,24 @@ def test_a_table_of_iceberg_is_read_from_its_metadata_alone(store, tmp_path, mon
     assert ss.sketch(f"iceberg+{table.metadata_location}", spec) == expected
     with pytest.raises(DataError, match=r"itself, as iceberg://catalog/namespace\.table"):
         ss.sketch(table.location(), spec)
+
+
+def test_a_pass_that_is_given_up_waits_for_no_answer():
+    """The collector may close its iterator amid the start of a thread, and would wait for ever."""
+    may_end, ended = Event(), []
+
+    def read(i):
+        if i > 0:
+            may_end.wait(30)
+            ended.append(i)
+        return i
+
+    results = map_ahead(read, range(100), place("s3://bucket/x"))
+    assert next(results) == 0
+    results.close()
+
+    assert not ended
+    may_end.set()
 
 
 def test_folders_and_globs_mean_what_they_mean_on_this_machine(store, tmp_path):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from sketchshift._threads import pool_of_threads
 from sketchshift._typing import FloatArray
 from sketchshift.decoders.mixture import Mixture, Points
 from sketchshift.decoders.points import KMeans, Partition, draw_places, lloyd_from
@@ -237,7 +237,7 @@ class Search(ABC):
 
 def in_threads(fit: Callable[[int], GaussianFit], n: int) -> Iterator[GaussianFit]:
     """Fits number 0 to n - 1, in this order and with the same bytes on any number of threads."""
-    with ThreadPoolExecutor(min(n, processors())) as pool:
+    with pool_of_threads(min(n, processors())) as pool:
         yield from pool.map(fit, range(n))
 
 
