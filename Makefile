@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what is imported: of all that is installed, most never is.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # One thread for BLAS and OpenMP: the products here are small.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -30,10 +31,6 @@ $(VENV)/dev.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
 	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/demo.done
 
-$(VENV)/docs.done: $(VENV)/dev.done
-	$(PIP) -e '.[docs]'
-	@touch $@
-
 demo: $(VENV)/demo.done  ## the main job on real data, with a picture
 	$(BIN)/sketchshift demo
 
@@ -56,12 +53,7 @@ test: lint  ## everything CI asks for but the browser; engines by themselves: th
 test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`
 	$(BIN)/python -m pytest -n 2 -m "data and not slow"
 
-$(VENV)/browser.done: $(VENV)/dev.done
-	@echo "Installing what drives a browser (once) ..."
-	$(PIP) -e '.[browser]'
-	@touch $@
-
-test-browser: $(VENV)/browser.done  ## report and explorer in a real Chromium, Debian's
+test-browser: setup  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
 	$(BIN)/python -m pytest tests/report/browser -m browser
 
@@ -147,7 +139,7 @@ privacy-bench: setup $(VENV)-diffprivlib/done  ## an hour: private clustering ag
 reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPRODUCE="fig1 --full"
 	$(BIN)/sketchshift reproduce $(or $(REPRODUCE),--all --quick)
 
-docs: $(VENV)/docs.done  ## runs the examples that changed; GALLERY=0 runs none
+docs: setup  ## runs the examples that changed; GALLERY=0 runs none
 	$(BIN)/python -m sphinx -W --keep-going -D plot_gallery=$(GALLERY) -b html docs docs/_build/html
 
 # The names of zig; a tag of wheels follows from each (native/build.py). Windows takes minutes, once.
