@@ -57,8 +57,9 @@ test-browser: setup  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
 	$(BIN)/python -m pytest tests/report/browser -m browser
 
-test-stores: setup  ## files in stores, against moto's server: in an environment of its own, whose pins differ
+test-stores: setup  ## files in stores, against servers of S3 and Google: in environments of their own, whose pins differ
 	test -x .venv-moto/bin/moto_server || ($(PYTHON) -m venv .venv-moto && .venv-moto/bin/pip install -q 'moto[server]==5.2.5')
+	test -x .venv-gcs/bin/gcp-storage-emulator || ($(PYTHON) -m venv .venv-gcs && .venv-gcs/bin/pip install -q gcp-storage-emulator==2026.7.19)
 	$(BIN)/python -m pytest tests/data/test_stores.py -m "slow or not slow"
 
 test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debian's

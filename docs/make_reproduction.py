@@ -1,7 +1,7 @@
 """Put pictures and verdicts of ``sketchshift reproduce`` into a page of the documentation.
 
     python docs/make_reproduction.py reproduction --on 2026-11-15 --machine "2 cores of ..."
-    python docs/make_reproduction.py beyond --paper beyond --on 2026-11-17 --machine "..."
+    python docs/make_reproduction.py reproduction-beyond --paper beyond --on 2026-11-17 ...
 
 The page is docs/reproduction.md for the paper itself, else that of the paper's name. For each
 figure the full run is taken where there is one, else the quick one. What stands above the mark

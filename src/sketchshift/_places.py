@@ -295,7 +295,10 @@ class RemotePath:
             return b""
 
         def fetch() -> bytes:
-            data = self._open().read(start, stop)
+            try:
+                data = self._open().read(start, stop)
+            except FileNotFoundError:  # it was there
+                raise changed(self) from None
             if len(data) != stop - start:
                 raise Broken(f"of {stop - start} bytes asked for {len(data)} came")
             return data

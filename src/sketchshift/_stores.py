@@ -14,6 +14,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -21,8 +22,9 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import lru_cache
 from threading import Lock
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, ClassVar, Protocol, TypeVar
 from urllib.parse import quote, unquote
+from weakref import ref
 
 from sketchshift._validation import check_flag, check_integer, check_number, parameter_error
 from sketchshift.errors import DataError, MissingDependencyError
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 ARROW = ("s3", "gs", "gcs", "az", "abfs", "abfss")  # schemes whose stores Arrow speaks with itself
+GOOGLE = ("gs", "gcs")
 WEB = ("http", "https")
 COPIED_BYTES = 2**20
 
@@ -130,7 +133,8 @@ def storage(
     headers : dict, optional
         Sent with each request to http and https.
     timeout : float, default=30.0
-        Seconds without an answer after which a request counts as failed.
+        Seconds without an answer after which a request counts as failed. Of Google it is always
+        two minutes.
     tries : int, default=8
         How often a request is made that fails; between two the pause doubles, up to 5 s.
     **options
@@ -167,6 +171,11 @@ def storage(
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|ACCESS_DENIED|\b(40[13]|530)\b|[Aa]uthentication")
+OF_GOOGLE = re.compile(
+    r"google::cloud::Status\((\w+: )(?:[\w ]+, with a last message of )?(.*?)"
+    r"(?: error_info=.*)?\)(?:\. Detail: .*)?$",
+    re.DOTALL,
+)
 
 
 class Broken(OSError):
@@ -207,7 +216,7 @@ def _unreachable(where: str, fault: str) -> DataError:
 
 
 def _in_words(error: Exception, secrets: Iterable[str]) -> str:
-    text = str(error).rstrip(".") or type(error).__name__
+    text = OF_GOOGLE.sub(r"\1\2", str(error)).rstrip(".") or type(error).__name__
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     return text
@@ -243,7 +252,10 @@ def open_store(scheme: str, settings: Storage, root: str = "") -> Store:
         return _Web(settings)
     if scheme in ARROW:
         reading = _OPENERS[scheme](settings)
-        return _ArrowStore(reading, _open_s3(settings, 4) if scheme == "s3" else reading)
+        if scheme in GOOGLE:
+            return _GoogleStore(reading, reading)
+        writing = _open_s3(settings, is_written=True) if scheme == "s3" else reading
+        return _ArrowStore(reading, writing)
     filesystem = _open_fsspec(scheme, settings, root)
     return _FsspecStore(filesystem, scheme, nullcontext() if filesystem.async_impl else Lock())
 
@@ -253,8 +265,12 @@ def _split_endpoint(endpoint: str | None) -> dict[str, str]:
     return {"scheme": scheme, "host": host.rstrip("/")} if sign else {"host": scheme}
 
 
-def _open_s3(settings: Storage, n_tries: int = 1) -> Any:
-    """A range is tried once, since Arrow reads what was tried before into the same buffer."""
+def _open_s3(settings: Storage, *, is_written: bool = False) -> Any:
+    """A range is tried once, since Arrow reads what was tried before into the same buffer.
+
+    What is written is written in the background: else Arrow forgets that a part failed, and closing
+    the file makes an object of the other parts.
+    """
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -270,8 +286,8 @@ def _open_s3(settings: Storage, n_tries: int = 1) -> Any:
         anonymous=settings.anonymous,
         request_timeout=settings.timeout,
         connect_timeout=settings.timeout,
-        background_writes=False,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=n_tries),
+        background_writes=is_written,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=4 if is_written else 1),
         **{name: value for name, value in signed.items() if value is not None},
     )
 
@@ -282,19 +298,25 @@ def _region() -> str:
     return next(filter(None, map(os.environ.get, named)), "us-east-1")
 
 
+NOT_AGAIN = timedelta(milliseconds=1)  # in which a request may be begun: 0 would be no try at all
+
+
 def _open_gs(settings: Storage) -> Any:
+    """Nobody asks an emulator's users for credentials, nor do Google's own libraries."""
     from datetime import UTC, datetime
 
     from pyarrow.fs import GcsFileSystem
 
-    endpoint = _split_endpoint(settings.endpoint or os.environ.get("STORAGE_EMULATOR_HOST"))
-    given: dict[str, Any] = {"retry_time_limit": timedelta(seconds=settings.timeout)}
+    emulator = None if settings.endpoint else os.environ.get("STORAGE_EMULATOR_HOST")
+    endpoint = _split_endpoint(settings.endpoint or emulator)
+    given: dict[str, Any] = {"retry_time_limit": NOT_AGAIN}
     if endpoint["host"]:
         given |= {"endpoint_override": endpoint["host"], "scheme": endpoint.get("scheme", "http")}
     if settings.token:
         until = datetime.now(UTC) + timedelta(hours=1)
         given |= {"access_token": settings.token, "credential_token_expiration": until}
-    return GcsFileSystem(anonymous=settings.anonymous, **given)
+    is_anonymous = settings.anonymous or bool(emulator and not settings.token)
+    return GcsFileSystem(anonymous=is_anonymous, **given)
 
 
 def _open_azure(settings: Storage) -> Any:
@@ -322,7 +344,7 @@ def _open_azure(settings: Storage) -> Any:
 
 _OPENERS = {
     "s3": _open_s3,
-    **dict.fromkeys(("gs", "gcs"), _open_gs),
+    **dict.fromkeys(GOOGLE, _open_gs),
     **dict.fromkeys(("az", "abfs", "abfss"), _open_azure),
 }
 
@@ -341,7 +363,7 @@ class _ArrowFile:
     def __init__(self, filesystem: Any, key: str) -> None:
         file = filesystem.open_input_file(key)
         notes = {name.lower(): value for name, value in (file.metadata() or {}).items()}
-        mark = notes.get("etag") or notes.get("generation") or notes.get("last-modified")
+        mark = notes.get("etag") or notes.get("last-modified")
         if mark is None:
             mark = str(filesystem.get_file_info(key).mtime_ns)
         self.size, self.mark = int(file.size()), mark.decode() if type(mark) is bytes else str(mark)
@@ -385,7 +407,7 @@ class _ArrowStore:
     filesystem: Any
     writing: Any
 
-    def open(self, key: str) -> _ArrowFile:
+    def open(self, key: str) -> Handle:
         return _ArrowFile(self.filesystem, key)
 
     def is_folder(self, key: str) -> bool:
@@ -406,6 +428,75 @@ class _ArrowStore:
 
     def remove(self, key: str) -> None:
         self.filesystem.delete_file(key)
+
+
+MOST_OPEN = 16  # files of Google's store, each with a connection
+
+
+class _GoogleFile:
+    """A file of Google's store.
+
+    Arrow asks for the whole file with the first question to an open one, takes as much of the
+    answer as its buffers hold, and does so again after a seek. So size and time are asked of the
+    store, one open file serves all threads, each range is a request of its own, and few files are
+    kept open.
+    """
+
+    _recent: ClassVar[deque[ref[_GoogleFile]]] = deque()
+
+    def __init__(self, filesystem: Any, key: str) -> None:
+        self._filesystem, self._key, self._lock = filesystem, key, Lock()
+        self._file, self._is_checked = None, False
+        self.size, self.mark = self._look()
+
+    def _look(self) -> tuple[int, str]:
+        info = self._filesystem.get_file_info(self._key)
+        if not info.is_file:
+            raise FileNotFoundError(self._key)
+        return info.size, str(info.mtime_ns)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Bytes of a range, fewer where the answer was cut off."""
+        with self._lock:
+            file = self._file = self._file or self._open()
+            if not self._is_checked:
+                self._check()
+        data: bytes = file.read_at(stop - start, start)
+        return data
+
+    def _open(self) -> Any:
+        file = self._filesystem.open_input_file(self._key)
+        try:
+            file.size()
+        except ValueError:  # so Arrow puts it when the answer is not the file
+            raise Broken("the store did not give the file") from None
+        self._is_checked = False
+        self._recent.append(ref(self))
+        if len(self._recent) > MOST_OPEN and (oldest := self._recent.popleft()()):
+            oldest._file = None
+        return file
+
+    def _check(self) -> None:
+        """Refuse an open file that came after the one that was looked at."""
+        if self._look() != (self.size, self.mark):
+            raise FileNotFoundError(self._key)
+        self._is_checked = True
+
+
+class _GoogleStore(_ArrowStore):
+    """Google's store, whose open files are dear, and whose buckets are often shown to few."""
+
+    def open(self, key: str) -> Handle:
+        return _GoogleFile(self.filesystem, key)
+
+    def is_folder(self, key: str) -> bool:
+        """A bucket that may not be looked at is taken to be there: its objects may be allowed."""
+        try:
+            return super().is_folder(key)
+        except PermissionError:
+            if "/" in key.rstrip("/"):
+                raise
+            return True
 
 
 def _open_fsspec(scheme: str, settings: Storage, root: str) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from sketchshift._text import hide_passwords, listed, visible_lines
 
 __all__ = [
+    "Argument",
     "ChooseColumns",
     "ConflictError",
     "DataError",
@@ -41,6 +42,22 @@ __all__ = [
     "find_renamed",
     "warn",
 ]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The bare name of an argument, within a message; commands have it as a flag.
+
+    Attributes
+    ----------
+    name : str
+        Of the argument.
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -150,7 +167,7 @@ class SharePlan:
         return "Make one plan with ss.plan, and pass it to every sketch: ss.sketch(part, plan)."
 
 
-Term = ChooseColumns | LoadSketch | Option | Parameter | SetDialect | SharePlan
+Term = Argument | ChooseColumns | LoadSketch | Option | Parameter | SetDialect | SharePlan
 """What a message is about or advises, named so that each surface can say it in its own words."""
 
 

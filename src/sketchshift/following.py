@@ -14,7 +14,7 @@ from typing import Any
 
 from sketchshift._validation import told_progress
 from sketchshift.data.changes import Change, ChangingSource, open_changes
-from sketchshift.errors import ConflictError, DataError
+from sketchshift.errors import Argument, ConflictError, DataError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.cube import PLANNED, Cube
@@ -229,12 +229,14 @@ def _refuse_others(cube: Cube, asked: dict[str, Any], planned: Mapping[str, Any]
     for name, value in {**asked, **planned}.items():
         if value is None or _is_same(value, was.get(name)):
             continue
-        shown = f"{name} {was[name]!r}" if name != "spec" and name in was else "plan"
-        msg = (
-            f"the cube {cube.path} has its own {shown}, and rows that come must be read like those "
-            f"before. Leave {name} out, or follow into another folder."
+        is_shown = name != "spec" and name in was
+        raise DataError(
+            f"the cube {cube.path} has its own ",
+            *((Argument(name), f" {was[name]!r}") if is_shown else ("plan",)),
+            ", and rows that come must be read like those before. Leave ",
+            Argument(name),
+            " out, or follow into another folder.",
         )
-        raise DataError(msg)
 
 
 def _refuse_overlap(cube: Cube, name: str) -> None:

@@ -34,10 +34,8 @@ WIDTH = 96
 @click.option(
     "-o",
     "--output",
-    default="reproduction",
-    show_default=True,
     metavar="FOLDER",
-    help="Where runs, pictures and verdicts are written.",
+    help="For runs, pictures and verdicts. Default: reproduction; reproduction-NAME with --paper.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: the processors.")
 @click.option(
@@ -56,7 +54,7 @@ def reproduce(
     figures: tuple[str, ...],
     is_all: bool,
     quick: bool,
-    output: str,
+    output: str | None,
     jobs: int | None,
     realizations: int | None,
     points: int | None,
@@ -69,7 +67,7 @@ def reproduce(
     FIGURE is fig1, fig2, ... Every run is kept in FOLDER as Parquet, beside the picture and
     the verdicts (JSON and markdown). An interrupted command goes on where it stopped. Figures
     8 and 10 need real data; that of figure 8 is fetched by `sketchshift data`. What the paper
-    leaves open is in another set of figures: `--paper beyond`, with a folder of its own.
+    leaves open is in another set of figures: `--paper beyond`.
 
     Examples
     --------
@@ -87,6 +85,8 @@ def reproduce(
         raise DataError(msg)
     if is_all == bool(figures):
         raise click.UsageError(f"name figures or --all. There are: {', '.join(names)}.")
+    is_other = source != paper_folder()
+    output = output or ("reproduction" + (f"-{source.name}" if is_other else ""))
     folder, size = _output_folder(output), "quick" if quick else "full"
     n_jobs = jobs or _processors()
     found, left_out = [], {}
@@ -106,7 +106,7 @@ def reproduce(
     lines = [f"{name} was not run: {why}" for name, why in left_out.items()]
     lines += [f"Wrote {summary}, and runs, pictures and verdicts beside it."]
     other = "--full" if quick else "--quick"
-    of_paper = [] if source == paper_folder() else ["--paper", paper]
+    of_paper = ["--paper", paper] if is_other else []
     out.report(facts, lines, then=["reproduce", "--all", other, *of_paper, "-o", output])
 
 

@@ -173,7 +173,12 @@ def test_following_again_reads_only_what_is_new(folder, run):
     assert "is new: give -k" in run.error("follow incoming other", 2)
     assert "--once or --every" in run.error("follow incoming state --once --every 3", 2)
     assert "another folder" in run.error("follow incoming state --by day")
-    assert "has its own plan" in run.error("follow incoming state -k 3")
+    assert "has its own plan" in (said := run.error("follow incoming state -k 3"))
+    assert "Leave -k out" in said
+    run("plan events.parquet -k 2 --columns x,y -o other.json")
+    assert "Leave --plan out" in run.error("follow incoming state --plan other.json")
     run("follow incoming planned -k 3 --columns x,y")
     assert run.facts("follow incoming planned -k 3")["commits"] == 0
-    assert "has its own n_clusters 3" in run.error("follow incoming planned -k 4")
+    said = run.error("follow incoming planned -k 4")
+    assert "has its own -k 3" in said
+    assert "Leave -k out" in said

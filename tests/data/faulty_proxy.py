@@ -1,10 +1,12 @@
 """A proxy in front of an HTTP server that breaks some of the answers, by a seed.
 
 Run as a program: ``python faulty_proxy.py UPSTREAM`` prints its port. It counts what it sends, and
-takes orders at ``/__proxy__``: ``?rate=0.2&seed=1&kinds=slow,reset,cut,short`` sets which share of
-the requests fail and how; the answer are the counts since the last order, as JSON.
+takes orders at ``/__proxy__``: ``?rate=0.2&seed=1&kinds=slow,cut`` sets which share of the requests
+fail and how, and ``deny=TEXT`` which paths are forbidden by their ends; the answer are the counts
+since the last order, as JSON.
 
 slow   503 SlowDown, as S3 throttles
+many   429 Too Many Requests, as Google throttles
 reset  the connection is reset before a byte of the answer
 cut    a part of the body, then the connection ends: fewer bytes than Content-Length says
 short  a part of the body, whose Content-Length says just that
@@ -19,11 +21,15 @@ import socket
 import struct
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-KINDS = ("slow", "reset", "cut", "short")
+KINDS = ("slow", "many", "reset", "cut", "short")
+THROTTLED = {"slow": 503, "many": 429}
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+FAULT_S = 0.005  # before one, as over a network: Google's library pauses longer after quick ones
+WRITTEN_BYTES = 2**16  # at a time; the kernel may hold a little more, and not megabytes
 HOP = ("connection", "transfer-encoding", "keep-alive", "server", "content-length")
 
 
@@ -41,6 +47,7 @@ class Proxy(ThreadingHTTPServer):
     def order(self, said: dict[str, list[str]]) -> None:
         self.rate = float(said.get("rate", ["0"])[0])
         self.kinds = said.get("kinds", [",".join(KINDS)])[0].split(",")
+        self.denied = said.get("deny", [None])[0]
         self.random = random.Random(int(said.get("seed", ["0"])[0]))
         self.counts = {"requests": 0, "body_bytes": 0, **dict.fromkeys(KINDS, 0)}
 
@@ -59,6 +66,11 @@ class Proxy(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITTEN_BYTES)
+        super().setup()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -73,11 +85,16 @@ class Handler(BaseHTTPRequestHandler):
             return
         sent = self.read_body()
         kind = self.server.fault()
+        if kind is not None:
+            time.sleep(FAULT_S)
         if kind == "reset":
             self.reset()
             return
-        if kind == "slow":
-            self.answer(503, [("Content-Type", "application/xml")], SLOW_DOWN)
+        if kind in THROTTLED:
+            self.answer(THROTTLED[kind], [("Content-Type", "application/xml")], SLOW_DOWN)
+            return
+        if self.server.denied and self.path.endswith(self.server.denied):
+            self.answer(403, [], b"")
             return
         self.forward(sent, kind)
 
@@ -127,9 +144,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
-            with self.server.lock:
-                self.server.counts["body_bytes"] += len(body) if self.command == "GET" else 0
+            for start in range(0, len(body), WRITTEN_BYTES):
+                part = body[start : start + WRITTEN_BYTES]
+                self.wfile.write(part)
+                with self.server.lock:
+                    self.server.counts["body_bytes"] += len(part) if self.command == "GET" else 0
 
     def reset(self) -> None:
         self.wfile.flush()

@@ -1,4 +1,4 @@
-"""Files in stores, against a server that speaks S3, through a proxy that breaks its answers."""
+"""Files in stores: servers that speak S3 and Google's protocol, behind a proxy with faults."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from click.testing import CliRunner
 
 import sketchshift as ss
 from sketchshift._places import map_ahead, place
+from sketchshift._stores import MOST_OPEN
 from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.data import sample as sampling
@@ -39,12 +40,20 @@ ROOT = Path(__file__).parents[2]
 SPEC = ss.SketchSpec(4, 64, bandwidth=1.0, columns=("a", "b", "c", "d"))
 NAMES = ("x.parquet", "x.csv", "x.csv.gz", "x.arrow", "stream.arrow", "x.npy", "x.safetensors")
 SECRET = "wJalrXUtnFEMI"
+HELD_BYTES = {"s3": 0, "gs": 500_000}  # an open file of Google takes as much as buffers hold
+KINDS = ("slow", "many", "reset", "cut", "short")  # of faults: see faulty_proxy.py
 
 
-def moto_command():
+def server_command(scheme, port):
     """The server, in an environment of its own that ``make test-stores`` makes."""
-    own = ROOT / ".venv-moto" / "bin" / "moto_server"
-    return [str(own)] if own.exists() else pytest.skip("moto is not here: `make test-stores`")
+    program, *words = {
+        "s3": [".venv-moto/bin/moto_server", "-H", "127.0.0.1", "-p"],
+        "gs": [".venv-gcs/bin/gcp-storage-emulator", "start", "-H", "127.0.0.1", "-qM", "--port"],
+    }[scheme]
+    own = ROOT / program
+    if not own.exists():
+        pytest.skip(f"{own.name} is not here: `make test-stores`")
+    return [str(own), *words, str(port)]
 
 
 def free_port():
@@ -70,22 +79,32 @@ def started(command, port):
             process.terminate()
 
 
+def filesystem_of(scheme, host):
+    """What a test puts its files with, past the proxy."""
+    if scheme == "gs":
+        return pyarrow.fs.GcsFileSystem(
+            anonymous=True, scheme="http", endpoint_override=host, project_id="tests"
+        )
+    return pyarrow.fs.S3FileSystem(
+        access_key="id",
+        secret_key=SECRET,
+        region="us-east-1",
+        endpoint_override=f"http://{host}",
+        allow_bucket_creation=True,
+    )
+
+
 class Store:
     """A bucket of its own for each test, behind a proxy."""
 
-    def __init__(self, proxy_port, upstream_port, bucket):
-        self.endpoint, self.bucket = f"http://127.0.0.1:{proxy_port}", bucket
-        self.behind = pyarrow.fs.S3FileSystem(
-            access_key="id",
-            secret_key=SECRET,
-            region="us-east-1",
-            endpoint_override=f"http://127.0.0.1:{upstream_port}",
-            allow_bucket_creation=True,
-        )
+    def __init__(self, scheme, proxy_port, upstream_port, bucket):
+        self.scheme, self.bucket = scheme, bucket
+        self.endpoint = f"http://127.0.0.1:{proxy_port}"
+        self.behind = filesystem_of(scheme, f"127.0.0.1:{upstream_port}")
         self.behind.create_dir(bucket)
 
     def __call__(self, key):
-        return f"s3://{self.bucket}/{key}"
+        return f"{self.scheme}://{self.bucket}/{key}"
 
     def put(self, key, data):
         with self.behind.open_output_stream(f"{self.bucket}/{key}", compression=None) as file:
@@ -99,25 +118,32 @@ class Store:
             return json.load(answer)
 
 
-@pytest.fixture(scope="module")
-def servers():
+@pytest.fixture(scope="module", params=["s3", "gs"])
+def servers(request):
     port = free_port()
-    with started([*moto_command(), "-H", "127.0.0.1", "-p", str(port)], port):
+    with started(server_command(request.param, port), port):
         command = [sys.executable, str(Path(__file__).with_name("faulty_proxy.py"))]
         with subprocess.Popen(
             [*command, f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True
         ) as proxy:
-            yield int(proxy.stdout.readline()), port
+            yield request.param, int(proxy.stdout.readline()), port
             proxy.terminate()
+
+
+only_s3 = pytest.mark.parametrize("servers", ["s3"], indirect=True)
+only_gs = pytest.mark.parametrize("servers", ["gs"], indirect=True)
 
 
 @pytest.fixture
 def store(servers, request, monkeypatch):
     """The bucket; what the commands and functions find in the environment points to it."""
     made = Store(*servers, f"bucket-{abs(hash(request.node.name)) % 10**12}")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    if made.scheme == "gs":
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", made.endpoint)
+    else:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     made.order()
     yield made
     made.order()
@@ -164,12 +190,12 @@ def test_a_fifth_of_the_requests_may_fail(store, files, name):
         store.order(rate=0.2, seed=seed)
         assert ss.sketch(address, SPEC).to_bytes() == whole.to_bytes()
         counts = store.order()
-        n_faults += counts["slow"] + counts["reset"] + counts["cut"] + counts["short"]
+        n_faults += sum(counts[kind] for kind in KINDS)
 
     assert n_faults > 0
 
 
-@pytest.mark.parametrize("kind", ["slow", "reset", "cut", "short"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.npy"])
 def test_no_kind_of_fault_becomes_a_wrong_byte(store, files, name, kind):
     """Half of the requests fail; those that a reader cannot do without are made again."""
@@ -193,6 +219,7 @@ def test_a_body_that_is_always_short_is_refused(store, files, name):
         ss.sketch(address, SPEC)
 
 
+@only_s3
 def test_a_table_of_delta_is_read_by_its_log_and_never_as_a_folder(store, tmp_path, monkeypatch):
     """Files that were removed from the table are still in the store."""
     deltalake = pytest.importorskip("deltalake", reason="needs the extra lakes")
@@ -214,6 +241,7 @@ def test_a_table_of_delta_is_read_by_its_log_and_never_as_a_folder(store, tmp_pa
             ss.sketch(store(folder), spec)
 
 
+@only_s3
 def test_a_table_of_iceberg_is_read_from_its_metadata_alone(store, tmp_path, monkeypatch):
     sql = pytest.importorskip("pyiceberg.catalog.sql", reason="needs the extra lakes")
     properties = {"s3.endpoint": store.endpoint, "s3.access-key-id": "id"}
@@ -274,12 +302,12 @@ def test_folders_and_globs_mean_what_they_mean_on_this_machine(store, tmp_path):
 def test_what_is_not_there_is_said(store):
     store.put("a/x.csv", b"a,b,c,d\n1,2,3,4\n")
 
-    with pytest.raises(DataError, match=rf"no file or folder 's3://{store.bucket}/b/x\.csv'"):
+    with pytest.raises(DataError, match=rf"no file or folder '{store('b/x')}\.csv'"):
         open_source(store("b/x.csv"))
-    with pytest.raises(DataError, match=r"no file matches 's3://.*/a/\*\.parquet'"):
+    with pytest.raises(DataError, match=rf"no file matches '{store('a/')}\*\.parquet'"):
         open_source(store("a/*.parquet"))
     with pytest.raises(DataError, match="the name of a bucket cannot hold"):
-        open_source("s3://*/x.csv")
+        open_source(f"{store.scheme}://*/x.csv")
     with pytest.raises(DataError, match="xyz:// is no protocol that is known here"):
         open_source("xyz://bucket/x.csv")
 
@@ -297,7 +325,8 @@ def test_only_the_columns_asked_for_are_fetched(store, tmp_path):
     found = ss.sketch(address, ss.SketchSpec(1, 16, bandwidth=1.0, columns=("b",)))
 
     assert found.count == 400_000
-    assert needed < store.order()["body_bytes"] < 1.05 * needed
+    held = HELD_BYTES[store.scheme]
+    assert needed < store.order()["body_bytes"] < 1.05 * needed + held
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.npy", "x.parquet", "x.arrow"])
@@ -338,6 +367,21 @@ def test_a_file_that_changes_while_it_is_read_is_refused(store, files):
         list(blocks)
 
 
+def test_a_file_that_goes_while_it_is_read_is_refused(store, files):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+    blocks = iter(open_source(address, block_rows=1000))
+    next(blocks)
+    store.behind.delete_file(f"{store.bucket}/x.npy")
+
+    with pytest.raises((DataError, FileNotFoundError), match=r"x\.npy"):
+        list(blocks)
+    where = place(store.put("y.npy", (files / "x.npy").read_bytes()))
+    where.stat()
+    store.behind.delete_file(f"{store.bucket}/y.npy")
+    with pytest.raises(DataError, match=r"y\.npy changed while it was read"):
+        where.read_range(0, 6)
+
+
 def test_a_reader_of_another_package_gets_a_copy(store, monkeypatch):
     monkeypatch.setattr("sketchshift.data.open._formats", dict(_formats()))
     ss.register_format(".pts", lambda path, request: np.loadtxt(path))
@@ -372,7 +416,7 @@ def test_sketches_and_tables_are_written_and_read_where_a_fifth_of_the_requests_
 def test_a_write_that_fails_leaves_the_old_object(store):
     old, new = ss.sketch(table_of(100), SPEC), ss.sketch(table_of(200), SPEC)
     old.save(store("x.sketch"))
-    for kind in ("slow", "reset"):
+    for kind in ("slow", "many", "reset"):
         store.order(rate=1.0, kinds=kind)
         with ss.storage(tries=1), pytest.raises(DataError, match="the store failed 1 times"):
             new.save(store("x.sketch"))
@@ -387,6 +431,28 @@ def test_an_object_of_many_parts_is_written_whole(store):
     place(store("large.bin")).write(data)
 
     assert place(store("large.bin")).read_bytes() == data
+
+
+@pytest.mark.slow
+def test_a_large_write_that_fails_on_its_way_leaves_the_old_object(store):
+    """Of some parts, or of the last word of the upload."""
+    old, new = (np.random.default_rng(seed).bytes(23_000_000) for seed in (0, 1))
+    where, n_refused = place(store("large.bin")), 0
+    where.write(old)
+    for seed in range(12):
+        store.order(rate=0.5, seed=seed)
+        is_refused = False
+        with ss.storage(tries=1):
+            try:
+                place(store("large.bin")).write(new)
+            except DataError:
+                is_refused, n_refused = True, n_refused + 1
+        store.order()
+        found = place(store("large.bin")).read_bytes()
+        assert found == new or (is_refused and found == old)
+        where.write(old)
+
+    assert n_refused > 0
 
 
 def test_commands_take_addresses(store, files, tmp_path):
@@ -413,13 +479,70 @@ def test_commands_take_addresses(store, files, tmp_path):
 def test_an_output_that_cannot_be_written_is_refused_before_the_pass(store, files):
     address = store.put("x.csv", (files / "x.csv").read_bytes())
     for output, words in (
-        ("s3://no-such-bucket-here/x.sketch", "there is no bucket"),
-        (f"s3://{store.bucket}", "it is a folder"),
+        (f"{store.scheme}://no-such-bucket-here/x.sketch", "there is no bucket"),
+        (f"{store.scheme}://{store.bucket}", "it is a folder"),
         ("https://example.org/x.sketch", "the web is only read"),
     ):
         done = CliRunner().invoke(main, ["sketch", address, "-k", "3", "-o", output])
         assert done.exit_code == 1
         assert words in done.output
+
+
+# Google's store.
+
+
+@only_gs
+def test_google_is_reached_by_the_environment_or_by_options(store, files, monkeypatch):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+    host = store.endpoint.removeprefix("http://")
+    for endpoint in (store.endpoint, host, f"{store.endpoint}/"):
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", endpoint)
+        assert place(address).stat().st_size == (files / "x.npy").stat().st_size
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    for said in ({"anonymous": True}, {"token": "abc"}):
+        with ss.storage(endpoint=store.endpoint, **said):
+            assert place(address).read_range(1, 6) == b"NUMPY"
+    monkeypatch.setenv("SKETCHSHIFT_STORAGE", f"endpoint={store.endpoint},anonymous=true")
+    assert place(address.replace("gs://", "gcs://")).read_range(1, 6) == b"NUMPY"
+
+
+@only_gs
+def test_google_says_in_one_sentence_what_fails(store, files):
+    address = store.put("x.npy", (files / "x.npy").read_bytes())
+    store.order(deny="x.npy")
+
+    with pytest.raises(DataError, match=r"PERMISSION_DENIED: .*403\. Check the address") as error:
+        ss.sketch(address, SPEC)
+    assert "google::" not in str(error.value)
+    assert store.order()["requests"] == 1  # one more would be refused as well
+    with (
+        ss.storage(endpoint="http://127.0.0.1:9", anonymous=True, tries=1),
+        pytest.raises(DataError, match=r"failed 1 times, at last with: UNAVAILABLE: .*connect"),
+    ):
+        ss.sketch(address, SPEC)
+
+
+@only_gs
+def test_a_bucket_that_only_shows_its_objects_is_read_and_written(store, files):
+    """Roles for objects do not include those to look at the bucket."""
+    store.put("day=1/x.npy", (files / "x.npy").read_bytes())
+    store.order(deny=f"/{store.bucket}")
+    words = ["sketch", store("day=*/*.npy"), "-k", "3", "-o", store("x.sketch")]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+
+    assert done.exit_code == 0, done.output
+    assert ss.load(store("x.sketch")).count == 30_000
+
+
+@only_gs
+def test_few_files_of_google_are_kept_open(store):
+    """Each holds a connection, and Arrow has begun to fetch all of it."""
+    data = np.random.default_rng(0).bytes(1000)
+    paths = [place(store.put(f"{i}.bin", data)) for i in range(2 * MOST_OPEN)]
+
+    assert {path.read_bytes() for path in paths} == {data}
+    assert sum(path._open()._file is not None for path in paths) <= MOST_OPEN
+    assert {path.read_range(1, 4) for path in paths} == {data[1:4]}
 
 
 # Checkpoints.
@@ -443,7 +566,8 @@ def test_a_checkpoint_goes_on_and_leaves_whole_pieces_unread(
     store.order()
     assert ss.sketch(address, SPEC, checkpoint=path).to_bytes() == whole.to_bytes()
     if name == "x.parquet":  # whose pieces are smaller than this file
-        assert store.order()["body_bytes"] < 1.6 * (files / name).stat().st_size
+        held = 2 * HELD_BYTES[store.scheme]
+        assert store.order()["body_bytes"] < 1.6 * (files / name).stat().st_size + held
 
 
 def test_a_checkpoint_on_a_file_that_is_another_one_now_is_refused(
@@ -494,6 +618,7 @@ def web(files, tmp_path):
         server.shutdown()
 
 
+@only_s3
 @pytest.mark.parametrize("name", NAMES)
 def test_the_web_is_read_with_ranges_or_without(store, web, files, name):
     here = ss.sketch(files / name, SPEC).to_bytes()
@@ -525,6 +650,7 @@ def test_no_secret_is_shown():
         f"sftp://me:{password}@127.0.0.1:9/x.csv",
         f"xyz://me:{password}@127.0.0.1:9/x.csv",
         "s3://bucket/x.csv",
+        "gs://bucket/x.csv",
     ]
     texts = []
     for address in addresses:

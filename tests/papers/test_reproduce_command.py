@@ -47,6 +47,16 @@ def test_a_figure_leaves_runs_picture_and_verdicts(paper, tmp_path):
     assert "2 claims. Reproduced: 1; not reproduced: 1." in summary
 
 
+def test_each_paper_has_a_folder_of_its_own(paper, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = run("fig0", "--paper", paper, "--jobs", 1).stdout
+
+    own = tmp_path / f"reproduction-{paper.name}"
+    assert (own / "verdicts-quick.md").exists()
+    assert f"--paper {paper} -o {own.name}" in text
+    assert not (tmp_path / "reproduction").exists()
+
+
 def test_the_summary_keeps_the_figures_of_another_paper_in_the_folder(paper, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -23,6 +23,7 @@ from sketchshift._text import NAMES_SHOWN, hide_passwords, visible_lines
 from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
+    Argument,
     ChooseColumns,
     LoadSketch,
     Option,
@@ -210,6 +211,8 @@ def sentence(error: Exception) -> str:
 def _words(term: Term) -> str:
     """What to do, in the words of the command line."""
     match term:
+        case Argument(name):
+            return next(iter(_flags_named("plan" if name == "spec" else name)), name)
         case ChooseColumns(names):
             is_complete = 0 < len(names) <= NAMES_SHOWN
             return f"--columns {shlex.quote(join_with_commas(names)) if is_complete else 'NAMES'}"
@@ -218,7 +221,7 @@ def _words(term: Term) -> str:
         case Option():
             return term.in_shell()
         case Parameter(_, name):
-            return _flag_named(name) or str(term)
+            return next(reversed(_flags_named(name)), str(term))
         case SetDialect(field, value):
             return f"--{field} {shlex.quote(value) if value else field.upper()}"
         case SharePlan():
@@ -228,9 +231,8 @@ def _words(term: Term) -> str:
             )
 
 
-def _flag_named(name: str) -> str | None:
-    """The flag of the running command for a parameter of the library, if it has one."""
+def _flags_named(name: str) -> list[str]:
+    """Those of the running command for a parameter of the library, the short one first."""
     ctx = click.get_current_context(silent=True)
     params = [] if ctx is None else ctx.command.params
-    flags = [param.opts[-1] for param in params if param.name == name]
-    return next((flag for flag in flags if flag.startswith("-")), None)
+    return [flag for p in params if p.name == name for flag in p.opts if flag.startswith("-")]
