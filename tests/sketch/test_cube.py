@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.sketch import cube_log
-from sketchshift.sketch.file import pack
+from sketchshift.sketch import file as sketch_file
+from sketchshift.sketch.file import pack, unpack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -466,3 +468,136 @@ def test_a_lost_part_ends_compaction_with_a_sentence(tmp_path):
 
     with pytest.raises(ss.SketchFormatError, match=r"a part of the cube .* is not there"):
         ss.Cube.open(tmp_path / "cube").compact()
+
+
+def by_key(keys: list[object]) -> ss.SketchTable:
+    data = pa.table({"key": pa.array(keys), **{f"x{i}": X[: len(keys), i] for i in range(3)}})
+    return ss.sketch_by(data, by="key", spec=SPEC)
+
+
+UNLIKE = {
+    "numbers, then texts, in one commit": [[[1, 2], ["x", "y"]]],
+    "texts, then times": [[["x"]], [[date(2026, 1, 1)]]],
+    "a number too large for a fraction, not in the first row": [[[0.5, 1.5]], [[1, 2**60 + 1]]],
+}
+
+
+@pytest.mark.parametrize("commits", UNLIKE.values(), ids=UNLIKE)
+def test_keys_that_no_type_holds_are_refused_before_they_are_in(cube, commits):
+    """Else no reader could put them together, and the cube were lost."""
+    *before, last = [[by_key(keys) for keys in tables] for tables in commits]
+    for tables in before:
+        cube.append(*tables)
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="no type holds the values of both"):
+        cube.append(*last)
+
+    assert cube.version == len(before)
+    assert ss.Cube.open(cube.path).merge().count == sum(len(t.keys) for ts in before for t in ts)
+
+
+def test_keys_of_two_first_writers_that_no_type_holds_are_refused(cube, monkeypatch):
+    """Neither sees a part of the other when it writes its own: one commits before the other."""
+    publish = cube_log.publish
+
+    def publish_second(*given: object) -> bool:
+        monkeypatch.setattr(cube_log, "publish", publish)
+        ss.Cube.open(cube.path).append(by_key(["a"]))
+        return publish(*given)
+
+    monkeypatch.setattr(cube_log, "publish", publish_second)
+    with pytest.raises(ss.IncompatibleSketchesError, match="no type holds"):
+        cube.append(by_key([date(2026, 1, 1)]))
+    assert cube.table() == by_key(["a"])
+
+
+def test_whole_numbers_become_texts_behind_a_part_whose_keys_are_missing(cube):
+    cube.append(by_key([None, None]))
+    cube.append(by_key(["x"]))
+    cube.append(by_key([5]))
+
+    assert cube.table().keys.column("key").to_pylist() == ["5", "x", None]
+
+
+def test_bytes_of_any_width_are_keys_and_what_has_no_order_is_none(cube):
+    cube.append(by_key(pa.array([b"ab", b"cd"], pa.binary(2))))
+    cube.append(by_key(pa.array([b"abc"], pa.binary(3))))
+
+    assert cube.table().keys.column("key").to_pylist() == [b"ab", b"abc", b"cd"]
+    with pytest.raises(ss.DataError, match="a key cannot hold month_day_nano_interval"):
+        by_key(pa.nulls(2, pa.month_day_nano_interval()))
+
+
+def test_sums_are_kept_once_and_taken_away_once(cube):
+    cube.append(kept={"a": by_day(np.arange(100))})
+    for wrong in ({"returned": ["a", "a"]}, {"kept": {"a": by_day(np.arange(100, 200))}}):
+        with pytest.raises(ss.DataError, match=r"kept under a name once, and taken away once.*'a'"):
+            cube.append(**wrong)
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[:100], SPEC)
+
+    cube.append(kept={"a": by_day(np.arange(100, 200))}, returned=["a"])
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[100:200], SPEC)
+
+
+def test_what_follows_a_commit_cannot_fail_it(cube):
+    """Who saw an error would append again, and count rows twice."""
+    for i in range(15):
+        cube.append(by_day(np.arange(10 * i, 10 * i + 10)))
+    part = next((cube.path / "parts").iterdir())
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+
+    assert cube.append(by_day(np.arange(150, 160))) == 16  # would put the 16 parts together
+
+    with pytest.raises(ss.SketchFormatError, match="was damaged"):
+        cube.merge()
+    part.write_bytes(whole)
+    assert cube.merge() == ss.sketch(X[:160], SPEC)
+
+
+def test_a_checkpoint_that_would_be_too_long_is_left_out(cube, monkeypatch):
+    monkeypatch.setattr(cube_log, "EVERY", 2)
+    monkeypatch.setattr(sketch_file, "MAX_HEADER", 2500)
+    for i in range(4):
+        cube.append(positions={f"source {i}": "x" * 1000})
+
+    assert cube._log._newest_checkpoint().number == 2
+    assert ss.Cube.open(cube.path).version == 4
+
+
+def test_a_file_of_somebody_else_in_the_log_does_no_harm(cube):
+    cube.append(by_day(np.arange(100)))
+    (cube.path / "log" / "000000000001 (copy).commit").write_bytes(b"")
+
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[:100], SPEC)
+
+
+FORGED = {
+    "a part outside of the folder": {"added": {"name": "../../treasure.slices"}},
+    "a part of no name": {"added": {"name": 5}},
+    "a head longer than the file": {"added": {"n_head": 2**40}},
+    "a sign of 2": {"added": {"sign": 2}},
+    "a range that is no table": {"added": {"keys": "AAAA"}},
+    "a range of no text": {"added": {"keys": None}},
+    "a part that never was": {"dropped": ["f" * 32 + ".slices"]},
+    "no names of parts": {"dropped": [["a"]]},
+    "what was not kept": {"returned": ["a"]},
+    "files that were not added": {"kept": {"a": ["b"]}},
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_forged_commit_is_refused(cube, change):
+    """With a digest that is right: nothing outside of the folder is read or removed."""
+    cube.append(by_day(np.arange(100)))
+    shutil.copy(next((cube.path / "parts").iterdir()), cube.path.parent / "treasure.slices")
+    path = cube.path / "log" / f"{1:012d}.commit"
+    header = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    if "added" in change:
+        header["added"][0] |= change["added"]
+    else:
+        header |= change
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, header, b""))
+
+    with pytest.raises(ss.SketchFormatError):
+        ss.Cube.open(cube.path).merge("key >= 0")

@@ -34,6 +34,7 @@ from sketchshift.errors import (
     IncompatibleSketchesError,
     RemovalError,
     SketchFormatError,
+    SketchshiftError,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import (
@@ -321,13 +322,15 @@ class Cube:
 
             def make(state: State) -> Commit:
                 _check_expected(state, began)
-                _check_kept(state, returned)
+                _check_kept(state, returned, kept)
+                self._bounds([*state.parts.values(), *added])  # refuses keys of unlike types
                 gone.update(part.name for name in returned for part in state.kept[name])
                 return Commit(added, (), files, tuple(returned), moved)
 
             state = self._log.commit(make)
-        self._remove(gone - state.files)
-        self._tidy(state)
+        with suppress(OSError, SketchshiftError):  # of old parts: the commit itself is in
+            self._remove(gone - state.files)
+            self._tidy(state)
         return state.number
 
     def _written_sums(self, sign: int, sums: SketchTable | Sketch) -> Iterator[_Held]:
@@ -555,11 +558,17 @@ class Cube:
     def _ranges_of(self, records: Sequence[PartRecord]) -> list[Any]:
         """Smallest and largest keys of some parts; those asked for last stay in memory."""
         if self._ranges is None or self._ranges[0] != records:
-            bounds = stack_all([read_bounds(record.keys) for record in records])
+            bounds = self._bounds(records)
             counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
             bounds = bounds.append_column(COUNT, counts).combine_chunks()
             self._ranges = records, [bounds.slice(3 * i, 3) for i in range(len(records))]
         return self._ranges[1]
+
+    def _bounds(self, records: Sequence[PartRecord]) -> Any:
+        """Smallest and largest keys of some parts, one below the other, in types that hold all."""
+        if not (self.by and records):
+            return pa.table({name: pa.nulls(0) for name in self.keys})
+        return stack_all([read_bounds(record.keys) for record in records])
 
     def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
         """All slices of some parts; those that were asked for last stay in memory."""
@@ -646,15 +655,12 @@ class Cube:
 
     def _conform(self, keys: Any) -> Any:
         """Keys as the parts before have them: whole numbers become texts where these are such."""
-        first = next(iter(self._log.state().parts.values()), None)
-        if first is None or not self.by:
-            return keys
-        bounds = read_bounds(first.keys)
-        for i, field in enumerate(bounds.schema):
+        bounds = self._bounds(list(self._log.state().parts.values()))
+        for i, kind in enumerate(bounds.schema.types):
             column = keys.column(i)
-            if pa.types.is_string(field.type) and pa.types.is_integer(column.type):
-                keys = keys.set_column(i, field.name, column.cast(pa.string()))
-        stack_keys(bounds, keys.slice(0, 1))  # refuses what does not go together
+            if pa.types.is_string(kind) and pa.types.is_integer(column.type):
+                keys = keys.set_column(i, keys.column_names[i], column.cast(pa.string()))
+        stack_keys(bounds, keys.slice(0, 1))  # refuses unlike types before more rows are read
         return keys
 
 
@@ -786,7 +792,14 @@ def _check_expected(state: State, expected: Mapping[str, Any]) -> None:
             raise ConflictError(msg)
 
 
-def _check_kept(state: State, returned: Sequence[str]) -> None:
+def _check_kept(state: State, returned: Sequence[str], kept: Iterable[str]) -> None:
+    again = [name for name in kept if name in state.kept and name not in returned]
+    if again or len(set(returned)) < len(returned):
+        msg = (
+            f"sums are kept under a name once, and taken away once. Got {listed(again or returned)}"
+            " again: give another name, or what is kept under it as returned."
+        )
+        raise DataError(msg)
     missing = [name for name in returned if name not in state.kept]
     if missing:
         msg = (
