@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.sketch import cube_log
+from sketchshift.sketch import cube_log, cube_parts
 from sketchshift.sketch import file as sketch_file
 from sketchshift.sketch.file import pack, unpack
 
@@ -468,6 +468,97 @@ def test_a_lost_part_ends_compaction_with_a_sentence(tmp_path):
 
     with pytest.raises(ss.SketchFormatError, match=r"a part of the cube .* is not there"):
         ss.Cube.open(tmp_path / "cube").compact()
+
+
+CONDITIONS = [
+    "country = 'AT' AND product = 3",
+    "country = 'AT' OR product IS NULL",
+    "NOT (country IN ('AT', 'DE') AND product < 2)",
+    "day BETWEEN '2026-01-05' AND '2026-01-09' AND country LIKE 'A%'",
+    "day > '2026-01-03' AND country <> 'FR' AND product >= 1",
+    "country = 'nowhere'",
+    "day = '2026-01-04' OR day IS NULL",
+]
+
+
+def with_missing(data: pa.Table, column: str, every: int) -> pa.Table:
+    i = data.column_names.index(column)
+    is_missing = pa.array(np.arange(len(data)) % every == 0)
+    return data.set_column(i, column, pc.if_else(is_missing, None, data.column(i)))
+
+
+@pytest.fixture
+def gaps(sales):
+    """Six parts, of which some lack values that others have, and rows that lack keys."""
+    data = with_missing(with_missing(events(900), "product", 7), "day", 11)
+    is_at = pc.equal(data["country"], "AT")
+    for some in (is_at, pc.invert(is_at)):
+        part = data.filter(some)
+        for start in range(0, len(part), 200):
+            sales.append_rows(part.slice(start, 200))
+    return sales, data
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_finds_the_slices_that_a_look_at_each_of_them_finds(gaps, plan, condition):
+    """Whether values are few, so that it is asked once for each combination, or many."""
+    cube, data = gaps
+    every = ss.sketch_by(data, by=BY, spec=plan)
+    merged = every.where(condition).merge() if len(every.where(condition)) else None
+
+    for opened in (cube, ss.Cube.open(cube.path)):
+        assert opened.merge(condition).count == (merged.count if merged else 0)
+        assert merged is None or opened.merge(condition) == merged
+        assert opened.summary(condition)[1].tolist() == [
+            sketch.count for sketch in every.where(condition).sketches
+        ]
+
+
+def test_a_condition_on_keys_that_are_all_different_is_asked_of_each(tmp_path):
+    data = pa.table({"key": [f"k{i:03d}" for i in range(300)], "x": X[:300, 0], "y": X[:300, 1]})
+    spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    cube = ss.Cube.create(tmp_path / "cube", spec, by="key")
+    cube.append_rows(data.slice(0, 200))
+    cube.append_rows(data.slice(100))
+    condition = "key > 'k150' AND key LIKE '%7'"
+
+    table = ss.sketch_by(pa.concat_tables([data.slice(0, 200), data.slice(100)]), "key", spec=spec)
+    assert cube.table(condition) == table.where(condition)
+
+
+def test_parts_of_version_1_are_read_beside_new_ones(sales, plan, monkeypatch):
+    """These have their keys as they are, and not as dictionaries."""
+    data = with_missing(events(600), "country", 5)
+    with monkeypatch.context() as patched:
+        patched.setattr(cube_parts, "VERSION", 1)
+        patched.setattr(cube_parts, "_encoded", lambda keys: keys)
+        sales.append_rows(data.slice(0, 300))
+    record = next(iter(sales._log.state().parts.values()))
+    head = (sales.path / "parts" / record.name).read_bytes()[: record.n_head]
+    stored = pa.ipc.open_stream(pa.py_buffer(unpack(head, cube_parts.MAGIC, 1)[1])).read_all()
+    assert stored.schema.field("country").type == pa.string()
+
+    sales.append_rows(data.slice(300))
+
+    table = ss.sketch_by(data, by=BY, spec=plan)
+    for cube in (sales, ss.Cube.open(sales.path)):
+        assert cube.table() == table
+        assert cube.merge(CONDITIONS[0]) == table.where(CONDITIONS[0]).merge()
+    sales.compact()
+    assert ss.Cube.open(sales.path).table() == table
+
+
+def test_a_part_has_as_many_slices_as_memory_is_set_aside_for(cube, monkeypatch):
+    from sketchshift.sketch import cube as cubes
+
+    for day in range(6):
+        cube.append(by_day(np.arange(100 * day, 100 * day + 100)))
+    monkeypatch.setattr(cubes, "PART_BYTES", 2 * cube._layout.n_bytes)
+
+    cube.compact()
+
+    assert [record.n_slices for record in cube._log.state().parts.values()] == [2, 2, 2]
+    assert cube.table() == by_day(np.arange(600))
 
 
 def by_key(keys: list[object]) -> ss.SketchTable:

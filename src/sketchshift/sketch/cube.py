@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,8 +79,8 @@ __all__ = ["Cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
 VERSION = 1
-PART_SLICES = 16_384
-"""Slices of a part that others were put together in."""
+PART_SLICES, PART_BYTES = 32_768, 2**29
+"""Slices of a part that others were put together in, and their bytes while they are summed."""
 
 FEW_PARTS = 16
 """Parts of about one size, from here on, are put together when the next one comes."""
@@ -504,9 +505,9 @@ class Cube:
 
     def _sum_of(self, records: Sequence[PartRecord]) -> Iterator[_Held]:
         """Parts with the sums of others, sorted by key; a few thousand slices at a time."""
-        selection = _Selection.of(records, [self._index(record) for record in records], self.keys)
-        groups, numbers = _number(selection.keys, len(selection))
-        for span in spans(len(groups), PART_SLICES):
+        selection = _Selection(records, [self._index(record) for record in records], self.keys)
+        groups, numbers = _number(selection.own_keys, len(selection))
+        for span in spans(len(groups), self._part_slices):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
             own = selection.only(some)
             if len(some) == span.stop - span.start and own.is_alike():
@@ -520,6 +521,11 @@ class Cube:
                 keys = groups.take(pa.array(left + span.start))
                 yield self._written(1, keys, SliceRows.of(self._layout, block))
 
+    @property
+    def _part_slices(self) -> int:
+        """Slices of a part that others are put together in."""
+        return max(1, min(PART_SLICES, PART_BYTES // self._layout.n_bytes))
+
     def _tidy(self, state: State) -> None:
         """Put small parts of about the same size together, once they are many.
 
@@ -527,7 +533,7 @@ class Cube:
         """
         tiers: dict[int, list[PartRecord]] = defaultdict(list)
         for record in state.parts.values():
-            if record.n_bytes < MOST_TIDIED and record.n_slices <= PART_SLICES // 2:
+            if record.n_bytes < MOST_TIDIED and record.n_slices <= self._part_slices // 2:
                 tiers[int(math.log(record.n_bytes, FEW_PARTS))].append(record)
         for records in tiers.values():
             if len(records) >= FEW_PARTS:
@@ -549,7 +555,7 @@ class Cube:
         if where is None or not len(selection):
             return selection
         if COUNT not in columns_named(where):
-            return selection.only(find_rows(selection.keys, where))
+            return selection.only(selection.find(where))
         groups, counts = selection.totals()
         _, numbers = number_groups(selection.own_keys)
         found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
@@ -574,7 +580,7 @@ class Cube:
         """All slices of some parts; those that were asked for last stay in memory."""
         if self._last is None or self._last.records != records:
             indexes = [self._index(record) for record in records]
-            self._last = _Selection.of(records, indexes, self.keys)
+            self._last = _Selection(records, indexes, self.keys)
         return self._last
 
     def _index(self, record: PartRecord) -> PartIndex:
@@ -670,29 +676,21 @@ class _Selection:
 
     Attributes
     ----------
-    keys : Arrow table
-        Of all slices of the parts.
-    starts : int array of shape (parts + 1,)
-        Where among these those of each part begin.
+    names : sequence of str
+        Of the keys.
     some : int array of shape (n,) or None
-        Which of all slices are selected, ascending; None: all.
+        Which of all slices of the parts are selected, ascending; None: all.
     """
 
     records: Sequence[PartRecord]
     indexes: Sequence[PartIndex]
-    keys: Any
-    starts: IntArray
+    names: Sequence[str]
     some: IntArray | None = None
 
-    @classmethod
-    def of(
-        cls, records: Sequence[PartRecord], indexes: Sequence[PartIndex], names: Sequence[str]
-    ) -> _Selection:
-        """All slices of some parts."""
-        keys = [index.keys for index in indexes if names]
-        stacked = stack_all(keys) if keys else pa.table({name: pa.nulls(0) for name in names})
-        starts = np.cumsum([0, *(len(index) for index in indexes)])
-        return cls(records, indexes, stacked, starts)
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where the slices of each part begin among all, shape (parts + 1,)."""
+        return np.cumsum([0, *(len(index) for index in self.indexes)])
 
     def __len__(self) -> int:
         return int(self.starts[-1]) if self.some is None else len(self.some)
@@ -700,9 +698,38 @@ class _Selection:
     @property
     def own_keys(self) -> Any:
         """Those of the slices selected."""
-        if self.some is None or not self.keys.num_columns:
-            return self.keys
-        return self.keys.take(pa.array(self.some))
+        none = pa.table({name: pa.nulls(0) for name in self.names})
+        return stack_all([index.keys_of(rows) for _, index, _, rows in self.by_part()] or [none])
+
+    def find(self, where: str) -> IntArray:
+        """The slices of all parts for which a condition on their keys is true, ascending.
+
+        It is asked once for all slices with the same values, where these are few.
+        """
+        in_condition = columns_named(where)
+        named = [name for name in self.names if name in in_condition]
+        values = [self._values(name) for name in named]
+        shape = [len(own) for own, _ in values]
+        if not named or math.prod(shape) > len(self):
+            return find_rows(self.own_keys, where)
+        asked = {name: pa.nulls(math.prod(shape)) for name in self.names}
+        grid = np.indices(shape).reshape(len(shape), -1)
+        for name, (own, _), at in zip(named, values, grid, strict=True):
+            asked[name] = own.take(pa.array(at))
+        is_true = np.zeros(shape, dtype=bool)
+        is_true.flat[find_rows(pa.table(asked), where)] = True
+        places = zip(*(of_parts for _, of_parts in values), strict=True)
+        parts = zip(self.indexes, places, self.starts[:-1], strict=True)
+        found = [index.find(named, is_true[np.ix_(*own)]) + first for index, own, first in parts]
+        return np.concatenate(found)
+
+    def _values(self, name: str) -> tuple[Any, list[IntArray]]:
+        """The different values of a key, and which of them are those of each part."""
+        own = [index.keys[name].dictionary for index in self.indexes]
+        stacked = stack_all([pa.table({name: values}) for values in own]).column(0)
+        encoded = stacked.combine_chunks().dictionary_encode("encode")
+        ends = np.cumsum([len(values) for values in own])
+        return encoded.dictionary, np.split(encoded.indices.to_numpy(), ends[:-1])
 
     def only(self, some: IntArray) -> _Selection:
         """Some of all slices of the parts, ascending."""

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sketchshift._typing import IntArray
+from sketchshift._typing import BoolArray, IntArray
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cells import FarPart, FarSums
@@ -56,7 +56,9 @@ __all__ = [
 ]
 
 MAGIC = b"\x89SKB\r\n\x1a\n"
-VERSION = 1
+VERSION = 2
+"""In version 1 the columns of the key are not dictionaries."""
+
 BITS = 32
 _KINDS = {
     "digits": dict,
@@ -502,11 +504,24 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
             "n_keys": keys.num_columns,
             "n_slices": n,
         },
-        to_stream(keys, "lz4"),
+        to_stream(pa.table(_encoded(keys)), "lz4"),
     )
     n_bytes = file.write(head)
     n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
     return len(head), n_bytes
+
+
+def _encoded(keys: Any) -> dict[str, Any]:
+    """Columns as dictionaries, in which a missing value is one, too, with narrow numbers."""
+    found = {}
+    for name, column in zip(keys.column_names, keys.columns, strict=True):
+        own = column.combine_chunks()
+        if not pa.types.is_dictionary(own.type):
+            wide = own.dictionary_encode("encode")
+            kind = pa.from_numpy_dtype(np.min_scalar_type(-len(wide.dictionary)))
+            own = pa.DictionaryArray.from_arrays(wide.indices.cast(kind), wide.dictionary)
+        found[name] = own
+    return found
 
 
 def _digits_needed(digits: IntArray, family: Family) -> IntArray:
@@ -673,13 +688,13 @@ class PartIndex:
 
     Attributes
     ----------
-    keys : Arrow table of n rows
-        Of the slices.
+    keys : dict of str to Arrow dictionaries of n values
+        Of the slices, by name.
     """
 
     path: Path
     layout: Layout
-    keys: Any
+    keys: dict[str, Any]
     _n: int
     _digest: str
     _places: IntArray
@@ -699,15 +714,20 @@ class PartIndex:
                 raise SketchFormatError("it was made with another plan than the cube.")
             options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
             keys = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
-            return cls._of(path, record, layout, content, keys)
+            return cls._of(path, record, layout, content, _encoded(keys))
 
     @classmethod
     def _of(
-        cls, path: Path, record: PartRecord, layout: Layout, content: dict[str, Any], keys: Any
+        cls,
+        path: Path,
+        record: PartRecord,
+        layout: Layout,
+        content: dict[str, Any],
+        keys: dict[str, Any],
     ) -> PartIndex:
         n, digits, entries = content["n_slices"], content["digits"], content["entries"]
         families = [*layout.dense, *layout.tables]
-        if keys.num_columns != content["n_keys"] or (keys.num_columns and len(keys) != n):
+        if len(keys) != content["n_keys"] or any(len(column) != n for column in keys.values()):
             raise SketchFormatError("its keys are not those of its slices.")
         names = {family.name for family in families}, {family.name for family in layout.tables}
         if (set(digits), set(entries)) != names:
@@ -723,6 +743,31 @@ class PartIndex:
 
     def __len__(self) -> int:
         return self._n
+
+    def keys_of(self, rows: IntArray) -> Any:
+        """The keys of some slices, as an Arrow table."""
+        some = pa.array(rows)
+        columns = self.keys.items()
+        return pa.table(
+            {name: own.dictionary.take(own.indices.take(some)) for name, own in columns}
+        )
+
+    def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
+        """The slices with some combinations of values of the keys of these names, ascending.
+
+        Parameters
+        ----------
+        names : sequence of str
+            One or more.
+        is_found : bool array
+            With an axis for each of them, as long as its dictionary.
+        """
+        if not is_found.any():
+            return np.zeros(0, np.int64)
+        places = np.zeros(1, np.int64)
+        for name, length in zip(names, is_found.shape, strict=True):
+            places = places * length + self.keys[name].indices.to_numpy()
+        return np.flatnonzero(is_found.take(places))
 
     @cached_property
     def counts(self) -> IntArray:
