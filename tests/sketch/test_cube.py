@@ -692,3 +692,43 @@ def test_a_forged_commit_is_refused(cube, change):
 
     with pytest.raises(ss.SketchFormatError):
         ss.Cube.open(cube.path).merge("key >= 0")
+
+
+HEADS = {
+    "more digits than memory holds": lambda head, keys: head["digits"].update(waves=[[1, 2**40]]),
+    "digits that are no pairs": lambda head, keys: head["digits"].update(waves=[[1, 1], [2]]),
+    "digits without a number": lambda head, keys: head["digits"].update(waves=None),
+    "entries below zero": lambda head, keys: head["entries"].update(cells=-1),
+    "entries without a number": lambda head, keys: head["entries"].update(cells=None),
+    "slices below zero": lambda head, keys: head.update(n_slices=-1),
+    "no keys": lambda head, keys: b"",
+    "keys of another name": lambda head, keys: cube_log.to_stream(keys.rename_columns(["b"])),
+    "a value that is not there": lambda head, keys: cube_log.to_stream(numbered(keys, 99)),
+    "a value that is none": lambda head, keys: cube_log.to_stream(numbered(keys, None)),
+}
+
+
+def numbered(keys: pa.Table, number: int | None) -> pa.Table:
+    numbers = pa.array([number] * len(keys), pa.int8())
+    values = pa.array([0])
+    return pa.table({"key": pa.DictionaryArray.from_arrays(numbers, values, safe=False)})
+
+
+@pytest.mark.parametrize("forge", HEADS.values(), ids=HEADS)
+def test_a_forged_head_of_a_part_is_refused(cube, forge):
+    """With digests and lengths that are right."""
+    cube.append(by_day(np.arange(600)))
+    (part,) = (cube.path / "parts").iterdir()
+    path, data = cube.path / "log" / f"{1:012d}.commit", part.read_bytes()
+    commit = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    record = commit["added"][0]
+    text, payload = unpack(data[: record["n_head"]], cube_parts.MAGIC, 2)
+    head, keys = json.loads(text), pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+    forged = forge(head, keys)
+    start = pack(cube_parts.MAGIC, 2, head, bytes(payload) if forged is None else forged)
+    part.write_bytes(start + data[record["n_head"] :])
+    record |= {"n_head": len(start), "n_bytes": part.stat().st_size}
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, commit, b""))
+
+    with pytest.raises(ss.SketchFormatError, match=re.escape(part.name)):
+        ss.Cube.open(cube.path).merge("key >= 0")

@@ -587,7 +587,11 @@ class Cube:
         """The head of a part, which stays in memory."""
         if record.name not in self._heads:
             path = self.path / "parts" / record.name
-            self._heads[record.name] = PartIndex.read(path, record, self._layout)
+            head = PartIndex.read(path, record, self._layout)
+            if (own := tuple(head.keys)) != self.keys:
+                msg = f"{path}: the cube has the keys {listed(self.keys)}, this {listed(own)}."
+                raise SketchFormatError(msg)
+            self._heads[record.name] = head
         return self._heads[record.name]
 
     def _read(self, work: Callable[[State], T]) -> T:

@@ -554,11 +554,15 @@ def _shorten(numbers: IntArray) -> list[list[int]]:
 
 
 def _lengthen(runs: Any, family: Family) -> IntArray:
-    numbers = np.repeat(*np.array(runs, dtype=np.int64).reshape(-1, 2).T)
-    is_sound = len(numbers) == family.n_integers and (numbers >= 0).all()
-    if not is_sound or (numbers > family.n_digits).any():
+    try:
+        numbers, lengths = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    except (TypeError, ValueError, OverflowError):
+        numbers = lengths = np.full(1, -1)
+    is_sound = ((numbers >= 0) & (numbers <= family.n_digits)).all()
+    is_sound &= ((lengths >= 0) & (lengths <= family.n_integers)).all()
+    if not is_sound or lengths.sum() != family.n_integers:
         raise SketchFormatError(f"the digits of {family.name} are not those of the spec.")
-    return numbers
+    return np.repeat(numbers, lengths)
 
 
 def _bytes_of(array: Any) -> memoryview:
@@ -713,8 +717,12 @@ class PartIndex:
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")
             options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
-            keys = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
-            return cls._of(path, record, layout, content, _encoded(keys))
+            try:
+                table = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
+                table.validate(full=True)
+            except pa.ArrowException as cause:
+                raise SketchFormatError(f"its keys cannot be read ({cause}).") from None
+            return cls._of(path, record, layout, content, _encoded(table))
 
     @classmethod
     def _of(
@@ -727,10 +735,12 @@ class PartIndex:
     ) -> PartIndex:
         n, digits, entries = content["n_slices"], content["digits"], content["entries"]
         families = [*layout.dense, *layout.tables]
-        if len(keys) != content["n_keys"] or any(len(column) != n for column in keys.values()):
+        has_all = all(len(own) == n and not own.indices.null_count for own in keys.values())
+        if n != record.n_slices or len(keys) != content["n_keys"] or not has_all:
             raise SketchFormatError("its keys are not those of its slices.")
         names = {family.name for family in families}, {family.name for family in layout.tables}
-        if (set(digits), set(entries)) != names:
+        are_counts = all(type(length) is int and length >= 0 for length in entries.values())
+        if (set(digits), set(entries)) != names or not are_counts:
             raise SketchFormatError("its digits are not those of the spec.")
         places, others = layout.places_in(digits)
         tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
