@@ -531,7 +531,7 @@ def test_parts_of_version_1_are_read_beside_new_ones(sales, plan, monkeypatch):
     data = with_missing(events(600), "country", 5)
     with monkeypatch.context() as patched:
         patched.setattr(cube_parts, "VERSION", 1)
-        patched.setattr(cube_parts, "_encoded", lambda keys: keys)
+        patched.setattr(cube_parts, "encode_keys", lambda keys: keys)
         sales.append_rows(data.slice(0, 300))
     record = next(iter(sales._log.state().parts.values()))
     head = (sales.path / "parts" / record.name).read_bytes()[: record.n_head]

@@ -36,6 +36,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch.cells import FarPart, FarSums
 from sketchshift.sketch.cube_log import PartRecord, to_stream
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
+from sketchshift.sketch.keys import encode_keys
 from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of, wide_to_bytes
 
 __all__ = [
@@ -504,24 +505,11 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
             "n_keys": keys.num_columns,
             "n_slices": n,
         },
-        to_stream(pa.table(_encoded(keys)), "lz4"),
+        to_stream(pa.table(encode_keys(keys)), "lz4"),
     )
     n_bytes = file.write(head)
     n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
     return len(head), n_bytes
-
-
-def _encoded(keys: Any) -> dict[str, Any]:
-    """Columns as dictionaries, in which a missing value is one, too, with narrow numbers."""
-    found = {}
-    for name, column in zip(keys.column_names, keys.columns, strict=True):
-        own = column.combine_chunks()
-        if not pa.types.is_dictionary(own.type):
-            wide = own.dictionary_encode("encode")
-            kind = pa.from_numpy_dtype(np.min_scalar_type(-len(wide.dictionary)))
-            own = pa.DictionaryArray.from_arrays(wide.indices.cast(kind), wide.dictionary)
-        found[name] = own
-    return found
 
 
 def _digits_needed(digits: IntArray, family: Family) -> IntArray:
@@ -722,7 +710,7 @@ class PartIndex:
                 table.validate(full=True)
             except pa.ArrowException as cause:
                 raise SketchFormatError(f"its keys cannot be read ({cause}).") from None
-            return cls._of(path, record, layout, content, _encoded(table))
+            return cls._of(path, record, layout, content, encode_keys(table))
 
     @classmethod
     def _of(
@@ -763,15 +751,7 @@ class PartIndex:
         )
 
     def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
-        """The slices with some combinations of values of the keys of these names, ascending.
-
-        Parameters
-        ----------
-        names : sequence of str
-            One or more.
-        is_found : bool array
-            With an axis for each of them, as long as its dictionary.
-        """
+        """The slices with some values of the keys of these names, an axis for each; ascending."""
         if not is_found.any():
             return np.zeros(0, np.int64)
         places = np.zeros(1, np.int64)

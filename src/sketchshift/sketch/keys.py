@@ -23,6 +23,7 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 __all__ = [
     "Key",
     "columns_of",
+    "encode_keys",
     "find_number_keys",
     "in_calendar_order",
     "normalise_column",
@@ -187,6 +188,19 @@ def refuse_kind(kind: Any) -> None:
 def normalise_keys(table: Any) -> Any:
     """All columns of an Arrow table as :func:`normalise_column` makes them."""
     return pa.table({name: normalise_column(table.column(name)) for name in table.column_names})
+
+
+def encode_keys(keys: Any) -> dict[str, Any]:
+    """Columns as dictionaries, in which a missing value is one, too, with narrow numbers."""
+    found = {}
+    for name, column in zip(keys.column_names, keys.columns, strict=True):
+        own = column.combine_chunks()
+        if not pa.types.is_dictionary(own.type):
+            wide = own.dictionary_encode("encode")
+            kind = pa.from_numpy_dtype(np.min_scalar_type(-len(wide.dictionary)))
+            own = pa.DictionaryArray.from_arrays(wide.indices.cast(kind), wide.dictionary)
+        found[name] = own
+    return found
 
 
 def number_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
