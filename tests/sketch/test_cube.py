@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -18,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.sketch import cube_log
-from sketchshift.sketch.file import pack
+from sketchshift.sketch import cube_log, cube_parts
+from sketchshift.sketch import file as sketch_file
+from sketchshift.sketch.file import pack, unpack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -466,3 +468,267 @@ def test_a_lost_part_ends_compaction_with_a_sentence(tmp_path):
 
     with pytest.raises(ss.SketchFormatError, match=r"a part of the cube .* is not there"):
         ss.Cube.open(tmp_path / "cube").compact()
+
+
+CONDITIONS = [
+    "country = 'AT' AND product = 3",
+    "country = 'AT' OR product IS NULL",
+    "NOT (country IN ('AT', 'DE') AND product < 2)",
+    "day BETWEEN '2026-01-05' AND '2026-01-09' AND country LIKE 'A%'",
+    "day > '2026-01-03' AND country <> 'FR' AND product >= 1",
+    "country = 'nowhere'",
+    "day = '2026-01-04' OR day IS NULL",
+]
+
+
+def with_missing(data: pa.Table, column: str, every: int) -> pa.Table:
+    i = data.column_names.index(column)
+    is_missing = pa.array(np.arange(len(data)) % every == 0)
+    return data.set_column(i, column, pc.if_else(is_missing, None, data.column(i)))
+
+
+@pytest.fixture
+def gaps(sales):
+    """Six parts, of which some lack values that others have, and rows that lack keys."""
+    data = with_missing(with_missing(events(900), "product", 7), "day", 11)
+    is_at = pc.equal(data["country"], "AT")
+    for some in (is_at, pc.invert(is_at)):
+        part = data.filter(some)
+        for start in range(0, len(part), 200):
+            sales.append_rows(part.slice(start, 200))
+    return sales, data
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_finds_the_slices_that_a_look_at_each_of_them_finds(gaps, plan, condition):
+    """Whether values are few, so that it is asked once for each combination, or many."""
+    cube, data = gaps
+    every = ss.sketch_by(data, by=BY, spec=plan)
+    merged = every.where(condition).merge() if len(every.where(condition)) else None
+
+    for opened in (cube, ss.Cube.open(cube.path)):
+        assert opened.merge(condition).count == (merged.count if merged else 0)
+        assert merged is None or opened.merge(condition) == merged
+        assert opened.summary(condition)[1].tolist() == [
+            sketch.count for sketch in every.where(condition).sketches
+        ]
+
+
+def test_a_condition_on_keys_that_are_all_different_is_asked_of_each(tmp_path):
+    data = pa.table({"key": [f"k{i:03d}" for i in range(300)], "x": X[:300, 0], "y": X[:300, 1]})
+    spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
+    cube = ss.Cube.create(tmp_path / "cube", spec, by="key")
+    cube.append_rows(data.slice(0, 200))
+    cube.append_rows(data.slice(100))
+    condition = "key > 'k150' AND key LIKE '%7'"
+
+    table = ss.sketch_by(pa.concat_tables([data.slice(0, 200), data.slice(100)]), "key", spec=spec)
+    assert cube.table(condition) == table.where(condition)
+
+
+def test_parts_of_version_1_are_read_beside_new_ones(sales, plan, monkeypatch):
+    """These have their keys as they are, and not as dictionaries."""
+    data = with_missing(events(600), "country", 5)
+    with monkeypatch.context() as patched:
+        patched.setattr(cube_parts, "VERSION", 1)
+        patched.setattr(cube_parts, "encode_keys", lambda keys: keys)
+        sales.append_rows(data.slice(0, 300))
+    record = next(iter(sales._log.state().parts.values()))
+    head = (sales.path / "parts" / record.name).read_bytes()[: record.n_head]
+    stored = pa.ipc.open_stream(pa.py_buffer(unpack(head, cube_parts.MAGIC, 1)[1])).read_all()
+    assert stored.schema.field("country").type == pa.string()
+
+    sales.append_rows(data.slice(300))
+
+    table = ss.sketch_by(data, by=BY, spec=plan)
+    for cube in (sales, ss.Cube.open(sales.path)):
+        assert cube.table() == table
+        assert cube.merge(CONDITIONS[0]) == table.where(CONDITIONS[0]).merge()
+    sales.compact()
+    assert ss.Cube.open(sales.path).table() == table
+
+
+def test_a_part_has_as_many_slices_as_memory_is_set_aside_for(cube, monkeypatch):
+    from sketchshift.sketch import cube as cubes
+
+    for day in range(6):
+        cube.append(by_day(np.arange(100 * day, 100 * day + 100)))
+    monkeypatch.setattr(cubes, "PART_BYTES", 2 * cube._layout.n_bytes)
+
+    cube.compact()
+
+    assert [record.n_slices for record in cube._log.state().parts.values()] == [2, 2, 2]
+    assert cube.table() == by_day(np.arange(600))
+
+
+def by_key(keys: list[object]) -> ss.SketchTable:
+    data = pa.table({"key": pa.array(keys), **{f"x{i}": X[: len(keys), i] for i in range(3)}})
+    return ss.sketch_by(data, by="key", spec=SPEC)
+
+
+UNLIKE = {
+    "numbers, then texts, in one commit": [[[1, 2], ["x", "y"]]],
+    "texts, then times": [[["x"]], [[date(2026, 1, 1)]]],
+    "a number too large for a fraction, not in the first row": [[[0.5, 1.5]], [[1, 2**60 + 1]]],
+}
+
+
+@pytest.mark.parametrize("commits", UNLIKE.values(), ids=UNLIKE)
+def test_keys_that_no_type_holds_are_refused_before_they_are_in(cube, commits):
+    """Else no reader could put them together, and the cube were lost."""
+    *before, last = [[by_key(keys) for keys in tables] for tables in commits]
+    for tables in before:
+        cube.append(*tables)
+
+    with pytest.raises(ss.IncompatibleSketchesError, match="no type holds the values of both"):
+        cube.append(*last)
+
+    assert cube.version == len(before)
+    assert ss.Cube.open(cube.path).merge().count == sum(len(t.keys) for ts in before for t in ts)
+
+
+def test_keys_of_two_first_writers_that_no_type_holds_are_refused(cube, monkeypatch):
+    """Neither sees a part of the other when it writes its own: one commits before the other."""
+    publish = cube_log.publish
+
+    def publish_second(*given: object) -> bool:
+        monkeypatch.setattr(cube_log, "publish", publish)
+        ss.Cube.open(cube.path).append(by_key(["a"]))
+        return publish(*given)
+
+    monkeypatch.setattr(cube_log, "publish", publish_second)
+    with pytest.raises(ss.IncompatibleSketchesError, match="no type holds"):
+        cube.append(by_key([date(2026, 1, 1)]))
+    assert cube.table() == by_key(["a"])
+
+
+def test_whole_numbers_become_texts_behind_a_part_whose_keys_are_missing(cube):
+    cube.append(by_key([None, None]))
+    cube.append(by_key(["x"]))
+    cube.append(by_key([5]))
+
+    assert cube.table().keys.column("key").to_pylist() == ["5", "x", None]
+
+
+def test_bytes_of_any_width_are_keys_and_what_has_no_order_is_none(cube):
+    cube.append(by_key(pa.array([b"ab", b"cd"], pa.binary(2))))
+    cube.append(by_key(pa.array([b"abc"], pa.binary(3))))
+
+    assert cube.table().keys.column("key").to_pylist() == [b"ab", b"abc", b"cd"]
+    with pytest.raises(ss.DataError, match="a key cannot hold month_day_nano_interval"):
+        by_key(pa.nulls(2, pa.month_day_nano_interval()))
+
+
+def test_sums_are_kept_once_and_taken_away_once(cube):
+    cube.append(kept={"a": by_day(np.arange(100))})
+    for wrong in ({"returned": ["a", "a"]}, {"kept": {"a": by_day(np.arange(100, 200))}}):
+        with pytest.raises(ss.DataError, match=r"kept under a name once, and taken away once.*'a'"):
+            cube.append(**wrong)
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[:100], SPEC)
+
+    cube.append(kept={"a": by_day(np.arange(100, 200))}, returned=["a"])
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[100:200], SPEC)
+
+
+def test_what_follows_a_commit_cannot_fail_it(cube):
+    """Who saw an error would append again, and count rows twice."""
+    for i in range(15):
+        cube.append(by_day(np.arange(10 * i, 10 * i + 10)))
+    part = next((cube.path / "parts").iterdir())
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+
+    assert cube.append(by_day(np.arange(150, 160))) == 16  # would put the 16 parts together
+
+    with pytest.raises(ss.SketchFormatError, match="was damaged"):
+        cube.merge()
+    part.write_bytes(whole)
+    assert cube.merge() == ss.sketch(X[:160], SPEC)
+
+
+def test_a_checkpoint_that_would_be_too_long_is_left_out(cube, monkeypatch):
+    monkeypatch.setattr(cube_log, "EVERY", 2)
+    monkeypatch.setattr(sketch_file, "MAX_HEADER", 2500)
+    for i in range(4):
+        cube.append(positions={f"source {i}": "x" * 1000})
+
+    assert cube._log._newest_checkpoint().number == 2
+    assert ss.Cube.open(cube.path).version == 4
+
+
+def test_a_file_of_somebody_else_in_the_log_does_no_harm(cube):
+    cube.append(by_day(np.arange(100)))
+    (cube.path / "log" / "000000000001 (copy).commit").write_bytes(b"")
+
+    assert ss.Cube.open(cube.path).merge() == ss.sketch(X[:100], SPEC)
+
+
+FORGED = {
+    "a part outside of the folder": {"added": {"name": "../../treasure.slices"}},
+    "a part of no name": {"added": {"name": 5}},
+    "a head longer than the file": {"added": {"n_head": 2**40}},
+    "a sign of 2": {"added": {"sign": 2}},
+    "a range that is no table": {"added": {"keys": "AAAA"}},
+    "a range of no text": {"added": {"keys": None}},
+    "a part that never was": {"dropped": ["f" * 32 + ".slices"]},
+    "no names of parts": {"dropped": [["a"]]},
+    "what was not kept": {"returned": ["a"]},
+    "files that were not added": {"kept": {"a": ["b"]}},
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_forged_commit_is_refused(cube, change):
+    """With a digest that is right: nothing outside of the folder is read or removed."""
+    cube.append(by_day(np.arange(100)))
+    shutil.copy(next((cube.path / "parts").iterdir()), cube.path.parent / "treasure.slices")
+    path = cube.path / "log" / f"{1:012d}.commit"
+    header = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    if "added" in change:
+        header["added"][0] |= change["added"]
+    else:
+        header |= change
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, header, b""))
+
+    with pytest.raises(ss.SketchFormatError):
+        ss.Cube.open(cube.path).merge("key >= 0")
+
+
+HEADS = {
+    "more digits than memory holds": lambda head, keys: head["digits"].update(waves=[[1, 2**40]]),
+    "digits that are no pairs": lambda head, keys: head["digits"].update(waves=[[1, 1], [2]]),
+    "digits without a number": lambda head, keys: head["digits"].update(waves=None),
+    "entries below zero": lambda head, keys: head["entries"].update(cells=-1),
+    "entries without a number": lambda head, keys: head["entries"].update(cells=None),
+    "slices below zero": lambda head, keys: head.update(n_slices=-1),
+    "no keys": lambda head, keys: b"",
+    "keys of another name": lambda head, keys: cube_log.to_stream(keys.rename_columns(["b"])),
+    "a value that is not there": lambda head, keys: cube_log.to_stream(numbered(keys, 99)),
+    "a value that is none": lambda head, keys: cube_log.to_stream(numbered(keys, None)),
+}
+
+
+def numbered(keys: pa.Table, number: int | None) -> pa.Table:
+    numbers = pa.array([number] * len(keys), pa.int8())
+    values = pa.array([0])
+    return pa.table({"key": pa.DictionaryArray.from_arrays(numbers, values, safe=False)})
+
+
+@pytest.mark.parametrize("forge", HEADS.values(), ids=HEADS)
+def test_a_forged_head_of_a_part_is_refused(cube, forge):
+    """With digests and lengths that are right."""
+    cube.append(by_day(np.arange(600)))
+    (part,) = (cube.path / "parts").iterdir()
+    path, data = cube.path / "log" / f"{1:012d}.commit", part.read_bytes()
+    commit = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    record = commit["added"][0]
+    text, payload = unpack(data[: record["n_head"]], cube_parts.MAGIC, 2)
+    head, keys = json.loads(text), pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+    forged = forge(head, keys)
+    start = pack(cube_parts.MAGIC, 2, head, bytes(payload) if forged is None else forged)
+    part.write_bytes(start + data[record["n_head"] :])
+    record |= {"n_head": len(start), "n_bytes": part.stat().st_size}
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, commit, b""))
+
+    with pytest.raises(ss.SketchFormatError, match=re.escape(part.name)):
+        ss.Cube.open(cube.path).merge("key >= 0")

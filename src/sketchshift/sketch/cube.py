@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from sketchshift.errors import (
     IncompatibleSketchesError,
     RemovalError,
     SketchFormatError,
+    SketchshiftError,
 )
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cube_log import (
@@ -77,8 +79,8 @@ __all__ = ["Cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
 VERSION = 1
-PART_SLICES = 16_384
-"""Slices of a part that others were put together in."""
+PART_SLICES, PART_BYTES = 32_768, 2**29
+"""Slices of a part that others were put together in, and their bytes while they are summed."""
 
 FEW_PARTS = 16
 """Parts of about one size, from here on, are put together when the next one comes."""
@@ -321,13 +323,15 @@ class Cube:
 
             def make(state: State) -> Commit:
                 _check_expected(state, began)
-                _check_kept(state, returned)
+                _check_kept(state, returned, kept)
+                self._bounds([*state.parts.values(), *added])  # refuses keys of unlike types
                 gone.update(part.name for name in returned for part in state.kept[name])
                 return Commit(added, (), files, tuple(returned), moved)
 
             state = self._log.commit(make)
-        self._remove(gone - state.files)
-        self._tidy(state)
+        with suppress(OSError, SketchshiftError):  # of old parts: the commit itself is in
+            self._remove(gone - state.files)
+            self._tidy(state)
         return state.number
 
     def _written_sums(self, sign: int, sums: SketchTable | Sketch) -> Iterator[_Held]:
@@ -501,9 +505,9 @@ class Cube:
 
     def _sum_of(self, records: Sequence[PartRecord]) -> Iterator[_Held]:
         """Parts with the sums of others, sorted by key; a few thousand slices at a time."""
-        selection = _Selection.of(records, [self._index(record) for record in records], self.keys)
-        groups, numbers = _number(selection.keys, len(selection))
-        for span in spans(len(groups), PART_SLICES):
+        selection = _Selection(records, [self._index(record) for record in records], self.keys)
+        groups, numbers = _number(selection.own_keys, len(selection))
+        for span in spans(len(groups), self._part_slices):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
             own = selection.only(some)
             if len(some) == span.stop - span.start and own.is_alike():
@@ -517,6 +521,11 @@ class Cube:
                 keys = groups.take(pa.array(left + span.start))
                 yield self._written(1, keys, SliceRows.of(self._layout, block))
 
+    @property
+    def _part_slices(self) -> int:
+        """Slices of a part that others are put together in."""
+        return max(1, min(PART_SLICES, PART_BYTES // self._layout.n_bytes))
+
     def _tidy(self, state: State) -> None:
         """Put small parts of about the same size together, once they are many.
 
@@ -524,7 +533,7 @@ class Cube:
         """
         tiers: dict[int, list[PartRecord]] = defaultdict(list)
         for record in state.parts.values():
-            if record.n_bytes < MOST_TIDIED and record.n_slices <= PART_SLICES // 2:
+            if record.n_bytes < MOST_TIDIED and record.n_slices <= self._part_slices // 2:
                 tiers[int(math.log(record.n_bytes, FEW_PARTS))].append(record)
         for records in tiers.values():
             if len(records) >= FEW_PARTS:
@@ -546,7 +555,7 @@ class Cube:
         if where is None or not len(selection):
             return selection
         if COUNT not in columns_named(where):
-            return selection.only(find_rows(selection.keys, where))
+            return selection.only(selection.find(where))
         groups, counts = selection.totals()
         _, numbers = number_groups(selection.own_keys)
         found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
@@ -555,24 +564,34 @@ class Cube:
     def _ranges_of(self, records: Sequence[PartRecord]) -> list[Any]:
         """Smallest and largest keys of some parts; those asked for last stay in memory."""
         if self._ranges is None or self._ranges[0] != records:
-            bounds = stack_all([read_bounds(record.keys) for record in records])
+            bounds = self._bounds(records)
             counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
             bounds = bounds.append_column(COUNT, counts).combine_chunks()
             self._ranges = records, [bounds.slice(3 * i, 3) for i in range(len(records))]
         return self._ranges[1]
 
+    def _bounds(self, records: Sequence[PartRecord]) -> Any:
+        """Smallest and largest keys of some parts, one below the other, in types that hold all."""
+        if not (self.by and records):
+            return pa.table({name: pa.nulls(0) for name in self.keys})
+        return stack_all([read_bounds(record.keys) for record in records])
+
     def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
         """All slices of some parts; those that were asked for last stay in memory."""
         if self._last is None or self._last.records != records:
             indexes = [self._index(record) for record in records]
-            self._last = _Selection.of(records, indexes, self.keys)
+            self._last = _Selection(records, indexes, self.keys)
         return self._last
 
     def _index(self, record: PartRecord) -> PartIndex:
         """The head of a part, which stays in memory."""
         if record.name not in self._heads:
             path = self.path / "parts" / record.name
-            self._heads[record.name] = PartIndex.read(path, record, self._layout)
+            head = PartIndex.read(path, record, self._layout)
+            if (own := tuple(head.keys)) != self.keys:
+                msg = f"{path}: the cube has the keys {listed(self.keys)}, this {listed(own)}."
+                raise SketchFormatError(msg)
+            self._heads[record.name] = head
         return self._heads[record.name]
 
     def _read(self, work: Callable[[State], T]) -> T:
@@ -646,15 +665,12 @@ class Cube:
 
     def _conform(self, keys: Any) -> Any:
         """Keys as the parts before have them: whole numbers become texts where these are such."""
-        first = next(iter(self._log.state().parts.values()), None)
-        if first is None or not self.by:
-            return keys
-        bounds = read_bounds(first.keys)
-        for i, field in enumerate(bounds.schema):
+        bounds = self._bounds(list(self._log.state().parts.values()))
+        for i, kind in enumerate(bounds.schema.types):
             column = keys.column(i)
-            if pa.types.is_string(field.type) and pa.types.is_integer(column.type):
-                keys = keys.set_column(i, field.name, column.cast(pa.string()))
-        stack_keys(bounds, keys.slice(0, 1))  # refuses what does not go together
+            if pa.types.is_string(kind) and pa.types.is_integer(column.type):
+                keys = keys.set_column(i, keys.column_names[i], column.cast(pa.string()))
+        stack_keys(bounds, keys.slice(0, 1))  # refuses unlike types before more rows are read
         return keys
 
 
@@ -664,29 +680,21 @@ class _Selection:
 
     Attributes
     ----------
-    keys : Arrow table
-        Of all slices of the parts.
-    starts : int array of shape (parts + 1,)
-        Where among these those of each part begin.
+    names : sequence of str
+        Of the keys.
     some : int array of shape (n,) or None
-        Which of all slices are selected, ascending; None: all.
+        Which of all slices of the parts are selected, ascending; None: all.
     """
 
     records: Sequence[PartRecord]
     indexes: Sequence[PartIndex]
-    keys: Any
-    starts: IntArray
+    names: Sequence[str]
     some: IntArray | None = None
 
-    @classmethod
-    def of(
-        cls, records: Sequence[PartRecord], indexes: Sequence[PartIndex], names: Sequence[str]
-    ) -> _Selection:
-        """All slices of some parts."""
-        keys = [index.keys for index in indexes if names]
-        stacked = stack_all(keys) if keys else pa.table({name: pa.nulls(0) for name in names})
-        starts = np.cumsum([0, *(len(index) for index in indexes)])
-        return cls(records, indexes, stacked, starts)
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where the slices of each part begin among all, shape (parts + 1,)."""
+        return np.cumsum([0, *(len(index) for index in self.indexes)])
 
     def __len__(self) -> int:
         return int(self.starts[-1]) if self.some is None else len(self.some)
@@ -694,9 +702,38 @@ class _Selection:
     @property
     def own_keys(self) -> Any:
         """Those of the slices selected."""
-        if self.some is None or not self.keys.num_columns:
-            return self.keys
-        return self.keys.take(pa.array(self.some))
+        none = pa.table({name: pa.nulls(0) for name in self.names})
+        return stack_all([index.keys_of(rows) for _, index, _, rows in self.by_part()] or [none])
+
+    def find(self, where: str) -> IntArray:
+        """The slices of all parts for which a condition on their keys is true, ascending.
+
+        It is asked once for all slices with the same values, where these are few.
+        """
+        in_condition = columns_named(where)
+        named = [name for name in self.names if name in in_condition]
+        values = [self._values(name) for name in named]
+        shape = [len(own) for own, _ in values]
+        if not named or math.prod(shape) > len(self):
+            return find_rows(self.own_keys, where)
+        asked = {name: pa.nulls(math.prod(shape)) for name in self.names}
+        grid = np.indices(shape).reshape(len(shape), -1)
+        for name, (own, _), at in zip(named, values, grid, strict=True):
+            asked[name] = own.take(pa.array(at))
+        is_true = np.zeros(shape, dtype=bool)
+        is_true.flat[find_rows(pa.table(asked), where)] = True
+        places = zip(*(of_parts for _, of_parts in values), strict=True)
+        parts = zip(self.indexes, places, self.starts[:-1], strict=True)
+        found = [index.find(named, is_true[np.ix_(*own)]) + first for index, own, first in parts]
+        return np.concatenate(found)
+
+    def _values(self, name: str) -> tuple[Any, list[IntArray]]:
+        """The different values of a key, and which of them are those of each part."""
+        own = [index.keys[name].dictionary for index in self.indexes]
+        stacked = stack_all([pa.table({name: values}) for values in own]).column(0)
+        encoded = stacked.combine_chunks().dictionary_encode("encode")
+        ends = np.cumsum([len(values) for values in own])
+        return encoded.dictionary, np.split(encoded.indices.to_numpy(), ends[:-1])
 
     def only(self, some: IntArray) -> _Selection:
         """Some of all slices of the parts, ascending."""
@@ -786,7 +823,14 @@ def _check_expected(state: State, expected: Mapping[str, Any]) -> None:
             raise ConflictError(msg)
 
 
-def _check_kept(state: State, returned: Sequence[str]) -> None:
+def _check_kept(state: State, returned: Sequence[str], kept: Iterable[str]) -> None:
+    again = [name for name in kept if name in state.kept and name not in returned]
+    if again or len(set(returned)) < len(returned):
+        msg = (
+            f"sums are kept under a name once, and taken away once. Got {listed(again or returned)}"
+            " again: give another name, or what is kept under it as returned."
+        )
+        raise DataError(msg)
     missing = [name for name in returned if name not in state.kept]
     if missing:
         msg = (

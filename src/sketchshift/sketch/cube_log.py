@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -130,7 +131,13 @@ class State:
         return {record.name for record in records}
 
     def after(self, commit: Commit) -> State:
-        """The state once one more commit is in."""
+        """The state once one more commit is in; one that names what is not there is refused."""
+        try:
+            return self._after(commit)
+        except (KeyError, TypeError) as cause:
+            raise SketchFormatError(f"the commit names what is not there: {cause}.") from None
+
+    def _after(self, commit: Commit) -> State:
         parts, kept = dict(self.parts), dict(self.kept)
         for part in commit.dropped:
             del parts[part]
@@ -176,7 +183,8 @@ class Log:
         """
         if not self._folder.is_dir():
             raise SketchFormatError(f"the log of the cube is not there: {self._folder}. {WHOLE}")
-        newest = max((int(path.stem) for path in self._folder.glob("*.commit")), default=0)
+        commits = self._folder.glob("[0-9]" * 12 + ".commit")
+        newest = max((int(path.stem) for path in commits), default=0)
         self._catch_up()
         if self._state.number < newest:
             lost = self._path(self._state.number + 1)
@@ -185,7 +193,8 @@ class Log:
 
     def _catch_up(self) -> None:
         while (commit := self._read(self._state.number + 1)) is not None:
-            self._state = self._state.after(commit)
+            with name_file(self._path(self._state.number + 1)):
+                self._state = self._state.after(commit)
 
     def commit(self, make: Callable[[State], Commit | None]) -> State:
         """Add a commit behind all others.
@@ -208,8 +217,9 @@ class Log:
                 return state
             number = state.number + 1
             data = _encode(number, commit, state.positions)
+            after = state.after(commit)  # raises what every reader would raise from then on
             if publish(self._path(number), data, self._drafts):
-                self._state = state.after(commit)
+                self._state = after
                 if number % EVERY == 0:
                     self._write_checkpoint(self._state)
                 return self._state
@@ -253,7 +263,7 @@ class Log:
         header["parts"] = [asdict(part) for part in state.parts.values()]
         kept = state.kept.items()
         header["kept"] = {name: [asdict(part) for part in parts] for name, parts in kept}
-        with suppress(OSError):  # a disk that is full now: the commit itself is in
+        with suppress(OSError, SketchFormatError):  # full, or too long: the commit itself is in
             write_atomically(self._checkpoint, pack(STATE_MAGIC, STATE_VERSION, header, b""))
 
 
@@ -302,9 +312,23 @@ def _patched(old: Any, patch: Any) -> Any:
 
 def _records(rows: Sequence[Any]) -> tuple[PartRecord, ...]:
     try:
-        return tuple(PartRecord(**row) for row in rows)
+        records = tuple(PartRecord(**row) for row in rows)
     except TypeError as cause:
         raise SketchFormatError(f"a part of the commit is not described ({cause}).") from None
+    for record in records:
+        if not _is_sound(record):
+            raise SketchFormatError(f"there can be no such part: {record}.")
+    return records
+
+
+def _is_sound(record: PartRecord) -> bool:
+    """Whether a part can be so: its file lies in the folder of parts, whoever wrote the log."""
+    texts, numbers = (record.name, record.keys), (record.n_slices, record.n_head, record.n_bytes)
+    are_texts = all(type(text) is str for text in texts)
+    are_numbers = all(type(number) is int for number in (record.sign, *numbers))
+    if not (are_texts and are_numbers and re.fullmatch(r"[\w-]+\.slices", record.name)):
+        return False
+    return record.sign in (1, -1) and record.n_slices >= 0 < record.n_head <= record.n_bytes
 
 
 # Smallest and largest keys, by which parts are passed over.
@@ -340,7 +364,15 @@ def bounds_of(keys: Any) -> str:
 
 def read_bounds(text: str) -> Any:
     """What :func:`bounds_of` gave, as a table of three rows."""
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all()
+    try:
+        bounds = pa.ipc.open_stream(base64.b64decode(text)).read_all()
+    except (ValueError, pa.ArrowException) as cause:
+        raise SketchFormatError(
+            f"the ends of the keys of a part cannot be read ({cause})."
+        ) from None
+    if len(bounds) != 3:
+        raise SketchFormatError(f"the ends of the keys of a part are {len(bounds)} rows, not 3.")
+    return bounds
 
 
 def to_stream(table: Any, compression: str | None = None) -> bytes:

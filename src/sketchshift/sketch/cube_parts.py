@@ -30,12 +30,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sketchshift._typing import IntArray
+from sketchshift._typing import BoolArray, IntArray
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.cells import FarPart, FarSums
 from sketchshift.sketch.cube_log import PartRecord, to_stream
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
+from sketchshift.sketch.keys import encode_keys
 from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of, wide_to_bytes
 
 __all__ = [
@@ -56,7 +57,9 @@ __all__ = [
 ]
 
 MAGIC = b"\x89SKB\r\n\x1a\n"
-VERSION = 1
+VERSION = 2
+"""In version 1 the columns of the key are not dictionaries."""
+
 BITS = 32
 _KINDS = {
     "digits": dict,
@@ -502,7 +505,7 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
             "n_keys": keys.num_columns,
             "n_slices": n,
         },
-        to_stream(keys, "lz4"),
+        to_stream(pa.table(encode_keys(keys)), "lz4"),
     )
     n_bytes = file.write(head)
     n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
@@ -539,11 +542,15 @@ def _shorten(numbers: IntArray) -> list[list[int]]:
 
 
 def _lengthen(runs: Any, family: Family) -> IntArray:
-    numbers = np.repeat(*np.array(runs, dtype=np.int64).reshape(-1, 2).T)
-    is_sound = len(numbers) == family.n_integers and (numbers >= 0).all()
-    if not is_sound or (numbers > family.n_digits).any():
+    try:
+        numbers, lengths = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    except (TypeError, ValueError, OverflowError):
+        numbers = lengths = np.full(1, -1)
+    is_sound = ((numbers >= 0) & (numbers <= family.n_digits)).all()
+    is_sound &= ((lengths >= 0) & (lengths <= family.n_integers)).all()
+    if not is_sound or lengths.sum() != family.n_integers:
         raise SketchFormatError(f"the digits of {family.name} are not those of the spec.")
-    return numbers
+    return np.repeat(numbers, lengths)
 
 
 def _bytes_of(array: Any) -> memoryview:
@@ -673,13 +680,13 @@ class PartIndex:
 
     Attributes
     ----------
-    keys : Arrow table of n rows
-        Of the slices.
+    keys : dict of str to Arrow dictionaries of n values
+        Of the slices, by name.
     """
 
     path: Path
     layout: Layout
-    keys: Any
+    keys: dict[str, Any]
     _n: int
     _digest: str
     _places: IntArray
@@ -698,19 +705,30 @@ class PartIndex:
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")
             options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
-            keys = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
-            return cls._of(path, record, layout, content, keys)
+            try:
+                table = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
+                table.validate(full=True)
+            except pa.ArrowException as cause:
+                raise SketchFormatError(f"its keys cannot be read ({cause}).") from None
+            return cls._of(path, record, layout, content, encode_keys(table))
 
     @classmethod
     def _of(
-        cls, path: Path, record: PartRecord, layout: Layout, content: dict[str, Any], keys: Any
+        cls,
+        path: Path,
+        record: PartRecord,
+        layout: Layout,
+        content: dict[str, Any],
+        keys: dict[str, Any],
     ) -> PartIndex:
         n, digits, entries = content["n_slices"], content["digits"], content["entries"]
         families = [*layout.dense, *layout.tables]
-        if keys.num_columns != content["n_keys"] or (keys.num_columns and len(keys) != n):
+        has_all = all(len(own) == n and not own.indices.null_count for own in keys.values())
+        if n != record.n_slices or len(keys) != content["n_keys"] or not has_all:
             raise SketchFormatError("its keys are not those of its slices.")
         names = {family.name for family in families}, {family.name for family in layout.tables}
-        if (set(digits), set(entries)) != names:
+        are_counts = all(type(length) is int and length >= 0 for length in entries.values())
+        if (set(digits), set(entries)) != names or not are_counts:
             raise SketchFormatError("its digits are not those of the spec.")
         places, others = layout.places_in(digits)
         tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
@@ -723,6 +741,23 @@ class PartIndex:
 
     def __len__(self) -> int:
         return self._n
+
+    def keys_of(self, rows: IntArray) -> Any:
+        """The keys of some slices, as an Arrow table."""
+        some = pa.array(rows)
+        columns = self.keys.items()
+        return pa.table(
+            {name: own.dictionary.take(own.indices.take(some)) for name, own in columns}
+        )
+
+    def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
+        """The slices with some values of the keys of these names, an axis for each; ascending."""
+        if not is_found.any():
+            return np.zeros(0, np.int64)
+        places = np.zeros(1, np.int64)
+        for name, length in zip(names, is_found.shape, strict=True):
+            places = places * length + self.keys[name].indices.to_numpy()
+        return np.flatnonzero(is_found.take(places))
 
     @cached_property
     def counts(self) -> IntArray:

@@ -23,6 +23,7 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 __all__ = [
     "Key",
     "columns_of",
+    "encode_keys",
     "find_number_keys",
     "in_calendar_order",
     "normalise_column",
@@ -45,6 +46,7 @@ PARTS = {"hour_of_day": "hour", "weekday": "weekday", "month_of_year": "month"}
 alike; days of the week are names, for some begin with Sunday and some with 0."""
 
 ORDERS = {"day first": True, "month first": False}
+BINARIES = (pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 EPOCHS = {"epoch seconds": "s", "epoch milliseconds": "ms"}
 
 
@@ -165,7 +167,7 @@ def normalise_column(column: Any) -> Any:
         return normalise_column(column.cast(kind.value_type))
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.string())
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+    if any(is_binary(kind) for is_binary in BINARIES):
         return column.cast(pa.binary())
     if pa.types.is_integer(kind):
         return _as_whole_numbers(column)
@@ -178,13 +180,27 @@ def normalise_column(column: Any) -> Any:
 
 def refuse_kind(kind: Any) -> None:
     """Refuse an Arrow type whose values are no keys."""
-    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+    has_no_order = pa.types.is_nested(kind) or pa.types.is_interval(kind)
+    if has_no_order or isinstance(kind, pa.BaseExtensionType):
         raise DataError(f"a key cannot hold {kind}. Take a column of texts, numbers or dates.")
 
 
 def normalise_keys(table: Any) -> Any:
     """All columns of an Arrow table as :func:`normalise_column` makes them."""
     return pa.table({name: normalise_column(table.column(name)) for name in table.column_names})
+
+
+def encode_keys(keys: Any) -> dict[str, Any]:
+    """Columns as dictionaries, in which a missing value is one, too, with narrow numbers."""
+    found = {}
+    for name, column in zip(keys.column_names, keys.columns, strict=True):
+        own = column.combine_chunks()
+        if not pa.types.is_dictionary(own.type):
+            wide = own.dictionary_encode("encode")
+            kind = pa.from_numpy_dtype(np.min_scalar_type(-len(wide.dictionary)))
+            own = pa.DictionaryArray.from_arrays(wide.indices.cast(kind), wide.dictionary)
+        found[name] = own
+    return found
 
 
 def number_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:

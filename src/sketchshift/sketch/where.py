@@ -90,13 +90,13 @@ def find_ranges(ranges: Sequence[Any], where: str) -> list[int]:
     from pyarrow.fs import LocalFileSystem
 
     together = pa.concat_tables(ranges)
-    condition = _Translation(together, where)()
+    condition, named = _Translation(together, where)(), columns_named(where)
     tables = ds.FileSystemDataset.from_paths(
         [str(i) for i in range(len(ranges))],
         schema=together.schema,
         format=ds.IpcFileFormat(),  # no file is opened
         filesystem=LocalFileSystem(),
-        partitions=[_promise(table) for table in ranges],
+        partitions=[_promise(table.select(named)) for table in ranges],
     )
     return [int(found.path) for found in tables.get_fragments(filter=condition)]
 
