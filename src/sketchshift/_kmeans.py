@@ -21,9 +21,10 @@ import numpy as np
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import FloatArray, IntArray
 
-__all__ = ["WeightedClusters", "weighted_kmeans"]
+__all__ = ["WeightedClusters", "nearest", "nearest_two", "weighted_kmeans"]
 
 _BLOCK = 1 << 16  # numbers of a product held at a time: they stay in cache
+_FEW = 128  # centroids, times two for each column, up to which a product is faster than a tree
 
 
 class WeightedClusters(NamedTuple):
@@ -140,7 +141,7 @@ class _Cloud:
         """Lloyd's algorithm, until no label changes or the centroids hardly move."""
         before: IntArray | None = None
         for _ in range(most):
-            labels = self._nearest(centroids)
+            labels = nearest(self.points, centroids)
             moved = self._means(labels, centroids)
             shift = float(np.square(moved - centroids).sum())
             centroids = moved
@@ -148,24 +149,13 @@ class _Cloud:
                 break
             before = labels
             if shift <= tolerance:
-                labels = self._nearest(centroids)
+                labels = nearest(self.points, centroids)
                 break
         else:
-            labels = self._nearest(centroids)
+            labels = nearest(self.points, centroids)
         rests = self.points - centroids[labels]
         cost = float(self.weights @ np.einsum("ij,ij->i", rests, rests))
         return WeightedClusters(centroids, labels, cost)
-
-    def _nearest(self, centroids: FloatArray) -> IntArray:
-        """The nearest centroid of each point maximises <x, c> - |c|^2 / 2."""
-        n, k = len(self.points), len(centroids)
-        across, halves = centroids.T, 0.5 * np.einsum("ij,ij->i", centroids, centroids)
-        labels, step = np.empty(n, dtype=np.int64), max(1, _BLOCK // k)
-        for first in range(0, n, step):
-            scores = self.points[first : first + step] @ across
-            scores -= halves
-            np.argmax(scores, axis=1, out=labels[first : first + step])
-        return labels
 
     def _means(self, labels: IntArray, centroids: FloatArray) -> FloatArray:
         """Means of the cells; a cell without weight gets one of the farthest points."""
@@ -193,3 +183,74 @@ class _Cloud:
             sums[labels[point]] -= moment
             mass[labels[point]] -= weight
             sums[cell], mass[cell] = moment, weight
+
+
+def nearest(points: FloatArray, centroids: FloatArray) -> IntArray:
+    """The nearest centroid of each point, shape (n,).
+
+    Parameters
+    ----------
+    points, centroids : arrays of shapes (n, d) and (k, d)
+        Finite.
+
+    Returns
+    -------
+    labels : int array of shape (n,)
+        Exact but for rounding. O(n k d), or O(n log k) where centroids are many for the number of
+        columns.
+    """
+    if _are_many(centroids):
+        return _ask_tree(points, centroids, 1)
+    labels = np.empty(len(points), dtype=np.int64)
+    for part, scores in _scores(points, centroids):
+        np.argmax(scores, axis=1, out=labels[part])
+    return labels
+
+
+def nearest_two(points: FloatArray, centroids: FloatArray) -> tuple[IntArray, IntArray]:
+    """The nearest and the second nearest centroid of each point, shape (n,) each.
+
+    Parameters
+    ----------
+    points, centroids : arrays of shapes (n, d) and (k, d)
+        At least two centroids.
+
+    Returns
+    -------
+    owners, heirs : int arrays of shape (n,)
+        As exact, and as long.
+    """
+    if _are_many(centroids):
+        both = _ask_tree(points, centroids, 2)
+        return both[:, 0], both[:, 1]
+    owners, heirs = (np.empty(len(points), dtype=np.int64) for _ in range(2))
+    for part, scores in _scores(points, centroids):
+        owners[part] = scores.argmax(axis=1)
+        scores[np.arange(len(scores)), owners[part]] = -np.inf
+        heirs[part] = scores.argmax(axis=1)
+    return owners, heirs
+
+
+def _scores(points: FloatArray, centroids: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Some points at a time, and <x, c> - |c|^2 / 2: the nearest centroid maximises it."""
+    across, halves = centroids.T, 0.5 * np.einsum("ij,ij->i", centroids, centroids)
+    step = max(1, _BLOCK // len(centroids))
+    for first in range(0, len(points), step):
+        part = slice(first, first + step)
+        scores: FloatArray = points[part] @ across
+        scores -= halves
+        yield part, scores
+
+
+def _are_many(centroids: FloatArray) -> bool:
+    """Whether a tree finds the nearest one faster than a product does."""
+    k, d = centroids.shape
+    return bool(k >> d > _FEW)
+
+
+def _ask_tree(points: FloatArray, centroids: FloatArray, n: int) -> IntArray:
+    from scipy.spatial import cKDTree
+
+    found = cKDTree(centroids).query(points, k=n)[1]
+    # where squares are too large for a float, none is found
+    return np.asarray(np.minimum(found, len(centroids) - 1), dtype=np.int64)

@@ -58,6 +58,8 @@ class DatasetSpec:
     n_draws : int
         Realization r is of the draw r modulo this number: data of other seeds, so that no
         verdict hangs on one of them.
+    realizations : int or None
+        At most so many of the grid's, for one that takes long; None is all.
     """
 
     name: str
@@ -68,6 +70,7 @@ class DatasetSpec:
     sketch_sizes: tuple[int, ...] | None
     options: Mapping[str, Any]
     n_draws: int = 1
+    realizations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,7 @@ def _dataset(entry: Mapping[str, Any]) -> DatasetSpec:
         sketch_sizes=None if sizes is None else tuple(sizes),
         options=entry.get("options", {}),
         n_draws=entry.get("draws", 1),
+        realizations=entry.get("realizations"),
     )
 
 

@@ -207,7 +207,8 @@ def planned(figure: Figure, grid: Grid) -> list[Row]:
             for L in contender.n_initializations
         ]
         sizes = dataset.sketch_sizes or grid.sketch_sizes
-        for seed, m, sigma in product(range(grid.realizations), sizes, grid.bandwidths):
+        seeds = range(min(dataset.realizations or grid.realizations, grid.realizations))
+        for seed, m, sigma in product(seeds, sizes, grid.bandwidths):
             cell = {"m": m, "sigma": sigma, "seed": seed}
             rows += [head | cell | {"L": L} for head, L, most in heads if seed < most]
     return rows

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import cKDTree
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
@@ -40,6 +41,35 @@ def test_clusters_are_as_good_as_those_of_k_means(make, seed):
     decoding = ss.decode(ss.sketch(X, ss.plan(X, k, seed=seed, cells=True)), k, seed=seed)
 
     assert ss.mse(X, decoding.centroids) <= 1.02 * reference(X, k)
+
+
+def grid(side: int, rows: int, std: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of side^2 clusters in the plane, one unit apart, and the means of these."""
+    steps = np.arange(float(side))
+    means = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    noise = np.random.default_rng(side).normal(size=(rows, side**2, 2))
+    return (means + std * noise).reshape(-1, 2), means
+
+
+def test_every_one_of_many_clusters_is_found():
+    X, means = grid(side=25, rows=40)
+
+    found = ss.decode(ss.sketch(X, n_clusters=625), 625).centroids
+
+    assert cKDTree(found).query(means)[0].max() < 0.3
+    assert ss.mse(X, found) < 1.01 * ss.mse(X, X.reshape(40, 625, 2).mean(axis=0))
+
+
+def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_asked_for():
+    """A sample of one in fourteen rows, of which seeds were drawn, would hold 10,000 of 14,000."""
+    X, means = grid(side=84, rows=20)
+
+    cells = plan_cells(X / 84.0, 14_000)
+
+    assert 13_500 < cells.n_cells <= 14_000
+    assert cKDTree(84.0 * cells.table).query(means)[0].max() < 0.5
+    assert cells.within * 84.0**2 < 2 * 0.15**2
+    assert cells == plan_cells(X / 84.0, 14_000)
 
 
 def test_cells_and_waves_beat_waves_alone_on_tails():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans as Oracle
 from threadpoolctl import threadpool_limits
 
-from sketchshift._kmeans import weighted_kmeans
+from sketchshift._kmeans import nearest, nearest_two, weighted_kmeans
+from sketchshift.decoders.mixture import Points
+from sketchshift.decoders.points import exchange_many
 
 
 def cloud(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -45,6 +48,86 @@ def test_it_begins_where_it_is_told_to(max_iterations):
 
     np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(starts, X[:7])
+
+
+def test_of_many_centroids_it_is_the_k_means_of_scikit_learn_too():
+    """A tree looks for the nearest ones, and finds those that a product of matrices finds."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(9_000, 2)), rng.gamma(0.5, size=9_000)
+    oracle = Oracle(600, init=X[:600], n_init=1, max_iter=10)
+    with threadpool_limits(1):
+        oracle.fit(X, sample_weight=weights)
+
+    found = weighted_kmeans(X, weights, 600, starts=X[:600], max_iterations=10)
+
+    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.labels, oracle.labels_)
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 3), (100, 2), (600, 2), (1_100, 3), (600, 20)])
+def test_the_two_nearest_are_those_of_all_distances(k, d):
+    rng = np.random.default_rng(k)
+    X, centroids = rng.normal(size=(500, d)), rng.normal(size=(k, d))
+    order = np.argsort(cdist(X, centroids), axis=1)
+
+    np.testing.assert_array_equal(nearest(X, centroids), order[:, 0])
+    np.testing.assert_array_equal(np.transpose(nearest_two(X, centroids)), order[:, :2])
+
+
+def test_points_whose_squares_no_float_can_hold_have_some_centroid():
+    labels = nearest(np.array([[1e200], [5.2]]), np.arange(600.0)[:, None])
+
+    assert 0 <= labels[0] < 600
+    assert labels[1] == 5
+
+
+def inertia(points: Points, centers: np.ndarray) -> float:
+    return float(points.weights @ cdist(points.places, centers, "sqeuclidean").min(axis=1))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_exchange_of_many_gains_at_least_what_it_says(seed):
+    """All pairs at once: none spoils what another one gains."""
+    X, weights, k = cloud(seed)
+    points, k = Points(X, weights), k + 1
+    centers = X[np.random.default_rng(seed).choice(len(X), k, replace=False)]
+
+    moved, gain = exchange_many(points, centers)
+
+    before = inertia(points, centers)
+    assert gain >= 0.0
+    assert inertia(points, moved) <= before - gain + 1e-9 * before
+    assert (gain > 0.0) == (moved != centers).any()
+
+
+def test_a_center_too_many_goes_where_one_is_missing():
+    X = np.array([0.0, 0.1, 0.2, 0.3, 10.0, 10.1, 14.0, 14.1])[:, None]
+    centers = np.array([[0.05], [0.26], [12.05]])
+
+    moved, gain = exchange_many(Points(X, np.full(8, 0.125)), centers)
+
+    loss = 0.125 * (0.15**2 + 0.25**2 - 0.06**2 - 0.04**2)  # of 0.2 and 0.3, which go to 0.05
+    assert sorted(moved[:, 0]) == pytest.approx([0.05, 10.05, 14.05])
+    assert gain == pytest.approx(0.5 * 2.0**2 - loss)
+
+
+def test_nothing_is_exchanged_where_every_cluster_has_its_center():
+    centers = np.array([[0.05], [10.05], [14.05]])
+    X = np.concatenate([centers - 0.05, centers + 0.05])
+
+    moved, gain = exchange_many(Points(X, np.ones(6)), centers)
+
+    np.testing.assert_array_equal(moved, centers)
+    assert gain == 0.0
+
+
+def test_equal_points_are_not_exchanged():
+    X = np.ones((20, 2))
+
+    moved, gain = exchange_many(Points(X, np.ones(20)), X[:4])
+
+    np.testing.assert_array_equal(moved, X[:4])
+    assert gain == 0.0
 
 
 def test_the_cost_is_that_of_the_nearest_centroids():

@@ -179,6 +179,12 @@ def test_wrong_options_are_refused(option):
         SlidingFrankWolfe(**{option: 0})(sketch_of_points(), 3)
 
 
+def test_a_penalty_too_small_for_any_certificate_is_refused():
+    says = r"'penalty' parameter of SlidingFrankWolfe must be a finite number from 0\.001 to 1\."
+    with pytest.raises(SpecError, match=says):
+        SlidingFrankWolfe(penalty=1e-6)(sketch_of_points(), 3)
+
+
 def test_figures_of_papers_find_it_by_a_name_without_hyphens():
     from sketchshift_papers.contenders import registered_decoders
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +29,18 @@ def test_every_run_is_kept_with_where_it_comes_from(tiny, files):
     assert set(table["version"].to_pylist()) == {ss.__version__}
     assert set(table["seed"].to_pylist()) == {0, 1}
     assert files.picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_dataset_that_takes_long_has_fewer_realizations(tiny):
+    (data,), grid = tiny.datasets, tiny.grids["full"]  # of 3 realizations
+    slow = replace(data, name="slow", realizations=1)
+    even = replace(data, name="even", realizations=9)
+
+    rows = planned(replace(tiny, datasets=(data, slow, even)), grid)
+
+    seeds = {name: {r["seed"] for r in rows if r["dataset"] == name} for name in ("slow", "even")}
+    assert seeds == {"slow": {0}, "even": {0, 1, 2}}
+    assert len({row["settings"] for row in rows}) == 2  # one of each decoder: nothing is run anew
 
 
 def test_numbers_are_those_of_the_library(tiny, files):

@@ -25,6 +25,7 @@ from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.points import (
     Partition,
     exchange_gains,
+    exchange_many,
     lloyd_from,
     squared_distances,
 )
@@ -596,6 +597,11 @@ class Exchange:
         of Lloyd's algorithm before it is judged.
     failures : int
         Rounds without a gain that end it.
+    many : int
+        Of more clusters there would be hardly any round: many centers are exchanged in each, which
+        finds as good ones from a start at random points.
+    least_gain : float
+        Share of the inertia that such a round has to gain.
     max_iterations, fewest_iterations : int
         With all points: fewer than at most where clusters are many.
     """
@@ -611,6 +617,8 @@ class Exchange:
     tries: int = 6
     steps: int = 5
     failures: int = 4
+    many: int = 500
+    least_gain: float = 1e-4
     max_iterations: int = 30
     fewest_iterations: int = 12
 
@@ -631,6 +639,8 @@ class Exchange:
 
     def search(self, few: Points, k: int, seed: int) -> list[Partition]:
         """Good partitions of a few points into k cells."""
+        if k > self.many:
+            return [self._exchange_many(few, k, np.random.Generator(np.random.Philox(seed)))]
         n_starts, n_finalists = (
             max(1, min(self.starts, self.work // k)),
             max(1, min(self.finalists, self.work // (10 * k))),
@@ -656,6 +666,17 @@ class Exchange:
             failures += 1
             if failures == self.failures:
                 break
+        return found
+
+    def _exchange_many(self, few: Points, k: int, rng: np.random.Generator) -> Partition:
+        """From random points, exchange many centers at once as long as that is worth while."""
+        starts = few.places[rng.choice(len(few.places), k, replace=False)]
+        found = lloyd_from(few, k, self.settling, starts)
+        for _ in range(self.most_rounds):
+            centers, gain = exchange_many(few, found.centers)
+            if gain <= self.least_gain * found.inertia:
+                break
+            found = lloyd_from(few, k, self.steps, centers)
         return found
 
     def _proposals(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._kmeans import nearest
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_flag, check_number, parameter_error
 from sketchshift.decoders.mixture import as_shares
@@ -219,15 +220,13 @@ class _Sent:
 def _nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     """A center for each point (J,), the nearest but for rounding, and the squared distance to it.
 
-    The bound holds whichever it is. Of many, a product of matrices finds it.
+    The bound holds whichever it is. Of many, a product of matrices or a tree finds it.
     """
     if len(points) * centers.size <= MANY:
         distances = _squared_distances(points, centers)
         owners = distances.argmin(axis=1)
         return owners, distances[np.arange(len(points)), owners]
-    halves, step = 0.5 * np.square(centers).sum(axis=1), max(1, MANY // len(centers))
-    spans = [points[first : first + step] for first in range(0, len(points), step)]
-    owners = np.concatenate([(halves - span @ centers.T).argmin(axis=1) for span in spans])
+    owners = nearest(points, centers)
     return owners, np.square(points - centers[owners]).sum(axis=1)
 
 

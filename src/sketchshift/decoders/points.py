@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sketchshift._kmeans import weighted_kmeans
+from sketchshift._kmeans import nearest_two, weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.noisy_cells import move_to_cells
@@ -21,6 +21,7 @@ __all__ = [
     "draw_places",
     "draw_points",
     "exchange_gains",
+    "exchange_many",
     "fewest_points",
     "lloyd_from",
     "means_by_label",
@@ -121,6 +122,8 @@ def _move_to_moments(
 
 
 # The last step: k-means on weighted points, with swaps out of its local minima.
+
+_AXIS_STEPS = 3  # of the power method: halves need no exact axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +305,81 @@ def exchange_gains(weights: FloatArray, distances: FloatArray, to_new: FloatArra
     losses = weights[:, None] * (np.minimum(second[:, None], to_new) - closest)
     lost = [np.bincount(owners, column, minlength=k) for column in losses.T]
     return np.asarray(weights @ (nearest[:, None] - closest) - np.column_stack(lost))
+
+
+def exchange_many(points: Points, centers: FloatArray) -> tuple[FloatArray, float]:
+    """Centers that are missed least, exchanged at once for the halves of cells that gain most.
+
+    No cell is halved, and no center goes, that has to take in points of one that goes, so that
+    gains and losses add up (one at a time: LBG-U, Fritzke 1997).
+
+    Parameters
+    ----------
+    points : Points
+        At least as many as centers.
+    centers : array of shape (k, d)
+        At least two.
+
+    Returns
+    -------
+    centers : array of shape (k, d)
+        The others stay where they are.
+    gain : float
+        The inertia falls by so much at least. O(n d) beside the search for the two nearest.
+    """
+    places, weights, k = points.places, points.weights, len(centers)
+    owners, heirs = nearest_two(places, centers)
+    rests = places - centers[owners]
+    nearest = np.square(rests).sum(axis=1)
+    second = np.square(places - centers[heirs]).sum(axis=1)
+    losses = np.bincount(owners, weights * (second - nearest), minlength=k).astype(np.float64)
+    halves = 2 * owners + _sides(rests, weights, owners, nearest, k)
+    wholes = np.repeat(centers, 2, axis=0)
+    middles = means_by_label(points, halves, wholes)
+    mass = np.bincount(halves, weights, minlength=2 * k)
+    gains = (mass * np.square(middles - wholes).sum(axis=1)).reshape(k, 2).sum(axis=1)
+    out, cut = _pair(gains, losses, owners, heirs)
+    moved = centers.copy()
+    moved[out], moved[cut] = middles[2 * cut], middles[2 * cut + 1]
+    return moved, float(gains[cut].sum() - losses[out].sum())
+
+
+def _sides(
+    rests: FloatArray, weights: FloatArray, owners: IntArray, squares: FloatArray, k: int
+) -> IntArray:
+    """On which side of its center (0 or 1) a point lies, along the widest axis of the cell."""
+    order, farthest = np.argsort(squares, kind="stable"), np.zeros(k, dtype=np.int64)
+    farthest[owners[order]] = order  # of several, the last counts
+    axes = rests[farthest]
+    for _ in range(_AXIS_STEPS):
+        pulls = weights * np.einsum("ij,ij->i", rests, axes[owners])
+        axes = np.column_stack([np.bincount(owners, pulls * x, minlength=k) for x in rests.T])
+        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+        axes /= np.where(lengths > 0.0, lengths, 1.0)
+    return np.asarray(np.einsum("ij,ij->i", rests, axes[owners]) > 0.0, dtype=np.int64)
+
+
+def _pair(
+    gains: FloatArray, losses: FloatArray, owners: IntArray, heirs: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Centers that go, and as many that are halved instead: pair by pair, as long as it pays."""
+    order = np.argsort(owners, kind="stable")
+    ends = np.searchsorted(owners[order], np.arange(len(gains) + 1))
+    is_moved, is_heir = np.zeros((2, len(gains)), dtype=bool)
+    widest, i, pairs = np.argsort(-gains, kind="stable"), 0, []
+    for out in np.argsort(losses, kind="stable"):
+        while i < len(widest) and (is_moved[widest[i]] or is_heir[widest[i]]):
+            i += 1
+        if i == len(widest) or gains[widest[i]] <= losses[out]:
+            break
+        own = heirs[order[ends[out] : ends[out + 1]]]
+        cut = widest[i]
+        if is_moved[out] or is_heir[out] or is_moved[own].any() or cut == out or cut in own:
+            continue
+        pairs.append((out, cut))
+        is_moved[[out, cut]] = is_heir[own] = True
+    found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def lloyd_from(

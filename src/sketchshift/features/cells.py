@@ -394,6 +394,7 @@ FEW_CELLS = 4  # for each cluster
 HALF_SEEN = 700  # rows after which half of that
 ROWS_PER_CELL = 20  # of the sample, at least
 SEED_WORK = 2**27  # distances for the seeds, about: of many cells a part of the sample is asked
+MOST_AT_ONCE = 2**13  # cells; of more, that part would have less than two rows for each seed
 MOST_IN_ONE_GROUP = 256
 PROBES = 2
 
@@ -438,7 +439,8 @@ def plan_cells(
     Returns
     -------
     cells : Cells
-        The same to the bit on every machine. O(n J d).
+        The same to the bit on every machine. O(n J d), or O(n d) times the root of J where these
+        are more than 8,192: then groups of them are found first.
     """
     narrow = np.ascontiguousarray(rows, dtype=np.float32)
     shares = None if weights is None else weights / weights.max()
@@ -447,6 +449,12 @@ def plan_cells(
     if len(patterns) > 1:
         centers, starts = _cut_patterns(rows, shares, patterns, n_cells, unit, seed)
         cells = replace(Cells.of(centers, starts, unit=unit), middles=patterns.tobytes())
+    elif n_cells > MOST_AT_ONCE:
+        groups = _find_centers(narrow, shares, math.isqrt(n_cells), unit, seed)
+        rarest = FEWEST_ROWS_PER_CELL  # of tails: they have few rows, and most of the cost
+        most = n_cells - len(groups)  # each group may round up
+        centers, starts = _cut_groups(narrow, shares, groups, most, rarest, unit, seed)
+        cells = Cells.of(centers, starts, min(PROBES, len(starts)), unit)
     else:
         centers = _find_centers(rows, shares, n_cells, unit, seed)
         cells = Cells.of(centers, unit=unit)
@@ -512,7 +520,8 @@ def plan_wide_cells(
     n_groups = n_clusters if n_clusters <= MOST_GROUPS else 2 * math.isqrt(n_cells)
     probes = 1 if n_groups == n_clusters else PROBES_WHEN_MANY
     groups = _best_clusters(rows, shares, min(n_groups, n_cells), unit, seed)
-    centers, starts = _cut_groups(rows, shares, groups, n_cells, unit, seed)
+    at_least = min(WIDE_ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, len(rows) // n_cells))
+    centers, starts = _cut_groups(rows, shares, groups, n_cells, at_least, unit, seed)
     numbers = ((points + np.float32(0.0)).astype("<f2").tobytes() for points in (centers, groups))
     table, middles = numbers
     probes = min(probes, len(starts))
@@ -553,16 +562,19 @@ def _cut_groups(
     shares: FloatArray | None,
     groups: Float32Array,
     n_cells: int,
+    at_least: int,
     unit: float,
     seed: int,
 ) -> tuple[Float32Array, tuple[int, ...]]:
-    """Centers of the cells of each group, as many as its share of the cost; where groups begin."""
+    """Centers of the cells of each group, as many as its share of the cost; where groups begin.
+
+    A cell has so many rows at least, on average over its group.
+    """
     labels, squares = select_kernel().cells(Centers.in_one_group(groups, unit)).nearest(rows)
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(len(groups) + 1))
     costs = squares.astype(np.float64) if shares is None else squares * shares
     total, centers, starts = math.fsum(costs) or 1.0, [], [0]
-    at_least = min(WIDE_ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, len(rows) // n_cells))
     for g in range(len(groups)):
         own = order[ends[g] : ends[g + 1]]
         wanted = round(n_cells * math.fsum(costs[own]) / total)

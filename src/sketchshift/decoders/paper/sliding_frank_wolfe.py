@@ -135,7 +135,8 @@ class SlidingFrankWolfe(GreedyDecoder):
     penalty : float or None
         :math:`\lambda`, as a share of the least one that leaves no atom at all,
         :math:`\max f_z`. None starts at a half and goes on halving it, from each solution to the
-        next, until one has 2 k atoms. A single penalty may leave fewer than k.
+        next, until one has 2 k atoms. A single penalty may leave fewer than k; one below 0.001,
+        where paths end as well, is refused: atoms would be added to the last, and none certified.
     tolerance : float
         How far above 1 the certificate may be.
     n_iterations : int or None
@@ -199,7 +200,7 @@ class _Search:
         check_choice(_CALLER, "starts", decoder.starts, ("normal", "uniform"))
         check_number(_CALLER, "tolerance", decoder.tolerance, low=1e-6, high=1.0)
         if decoder.penalty is not None:
-            check_number(_CALLER, "penalty", decoder.penalty, low=1e-6, high=1.0)
+            check_number(_CALLER, "penalty", decoder.penalty, low=_LAST, high=1.0)
         self._decoder, self._problem, self._seed = decoder, problem, seed
         self._n_climbs = 0
         self._pool = np.empty((0, len(problem.turns)))
