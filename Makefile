@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
+# Tests at a time. Many wait for processes of their own, so there is room for one more than processors.
+JOBS ?= 3
 
 .PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-stores \
 	test-workflows fuzz sanitize lint bench bench-lakes data quality \
@@ -46,12 +48,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
-	$(BIN)/python -m pytest -n 2 -m "not slow and not browser and not engines and not brokers"
-	$(BIN)/python -m pytest -m engines
+test: lint  ## everything CI asks for but the browser; engines by themselves, a file at a time: they fill the machine
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser and not engines and not brokers"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m engines
 
 test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`
-	$(BIN)/python -m pytest -n 2 -m "data and not slow"
+	$(BIN)/python -m pytest -n $(JOBS) -m "data and not slow"
 
 test-browser: setup  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
