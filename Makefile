@@ -48,9 +48,9 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## everything CI asks for but the browser; engines by themselves, a file at a time: they fill the machine
+test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser and not engines and not brokers"
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m engines
+	$(BIN)/python -m pytest -m engines
 
 test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`
 	$(BIN)/python -m pytest -n $(JOBS) -m "data and not slow"
