@@ -369,13 +369,8 @@ def measure(contender: Contender, n_initializations: int | None, cell: Cell) -> 
         raise DataError(f"there is no decoder of kind {contender.kind!r}. There are: {known}.")
     centroids = _decode(contender, n_initializations, cell)
     seconds = time.perf_counter() - start
-    error = _error(cell.data, centroids)
+    error = cell.data.error(centroids)
     return {"mse": error, "rse": error / cell.reference, "seconds": seconds}
-
-
-def _error(data: Data, centroids: FloatArray) -> float:
-    """MSE; that of the overall mean where a decoder found nothing at all."""
-    return mse(data.X, centroids if len(centroids) else data.X.mean(axis=0, keepdims=True))
 
 
 def _means_of_cells(X: FloatArray, centroids: FloatArray) -> FloatArray:

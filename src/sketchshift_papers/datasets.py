@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift import Box, DataError, bandwidth
+from sketchshift import Box, DataError, bandwidth, mse
 from sketchshift.data import load_dataset
 from sketchshift_papers.definition import DatasetSpec
 
@@ -56,6 +56,10 @@ class Data:
     def n_features(self) -> int:
         """Dimension of a row."""
         return int(self.X.shape[1])
+
+    def error(self, centroids: FloatArray) -> float:
+        """MSE; that of the overall mean where a decoder found nothing at all."""
+        return mse(self.X, centroids if len(centroids) else self.X.mean(axis=0, keepdims=True))
 
 
 def make_data(spec: DatasetSpec, n_samples: int | None = None, draw: int = 0) -> Data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -112,12 +112,15 @@ class Grid:
         The values of m and sigma.
     n_samples : int or None
         Rows of a synthetic dataset; None is the recipe's own.
+    datasets : tuple of str or None
+        Names of those that are run; None is all.
     """
 
     realizations: int
     sketch_sizes: tuple[int, ...]
     bandwidths: tuple[float, ...]
     n_samples: int | None
+    datasets: tuple[str, ...] | None = None
 
     def thinned(self, realizations: int | None, points: int | None) -> Grid:
         """Fewer realizations, and at most so many bandwidths, spread over all."""
@@ -200,6 +203,12 @@ class Figure:
         """The contender of a name."""
         return next(c for c in self.contenders if c.name == name)
 
+    def on(self, grid: Grid) -> Figure:
+        """The figure with the datasets of a grid alone."""
+        if grid.datasets is None:
+            return self
+        return replace(self, datasets=tuple(d for d in self.datasets if d.name in grid.datasets))
+
 
 def paper_folder(name: str = PAPER) -> Path:
     """The folder of a paper's files.
@@ -266,13 +275,14 @@ def load_figure(name: str, folder: Path) -> Figure:
 
 
 def _figure(name: str, read: Mapping[str, Any]) -> Figure:
+    datasets = tuple(_dataset(entry) for entry in read["datasets"])
     return Figure(
         name=name,
         title=read["title"],
         section=read["section"],
-        datasets=tuple(_dataset(entry) for entry in read["datasets"]),
+        datasets=datasets,
         contenders=tuple(_contender(entry) for entry in read["decoders"]),
-        grids={size: _grid(read[size]) for size in SIZES},
+        grids={size: _grid(size, read[size], [d.name for d in datasets]) for size in SIZES},
         picture=read["picture"],
         claims=tuple(_claim(entry) for entry in read["claims"]),
     )
@@ -305,12 +315,18 @@ def _contender(entry: Mapping[str, Any]) -> Contender:
     )
 
 
-def _grid(entry: Mapping[str, Any]) -> Grid:
+def _grid(size: str, entry: Mapping[str, Any], known: Sequence[str]) -> Grid:
+    names = entry.get("datasets")
+    for name in names or ():
+        if name not in known:
+            there_are = ", ".join(known)
+            raise DataError(f"[{size}] names the dataset {name!r}. There are: {there_are}.")
     return Grid(
         realizations=entry["realizations"],
         sketch_sizes=tuple(entry.get("m", ())),
         bandwidths=tuple(float(sigma) for sigma in entry["sigma"]),
         n_samples=entry.get("n_samples"),
+        datasets=None if names is None else tuple(names),
     )
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from sketchshift import (
     Box,
     DataError,
+    Landmarks,
     Sketch,
     SketchAndShift,
     SketchSpec,
@@ -80,6 +81,7 @@ def look_at_decoding(
     structured: bool = False,
     spread: float = 1.0,
     tilt: float | None = None,
+    landmarks: str | None = None,
     at: float | None = None,
     most_clusters: int | None = None,
     least_features: int = 1,
@@ -105,6 +107,9 @@ def look_at_decoding(
         More than 1: bandwidths from sigma / spread to sigma * spread.
     tilt : float or None
         Radius of the tilt, in root mean squared distances from the mean.
+    landmarks : {"integers", "bytes"} or None
+        Nyström features instead of waves, whose places are rows of the data: as many as the
+        waves have integers, or as fit with their places into the bytes of these.
     at, most_clusters, least_features, most_features : float, int or None
         The only bandwidth of the grid, the largest k, and the least and largest d for which it
         is run.
@@ -120,7 +125,7 @@ def look_at_decoding(
         return {}
     start = time.perf_counter()
     if planned is None:
-        spec = _respecified(data, z.spec, law, structured, spread, tilt)
+        spec = _respecified(data, z.spec, law, structured, spread, tilt, landmarks)
     else:
         size = None if own_size else z.spec.sketch_size
         has_cells = planned == "cells"
@@ -137,7 +142,7 @@ def look_at_decoding(
     found = decode(other, data.n_clusters, seed=seed, decoder=names[decoder](**options))
     seconds = time.perf_counter() - start
     return {
-        "mse": mse(data.X, found.centroids),
+        "mse": data.error(found.centroids),
         "numbers": _n_numbers(spec),
         "decode_seconds": seconds,
         "plan_seconds": planning,
@@ -145,7 +150,13 @@ def look_at_decoding(
 
 
 def _respecified(
-    data: Data, spec: SketchSpec, law: str, structured: bool, spread: float, tilt: float | None
+    data: Data,
+    spec: SketchSpec,
+    law: str,
+    structured: bool,
+    spread: float,
+    tilt: float | None,
+    landmarks: str | None,
 ) -> SketchSpec:
     sigma = _as_number(spec.bandwidth)
     changes: dict[str, Any] = {"law": law, "structured": structured}
@@ -155,13 +166,27 @@ def _respecified(
         center = data.X.mean(axis=0)
         radius = tilt * math.sqrt(float(data.X.var(axis=0).sum()))
         changes |= {"center": tuple(center.tolist()), "tilt": Tilt(radius=radius, cap=64.0)}
+    if landmarks is not None:
+        n = _n_landmarks(spec, landmarks)
+        changes |= {"sketch_size": 0, "landmarks": Landmarks.draw(data.X, n, seed=spec.seed)}
     return replace(spec, **changes)
 
 
+def _n_landmarks(spec: SketchSpec, equal: str) -> int:
+    """Landmarks for a number of waves: of as many integers, or of as many bytes."""
+    n = 2 * spec.sketch_size
+    if equal == "integers":
+        return n
+    if equal != "bytes":
+        raise DataError(f"landmarks cannot be of equal {equal!r}. Use 'integers' or 'bytes'.")
+    return 8 * n // (8 + 4 * spec.n_features)  # an integer has 8 bytes, a coordinate 4
+
+
 def _n_numbers(spec: SketchSpec) -> float:
-    """Integers that a sketch holds of waves and cells: what is kept equal."""
+    """Integers that a sketch holds of waves, cells and landmarks: what is kept equal."""
     n_cells = 0 if spec.cells is None else spec.cells.n_cells
-    return float(2 * spec.sketch_size + n_cells * (1 + 2 * spec.n_features))
+    n_landmarks = 0 if spec.landmarks is None else spec.landmarks.n_landmarks
+    return float(2 * spec.sketch_size + n_cells * (1 + 2 * spec.n_features) + n_landmarks)
 
 
 @one_blas_thread

@@ -70,7 +70,7 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
     if kind not in PICTURES:
         raise DataError(f"a picture cannot be of kind {kind!r}. There are: {', '.join(PICTURES)}.")
     canvas = Canvas(layout="constrained")
-    PICTURES[kind](canvas, figure, grid, rows)
+    PICTURES[kind](canvas, figure.on(grid), grid, rows)
     canvas.suptitle(f"{figure.name}: {figure.title}")
     with opened_atomically(path) as file:
         canvas.savefig(file, format="png", dpi=120)

@@ -196,7 +196,7 @@ def run_figure(
 def planned(figure: Figure, grid: Grid) -> list[Row]:
     """Keys of all runs of a grid, in the order they are run."""
     rows = []
-    for dataset in figure.datasets:
+    for dataset in figure.on(grid).datasets:
         heads = [
             (
                 _head(figure, dataset, contender, grid),
@@ -220,7 +220,7 @@ def _references(figure: Figure, grid: Grid) -> list[Row]:
     nowhere = {"m": None, "sigma": None, "L": None}
     return [
         _head(figure, dataset, lloyd, grid) | nowhere | {"seed": draw}
-        for dataset in figure.datasets
+        for dataset in figure.on(grid).datasets
         for draw in range(min(dataset.n_draws, grid.realizations))
     ]
 

@@ -24,6 +24,7 @@ from sketchshift_papers.looks import (
 from sketchshift_papers.pictures import lines_of
 
 FOLDER = Path(__file__).parents[2] / "papers" / "beyond"
+EQUAL = ("integers", "bytes")
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
@@ -206,6 +207,8 @@ def test_the_condition_says_which_maxima_attract():
 
 # Decoders of other plans, samples and times.
 
+SHIFT = {"decoder": "sketch_and_shift", "constants": {"n_initializations": 20, "refine": True}}
+
 
 @pytest.mark.parametrize(
     "options",
@@ -215,6 +218,9 @@ def test_the_condition_says_which_maxima_attract():
         {"planned": "waves"},
         {"planned": "cells", "own_size": True},
         {"decoder": "sketch_and_shift", "constants": {"n_initializations": 20}},
+        {"law": "leverage"},
+        {"landmarks": "integers", **SHIFT},
+        {"landmarks": "bytes", **SHIFT},
     ],
 )
 def test_other_sketches_of_the_same_data_are_decoded(options):
@@ -236,6 +242,25 @@ def test_a_sample_has_as_many_numbers_as_the_sketch():
     data = dataset("separated", 3, (-1, 1), n_samples=2000)
 
     assert look("sample", data, 100, 0.3)["numbers"] == 200
+
+
+def test_landmarks_have_as_many_integers_or_bytes_as_waves():
+    """A file has 8 bytes an integer, and 4 a coordinate of a place (docs/format.md)."""
+    data, m = dataset("six_dimensions", 3, n_samples=500), 60
+
+    n, fewer = (look("decoding", data, m, 0.3, landmarks=e, **SHIFT)["numbers"] for e in EQUAL)
+
+    assert n == 2 * m == look("decoding", data, m, 0.3)["numbers"]
+    assert fewer * (8 + 4 * 6) <= 2 * m * 8 < (fewer + 1) * (8 + 4 * 6)
+    with pytest.raises(ss.DataError, match=r"equal 'weight'\. Use 'integers' or 'bytes'"):
+        look("decoding", data, m, 0.3, landmarks="weight", **SHIFT)
+
+
+def test_landmarks_whose_kernels_reach_no_start_have_the_error_of_the_mean():
+    data = dataset("six_dimensions", 3, n_samples=500)
+    found = look("decoding", data, 10, 1e-3, landmarks="integers", **SHIFT)
+
+    assert found["mse"] == pytest.approx(data.X.var(axis=0).sum(), rel=1e-9)
 
 
 def test_times_have_slopes():

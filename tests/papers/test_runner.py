@@ -43,6 +43,18 @@ def test_a_dataset_that_takes_long_has_fewer_realizations(tiny):
     assert len({row["settings"] for row in rows}) == 2  # one of each decoder: nothing is run anew
 
 
+def test_a_grid_may_leave_out_datasets_with_their_references_and_panels(tiny, files):
+    (data,), grid = tiny.datasets, replace(tiny.grids["quick"], datasets=("separated",))
+    missing = replace(data, name="missing", kind="no such recipe")
+    both = replace(tiny, datasets=(missing, data))
+
+    facts = reproduce(both, grid, files)
+
+    assert facts["runs"] == 12 + 1
+    assert {row["dataset"] for row in Store(files.runs).rows} == {"separated"}
+    assert {row["dataset"] for row in planned(both, tiny.grids["full"])} == {"separated", "missing"}
+
+
 def test_numbers_are_those_of_the_library(tiny, files):
     """One run, made by hand."""
     from sketchshift_papers.datasets import make_data
