@@ -169,3 +169,10 @@ def test_what_needs_waves_says_so():
         ss.SketchAndShift(fitted_model="gaussian")(sketch, 3)
     with pytest.raises(ss.SpecError, match="must be a Sketch with landmarks"):
         LandmarkProblem.of(ss.sketch(np.eye(2), ss.SketchSpec(2, 5, 0.5)), 1, None, 0, "here")
+
+
+def test_landmarks_that_no_row_is_near_are_named():
+    spec = ss.SketchSpec(2, 0, 0.2, landmarks=ss.Landmarks.of([[50.0, 0.0]]))
+
+    with pytest.raises(ss.DataError, match="no row is near a landmark"):
+        ss.SketchAndShift()(ss.sketch(clusters(100), spec), 3)

@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,7 @@ def test_parts_whose_keys_cannot_meet_a_condition_are_not_read(sales, plan):
     for day in range(20):
         sales.append_rows(data.filter(pc.equal(data["day"], pa.scalar(date(2026, 1, 1 + day)))))
     records = list(sales._log.state().parts.values())
+    sales.merge("day = '2026-01-19'")  # what conditions need is imported
     cube = ss.Cube.open(sales.path)
     assert cube.version >= 20  # the log is read
     before = bytes_read()
@@ -185,6 +187,35 @@ def test_missing_keys_are_passed_over_as_sql_has_it(sales, plan, condition, miss
 
     assert sales.table(condition) == table.where(condition)
     assert sales.merge(f"{missing} IS NULL") == table.where(f"{missing} IS NULL").merge()
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "is_in"),
+    [
+        (["03.01.2026", "01.02.2026", "05.01.2026"], "key >= '2026-01-04'", [1, 2]),
+        (["2026-01-03", "2026-02-01", "2026-01-05"], "key = '2026-01-05'", [2]),
+        ([2**53 + 1, 2**53 + 2, 2**53 + 3], f"key > {2**53 + 1}.5", [1, 2]),
+        ([20_000_001, 20_000_002, 7], "key > 2.5", [0, 1, 2]),
+        ([Decimal("1.00"), Decimal("1.01"), Decimal("2.00")], "key > 1.005", [1, 2]),
+        ([Decimal("1.00"), Decimal("1.01"), Decimal("2.00")], "key < 100000000000", [0, 1, 2]),
+    ],
+)
+def test_a_condition_asks_parts_for_what_it_asks_rows(cube, values, condition, is_in):
+    for i in range(3):
+        columns = dict(zip("xyz", X[i : i + 1].T, strict=True))
+        data = pa.table({"key": pa.array(values)[i : i + 1], **columns})
+        cube.append_rows(data)
+
+    assert cube.merge(condition) == ss.sketch(X[is_in], SPEC)
+
+
+@pytest.mark.parametrize("value", ["CAST('2.7' AS INTEGER)", "'2.7'::bigint"])
+def test_a_cast_that_changes_a_value_is_refused(cube, value):
+    cube.append(by_day(np.arange(600)))
+
+    with pytest.raises(ss.DataError, match="another value"):
+        cube.merge(f"key < {value}")
+    assert cube.merge("key < CAST('3' AS INTEGER)") == ss.sketch(X[DAY < 3], SPEC)
 
 
 def test_every_flipped_byte_is_found(cube):

@@ -142,6 +142,13 @@ class Problem:
 
     def require_waves(self) -> Problem:
         """The problem itself; an error where there are no waves to look at."""
+        spec = self.sketch.spec
+        if not np.any(self.z) and spec.landmarks is not None and spec.sketch_size == 0:
+            msg = (
+                "no row is near a landmark, and the sketch has nothing else of its rows. Draw the "
+                "landmarks from rows like these, as (x - center) / scale, or widen the bandwidth."
+            )
+            raise DataError(msg)
         if not np.any(self.z):
             msg = (
                 "this needs waves, and the sketch has none of its rows. Take ss.decode with a "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
@@ -90,15 +91,19 @@ def find_ranges(ranges: Sequence[Any], where: str) -> list[int]:
     from pyarrow.fs import LocalFileSystem
 
     together = pa.concat_tables(ranges)
-    condition, named = _Translation(together, where)(), columns_named(where)
+    translation, named = _Translation(together, where), columns_named(where)
+    condition = translation()
     tables = ds.FileSystemDataset.from_paths(
         [str(i) for i in range(len(ranges))],
-        schema=together.schema,
+        schema=translation.table.schema,  # of texts compared as times, nothing is promised
         format=ds.IpcFileFormat(),  # no file is opened
         filesystem=LocalFileSystem(),
         partitions=[_promise(table.select(named)) for table in ranges],
     )
-    return [int(found.path) for found in tables.get_fragments(filter=condition)]
+    try:
+        return [int(found.path) for found in tables.get_fragments(filter=condition)]
+    except pa.ArrowException:  # the condition is asked of the rows themselves
+        return list(range(len(ranges)))
 
 
 def _promise(table: Any) -> Any:
@@ -288,7 +293,7 @@ class _Translation:
         """A literal, as the type of the column it is compared with."""
         sql, node = self._sql, node.unnest()
         if isinstance(node, sql.Cast) and isinstance(node.this, sql.Literal):
-            node = node.this  # DATE '2026-01-05'
+            node = self._uncast(node)
         if isinstance(node, sql.Boolean):
             literal: Any = node.this
         elif isinstance(node, sql.Neg) and isinstance(node.this, sql.Literal):
@@ -302,9 +307,20 @@ class _Translation:
             raise self._refusal(f"{node.sql()!r} is not a value", hint)
         try:
             return _scalar(literal, kind)
-        except (pa.ArrowException, ValueError) as cause:
+        except (pa.ArrowException, ArithmeticError, ValueError) as cause:
             fact = f"{literal!r} cannot be read as {kind}, which the column holds"
             raise self._refusal(fact, _example(kind)) from cause
+
+    def _uncast(self, node: Any) -> Any:
+        """The literal of DATE '2026-01-05', where a cast would leave it as it is."""
+        kind, literal = node.to.this, node.this
+        types = self._sql.DataType
+        is_changed = (kind == types.Type.DATE and not re.fullmatch(ISO_DATE, literal.this)) or (
+            kind in types.INTEGER_TYPES and not re.fullmatch(r"[+-]?\d+", literal.this)
+        )
+        if is_changed:
+            raise self._refusal(f"{node.sql()!r} is another value", "Write that value itself")
+        return literal
 
     def _refusal(self, fact: str, hint: str = GRAMMAR) -> DataError:
         return _refusal(self._where, fact, hint)
@@ -321,12 +337,23 @@ def _example(kind: Any) -> str:
     return "Write it as in '2026-01-05'" if is_time else GRAMMAR
 
 
+def _exact(literal: str) -> Decimal:
+    """A number with all of its digits, which are not rounded to those of a column."""
+    number = Decimal(literal.strip()) if literal.strip() else Decimal("NaN")
+    if not number.is_finite():
+        msg = f"{literal!r} is no number"
+        raise ValueError(msg)
+    return number.quantize(1) if number == number.to_integral() else number
+
+
 def _scalar(literal: Any, kind: Any) -> Any:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         if re.search(OFFSET, str(literal)):
             return pa.scalar(literal).cast(kind)
         plain = pa.scalar(literal).cast(pa.timestamp(kind.unit))
         return pc.assume_timezone(plain, kind.tz, nonexistent="latest")
-    if pa.types.is_integer(kind) and isinstance(literal, str) and "." in literal:
-        return pa.scalar(float(literal))  # month > 2.5
+    if isinstance(literal, str) and (
+        pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and "." in literal)
+    ):
+        return pa.scalar(_exact(literal))  # month > 2.5
     return pa.scalar(literal).cast(kind)
