@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -29,6 +30,9 @@ NOT_HERE = f"a dataset is not in {real.data_folder()}: `make data` fetches the p
 # the same examples in every run, and no limit of time, which means nothing on shared machines
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
