@@ -539,7 +539,7 @@ def test_every_line_of_the_page_runs_in_its_order(place):
         for line in text.splitlines():
             if line.startswith("pip "):
                 continue
-            goes_on = " monitor incoming" in line and "--once" not in line
+            goes_on = " monitor " in line and " - " not in line and "--once" not in line
             line = line.replace(":9105", ":0").replace("--metrics-port 9105", "--metrics-port 0")
             line = line.replace("sketchshift ", f"{program} ") + " --once" * goes_on
             done = subprocess.run(
@@ -548,8 +548,9 @@ def test_every_line_of_the_page_runs_in_its_order(place):
             assert done.returncode == 0, (line, done.stderr)
             n_run += 1
 
-    assert n_run == 12
+    assert n_run == 13
     assert [alarm["since_slice"] for alarm in alarms(place / "watched")] == [5]
+    assert [alarm["since"] for alarm in alarms(place / "lake")] == ["2026-01-06"]
     assert [alarm["slice"] for alarm in alarms(place / "fixed")] == [5, 6, 7]
     assert names["found"].since == 4  # the window of four slices is nearest to three
     streamed = ss.SketchTable.from_parquet("stream/slices.parquet").merge()

@@ -102,7 +102,10 @@ def test_the_bound_rises():
 
 
 def test_thin_clusters_are_nearly_as_likely_as_by_em_and_nearly_as_thin_as_they_are():
-    """They are thinner than cells and lie across the columns; they come out a quarter too thick."""
+    """They are thinner than cells and lie across the columns; they come out a quarter too thick.
+
+    Single ones come out up to 1.33 times as thick, over six seeds and two kinds of processors.
+    """
     X, unseen = needles(), needles(seed=1)
 
     mixture = ss.CompressiveGaussianMixture(5, random_state=0).fit(X)
@@ -110,7 +113,8 @@ def test_thin_clusters_are_nearly_as_likely_as_by_em_and_nearly_as_thin_as_they_
     exact = GaussianMixture(5, n_init=5, random_state=0).fit(X)
     assert mixture.score(unseen) > exact.score(unseen) - 0.08
     thinnest = np.sqrt(np.linalg.eigvalsh(mixture.covariances_)[:, 0])
-    np.testing.assert_allclose(thinnest, 0.02, rtol=0.3)
+    np.testing.assert_allclose(thinnest.mean(), 0.02, rtol=0.25)
+    np.testing.assert_allclose(thinnest, 0.02, rtol=0.4)
 
 
 def test_rows_with_a_repeated_value_have_cells_of_their_own():

@@ -1,14 +1,11 @@
 """``sketchshift monitor``: new files or rows as they come, alarms, and metrics for Prometheus.
 
-Looks for files, opens standard input, and shows what ``drift.monitor`` remembers and finds.
+Looks for files, opens standard input, or follows data that changes, and shows what
+``drift.monitor`` remembers and finds.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-import select
 import signal
 import sys
 import time
@@ -27,7 +24,13 @@ from sketchshift._threads import one_blas_thread
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command, sentence
 from sketchshift.cli.inputs import load_raw, read_spec
-from sketchshift.cli.options import columns_option, turnkey_arguments, turnkey_options
+from sketchshift.cli.options import (
+    KEYS,
+    columns_option,
+    list_typed,
+    turnkey_arguments,
+    turnkey_options,
+)
 from sketchshift.cli.output import Output, note
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
@@ -37,7 +40,9 @@ from sketchshift.sketch.reading import Planning, Reading
 
 if TYPE_CHECKING:
     from sketchshift.data import Block, Source
-    from sketchshift.drift.monitor import Evaluation, FileMark, Monitor
+    from sketchshift.data.pipe import RowPipe
+    from sketchshift.drift.monitor import CubeMonitor, Evaluation, FileMark, Monitor
+    from sketchshift.sketch.cube import Cube
 
 __all__ = ["METRICS", "monitor"]
 
@@ -45,7 +50,6 @@ T = TypeVar("T")
 PLAN = "plan.json"
 STANDARD_INPUT = "-"
 GLANCE = 0.1  # seconds between two looks at whether to stop
-CHUNK_BYTES = 2**20  # of text that is parsed at once, where so much has come
 TABLE_SHARE = 0.05  # of the time that may go into writing the table of slices
 
 
@@ -75,6 +79,13 @@ TABLE_SHARE = 0.05  # of the time that may go into writing the table of slices
     "--seed", type=click.IntRange(min=0), default=0, help="With -k: seed of the plan. Default: 0."
 )
 @columns_option
+@click.option(
+    "--by",
+    type=KEYS,
+    metavar="NAME",
+    help="A slice is a value of this column: day, or day(time). It is complete once a later one "
+    "has rows. For tables of lakes, streams and stores; also for a folder.",
+)
 @click.option(
     "--slice-rows",
     type=click.IntRange(min=1),
@@ -111,7 +122,7 @@ TABLE_SHARE = 0.05  # of the time that may go into writing the table of slices
     type=click.FloatRange(min=0.01),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks for new files.",
+    help="Seconds between two looks for what is new.",
 )
 @click.option(
     "--settle",
@@ -146,6 +157,7 @@ def monitor(
     plan: str | None,
     reference: str | None,
     columns: tuple[str, ...] | None,
+    by: tuple[str, ...] | None,
     slice_rows: int | None,
     slice_seconds: float | None,
     false_alarm: float,
@@ -164,54 +176,122 @@ def monitor(
 
     INPUT is a folder, quoted globs or files ({formats}), looked at again and
     again until Ctrl-C; or - for standard input: CSV with a header, JSON lines, or a stream of
-    Arrow. Rows are kept in slices. After each slice, the last 1, 2, 4, 8, ... slices are compared
-    with those before them. Alarms are lines of JSON in FOLDER/alarms.jsonl, and are told here; with
-    --json too, before the object at the end. Whatever stops the program, the same command goes on:
-    no row is lost and none counts twice.
+    Arrow; or, with --by, whatever `sketchshift follow` takes, such as a table of Delta or Iceberg,
+    where rows that went are taken out of their slices. Rows are kept in slices. After each slice,
+    the last 1, 2, 4, 8, ... slices are compared with those before them. Alarms are lines of JSON in
+    FOLDER/alarms.jsonl, and are told here; with --json too, before the object at the end. Whatever
+    stops the program, the same command goes on: no row is lost and none counts twice.
 
     Examples
     --------
       sketchshift monitor 'part-*.parquet' --state watched --plan plan.json --once
       sketchshift monitor events.parquet --columns x,y -k 3 --state watched --once --json
+      sketchshift monitor incoming --by day --columns x,y -k 3 --state by-day --once
 
     Without --once it goes on until it is stopped; --metrics-port 9105 serves Prometheus.
 
     Then: `sketchshift watch watched/slices.parquet --by slice`.
     """
-    from sketchshift.drift.monitor import Monitor, Slicing
-
     if slice_rows is not None and slice_seconds is not None:
         raise click.UsageError("give --slice-rows or --slice-seconds, not both.")
-    slicing = Slicing(slice_rows, slice_seconds)
-    is_stream = STANDARD_INPUT in inputs
-    _check_inputs(inputs, slicing != Slicing(), stream)
     folder = _make_folder(state)
     if any(Path(given).is_dir() and folder.samefile(given) for given in inputs):
         msg = f"--state {state} is the folder that is watched. Give it a folder of its own."
         raise click.UsageError(msg)
-    stop = _Stop()
+    stop, is_followed = _Stop(), _is_followed(ctx, folder)
+    if not is_followed:
+        _check_inputs(inputs, slice_rows is not None or slice_seconds is not None, stream)
     with _stopped_by_signals(stop):
-        look = _Look(inputs, folder, stop, 0.0 if once else settle)
         kept = None if reference is None else load_raw(Path(reference))
         spec = _known_spec(ctx, folder, plan, kept)
-        pipe = _open_pipe(columns, spec, stop) if is_stream else None
-        if spec is None:
-            spec = _make_plan(ctx, folder, pipe, look, once, poll)
-        if spec is None:
-            ctx.exit(0)
-        options: dict[str, Any] = {"on_invalid": on_invalid, "n_threads": threads}
-        options |= {"false_alarm": false_alarm, "reference": kept}
-        with Monitor(folder, spec, slicing, **options) as opened:
-            reading = Reading(spec, columns, on_invalid=on_invalid)
-            session = _Session(opened, reading, look, out)
-            with session.served(metrics_port, metrics_address):
-                session.catch_up()
-                if pipe is None:
-                    session.read_files(None if once else poll)
-                else:
-                    session.read_stream(pipe, stream)
-                session.finish(state)
-    ctx.exit(1 if once and session.n_failed else 0)
+        options: dict[str, Any] = {"false_alarm": false_alarm, "reference": kept}
+        if is_followed:
+            n_failed = _monitor_changes(ctx, folder, spec, stop, options, out)
+        else:
+            n_failed = _monitor_files(ctx, folder, spec, stop, options, out)
+    ctx.exit(1 if once and n_failed else 0)
+
+
+def _monitor_files(
+    ctx: click.Context,
+    folder: Path,
+    spec: SketchSpec | None,
+    stop: _Stop,
+    options: dict[str, Any],
+    out: Output,
+) -> int:
+    """Watch files, or standard input; how many files could not be read."""
+    from sketchshift.drift.monitor import Monitor, Slicing
+
+    given = ctx.params
+    inputs, columns, once = given["inputs"], given["columns"], given["once"]
+    slicing = Slicing(given["slice_rows"], given["slice_seconds"])
+    look = _Look(inputs, folder, stop, 0.0 if once else given["settle"])
+    pipe = _open_pipe(columns, spec, stop) if STANDARD_INPUT in inputs else None
+    if spec is None:
+        spec = _make_plan(ctx, folder, pipe, look, once, given["poll"])
+    if spec is None:
+        return 0
+    options |= {"on_invalid": given["on_invalid"], "n_threads": given["threads"]}
+    with Monitor(folder, spec, slicing, **options) as opened:
+        reading = Reading(spec, columns, on_invalid=given["on_invalid"])
+        session = _FileSession(opened, reading, look, out)
+        with session.served(given["metrics_port"], given["metrics_address"]):
+            session.catch_up()
+            if pipe is None:
+                session.read_files(None if once else given["poll"])
+            else:
+                session.read_stream(pipe, given["stream"])
+            session.finish(given["state"])
+    return session.n_failed
+
+
+def _monitor_changes(
+    ctx: click.Context,
+    folder: Path,
+    spec: SketchSpec | None,
+    stop: _Stop,
+    options: dict[str, Any],
+    out: Output,
+) -> int:
+    """Watch data that changes; how often it could not be read."""
+    from sketchshift.drift.monitor import CubeMonitor
+
+    follower = _Follower(ctx, folder, spec, stop)
+    poll = None if ctx.params["once"] else ctx.params["poll"]
+    cube = follower.wait_for_first(poll)
+    if cube is None:
+        return follower.n_failed
+    with CubeMonitor(folder, cube, **options) as opened:
+        session = _FollowSession(opened, out, follower)
+        with session.served(ctx.params["metrics_port"], ctx.params["metrics_address"]):
+            session.go_on(poll)
+            session.finish(ctx.params["state"])
+    return follower.n_failed
+
+
+def _is_followed(ctx: click.Context, folder: Path) -> bool:
+    """Whether slices are values of a column; refuse what goes only with the other kind."""
+    from sketchshift.data.changes import is_changing
+    from sketchshift.drift.monitor import CUBE
+    from sketchshift.sketch.file import is_cube
+
+    inputs, by = ctx.params["inputs"], ctx.params["by"]
+    if by is None and not is_cube(folder / CUBE):
+        changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
+        if changing:
+            msg = (
+                f"rows of {changing[0]} come and go, so say which column tells their slice: "
+                "--by day, or --by 'day(time)'."
+            )
+            raise click.UsageError(msg)
+        return False
+    others = list_typed(ctx, ["slice_rows", "slice_seconds", "stream", "settle"])
+    if others:
+        raise click.UsageError(f"give --by or {', '.join(others)}, not both.")
+    if len(inputs) > 1 or STANDARD_INPUT in inputs:
+        raise click.UsageError("--by takes one input, a folder or an address.")
+    return True
 
 
 def _check_inputs(inputs: Sequence[str], is_sliced: bool, stream: str | None) -> None:
@@ -409,14 +489,13 @@ def _if_there(read: Callable[[], T]) -> T | None:
 
 
 class _Session:
-    """One run: files or rows go in, alarms and metrics come out."""
+    """One run: rows go in, alarms and metrics come out."""
 
-    def __init__(self, kept: Monitor, reading: Reading, look: _Look, out: Output) -> None:
-        self.kept, self._reading, self._look, self._out = kept, reading, look, out
-        self.n_failed = 0
-        self._failed: dict[str, FileMark] = {}  # of this run: the next one tries them again
-        self.waiting_since: float | None = None
-        self._next_table = 0.0
+    def __init__(self, kept: Monitor | CubeMonitor, out: Output) -> None:
+        self.kept, self.waiting_since = kept, None
+        self._out = out
+
+    waiting_since: float | None
 
     def catch_up(self) -> None:
         """Evaluate what is complete, and tell the alarms."""
@@ -427,6 +506,58 @@ class _Session:
         if found.drifted:
             self._out.report(found.to_alarm(), [f"Alarm: {found.sentence}"])
             sys.stdout.flush()
+
+    @contextmanager
+    def served(self, port: int | None, address: str) -> Iterator[None]:
+        """Serve the metrics while the body runs, if there is a port to do so."""
+        if port is None:
+            yield
+            return
+        server = _serve(self, port, address)
+        note(f"Metrics at http://{address}:{server.server_port}/metrics")
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    def _report(
+        self, state: str, facts: dict[str, Any], inputs: list[str], more: list[str], then: list[str]
+    ) -> None:
+        """Tell what there is now."""
+        kept, total = self.kept, self.kept.total
+        record = {
+            "command": "monitor",
+            "state": state,
+            "rows": total.count,
+            "left_out": total.n_invalid,
+            **facts,
+            "slices": kept.n_slices,
+            "rows_of_next_slice": kept.n_open_rows,
+            "alarms": kept.n_alarms,
+            "last": None if kept.last is None else kept.last.to_alarm(),
+        }
+        parts = [*inputs, counted(total.count, "row"), counted(kept.n_slices, "slice")]
+        left_out = [f"{counted(total.n_invalid, 'row')} left out"] if total.n_invalid else []
+        alarms = counted(kept.n_alarms, "alarm") if kept.n_alarms else "no alarms"
+        lines = [f"In {state}: {', '.join(parts + left_out)}, {alarms}."]
+        lines += [kept.last.sentence] if kept.last is not None else []
+        if kept.n_open_rows:
+            lines += [f"{counted(kept.n_open_rows, 'row')} wait for the end of their slice."]
+        self._out.report(record, lines + more, then=then)
+
+
+class _FileSession(_Session):
+    """Takes rows of files, or of standard input."""
+
+    kept: Monitor
+
+    def __init__(self, kept: Monitor, reading: Reading, look: _Look, out: Output) -> None:
+        super().__init__(kept, out)
+        self._reading, self._look = reading, look
+        self.n_failed = 0
+        self._failed: dict[str, FileMark] = {}  # of this run: the next one tries them again
+        self._next_table = 0.0
 
     @one_blas_thread
     def read_files(self, poll: float | None) -> None:
@@ -525,44 +656,14 @@ class _Session:
         kept = self.kept
         self.catch_up()
         kept.write_table()
-        total = kept.total
-        record = {
-            "command": "monitor",
-            "state": state,
-            "rows": total.count,
-            "left_out": total.n_invalid,
+        facts = {
             "files": kept.n_files,
-            "files_failed": len(kept.failed),
+            "files_failed": kept.n_failed,
             "files_changed": kept.n_changed,
             "stream_rows": kept.n_stream_rows,
-            "slices": kept.n_slices,
-            "rows_of_next_slice": kept.n_open_rows,
-            "alarms": kept.n_alarms,
-            "last": None if kept.last is None else kept.last.to_alarm(),
         }
-        parts = [counted(kept.n_files, "file")] if kept.n_files else []
-        parts += [counted(total.count, "row"), counted(kept.n_slices, "slice")]
-        left_out = [f"{counted(total.n_invalid, 'row')} left out"] if total.n_invalid else []
-        alarms = counted(kept.n_alarms, "alarm") if kept.n_alarms else "no alarms"
-        lines = [f"In {state}: {', '.join(parts + left_out)}, {alarms}."]
-        lines += [kept.last.sentence] if kept.last is not None else []
-        if kept.n_open_rows:
-            lines += [f"{counted(kept.n_open_rows, 'row')} wait for the end of their slice."]
-        self._out.report(record, lines, then=["watch", f"{state}/slices.parquet", "--by", "slice"])
-
-    @contextmanager
-    def served(self, port: int | None, address: str) -> Iterator[None]:
-        """Serve the metrics while the body runs, if there is a port to do so."""
-        if port is None:
-            yield
-            return
-        server = _serve(self, port, address)
-        note(f"Metrics at http://{address}:{server.server_port}/metrics")
-        try:
-            yield
-        finally:
-            server.shutdown()
-            server.server_close()
+        files = [counted(kept.n_files, "file")] if kept.n_files else []
+        self._report(state, facts, files, [], ["watch", f"{state}/slices.parquet", "--by", "slice"])
 
 
 def _until_stopped(source: Source, stop: _Stop) -> Iterator[Block]:
@@ -581,43 +682,119 @@ def _skip_rows(blocks: Iterable[Block], n_rows: int) -> Iterator[Block]:
             yield replace(block, values=block.values[n:], first_row=block.first_row + n)
 
 
-# Standard input: a stream of Arrow, lines of JSON, or CSV, as its first byte says.
+# Data that changes: rows come, and rows go.
 
 
-class _RawPipe(io.RawIOBase):
-    """Standard input; it seems to end when we are asked to stop."""
+class _Follower:
+    """Brings the cube of a state up to the newest rows of what is followed."""
 
-    def __init__(self, descriptor: int, stop: _Stop) -> None:
-        self._descriptor, self.stop = descriptor, stop
+    def __init__(
+        self, ctx: click.Context, folder: Path, spec: SketchSpec | None, stop: _Stop
+    ) -> None:
+        from sketchshift.drift.monitor import CUBE
 
-    def readable(self) -> bool:
-        return True
+        given = ctx.params
+        self._planning = turnkey_arguments(ctx) | {"standardize": given["standardize"]}
+        self._folder, self._path, self._spec = folder, folder / CUBE, spec
+        (self._source,) = given["inputs"]
+        self._reading = {"columns": given["columns"], "on_invalid": given["on_invalid"]}
+        self._options = {**self._reading, "by": given["by"], "n_threads": given["threads"]}
+        self.stop, self.n_failed = stop, 0
 
-    def has_more(self, seconds: float) -> bool:
-        """Whether a read would not wait; Windows cannot tell."""
-        return os.name != "posix" or bool(select.select([self._descriptor], [], [], seconds)[0])
+    def wait_for_first(self, poll: float | None) -> Cube | None:
+        """The cube, once there are rows; None if asked to stop before. Once, without ``poll``."""
+        while (cube := self.bring_up(poll)) is None and poll is not None and not self.stop.is_asked:
+            self.stop.wait(poll)
+        return cube
 
-    def readinto(self, buffer: Any) -> int:
-        while not self.has_more(GLANCE):
-            if self.stop.is_asked:
-                return 0
-        data = b"" if self.stop.is_asked else os.read(self._descriptor, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def bring_up(self, poll: float | None) -> Cube | None:
+        """Follow once; None if that failed, which is told, or if asked to stop.
+
+        Without ``poll`` there is no other time, and an error is one.
+        """
+        from sketchshift.following import follow
+
+        if self.stop.is_asked:
+            return None
+        try:
+            spec, looked = self._known_plan(), self._look_up
+            return follow(self._source, self._path, spec=spec, progress=looked, **self._options)
+        except _StoppedError:
+            return None
+        except (DataError, OSError) as error:
+            if poll is None:
+                raise
+            self.n_failed += 1
+            note(f"Warning: nothing is read of {self._source}: {sentence(error)}")
+            return None
+
+    def _known_plan(self) -> SketchSpec:
+        """The plan of the state; made of the first rows that come, and kept."""
+        from sketchshift.data.changes import open_changes
+        from sketchshift.following import plan_changes
+
+        if self._spec is None:
+            source, reading = open_changes(self._source), Reading(**self._reading)
+            planning = Planning(**self._planning)
+            self._spec = plan_changes(source, reading, planning, self._options["by"])
+            _keep_plan(self._folder, self._spec)
+        return self._spec
+
+    def _look_up(self, *_: object) -> None:
+        """Called as rows are read: none of what is under way counts, and it is read again."""
+        if self.stop.is_asked:
+            raise _StoppedError
+
+
+class _FollowSession(_Session):
+    """Takes slices of a cube that is kept up with data that changes."""
+
+    kept: CubeMonitor
+
+    def __init__(self, kept: CubeMonitor, out: Output, follower: _Follower) -> None:
+        super().__init__(kept, out)
+        self._follower = follower
+
+    @one_blas_thread
+    def go_on(self, poll: float | None) -> None:
+        """Compare what is complete and look for more, until asked to stop."""
+        stop = self._follower.stop
+        while True:
+            self.catch_up()
+            if poll is None or stop.is_asked:
+                return
+            stop.wait(poll)
+            asked = time.time()
+            is_read = self._follower.bring_up(poll) is not None
+            self.waiting_since = None if is_read else self.waiting_since or asked
+
+    def finish(self, state: str) -> None:
+        """Tell what there is now."""
+        kept, more = self.kept, []
+        facts = {
+            "by": kept.by,
+            "positions": kept.cube.positions,
+            "rows_without_slice": kept.n_timeless,
+        }
+        if kept.n_timeless:
+            more += [f"{counted(kept.n_timeless, 'row')} have no {kept.by}, and are in no slice."]
+        self._report(state, facts, [], more, ["watch", f"{state}/slices", "--by", kept.by])
+
+
+# Standard input.
 
 
 class _Pipe:
     """Rows of standard input, as they come."""
 
-    def __init__(self, raw: _RawPipe, columns: Sequence[str] | None, reading: Reading) -> None:
-        self._raw, self._columns, self._reading = raw, columns, reading
-        self._buffered = io.BufferedReader(raw, CHUNK_BYTES)
+    def __init__(self, rows: RowPipe, reading: Reading) -> None:
+        self._rows, self._reading = rows, reading
         self._source: Source | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether it ends before its first byte, or was to be stopped before that came."""
-        return self._source is None and not self._buffered.peek(1)
+        return self._source is None and self._rows.is_empty
 
     def plan(self, planning: Planning, on_invalid: str) -> SketchSpec:
         """Plan on the first rows; they are still delivered."""
@@ -629,98 +806,16 @@ class _Pipe:
     def open(self) -> Source:
         """All rows, once."""
         if self._source is None:
-            self._source = self._reading.open(self._tables())
+            self._source = self._reading.open(self._rows.tables())
         return self._source
-
-    def _tables(self) -> Iterator[Any]:
-        import pyarrow as pa
-
-        first = self._buffered.peek(1)[:1]
-        try:
-            if first == b"\xff":
-                with pa.ipc.open_stream(self._buffered) as reader:
-                    yield from reader
-            else:
-                yield from self._parse_lines(is_json=first == b"{")
-        except pa.ArrowException as cause:
-            if self._raw.stop.is_asked:  # in the midst of a batch
-                return
-            msg = f"cannot read standard input: {cause} Choose columns of numbers with --columns."
-            raise DataError(msg) from cause
-
-    def _parse_lines(self, is_json: bool) -> Iterator[Any]:
-        lines = self._lines()
-        if is_json:
-            names = self._columns
-            for text in lines:
-                table = _parse_json(text, names)
-                names = names or table.column_names
-                yield table
-            return
-        header = self._buffered.readline()
-        names = next(csv.reader([_decode(header)]), [])
-        wanted = self._columns or names
-        missing = [name for name in wanted if name not in names]
-        if missing:
-            msg = f"standard input has no column {missing[0]!r} in its first line: {names}."
-            raise DataError(msg)
-        for text in lines:
-            yield _parse_csv(text, names, wanted)
-
-    def _lines(self) -> Iterator[bytes]:
-        """Whole lines: many, where many have come; few, where the sender pauses."""
-        rest = b""
-        while data := self._buffered.read1(CHUNK_BYTES):
-            rest += data
-            if len(rest) < CHUNK_BYTES and self._raw.has_more(0.0):
-                continue
-            lines, _, rest = rest.rpartition(b"\n")
-            if lines.strip():
-                yield lines
-        if rest.strip() and not self._raw.stop.is_asked:
-            yield rest
 
 
 def _open_pipe(columns: Sequence[str] | None, spec: SketchSpec | None, stop: _Stop) -> _Pipe:
+    from sketchshift.data.pipe import RowPipe
+
     names = columns if columns is not None or spec is None else spec.columns
-    raw = _RawPipe(sys.stdin.fileno(), stop)
-    return _Pipe(raw, names, Reading(spec, columns))
-
-
-def _decode(header: bytes) -> str:
-    """The first line of a text."""
-    try:
-        return header.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        msg = (
-            "standard input is neither CSV, nor JSON lines, nor an Arrow stream. Give files by "
-            "their names instead of -."
-        )
-        raise DataError(msg) from None
-
-
-def _parse_csv(text: bytes, names: Sequence[str], wanted: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.csv
-
-    return pyarrow.csv.read_csv(
-        pa.BufferReader(text),
-        read_options=pyarrow.csv.ReadOptions(column_names=names, use_threads=False),
-        convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.float64())
-        ),
-    )
-
-
-def _parse_json(text: bytes, wanted: Sequence[str] | None) -> Any:
-    import pyarrow as pa
-    import pyarrow.json
-
-    options = None
-    if wanted is not None:
-        schema = pa.schema([(name, pa.float64()) for name in wanted])
-        options = pyarrow.json.ParseOptions(schema, unexpected_field_behavior="ignore")
-    return pyarrow.json.read_json(pa.BufferReader(text), parse_options=options)
+    rows = RowPipe(sys.stdin.fileno(), names, lambda: stop.is_asked)
+    return _Pipe(rows, Reading(spec, columns))
 
 
 # Metrics, in the form that Prometheus reads, by its own library.
@@ -737,7 +832,7 @@ METRICS: dict[str, tuple[str, str, Callable[[_Session], float | None]]] = {
     "files_failed": (
         "gauge",
         "Files that cannot be read as they are.",
-        lambda s: len(s.kept.failed),
+        lambda s: s.kept.n_failed,
     ),
     "drifted": ("gauge", "1 if the last slice raised an alarm.", lambda s: _last(s, "drifted")),
     "distance": ("gauge", "Distance of the strongest window.", lambda s: _last(s, "distance")),
@@ -745,7 +840,7 @@ METRICS: dict[str, tuple[str, str, Callable[[_Session], float | None]]] = {
     "p_value": ("gauge", "P-value of all windows together.", lambda s: _last(s, "p_value")),
     "behind_seconds": (
         "gauge",
-        "Age of the oldest file that waits to be read; 0 if none does.",
+        "Age of the oldest file that waits to be read, or for how long data could not be followed.",
         lambda s: 0.0 if s.waiting_since is None else max(0.0, time.time() - s.waiting_since),
     ),
     "last_slice_timestamp_seconds": (

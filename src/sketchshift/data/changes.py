@@ -25,6 +25,7 @@ __all__ = [
     "Change",
     "ChangingSource",
     "FolderSource",
+    "is_changing",
     "open_changes",
     "register_changes",
 ]
@@ -147,13 +148,10 @@ def open_changes(source: Any) -> ChangingSource:
             "a name and a method changes (sketchshift.data.changes.ChangingSource)."
         )
         raise DataError(msg) from None
-    found = re.match(r"([a-z][a-z0-9]+)(\+[a-z0-9]+)?:", text)
-    if found is not None and found[1] in _KINDS:
-        return _KINDS[found[1]].open(text)
-    for kind in _KINDS.values():
-        if kind.detects is not None and kind.detects(text):
-            return kind.open(text)
-    if found is None and Path(text).is_dir():
+    kind = _kind_of(text)
+    if kind is not None:
+        return kind.open(text)
+    if Path(text).is_dir():
         return FolderSource(text)
     kinds = listed([f"{kind}:" for kind in _KINDS])
     msg = (
@@ -161,6 +159,20 @@ def open_changes(source: Any) -> ChangingSource:
         "the address."
     )
     raise DataError(msg)
+
+
+def is_changing(address: str) -> bool:
+    """Whether an address is of a kind that changes, other than a plain folder or file."""
+    return _kind_of(address) is not None
+
+
+def _kind_of(address: str) -> _Kind | None:
+    """The kind that an address names, or that a folder is found to be of."""
+    named = re.match(r"([a-z][a-z0-9]+)(\+[a-z0-9]+)?:", address)
+    if named is not None and named[1] in _KINDS:
+        return _KINDS[named[1]]
+    kinds = (kind for kind in _KINDS.values() if kind.detects is not None)
+    return next((kind for kind in kinds if kind.detects(address)), None)  # type: ignore[misc]
 
 
 MOST_FILES, MOST_BYTES = 256, 2**30

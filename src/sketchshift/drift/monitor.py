@@ -1,12 +1,14 @@
 """Rows as they come, kept in slices, each compared with those before it: across crashes.
 
-Takes blocks of rows from files or from a stream; hands an :class:`Evaluation` of each slice. All
-that it remembers lies in one folder:
+Hands an :class:`Evaluation` of each slice. A :class:`Monitor` takes blocks of rows from files or
+from a stream; a :class:`CubeMonitor` takes the slices of a cube, which somebody else keeps up with
+data that changes. All that is remembered lies in one folder:
 
     plan.json        what is summed
     journal.jsonl    what was read, with the sums of all rows so far; only ever appended to
     alarms.jsonl     one line an alarm
     slices.parquet   the slices as a table, made of the journal for other commands
+    slices           the cube instead, whose journal has no sums
 
 What was read and the sums that it led to are written in one step: a line for each complete slice,
 and behind them the line that says where the rows came from, without which they do not count. A line
@@ -23,11 +25,12 @@ import os
 import time
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +44,17 @@ from sketchshift.drift.since_when import SinceWhen, compare_windows, learn_noise
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
+from sketchshift.sketch.cube import Cube
 from sketchshift.sketch.table import from_parts
 
-__all__ = ["Evaluation", "FileMark", "Monitor", "Slicing"]
+__all__ = ["CUBE", "CubeMonitor", "Evaluation", "FileMark", "Monitor", "Slicing"]
 
-ALARMS, JOURNAL, TABLE = "alarms.jsonl", "journal.jsonl", "slices.parquet"
+ALARMS, JOURNAL, TABLE, CUBE = "alarms.jsonl", "journal.jsonl", "slices.parquet", "slices"
 VERSION = 1
+EVALUATED = "evaluated"
 SLICE = "slice"  # lines that count only with the line behind them that is none
 SEAL = b', "digest": "'  # what the digest of a line stands behind
+BY_TIME = "Begin a new folder with slices by a time or a day."
 TOTALS_HELD = 64  # sketches kept in memory, of all that the journal has
 
 
@@ -102,13 +108,14 @@ class Evaluation:
 
     Attributes
     ----------
-    slice : int
-        Number of the slice, from 0.
+    slice : int, float or str
+        Number of the slice, from 0; of a cube, its key.
     time, since : str
-        When the slice ended, and when the data began to differ; since is None without drift.
+        When the slice ended, and when the data began to differ; since is None without drift. Of a
+        cube, the keys of these slices.
     drifted : bool
         Whether any window is beyond its threshold.
-    since_slice, n_slices : int or None
+    since_slice, n_slices : int, float or str, and int; or None
         The first slice, and the number of slices, of the window with the strongest evidence.
     rows, rows_before : int
         In that window, and what it is compared with.
@@ -118,15 +125,15 @@ class Evaluation:
         The rate of alarms of one slice without drift.
     sentence : str
         For people.
-    next_first : int
+    next_first : int, float or str
         The first slice that later windows reach back to.
     """
 
-    slice: int
+    slice: Any
     time: str
     since: str | None
     drifted: bool
-    since_slice: int | None
+    since_slice: Any
     n_slices: int | None
     rows: int
     rows_before: int
@@ -135,7 +142,7 @@ class Evaluation:
     p_value: float | None
     false_alarm: float
     sentence: str
-    next_first: int
+    next_first: Any
 
     def to_alarm(self) -> dict[str, Any]:
         """The line that is written about an alarm."""
@@ -242,13 +249,12 @@ class Monitor:
         self._begun: list[str] = []
         self._open: _Slice | None = None
         self._first = self._n_evaluated = 0
-        self._noise: tuple[Any, Noise | None] = (None, None)
-        self._has_warned = False
         self._read_total = lru_cache(TOTALS_HELD)(self._decode_total)
+        self._windows = _Windows("time", self._total_of, self.false_alarm, reference)
         self._journal = _SealedLines(folder / JOURNAL)
         try:
             self.total = self._replay()
-            self._last_told = _last_alarm_in(folder / ALARMS)
+            self._alarms = _Alarms(folder / ALARMS)
         except BaseException:
             self.close()
             raise
@@ -269,6 +275,11 @@ class Monitor:
         return len(self._spans)
 
     @property
+    def n_failed(self) -> int:
+        """Files that cannot be read as they are."""
+        return len(self.failed)
+
+    @property
     def n_open_rows(self) -> int:
         """Rows of the slice that is not complete yet."""
         return 0 if self._open is None else self._open.rows
@@ -284,7 +295,7 @@ class Monitor:
         alarm = self.last_alarm
         if alarm is None or alarm.since_slice is None:
             return None
-        return self._spans[alarm.since_slice].begun
+        return self._spans[int(alarm.since_slice)].begun
 
     # What comes in.
 
@@ -363,66 +374,12 @@ class Monitor:
     def evaluate(self) -> Iterator[Evaluation]:
         """Compare all complete slices that were not compared yet; alarms are written once."""
         while self._n_evaluated < self.n_slices:
-            found = self._compare(self._n_evaluated)
-            if found.drifted and found.slice > self._last_told:
-                _append_line(self.folder / ALARMS, found.to_alarm())
-                self._last_told = found.slice
-            self._append("evaluated", asdict(found))
+            number = self._n_evaluated
+            judged = self._windows.judge(self._first, number, self._begun)
+            found = replace(judged, time=_iso(self._spans[number].ended))
+            self._alarms.tell(found)
+            self._append(EVALUATED, asdict(found))
             yield found
-
-    @one_blas_thread
-    def _compare(self, number: int) -> Evaluation:
-        span = self._first, number + 1
-        with warnings.catch_warnings():
-            if self._has_warned:
-                warnings.simplefilter("ignore", PlanWarning)
-            windows = compare_windows(
-                self._total_of,
-                span,
-                noise=self._noise_of(span),
-                false_alarm=self.false_alarm,
-                reference=self._reference,
-                keys=self._begun,
-                only_strongest=True,
-            )
-            self._has_warned = True
-        found = SinceWhen("time", windows, self.false_alarm)
-        best, first = found.strongest, self._first
-        since = None if best is None or not found.drifted else number + 1 - best.n_slices
-        if since is not None:
-            first = since if self._reference is None else number + 1
-        return Evaluation(
-            slice=number,
-            time=_iso(self._spans[number].ended),
-            since=found.since,
-            drifted=found.drifted,
-            since_slice=since,
-            n_slices=None if best is None else best.n_slices,
-            rows=0 if best is None else best.counts[1],
-            rows_before=0 if best is None else best.counts[0],
-            distance=None if best is None else best.test.distance,
-            threshold=None if best is None else best.test.threshold,
-            p_value=None if best is None else found.p_value,
-            false_alarm=self.false_alarm,
-            sentence=found.sentence,
-            next_first=first,
-        )
-
-    def _noise_of(self, span: tuple[int, int]) -> Noise | None:
-        """Learned anew whenever the number of slices has doubled: a fit costs more than windows.
-
-        It depends on the slices alone, and not on when the program was started.
-        """
-        first, last = span
-        doubled = 2 ** ((last - first).bit_length() - 1)
-        key = "reference" if self._reference is not None else (first, doubled)
-        if self._noise[0] != key:
-            population = self._reference
-            if population is None:
-                population = self._total_of(first + doubled) - self._total_of(first)
-            has_rows = population.total_weight > 0.0
-            self._noise = key, learn_noise(population) if has_rows else None
-        return self._noise[1]
 
     # What is remembered.
 
@@ -465,11 +422,8 @@ class Monitor:
     def _replay(self) -> Sketch:
         """Go through the journal, or begin one; the sums of all rows so far."""
         settings = {
-            "kind": "begin",
-            "version": VERSION,
-            "plan": self._empty.fingerprint,
+            **_begin(self._empty.fingerprint, self._reference),
             "slicing": asdict(self.slicing),
-            "reference": None if self._reference is None else _digest(self._reference.to_bytes()),
         }
         total = known = ""
         lines: list[tuple[int, dict[str, Any]]] = []
@@ -506,23 +460,260 @@ class Monitor:
             self.n_changed += 1
         elif kind == "stream":
             self.n_stream_rows += record["rows"]
-        elif kind == "evaluated":
-            self.last = Evaluation(**{k: v for k, v in record.items() if k != "kind"})
+        elif kind == EVALUATED:
+            self.last = _read_evaluation(record)
             self._n_evaluated, self._first = self.last.slice + 1, self.last.next_first
             self.n_alarms += self.last.drifted
             self.last_alarm = self.last if self.last.drifted else self.last_alarm
 
 
+class CubeMonitor:
+    """Slices of a cube by its first key, each compared with those before it.
+
+    A slice is complete once a later one has rows, and is judged then, once. Rows that come or go
+    later count in all windows that are compared from then on.
+
+    Parameters
+    ----------
+    folder : Path
+        Where journal and alarms lie. What is there already is gone on with.
+    cube : Cube
+        Its first key is the time: dates, times, numbers or text that ascends with time.
+    false_alarm, reference
+        As in :class:`Monitor`.
+    """
+
+    n_files = n_changed = n_failed = last_time = None  # these are facts of files
+
+    def __init__(
+        self,
+        folder: Path,
+        cube: Cube,
+        *,
+        false_alarm: float = 0.001,
+        reference: Sketch | None = None,
+    ) -> None:
+        if not cube.by:
+            raise DataError(f"the cube {cube.path} has no slices to compare. {BY_TIME}")
+        self.cube, self.by = cube, cube.keys[0]
+        self.false_alarm = check_false_alarm("monitor", false_alarm)
+        self._reference = reference
+        self.n_alarms = self.n_slices = self.n_timeless = self.n_open_rows = 0
+        self.last: Evaluation | None = None
+        self.last_alarm: Evaluation | None = None
+        self.total = cube.merge()
+        self._version = -1
+        self._journal = _SealedLines(folder / JOURNAL)
+        try:
+            self._replay(folder)
+            self._alarms = _Alarms(folder / ALARMS)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> CubeMonitor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._journal.close()
+
+    @property
+    def since_time(self) -> float | None:
+        """When the data began to differ, as the last alarm says; None if keys are no times."""
+        try:
+            since = datetime.fromisoformat(str(getattr(self.last_alarm, "since", "")))
+        except ValueError:
+            return None
+        return (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp()
+
+    def evaluate(self) -> Iterator[Evaluation]:
+        """Compare all slices that are complete and newer than the last one that was compared."""
+        version = self.cube.version
+        if version == self._version:
+            return
+        self.total = self.cube.merge()
+        keys, sums = self._sum_up()
+        judge = _Windows(self.by, sums.__getitem__, self.false_alarm, self._reference).judge
+        start = 0 if self.last is None else bisect_right(keys, self.last.slice)
+        for number in range(start, self.n_slices):
+            first = 0 if self.last is None else bisect_left(keys, self.last.next_first)
+            found = _name_slices(judge(first, number, keys), keys)
+            self._alarms.tell(found)
+            self._journal.append({"kind": EVALUATED, **asdict(found)})
+            self._apply(found)
+            yield found
+        self._version = version
+
+    def _sum_up(self) -> tuple[list[Any], list[Sketch]]:
+        """Keys of all slices, and sums of the first n of them for every n."""
+        slices = [(key, sketch) for key, sketch in self.cube.table(by=self.by) if key is not None]
+        keys = [_name_key(key, self.by) for key, _ in slices]
+        if any(later <= key for key, later in pairwise(keys)):
+            raise DataError(f"slices by {self.by} are in no order of time. {BY_TIME}")
+        empty = self.total - self.total
+        sums = list(accumulate((sketch for _, sketch in slices), initial=empty))
+        self.n_slices = max(0, len(keys) - 1)
+        self.n_timeless = self.total.count - sums[-1].count
+        self.n_open_rows = sums[-1].count - sums[self.n_slices].count
+        return keys, sums
+
+    def _replay(self, folder: Path) -> None:
+        settings = {**_begin(self.total.fingerprint, self._reference), "by": self.by}
+        for place, record in self._journal.replay():
+            if place == 0:
+                _check_settings(folder, record, settings)
+            else:
+                self._apply(_read_evaluation(record))
+        if not self._journal.length:
+            self._journal.append(settings)
+
+    def _apply(self, found: Evaluation) -> None:
+        self.last = found
+        self.n_alarms += found.drifted
+        self.last_alarm = found if found.drifted else self.last_alarm
+
+
+def _name_key(key: Any, by: str) -> Any:
+    """A key as JSON holds it; in this form, too, it ascends with time."""
+    if isinstance(key, date):
+        return key.isoformat()
+    if isinstance(key, int | float | str) and not isinstance(key, bool):
+        return key
+    raise DataError(f"slices by {by} have keys such as {key!r}, which are no times. {BY_TIME}")
+
+
+def _name_slices(found: Evaluation, keys: Sequence[Any]) -> Evaluation:
+    """The same with keys for the numbers of slices; these change when older slices come or go."""
+    since = None if found.since_slice is None else keys[found.since_slice]
+    ended, first = keys[found.slice], keys[found.next_first]
+    return replace(
+        found, slice=ended, time=str(ended), since_slice=since, next_first=first, since=since
+    )
+
+
+# What the windows say.
+
+
+class _Windows:
+    """Compares the windows that end with a slice with what came before them."""
+
+    def __init__(
+        self,
+        by: str,
+        total_of: Callable[[int], Sketch],
+        false_alarm: float,
+        reference: Sketch | None,
+    ) -> None:
+        self._by, self._total_of = by, total_of
+        self._false_alarm, self._reference = false_alarm, reference
+        self._noise: tuple[Any, Noise | None] = (None, None)
+        self._has_warned = False
+
+    @one_blas_thread
+    def judge(self, first: int, number: int, keys: Sequence[Any]) -> Evaluation:
+        """What the windows that end with a slice say; they reach back to the first at most."""
+        span = first, number + 1
+        with warnings.catch_warnings():
+            if self._has_warned:
+                warnings.simplefilter("ignore", PlanWarning)
+            windows = compare_windows(
+                self._total_of,
+                span,
+                noise=self._noise_of(span),
+                false_alarm=self._false_alarm,
+                reference=self._reference,
+                keys=keys,
+                only_strongest=True,
+            )
+            self._has_warned = True
+        found = SinceWhen(self._by, windows, self._false_alarm)
+        best = found.strongest
+        since = None if best is None or not found.drifted else number + 1 - best.n_slices
+        if since is not None:
+            first = since if self._reference is None else number + 1
+        return Evaluation(
+            slice=number,
+            time=str(keys[number]),
+            since=found.since,
+            drifted=found.drifted,
+            since_slice=since,
+            n_slices=None if best is None else best.n_slices,
+            rows=0 if best is None else best.counts[1],
+            rows_before=0 if best is None else best.counts[0],
+            distance=None if best is None else best.test.distance,
+            threshold=None if best is None else best.test.threshold,
+            p_value=None if best is None else found.p_value,
+            false_alarm=self._false_alarm,
+            sentence=found.sentence,
+            next_first=first,
+        )
+
+    def _noise_of(self, span: tuple[int, int]) -> Noise | None:
+        """Learned anew whenever the number of slices has doubled: a fit costs more than windows.
+
+        It depends on the slices alone, and not on when the program was started.
+        """
+        first, last = span
+        doubled = 2 ** ((last - first).bit_length() - 1)
+        key = "reference" if self._reference is not None else (first, doubled)
+        if self._noise[0] != key:
+            population = self._reference
+            if population is None:
+                population = self._total_of(first + doubled) - self._total_of(first)
+            has_rows = population.total_weight > 0.0
+            self._noise = key, learn_noise(population) if has_rows else None
+        return self._noise[1]
+
+
+class _Alarms:
+    """A line for each alarm, in a file that others read and may move away."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = _last_alarm_in(path)
+
+    def tell(self, found: Evaluation) -> None:
+        """Write an alarm, unless a run that was killed has written it."""
+        if not found.drifted or (self._last is not None and found.slice <= self._last):
+            return
+        with open_journal(self._path) as file:
+            line = json.dumps(finite(found.to_alarm()), allow_nan=False).encode()
+            append_durably(file, line + b"\n")
+        self._last = found.slice
+
+
+# What is remembered, across crashes.
+
+
+def _begin(fingerprint: str, reference: Sketch | None) -> dict[str, Any]:
+    """The first line of a journal, which all runs in a folder agree in."""
+    digest = None if reference is None else _digest(reference.to_bytes())
+    return {"kind": "begin", "version": VERSION, "plan": fingerprint, "reference": digest}
+
+
+def _read_evaluation(record: dict[str, Any]) -> Evaluation:
+    return Evaluation(**{name: value for name, value in record.items() if name != "kind"})
+
+
 def _check_settings(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-    words = {"plan": "plan", "slicing": "length of a slice", "reference": "reference"}
+    words = {
+        "plan": "plan",
+        "slicing": "length of a slice",
+        "by": "key of slices",
+        "reference": "reference",
+    }
     if then.get("kind") != "begin" or then.get("version") != VERSION:
         msg = f"{folder / JOURNAL} is no journal of a monitor. Name another folder."
         raise SketchFormatError(msg)
     for name, what in words.items():
-        if then.get(name) != now[name]:
+        if then.get(name) != now.get(name):
             msg = (
                 f"the monitor in {folder} was begun with another {what}: {then.get(name)} then, "
-                f"{now[name]} now. Give what was given then, or name another folder."
+                f"{now.get(name)} now. Give what was given then, or name another folder."
             )
             raise DataError(msg)
 
@@ -553,9 +744,6 @@ class _RowsOf:
                 block = replace(block, values=block.values[:n_rows])
             n_rows = None if n_rows is None else n_rows - len(block.values)
             yield block
-
-
-# Lines that survive a crash.
 
 
 class _SealedLines:
@@ -633,16 +821,10 @@ def _digest(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def _append_line(path: Path, record: dict[str, Any]) -> None:
-    """Add a line to a file that others read and may move away."""
-    with open_journal(path) as file:
-        append_durably(file, json.dumps(finite(record), allow_nan=False).encode() + b"\n")
-
-
-def _last_alarm_in(path: Path) -> int:
-    """Number of the slice of the last alarm that was written; half a line is cut off."""
+def _last_alarm_in(path: Path) -> Any:
+    """The slice of the last alarm that was written, None of none; half a line is cut off."""
     if not path.exists():
-        return -1
+        return None
     with open_journal(path) as file:
         whole = file.read().rpartition(b"\n")[0]
         end = len(whole) + bool(whole)
@@ -651,7 +833,7 @@ def _last_alarm_in(path: Path) -> int:
             file.truncate()
     last = whole.rpartition(b"\n")[2]
     try:
-        return int(json.loads(last)["slice"]) if last else -1
+        return json.loads(last)["slice"] if last else None
     except (ValueError, KeyError, TypeError) as error:
         msg = f"{path}: its last line is no alarm. Move the file away, and a new one is begun."
         raise DataError(msg) from error

@@ -1,0 +1,289 @@
+"""``sketchshift monitor --by``: lakes, folders and other data that changes, watched by a column."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import sketchshift as ss
+
+COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
+SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
+LINE = "monitor in --by day --state st --plan plan.json --once"
+FIRST = date(2026, 1, 1)
+PATIENCE = 60  # seconds, on a busy machine
+
+
+def rows_of(day: int, n: int = 300, shift: float = 0.0) -> pa.Table:
+    x, y = np.random.default_rng(day).normal(size=(2, n)) + shift
+    return pa.table({"x": x, "y": y, "day": [FIRST + timedelta(day)] * n})
+
+
+def write(day: int, **options) -> pa.Table:
+    table = rows_of(day, **options)
+    pyarrow.parquet.write_table(table, f"in/{day:03d}.parquet")
+    return table
+
+
+def alarms() -> list[dict]:
+    path = Path("st/alarms.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A working folder with plan.json and a folder ``in`` for files."""
+    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_slices_are_values_of_the_column_and_the_last_one_waits(place, run):
+    days = pa.concat_tables([rows_of(day) for day in range(4)])
+    shuffled = days.take(np.random.default_rng(0).permutation(len(days)))
+    pyarrow.parquet.write_table(shuffled, "in/all.parquet")
+
+    lines = run(LINE).stdout.splitlines()
+    facts = run.facts(LINE)
+
+    assert lines[0] == "In st: 1,200 rows, 3 slices, no alarms."
+    assert lines[2:] == [
+        "300 rows wait for the end of their slice.",
+        "Next: sketchshift watch st/slices --by day",
+    ]
+    assert (facts["slices"], facts["rows"], facts["rows_of_next_slice"]) == (3, 1200, 300)
+    table = ss.Cube.open("st/slices").table()
+    assert list(table.sketches) == [ss.sketch(rows_of(day), SPEC) for day in range(4)]
+
+
+def test_a_change_is_one_alarm_with_its_day_whenever_its_rows_came(place, run):
+    for day in range(12):
+        write(day, shift=0.6 if day >= 8 else 0.0)
+        run(LINE)
+
+    (alarm,) = alarms()
+    assert (alarm["slice"], alarm["since"], alarm["rows"]) == ("2026-01-09", "2026-01-09", 300)
+    assert alarm["rows_before"] == 2400
+    assert alarm["sentence"].startswith("Drift since day 2026-01-09: the last 1 slice")
+    assert run.facts(LINE)["alarms"] == 1
+
+
+def test_an_evaluation_is_what_since_when_says_of_the_complete_slices(place, run):
+    for day in range(7):
+        write(day)
+    last = run.facts(LINE)["last"]
+
+    slices = {day: ss.sketch(rows_of(day), SPEC) for day in range(6)}
+    found = ss.since_when(slices)
+
+    assert last["slice"] == "2026-01-06"
+    assert last["distance"] == pytest.approx(found.strongest.test.distance)
+    assert (last["rows_before"], last["rows"]) == found.strongest.counts
+
+
+def test_late_rows_and_rows_that_went_count_from_then_on(place, run):
+    for day in range(5):
+        write(day)
+    run(LINE)
+    late = rows_of(1, n=50, shift=0.1)
+    pyarrow.parquet.write_table(late, "in/late.parquet")
+    Path("in/003.parquet").unlink()
+    write(5)
+
+    facts = run.facts(LINE)
+
+    left = pa.concat_tables([rows_of(0), rows_of(1), late, rows_of(2), rows_of(4), rows_of(5)])
+    assert ss.Cube.open("st/slices").merge() == ss.sketch(left, SPEC)
+    assert facts["rows"] == len(left) == facts["last"]["rows"] + facts["last"]["rows_before"] + 300
+
+
+def test_rows_without_a_value_of_the_column_are_counted_and_in_no_slice(place, run):
+    table = rows_of(0).append_column("id", pa.array(range(300)))
+    blank = pa.array([None] * 300, pa.date32())
+    index = table.schema.get_field_index("day")
+    for day in range(3):
+        write(day)
+    pyarrow.parquet.write_table(table.set_column(index, "day", blank), "in/blank.parquet")
+
+    result = run(LINE)
+
+    assert "300 rows have no day, and are in no slice." in result.stdout.splitlines()
+    assert run.facts(LINE)["rows_without_slice"] == 300
+
+
+def test_a_plan_is_made_of_the_first_rows_without_their_key(place, run):
+    for day in range(3):
+        write(day)
+
+    run("monitor in --by day --state st -k 3 --once")
+
+    assert ss.Cube.open("st/slices").spec.columns == ("x", "y")
+    assert run.facts("monitor in --state st --once")["slices"] == 2
+
+
+def test_what_cannot_be_watched_so_is_told_at_once(place, run):
+    write(0)
+    for words, part in {
+        "delta:somewhere --state a --plan plan.json": "--by day",
+        "in in --by day --state a --plan plan.json": "one input",
+        "- --by day --state a --plan plan.json": "one input",
+        "in --by day --slice-rows 5 --state a --plan plan.json": "--by or --slice-rows, not both",
+        "in --by day --state a": "give -k",
+    }.items():
+        result = run(f"monitor {words}", status=2)
+        assert part in " ".join(result.stderr.split()), words
+    result = run("monitor in --by nothing --state b --plan plan.json --once", status=1)
+    assert "nothing" in result.stderr
+    run(LINE)
+    result = run("monitor in --by x --state st --plan plan.json --once", status=1)
+    assert "('day',)" in result.stderr
+
+
+def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
+    table = rows_of(0).append_column("flag", pa.array([True, False] * 150))
+    pyarrow.parquet.write_table(table, "in/a.parquet")
+
+    result = run("monitor in --by flag --state st --plan plan.json --once", status=1)
+
+    assert "no times. Begin a new folder with slices by a time or a day." in result.stderr
+
+
+# A lake.
+
+
+def lake_of(folder: Path):
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(folder), rows_of(0))
+    return deltalake.DeltaTable(str(folder))
+
+
+def change_lake(table, draw: random.Random, day: int, shift: float) -> None:
+    """A day of a lake: its rows in pieces, some late ones, a delete, an update, a compaction."""
+    from deltalake import write_deltalake
+
+    for piece in range(draw.randrange(1, 4)):
+        rows = rows_of(1000 * (piece + 1) + day, n=draw.randrange(20, 120), shift=shift)
+        days = pa.array([FIRST + timedelta(day)] * len(rows))
+        write_deltalake(table, rows.set_column(2, "day", days), mode="append")
+    if draw.random() < 0.3:
+        late = rows_of(9000 + day, n=7)
+        days = pa.array([FIRST + timedelta(max(0, day - draw.randrange(1, 9)))] * 7)
+        write_deltalake(table, late.set_column(2, "day", days), mode="append")
+    if draw.random() < 0.3:
+        table.delete(f"x > {draw.uniform(1.5, 2.5)}")
+    if draw.random() < 0.2:
+        table.update(updates={"y": "y * 0.9"}, predicate=f"y < {draw.uniform(-2.5, -1.5)}")
+    if draw.random() < 0.2:
+        table.optimize.compact()
+
+
+def read_lake(table) -> pa.Table:
+    from deltalake import QueryBuilder
+
+    rows = QueryBuilder().register("t", table).execute("select x, y, day from t")
+    return pa.table(rows.read_all())
+
+
+def wait_for(condition, process: subprocess.Popen):
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def count_judged(journal: Path) -> int:
+    return journal.read_text().count('"evaluated"') if journal.exists() else 0
+
+
+def watch_lake(place: Path, n_days: int, n_kills: int, jump: int) -> list[dict]:
+    """Days of a lake, and monitors of it that are killed; the state is what the lake holds."""
+    draw, table = random.Random(0), lake_of(place / "lake")
+    words = ["lake", "--by", "day", "--state", "st", "--plan", "plan.json", "--poll", "0.02"]
+    journal = place / "st" / "journal.jsonl"
+    for kill in range(n_kills):
+        n_before = count_judged(journal)
+        with subprocess.Popen([*COMMAND, *words], stdout=-1, stderr=-1) as process:
+            for day in range(n_days * kill // n_kills, n_days * (kill + 1) // n_kills):
+                change_lake(table, draw, day + 1, 0.8 if day + 1 >= jump else 0.0)
+            wait_for(lambda n=n_before: count_judged(journal) > n, process)
+            time.sleep(draw.uniform(0.0, 0.3))
+            process.kill()
+            assert process.wait(PATIENCE) == -9
+
+    done = subprocess.run(
+        [*COMMAND, *words[:-2], "--once"], capture_output=True, timeout=PATIENCE, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    whole = read_lake(table)
+    assert ss.Cube.open("st/slices").merge().to_bytes() == ss.sketch(whole, SPEC).to_bytes()
+    by_day = ss.sketch_by(whole, "day", spec=SPEC)
+    assert ss.Cube.open("st/slices").table().sketches == by_day.sketches
+    kinds = [json.loads(line)["kind"] for line in journal.read_text().splitlines()]
+    judged = [line["slice"] for line in map(json.loads, journal.read_text().splitlines()[1:])]
+    assert kinds == ["begin"] + ["evaluated"] * len(judged)
+    assert judged == sorted(set(judged))  # each slice once, in the order of time
+    return alarms()
+
+
+def test_a_lake_is_watched_across_kills_and_no_row_is_lost_or_doubled(place):
+    told = watch_lake(place, n_days=24, n_kills=4, jump=14)
+
+    assert [alarm["since"] for alarm in told] == [(FIRST + timedelta(14)).isoformat()]
+
+
+@pytest.mark.slow
+def test_a_year_of_a_lake_under_fifty_kills(place):
+    told = watch_lake(place, n_days=365, n_kills=50, jump=200)
+
+    assert (FIRST + timedelta(200)).isoformat() in [alarm["since"] for alarm in told]
+    assert len({alarm["slice"] for alarm in told}) == len(told) <= 3
+
+
+def test_a_source_that_fails_is_told_and_looked_at_again(place):
+    table = lake_of(place / "lake")
+    for day in range(1, 4):
+        change_lake(table, random.Random(day), day, 0.0)
+    words = ["lake", "--by", "day", "--state", "st", "--plan", "plan.json", "--poll", "0.05"]
+    with subprocess.Popen(
+        [*COMMAND, *words, "--metrics-port", "0"], stdout=-1, stderr=-1, text=True
+    ) as process:
+        address = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())[0]
+        wait_for(lambda: read_metrics(address)["slices_total"] == 3, process)
+        Path("lake").rename("away")
+        told = process.stderr.readline()
+        behind = wait_for(lambda: read_metrics(address)["behind_seconds"] > 0, process)
+        Path("away").rename("lake")
+        wait_for(lambda: read_metrics(address)["behind_seconds"] == 0, process)
+        metrics = read_metrics(address)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=PATIENCE)
+
+    assert told.startswith("Warning: nothing is read of lake: ")
+    assert behind
+    assert process.returncode == 0
+    assert output.startswith(f"In st: {int(metrics['rows_total']):,} rows, 3 slices, no alarms.")
+    assert "files_total" not in metrics  # a lake has none to count
+
+
+def read_metrics(address: str) -> dict[str, float]:
+    with urlopen(address) as answer:
+        text = answer.read().decode()
+    pairs = re.findall(r"^sketchshift_monitor_(\w+) (\S+)$", text, flags=re.MULTILINE)
+    return {name: float(value) for name, value in pairs}
