@@ -249,6 +249,7 @@ def test_a_lake_is_watched_across_kills_and_no_row_is_lost_or_doubled(place):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_year_of_a_lake_under_fifty_kills(place):
     told = watch_lake(place, n_days=365, n_kills=50, jump=200)
 
