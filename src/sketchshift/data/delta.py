@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from sketchshift._places import Place, arrow_file, map_ahead
+from sketchshift._stores import Storage, fill_s3
 from sketchshift.data.lakes import (
     ChangedRows,
     DataFile,
@@ -31,6 +33,7 @@ from sketchshift.data.lakes import (
     local_path,
     make_constant,
     name_place,
+    store_path,
 )
 from sketchshift.data.source import Request, Source, report_damage
 from sketchshift.errors import DataError
@@ -110,9 +113,61 @@ def parse_version(table: str, version: str | None) -> int | None:
 
 def load_delta(table: str, version: int | None = None, options: Any = None) -> DeltaVersion:
     """A Delta table at a version; None: the newest."""
-    with _report(table, version):
-        library = import_lake("deltalake", "deltalake", f"the Delta table {table!r}")
+    store_path(table)  # refuses one with a password in it
+    name = name_place(table)
+    library = import_lake("deltalake", "deltalake", f"the Delta table {name!r}")
+    options = _make_options(table) if options is None else options
+    with _report(name, version):
         return DeltaVersion(library.DeltaTable(table, version=version, storage_options=options))
+
+
+OPTIONS = {
+    "endpoint": "AWS_ENDPOINT_URL",
+    "region": "AWS_REGION",
+    "key": "AWS_ACCESS_KEY_ID",
+    "secret": "AWS_SECRET_ACCESS_KEY",
+    "token": "AWS_SESSION_TOKEN",
+}
+"""Settings of S3, as ``deltalake`` calls them; what they do not say, it finds itself."""
+
+ALIASES = {
+    **{option.removeprefix("AWS_").lower(): name for name, option in OPTIONS.items()},
+    **dict.fromkeys(("endpoint", "endpoint_url_s3"), "endpoint"),
+    "default_region": "region",
+}
+OF_OTHERS = re.compile("allow_http|skip_signature|.*timeout|max_retries|conditional_put|s3_.*")
+"""Options that say nothing of where files lie and how requests are signed, but for one."""
+
+
+def _make_options(table: str) -> dict[str, str] | None:
+    """What ``deltalake`` is told of a store; None: nothing, as of tables of this machine."""
+    if not re.match("s3a?://", table):
+        return None
+    settings = fill_s3(Storage.current())
+    said = {option: getattr(settings, name) for name, option in OPTIONS.items()}
+    options = {option: value for option, value in said.items() if value is not None}
+    if (settings.endpoint or "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    if settings.anonymous:
+        options["AWS_SKIP_SIGNATURE"] = "true"
+    return options | {"timeout": f"{settings.timeout:.3f}s", "max_retries": str(settings.tries)}
+
+
+def _settings_of(options: Mapping[str, str]) -> Storage | None:
+    """How a store is reached whose options ``deltalake`` was told; None if only it knows."""
+    said: dict[str, Any] = {}
+    for option, value in options.items():
+        word = option.lower().removeprefix("aws_")
+        if word in ALIASES:
+            said[ALIASES[word]] = value
+        elif not OF_OTHERS.fullmatch(word):
+            return None
+        elif word == "skip_signature":
+            said["anonymous"] = value.lower() in ("true", "1")
+    return replace(Storage.current(), **said)
+
+
+NOISE = re.compile(r"\x1b\[[0-9;]*m|^\s*\d+: <unknown>$", re.MULTILINE)  # colours, call stacks
 
 
 @contextmanager
@@ -129,7 +184,7 @@ def _report(table: str, version: int | None) -> Iterator[None]:
         at = "" if version is None else f" at version {version}"
         hint = "" if version is None else ". Versions that are not there yet, or no longer, cannot"
         hint += " be read" if hint else ""
-        words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(cause)).split()).rstrip(".")
+        words = " ".join(NOISE.sub("", str(cause)).split()).rstrip(".")
         raise DataError(f"cannot read the Delta table {table!r}{at}: {words}{hint}.") from cause
 
 
@@ -187,10 +242,17 @@ class DeltaVersion:
         return self.physical
 
     @cached_property
+    def folder(self) -> Place | None:
+        """Where the table lies, here or in a store; None if only ``deltalake`` can reach it."""
+        here = local_path(self.uri)
+        if here.is_absolute():
+            return here
+        settings = _settings_of(self.table._storage_options or {})
+        return None if settings is None else store_path(self.uri, settings)
+
+    @cached_property
     def filesystem(self) -> Any:
-        """What opens files by their paths below the table."""
-        if local_path(self.uri).is_absolute():
-            return pafs.SubTreeFileSystem(str(local_path(self.uri)), pafs.LocalFileSystem())
+        """What opens files by their paths below the table, as ``deltalake`` reaches it."""
         handler = import_lake("deltalake", "deltalake.fs", self.name).DeltaStorageHandler
         return pafs.PyFileSystem(handler.from_table(self.table._table, self.table._storage_options))
 
@@ -201,8 +263,15 @@ class DeltaVersion:
         return LakeRows(self.name, self.schema, files, self.open_file, lambda _: self.physical)
 
     def open_file(self, path: str) -> Any:
-        """A file of the table."""
-        return self.filesystem.open_input_file(self._below(path))
+        """A file of the table, by its path below it, or as :meth:`files` has it."""
+        if self.folder is None:
+            return self.filesystem.open_input_file(path)
+        return arrow_file(self.folder / path)
+
+    def _is_there(self, path: str) -> bool:
+        if self.folder is None:
+            return bool(self.filesystem.get_file_info(path).type != pafs.FileType.NotFound)
+        return (self.folder / path).is_file()
 
     def files(self) -> tuple[DataFile, ...]:
         """The files of the table, in the order of their names, with the rows that count."""
@@ -247,10 +316,6 @@ class DeltaVersion:
         folder = local_path(self.uri)
         return str(folder / unquote(path)) if folder.is_absolute() else unquote(path)
 
-    def _below(self, place: str) -> str:
-        folder = local_path(self.uri)
-        return Path(place).relative_to(folder).as_posix() if folder.is_absolute() else place
-
     def _refuse_features(self) -> None:
         unknown = set(self.table.protocol().reader_features or ()) - KNOWN_FEATURES
         if unknown:
@@ -268,7 +333,7 @@ class DeltaVersion:
         try:
             with (
                 report_damage(f"{path} of {self.name}", ValueError),
-                self.filesystem.open_input_file(path) as file,
+                self.open_file(path) as file,
             ):
                 return [json.loads(line) for line in file.read().splitlines() if line.strip()]
         except DataError as error:
@@ -317,9 +382,6 @@ class DeltaVersion:
 
     def find_gone(self, files: Sequence[DataFile]) -> list[str]:
         """Those of the files that are no longer there."""
-        infos = self.filesystem.get_file_info([self._below(file.path) for file in files])
-        return [
-            file.path
-            for file, info in zip(files, infos, strict=True)
-            if info.type == pafs.FileType.NotFound
-        ]
+        paths = [file.path for file in files]
+        found = map_ahead(self._is_there, paths, self.folder or Path())
+        return [path for path, is_there in zip(paths, found, strict=True) if not is_there]

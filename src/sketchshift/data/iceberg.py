@@ -8,11 +8,11 @@ rows into other files says so, and nothing is read for it.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,11 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sketchshift._places import Place, arrow_file, map_ahead
+from sketchshift._stores import Storage
 from sketchshift._typing import IntArray
 from sketchshift.data.lakes import (
+    ELSEWHERE,
     ChangedRows,
     DataFile,
     Kept,
@@ -32,6 +35,7 @@ from sketchshift.data.lakes import (
     local_path,
     make_constant,
     name_place,
+    store_path,
 )
 from sketchshift.data.source import Request, Source
 from sketchshift.errors import DataError
@@ -78,8 +82,10 @@ def follow_iceberg(table: Any, version: str | None = None) -> LakeChanges:
         if isinstance(table, str):
             loaded = load_table(table)
         else:
-            with _report(f"the Iceberg table {'.'.join(table.name())!r}"):
-                loaded = table.refresh()
+            loaded = table
+            what = f"the Iceberg table {'.'.join(table.name())!r}"
+            with _report(what), suppress(NotImplementedError):  # metadata alone stay as they are
+                table.refresh()
         return at_snapshot(loaded, version if snapshot is None else str(snapshot))
 
     return LakeChanges(load(None).name, load)
@@ -95,33 +101,101 @@ def load_table(table: str) -> Any:
             raise DataError(msg)
         with _report(what):
             library = import_lake("pyiceberg", "pyiceberg.catalog", what)
-            return library.load_catalog(catalog).load_table(name.replace("/", "."))
+            opened = library.load_catalog(catalog)
+            opened.properties.setdefault(IO, OUR_IO)
+            return opened.load_table(name.replace("/", "."))
     with _report(what):
         library = import_lake("pyiceberg", "pyiceberg.table", what)
-        return library.StaticTable.from_metadata(_metadata_of(table), _properties())
+        return library.StaticTable.from_metadata(_metadata_of(table), {IO: OUR_IO})
 
 
-def _properties() -> dict[str, str]:
-    """What a catalog would tell of a store, and the library does not look up by itself."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {"s3.endpoint": endpoint} if endpoint else {}
+# How pyiceberg reads files of stores: through ours, whose ranges are checked and asked for again.
+
+IO, OUR_IO = "py-io-impl", f"{__name__}.StoreIO"
+SETTINGS = {
+    "endpoint": "endpoint",
+    "region": "region",
+    "access-key-id": "key",
+    "secret-access-key": "secret",
+    "session-token": "token",
+}
+"""What catalogs call the settings of S3, with "s3." or "client." before it."""
+
+OF_LIBRARY = re.compile(r"(s3|client)\.(signer|profile-name|role-arn|proxy-uri|force)|gcs\.|adls\.")
+"""What only ``pyiceberg`` knows how to use."""
+
+
+class StoreIO:
+    """Files by their locations, as ``pyiceberg`` asks for them.
+
+    Parameters
+    ----------
+    properties : mapping of str to str
+        What the catalog and the table say of their store. What they do not say, the settings of
+        :func:`sketchshift.storage` say.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = {name: value for name, value in properties.items() if name != IO}
+        said: dict[str, Any] = {
+            own: self.properties[f"{kind}.{name}"]
+            for kind in ("client", "s3")
+            for name, own in SETTINGS.items()
+            if self.properties.get(f"{kind}.{name}")
+        }
+        current = Storage.current()
+        is_public = str(self.properties.get("s3.anonymous", current.anonymous)).lower() == "true"
+        self._settings = replace(current, anonymous=is_public, **said)
+        self._is_library = any(map(OF_LIBRARY.match, self.properties))
+        self._library: dict[str, Any] = {}
+
+    def new_input(self, location: str) -> Any:
+        """A file to be read."""
+        at = store_path(location, self._settings)
+        if at is not None and not self._is_library:
+            return StoredFile(location, at)
+        scheme = location.partition("://")[0]
+        if scheme not in self._library:
+            library = import_lake("pyiceberg", "pyiceberg.io", "a table of Iceberg")
+            self._library[scheme] = library.load_file_io(self.properties, location)
+        return self._library[scheme].new_input(location)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store, as ``pyiceberg`` asks for it."""
+
+    location: str
+    at: Place
+
+    def __len__(self) -> int:
+        return self.at.stat().st_size
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.at.is_file()
+
+    def open(self, seekable: bool = True) -> Any:
+        """To be read in ranges."""
+        return arrow_file(self.at)
 
 
 def _metadata_of(table: str) -> str:
     """The newest file of metadata of a folder; a file is itself."""
-    if table.endswith(METADATA) or not local_path(table).is_absolute():
+    at = store_path(table) or local_path(table)
+    if table.endswith(METADATA) or at == ELSEWHERE:
         return table
-    folder = local_path(table) / "metadata"
+    folder = at / "metadata"
     hint = folder / "version-hint.text"
     if hint.exists():
         version = hint.read_text(encoding="utf-8").strip()
         return str(folder / f"{'v' * version.isdigit()}{version.removesuffix(METADATA)}{METADATA}")
-    numbers: dict[int, list[Path]] = {}
-    for path in folder.glob(f"*{METADATA}"):
+    numbers: dict[int, list[Place]] = {}
+    for path in folder.rglob(f"*{METADATA}"):
         found = re.match(r"v?(\d+)", path.name)
         if found:
             numbers.setdefault(int(found[1]), []).append(path)
-    newest = sorted(numbers[max(numbers)]) if numbers else []
+    newest = numbers[max(numbers)] if numbers else []
     if len(newest) != 1:
         msg = (
             f"cannot tell which metadata of the Iceberg table {table!r} counts: there are "
@@ -145,7 +219,7 @@ def _report(what: str) -> Iterator[None]:
 
 def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
     """A table at a snapshot: by its number, by a branch or tag, or the current one."""
-    name = _name_of(table)
+    table, name = _read_by_us(table), _name_of(table)
     if version is None:
         current = table.metadata.current_snapshot_id
         return IcebergVersion(name, table, NO_SNAPSHOT if current is None else current)
@@ -165,6 +239,15 @@ def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
         )
         raise DataError(msg)
     return IcebergVersion(name, table, int(version), is_pinned=True)
+
+
+def _read_by_us(table: Any) -> Any:
+    """The table, with our way to files of stores in place of the library's."""
+    if not type(table.io).__module__.startswith("pyiceberg."):
+        return table
+    own = copy(table)
+    own.io = StoreIO(table.io.properties)
+    return own
 
 
 def _name_of(table: Any) -> str:
@@ -385,4 +468,7 @@ class IcebergVersion:
 
     def find_gone(self, files: Sequence[DataFile]) -> list[str]:
         """Those of the files that are no longer there."""
-        return [file.path for file in files if not self.table.io.new_input(file.path).exists()]
+        inputs = [self.table.io.new_input(file.path) for file in files]
+        at = next((file.at for file in inputs if isinstance(file, StoredFile)), Path())
+        found = map_ahead(lambda file: file.exists(), inputs, at)
+        return [file.path for file, is_there in zip(files, found, strict=True) if not is_there]

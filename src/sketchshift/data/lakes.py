@@ -8,6 +8,7 @@ rows that came and rows that went. Knows neither log.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sketchshift._places import Place, place
+from sketchshift._stores import ARROW, Storage
 from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift.data.arrow import (
     BUFFER_BYTES,
     ROWS_SHOWN,
     batch_blocks,
+    fetched,
     fields_of,
     give_width,
     pick_blocks,
@@ -47,6 +51,7 @@ from sketchshift.data.source import (
 from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
+    "ELSEWHERE",
     "ChangedRows",
     "DataFile",
     "Kept",
@@ -57,6 +62,7 @@ __all__ = [
     "local_path",
     "make_constant",
     "name_place",
+    "store_path",
 ]
 
 GROUP_BYTES = 2**28  # files of so many bytes are one change
@@ -222,8 +228,9 @@ class LakeRows:
 
     def _batches(self, file: DataFile, names: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of some columns of the table, of those rows of a file that count."""
-        opened = self.open_file(file.path)
-        with opened, pq.ParquetFile(opened, pre_buffer=False, buffer_size=BUFFER_BYTES) as parquet:
+        opened, is_here = self.open_file(file.path), local_path(file.path).is_absolute()
+        size = BUFFER_BYTES if is_here else fetched(len(names))
+        with opened, pq.ParquetFile(opened, pre_buffer=False, buffer_size=size) as parquet:
             there = parquet.schema_arrow
             found = {
                 name: own
@@ -276,12 +283,21 @@ def make_constant(value: Any, kind: Any) -> Any:
     return pa.array([value]).cast(kind)[0]
 
 
+def store_path(address: str, settings: Storage | None = None) -> Place | None:
+    """Where a file lies in a store; None if it is here, or in a store that only others know."""
+    address = re.sub("^s3[an]://", "s3://", address)
+    return place(address, settings) if address.partition("://")[0] in ARROW else None
+
+
+ELSEWHERE = Path("elsewhere")
+
+
 def local_path(path: str) -> Path:
     """The path of a file on this machine; a relative one for an address elsewhere."""
     parts = urlsplit(path)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    return Path("elsewhere") if len(parts.scheme) > 1 else Path(path)
+    return ELSEWHERE if len(parts.scheme) > 1 else Path(path)
 
 
 def name_place(address: str) -> str:
