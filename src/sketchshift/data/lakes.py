@@ -58,6 +58,7 @@ __all__ = [
     "LakeChanges",
     "LakeRows",
     "LakeVersion",
+    "column_numbers",
     "import_lake",
     "local_path",
     "make_constant",
@@ -113,6 +114,7 @@ class DataFile:
         return self.n_rows - (0 if self.kept is None else len(self.kept.positions))
 
 
+FIELD_ID = b"PARQUET:field_id"
 CHANGE_TYPE = "_change_type"  # a column of the files of a change data feed
 
 
@@ -271,9 +273,15 @@ def _keep(part: Any, batch: Any, file: DataFile, first: int) -> Any:
     return part.filter(pa.array(is_kept))
 
 
+def column_numbers(there: Any) -> dict[int, str]:
+    """Names of the columns of a Parquet file, by the numbers that it has for them."""
+    noted = ((field.name, (field.metadata or {}).get(FIELD_ID)) for field in there)
+    return {int(number): name for name, number in noted if number is not None}
+
+
 def make_constant(value: Any, kind: Any) -> Any:
     """A value of the log as an Arrow scalar: text as Delta writes it, or a number of Iceberg's."""
-    if value is None or value == "":  # in the log of Delta, both are null
+    if value is None:
         return pa.scalar(None, kind)
     if isinstance(value, str) and pa.types.is_timestamp(kind) and kind.tz is not None:
         plain = pa.array([value.removesuffix("Z")]).cast(pa.timestamp(kind.unit))
@@ -353,16 +361,26 @@ def compare_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> Chan
     changed : ChangedRows
         A file of both is in it only if other rows of it count now, and then with these alone.
     """
-    old, new = ({file.path: file for file in files} for files in (before, after))
-    added = [file for path, file in new.items() if path not in old]
-    removed = [file for path, file in old.items() if path not in new]
-    for path in old.keys() & new.keys():
-        out_before, out_now = _left_out(old[path]), _left_out(new[path])
-        for gone, rest, into in ((out_now, out_before, removed), (out_before, out_now, added)):
-            positions = np.setdiff1d(gone, rest)
-            if len(positions):
-                into.append(replace(new[path], kept=Kept(positions)))
+    old, new, added, removed = _by_path(before), _by_path(after), [], []
+    for path in old.keys() | new.keys():
+        was, now = old.get(path, []), new.get(path, [])
+        added += now[len(was) :]
+        removed += was[len(now) :]
+        for one, same in zip(was, now, strict=False):
+            out_before, out_now = _left_out(one), _left_out(same)
+            for gone, rest, into in ((out_now, out_before, removed), (out_before, out_now, added)):
+                positions = np.setdiff1d(gone, rest)
+                if len(positions):
+                    into.append(replace(same, kept=Kept(positions)))
     return ChangedRows(_in_order(added), _in_order(removed))
+
+
+def _by_path(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+    """Files by their paths: a table may have one several times, and then its rows so often."""
+    found: dict[str, list[DataFile]] = {}
+    for file in files:
+        found.setdefault(file.path, []).append(file)
+    return found
 
 
 def _left_out(file: DataFile) -> IntArray:
