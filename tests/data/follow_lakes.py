@@ -84,9 +84,7 @@ class DeltaWriter(Writer):
         options = {"delta.checkpointInterval": "50"}
         options |= {"delta.enableChangeDataFeed": "true"} if feed else {}
         stored = {"storage_options": {"AWS_ALLOW_HTTP": "true"}} if store else {}
-        write_deltalake(
-            place, self.rows(50), partition_by=["day"], configuration=options, **stored
-        )
+        write_deltalake(place, self.rows(50), partition_by=["day"], configuration=options, **stored)
         self.table = DeltaTable(place, **stored)
 
     def read(self) -> pa.Table:
