@@ -24,7 +24,6 @@ from urllib.parse import unquote
 
 from sketchshift._stores import (
     ARROW,
-    STORAGE,
     WEB,
     Broken,
     Handle,
@@ -69,13 +68,15 @@ def shown(path: str) -> str:
     return str(place(path)) if is_address(path) else path
 
 
-def place(path: str | os.PathLike[str]) -> Place:
+def place(path: str | os.PathLike[str], settings: Storage | None = None) -> Place:
     """The file or folder meant by what a user gave.
 
     Parameters
     ----------
     path : str or path
         An address (``s3://bucket/key``) or a path.
+    settings : Storage or None
+        How the store of an address is reached; None: as it is said here.
 
     Returns
     -------
@@ -89,7 +90,9 @@ def place(path: str | os.PathLike[str]) -> Place:
     if path.startswith(FILE):
         return Path(path.removeprefix(FILE))
     found = ADDRESS.match(path)
-    return Path(path) if found is None else RemotePath.parse(*found.groups())
+    if found is None:
+        return Path(path)
+    return RemotePath.parse(found[1], found[2], settings or Storage.current())
 
 
 # Paths in stores.
@@ -117,13 +120,19 @@ class RemotePath:
         self._pinned: Status | None = None
 
     @classmethod
-    def parse(cls, scheme: str, rest: str) -> RemotePath:
+    def parse(cls, scheme: str, rest: str, settings: Storage) -> RemotePath:
         """The place that an address means."""
-        settings, query = STORAGE.get() or Storage.from_environment(), ""
+        query = ""
         if scheme in WEB:
             rest, sign, behind = rest.partition("?")
             query = sign + behind
         user, _, host = rest.partition("/")[0].rpartition("@")
+        if scheme in ARROW and ":" in user:
+            msg = (
+                f"an address of {scheme}:// holds no key and no secret. Leave out what stands "
+                "before the @, and say them: `with ss.storage(key=..., secret=...):`."
+            )
+            raise DataError(msg)
         if scheme not in ARROW and "@" in rest.removeprefix(f"{user}@{host}") + query:
             _check_host(scheme, host)
         if user and scheme not in ARROW:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import lru_cache
 from threading import Lock
@@ -31,12 +31,12 @@ from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
     "ARROW",
-    "STORAGE",
     "WEB",
     "Broken",
     "Handle",
     "Storage",
     "Store",
+    "fill_s3",
     "open_store",
     "retry",
     "storage",
@@ -80,6 +80,11 @@ class Storage:
         pairs = (*self.headers, *self.options)
         given = [self.key, self.secret, self.token, *(str(value) for _, value in pairs)]
         return [text for text in given if text]
+
+    @classmethod
+    def current(cls) -> Storage:
+        """What :func:`storage` says here, or else the environment."""
+        return STORAGE.get() or cls.from_environment()
 
     @classmethod
     def from_environment(cls) -> Storage:
@@ -273,14 +278,13 @@ def _open_s3(settings: Storage, *, is_written: bool = False) -> Any:
     """
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
-    named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    endpoint = settings.endpoint or next(filter(None, map(os.environ.get, named)), None)
+    settings = fill_s3(settings)
     signed = {
         "access_key": settings.key,
         "secret_key": settings.secret,
         "session_token": settings.token,
-        "endpoint_override": endpoint,
-        "region": settings.region or (None if endpoint is None else _region()),
+        "endpoint_override": settings.endpoint,
+        "region": settings.region,
     }
     return S3FileSystem(
         anonymous=settings.anonymous,
@@ -292,10 +296,21 @@ def _open_s3(settings: Storage, *, is_written: bool = False) -> Any:
     )
 
 
-def _region() -> str:
-    """Of a server that is not Amazon's, which has no way to ask for it."""
-    named = ("AWS_REGION", "AWS_DEFAULT_REGION")
-    return next(filter(None, map(os.environ.get, named)), "us-east-1")
+def fill_s3(settings: Storage) -> Storage:
+    """The settings, with the endpoint of the environment where they have none.
+
+    A server that is not Amazon's has no way to ask for the region: it is given one.
+    """
+    endpoint = settings.endpoint or _find_set("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    if endpoint is None:
+        return settings
+    region = settings.region or _find_set("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    return replace(settings, endpoint=endpoint, region=region)
+
+
+def _find_set(*names: str) -> str | None:
+    """The first variable of the environment that says something."""
+    return next(filter(None, map(os.environ.get, names)), None)
 
 
 NOT_AGAIN = timedelta(milliseconds=1)  # in which a request may be begun: 0 would be no try at all

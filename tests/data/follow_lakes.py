@@ -5,6 +5,10 @@
 follow the table at once, which it kills with SIGKILL so many times. After each kill the state is
 brought up to date and compared, byte by byte, with the sketch of the rows that the lake's own
 package reads. Prints what happened as JSON. ``iceberg`` likewise, in a catalog of SQLite.
+
+With ``--store s3://bucket/folder`` the table lies in a store, which the environment says how to
+reach (AWS_ENDPOINT_URL and so on); with ``--through http://host`` the followers reach it there, as
+through a proxy with faults.
 """
 
 from __future__ import annotations
@@ -71,15 +75,17 @@ class Writer:
 class DeltaWriter(Writer):
     """A Delta table, partitioned by day."""
 
-    def __init__(self, folder: Path, seed: int, *, feed: bool) -> None:
+    def __init__(self, folder: Path, seed: int, *, feed: bool, store: str | None = None) -> None:
         super().__init__(seed)
         from deltalake import DeltaTable, write_deltalake
 
-        self.address = self.source = str(folder / "table")
+        place = f"{store or folder}/table"
+        self.address = self.source = f"delta+{place}" if store else place
         options = {"delta.checkpointInterval": "50"}
         options |= {"delta.enableChangeDataFeed": "true"} if feed else {}
-        write_deltalake(self.address, self.rows(50), partition_by=["day"], configuration=options)
-        self.table = DeltaTable(self.address)
+        stored = {"storage_options": {"AWS_ALLOW_HTTP": "true"}} if store else {}
+        write_deltalake(place, self.rows(50), partition_by=["day"], configuration=options, **stored)
+        self.table = DeltaTable(place, **stored)
 
     def read(self) -> pa.Table:
         from deltalake import QueryBuilder
@@ -110,14 +116,15 @@ class DeltaWriter(Writer):
 class IcebergWriter(Writer):
     """An Iceberg table in a catalog of SQLite; old snapshots expire."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, *, store: str | None = None) -> None:
         super().__init__(seed)
         uri = f"sqlite:///{folder}/catalog.db"
         os.environ[f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI"] = uri  # for the followers
         os.environ[f"PYICEBERG_CATALOG__{CATALOG.upper()}__TYPE"] = "sql"
         from pyiceberg.catalog.sql import SqlCatalog
 
-        catalog = SqlCatalog(CATALOG, uri=uri, warehouse=f"file://{folder}")
+        stored = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"]} if store else {}
+        catalog = SqlCatalog(CATALOG, uri=uri, warehouse=store or f"file://{folder}", **stored)
         catalog.create_namespace("ns")
         kept = {
             "write.metadata.delete-after-commit.enabled": "true",
@@ -127,6 +134,8 @@ class IcebergWriter(Writer):
         self.table = self.source = catalog.create_table("ns.table", rows.schema, properties=kept)
         self.table.append(rows)
         self.address = f"iceberg://{CATALOG}/ns.table"
+        if store:
+            self.source = self.address
 
     def read(self) -> pa.Table:
         return self.table.scan(selected_fields=("x", "y", "day")).to_arrow()
@@ -246,13 +255,17 @@ def run(
     feed: bool = False,
     limit: float = 1e9,
     within: str | None = None,
+    store: str | None = None,
+    through: str | None = None,
 ) -> dict[str, object]:
     """Write commits, kill followers, check; what happened."""
     start, spec = time.monotonic(), plan_for_fire()
+    if through:
+        os.environ["SKETCHSHIFT_STORAGE"] = f"endpoint={through},tries=40"
     with tempfile.TemporaryDirectory(dir=within) as folder:
         place, state = Path(folder), Path(folder) / "state"
-        writer = IcebergWriter(place, seed) if kind == "iceberg" else None
-        writer = writer or DeltaWriter(place, seed, feed=feed)
+        writer = IcebergWriter(place, seed, store=store) if kind == "iceberg" else None
+        writer = writer or DeltaWriter(place, seed, feed=feed, store=store)
         ss.follow(writer.source, state, spec=spec, by="day")
         n_done, n_checks = 0, 0
         for killed in range(kills):
@@ -290,6 +303,8 @@ def main() -> None:
     parser.add_argument("--feed", action="store_true", help="of Delta: with a change data feed")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds, to end early")
     parser.add_argument("--within", help="where to make the folder of the table")
+    parser.add_argument("--store", help="where to make the table instead: s3://bucket/folder")
+    parser.add_argument("--through", help="the endpoint by which followers reach the store")
     given = parser.parse_args()
     result = run(
         given.kind,
@@ -300,6 +315,8 @@ def main() -> None:
         feed=given.feed,
         limit=given.limit,
         within=given.within,
+        store=given.store,
+        through=given.through,
     )
     sys.stdout.write(json.dumps(result) + "\n")
 

@@ -271,6 +271,29 @@ def test_columns_are_found_under_the_names_that_they_have_in_files(tmp_path):
     assert list(ss.sketch_by(tmp_path, "day", spec=SPEC).keys["day"].to_pylist()) == ["a", "b"]
 
 
+def test_columns_are_found_by_numbers_where_the_table_goes_by_these(tmp_path):
+    """Column mapping by id: names in files say nothing. The query engine reads nulls there."""
+    named = rows(50, 1).rename_columns(["d", "b", "c", "a"])
+    fields = [f.with_metadata({"PARQUET:field_id": str(i)}) for i, f in enumerate(named.schema)]
+    write(tmp_path, named)
+    (file,) = tmp_path.glob("*.parquet")
+    pq.write_table(named.cast(pa.schema(fields)), file)
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    actions = {next(iter(line)): line for line in map(json.loads, log.read_text().splitlines())}
+    metadata = actions["metaData"]["metaData"]
+    schema = json.loads(metadata["schemaString"])
+    for i, (field, name) in enumerate(zip(schema["fields"], rows(1, 0).column_names, strict=True)):
+        mapped = {"id": i, "physicalName": f"col-{i}"}
+        field["metadata"] = {f"delta.columnMapping.{key}": value for key, value in mapped.items()}
+        field["name"] = name
+    metadata["schemaString"] = json.dumps(schema)
+    metadata["configuration"] = {"delta.columnMapping.mode": "id"}
+    actions["protocol"] = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    log.write_text("\n".join(map(json.dumps, actions.values())))
+
+    assert_same(ss.sketch(tmp_path, SPEC), rows(50, 1))
+
+
 def test_a_table_that_needs_more_of_a_reader_is_refused(tmp_path):
     write(tmp_path, rows(5, 1))
     features = {"readerFeatures": ["newerThanThis"], "writerFeatures": ["newerThanThis"]}
@@ -431,6 +454,31 @@ def compact_small(place: Path) -> None:
     ]
     version = int(max(log.glob("*.json")).stem) + 1
     (log / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+ADD_AGAIN = [("add", True)]
+REMOVE_TWICE = [("remove", True), ("remove", True)]
+MOVE_NOWHERE = [("remove", False)]
+
+
+@pytest.mark.parametrize("steps", [ADD_AGAIN, REMOVE_TWICE, MOVE_NOWHERE])
+def test_a_commit_that_does_not_say_what_it_changes_is_compared(tmp_path, steps):
+    """A file comes that is there, goes that is not, or is moved to nowhere."""
+    place, state = tmp_path / "table", tmp_path / "state"
+    write(place, rows(50, 1).drop(["day"]))
+    write(place, rows(9, 2, 50).drop(["day"]), mode="append")
+    cube = ss.follow(place, state, spec=SPEC)
+    newest = place / "_delta_log" / f"{1:020d}.json"
+    lines = map(json.loads, newest.read_text().splitlines())
+    add = next(line["add"] for line in lines if "add" in line)
+    for version, (kind, is_change) in enumerate(steps, 2):
+        action = {kind: add | {"dataChange": is_change, "deletionTimestamp": 0}}
+        newest.with_name(f"{version:020d}.json").write_text(json.dumps(action))
+    ss.follow(place, state)
+
+    expected = read(place, columns="x, y")
+    assert len(expected) == (59 if steps is ADD_AGAIN else 50)
+    assert_same(cube.merge(), expected)
 
 
 def test_a_log_that_was_cleaned_up_is_refused(table, tmp_path):
@@ -608,6 +656,91 @@ def test_files_that_were_added_without_numbers_are_read_by_names(catalog, tmp_pa
     assert_same(ss.sketch(table, SPEC), rows(40, 5))
 
 
+def test_files_without_numbers_and_without_names_are_refused(catalog, tmp_path):
+    """Each of their columns would be missing in all rows."""
+    table = catalog.create_table("ns.added", rows(1, 0).schema)
+    pq.write_table(rows(40, 5), tmp_path / "own.parquet")
+    table.add_files([f"file://{tmp_path}/own.parquet"])
+    with table.transaction() as change:
+        change.remove_properties("schema.name-mapping.default")
+
+    with pytest.raises(ss.DataError, match=r"Set its property schema\.name-mapping\.default"):
+        ss.sketch_by(table, "day", spec=SPEC, on_invalid="skip")
+
+
+TEXTS = ["", "%2F", "a b/c=ü%", "+", "%", None]
+
+
+@pytest.mark.parametrize("has_column", [True, False])
+def test_values_of_partitions_and_places_of_iceberg_hold_any_sign(catalog, tmp_path, has_column):
+    """A % in a place is no escape. An empty text is not null, also where only the log has it."""
+    from pyiceberg.transforms import IdentityTransform
+
+    draw = np.random.default_rng(0)
+    own = pa.table({"x": draw.normal(size=12), "y": draw.normal(size=12), "text": TEXTS * 2})
+    place = f"file://{tmp_path}/my %20 t+ü"
+    table = catalog.create_table("ns.signs", own.schema, location=place)
+    with table.update_spec() as change:
+        change.add_field("text", IdentityTransform(), "part")
+    table.append(own)
+    if not has_column:
+        for task in table.scan().plan_files():
+            path = task.file.file_path.removeprefix("file://")
+            pq.write_table(pq.ParquetFile(path).read().drop(["text"]), path)
+
+    cube = ss.follow(table, tmp_path / "state", spec=SPEC, by="text")
+    expected = ss.sketch_by(own, "text", spec=SPEC)
+    assert same_slices(ss.sketch_by(table, "text", spec=SPEC), expected)
+    assert same_slices(cube.table(), expected)
+    table.append(own)
+    ss.follow(f"{tmp_path}/my %20 t+ü", tmp_path / "state")
+    assert same_slices(cube.table(), ss.sketch_by(table.scan().to_arrow(), "text", spec=SPEC))
+
+
+def same_slices(found: ss.SketchTable, expected: ss.SketchTable) -> bool:
+    bytes_of = [
+        {
+            key: s.to_bytes()
+            for key, s in zip(some.keys["text"].to_pylist(), some.sketches, strict=True)
+        }
+        for some in (found, expected)
+    ]
+    return bytes_of[0] == bytes_of[1]
+
+
+def test_a_snapshot_is_itself_also_where_a_tag_has_its_number_for_a_name(iceberg, tmp_path):
+    cube = ss.follow(iceberg, tmp_path / "state", spec=SPEC)
+    first, *_, last = (snapshot.snapshot_id for snapshot in iceberg.snapshots())
+    iceberg.manage_snapshots().create_tag(first, str(last)).commit()
+    iceberg.manage_snapshots().rollback_to_snapshot(first).commit()
+    ss.follow(iceberg, tmp_path / "state")
+
+    assert_same(cube.merge(), iceberg.scan().to_arrow())
+
+
+def test_a_file_that_a_table_has_twice_counts_twice(catalog, tmp_path):
+    table = catalog.create_table("ns.twice", rows(1, 0).schema)
+    pq.write_table(rows(40, 5), tmp_path / "own.parquet")
+    table.add_files([f"file://{tmp_path}/own.parquet"])
+    once = table.current_snapshot().snapshot_id
+    table.add_files([f"file://{tmp_path}/own.parquet"], check_duplicate_files=False)
+    cube = ss.follow(table, tmp_path / "state", spec=SPEC)
+    assert cube.merge().count == 80
+
+    table.manage_snapshots().rollback_to_snapshot(once).commit()
+    ss.follow(table, tmp_path / "state")
+
+    assert_same(cube.merge(), table.scan().to_arrow())
+
+
+def test_a_table_of_metadata_alone_is_followed_as_it_is(iceberg, tmp_path):
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(iceberg.metadata_location)
+
+    assert_same(ss.follow(table, tmp_path / "state", spec=SPEC).merge(), table.scan().to_arrow())
+
+
 @pytest.mark.parametrize("kind", ["PARQUET", "PUFFIN"])
 def test_rows_deleted_by_position_are_left_out_and_followed(iceberg, tmp_path, kind):
     cube = ss.follow(iceberg, tmp_path / "state", spec=SPEC)
@@ -736,6 +869,33 @@ def test_a_snapshot_that_replaces_files_is_followed_without_reading(iceberg):
 
     assert sum(file.n_rows for file in added) == 20
     assert removed == []
+
+
+def test_a_snapshot_that_does_not_say_what_it_changes_is_compared(iceberg, tmp_path):
+    """It takes up a manifest of a snapshot that it does not descend from."""
+    from pyiceberg.table.snapshots import Operation
+    from pyiceberg.table.update.snapshot import _FastAppendFiles
+
+    before, other = iceberg.current_snapshot().snapshot_id, rows(7, 6, 900)
+    iceberg.append(other)
+    left = iceberg.current_snapshot()
+    taken = [m for m in left.manifests(iceberg.io) if m.added_snapshot_id == left.snapshot_id]
+    iceberg.manage_snapshots().rollback_to_snapshot(before).commit()
+    iceberg.append(rows(3, 7, 950))
+    cube = ss.follow(iceberg, tmp_path / "state", spec=SPEC)
+
+    class Picked(_FastAppendFiles):
+        def _manifests(self):
+            return [*taken, *self._existing_manifests()]
+
+    with (
+        iceberg.transaction() as transaction,
+        Picked(Operation.APPEND, transaction=transaction, io=iceberg.io),
+    ):
+        pass
+    ss.follow(iceberg, tmp_path / "state")
+
+    assert_same(cube.merge(), iceberg.scan().to_arrow())
 
 
 def test_an_expired_snapshot_is_refused_and_the_state_stays(iceberg, tmp_path):

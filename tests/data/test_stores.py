@@ -17,6 +17,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import numpy as np
@@ -100,6 +101,7 @@ class Store:
     def __init__(self, scheme, proxy_port, upstream_port, bucket):
         self.scheme, self.bucket = scheme, bucket
         self.endpoint = f"http://127.0.0.1:{proxy_port}"
+        self.direct = f"http://127.0.0.1:{upstream_port}"
         self.behind = filesystem_of(scheme, f"127.0.0.1:{upstream_port}")
         self.behind.create_dir(bucket)
 
@@ -219,44 +221,153 @@ def test_a_body_that_is_always_short_is_refused(store, files, name):
         ss.sketch(address, SPEC)
 
 
+# Tables of lakes; their packages write them past the proxy.
+
+IN_STORE = {"s3.access-key-id": "id", "s3.secret-access-key": SECRET, "s3.region": "us-east-1"}
+OF_LAKE = ss.SketchSpec(2, 20, bandwidth=1.0, columns=("a", "b"))
+
+
+class DeltaLake:
+    """A Delta table in a store."""
+
+    def __init__(self, store, folder, monkeypatch):
+        self.library = pytest.importorskip("deltalake", reason="needs the extra lakes")
+        named = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": SECRET}
+        named |= {"AWS_ENDPOINT_URL": store.direct, "AWS_REGION": "us-east-1"}
+        self.options = {"storage_options": named | {"AWS_ALLOW_HTTP": "true"}}
+        self.place, self.address = store("lake/t"), f"delta+{store('lake/t')}"
+
+    def open(self):
+        return self.library.DeltaTable(self.place, **self.options)
+
+    def append(self, table):
+        self.library.write_deltalake(self.place, table, mode="append", **self.options)
+
+    def delete(self):
+        self.open().delete("a > 0.5")
+
+    def compact(self):
+        self.open().optimize.compact()
+
+    def restore(self):
+        self.open().restore(0)
+
+    def read(self):
+        query = self.library.QueryBuilder().register("t", self.open())
+        return pa.table(query.execute("select * from t").read_all())
+
+
+class IcebergLake:
+    """An Iceberg table of a catalog, in a store."""
+
+    def __init__(self, store, folder, monkeypatch):
+        sql = pytest.importorskip("pyiceberg.catalog.sql", reason="needs the extra lakes")
+        from pyiceberg import catalog
+
+        own = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": store("ice")}
+        opened = sql.SqlCatalog("c", **own, **IN_STORE, **{"s3.endpoint": store.direct})
+        opened.create_namespace("n")
+        self.table = opened.create_table("n.t", table_of(1).schema)
+        self.address, self.place = "iceberg://c/n.t", self.table.location()
+        found = SimpleNamespace(get_catalog_config=lambda _: {"type": "sql", **own})
+        monkeypatch.setattr(catalog, "_ENV_CONFIG", found)
+
+    def open(self):
+        return self.table.refresh()
+
+    def append(self, table):
+        self.table.append(table)
+
+    def delete(self):
+        self.table.delete("a > 0.5")
+
+    def compact(self):
+        rows = self.table.scan().to_arrow()
+        self.table.overwrite(rows)
+
+    def restore(self):
+        first = self.table.snapshots()[0].snapshot_id
+        self.table.manage_snapshots().rollback_to_snapshot(first).commit()
+
+    def read(self):
+        return self.table.scan().to_arrow()
+
+
+@pytest.fixture(params=[DeltaLake, IcebergLake])
+def lake(request, store, tmp_path, monkeypatch):
+    """A table of one version."""
+    made = request.param(store, tmp_path, monkeypatch)
+    made.append(table_of(500))
+    return made
+
+
+def said(store, monkeypatch):
+    """Settings that are said and not in the environment."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return ss.storage(endpoint=store.endpoint, key="id", secret=SECRET)
+
+
 @only_s3
-def test_a_table_of_delta_is_read_by_its_log_and_never_as_a_folder(store, tmp_path, monkeypatch):
+def test_a_table_of_a_lake_is_read_by_its_log_and_never_as_a_folder(store, lake):
     """Files that were removed from the table are still in the store."""
-    deltalake = pytest.importorskip("deltalake", reason="needs the extra lakes")
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    deltalake.write_deltalake(str(tmp_path / "t"), table_of(500))
-    deltalake.DeltaTable(str(tmp_path / "t")).delete("a > 0")
-    for file in (tmp_path / "t").rglob("*.*"):
-        store.put(f"lake/{file.relative_to(tmp_path).as_posix()}", file.read_bytes())
-    spec = ss.plan(table_of(500), 2, columns=["a", "b"], sketch_size=20)
+    lake.delete()
 
-    expected = ss.sketch(tmp_path / "t", spec)
+    expected = ss.sketch(lake.read(), OF_LAKE)
     assert 0 < expected.count < 500
-    assert ss.sketch(f"delta+{store('lake/t')}", spec) == expected
-    cube = ss.follow(f"delta+{store('lake/t')}", tmp_path / "state", spec=spec)
-    assert cube.merge() == expected
-    for folder in ("lake/t", "lake"):
-        with pytest.raises(DataError, match=rf"itself: delta\+s3://{store.bucket}/lake/t\."):
-            ss.sketch(store(folder), spec)
+    assert ss.sketch(lake.address, OF_LAKE) == expected
+    assert ss.sketch(lake.open(), OF_LAKE) == expected
+    kind = lake.address.partition(":")[0].partition("+")[0]
+    assert ss.sketch(f"{kind}+{lake.place}", OF_LAKE) == expected
+    hint = rf"delta\+{lake.place}\." if kind == "delta" else r", as iceberg://catalog/"
+    with pytest.raises(DataError, match=f"itself:? ?{hint}"):
+        ss.sketch(lake.place, OF_LAKE)
 
 
 @only_s3
-def test_a_table_of_iceberg_is_read_from_its_metadata_alone(store, tmp_path, monkeypatch):
-    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="needs the extra lakes")
-    properties = {"s3.endpoint": store.endpoint, "s3.access-key-id": "id"}
-    properties |= {"s3.secret-access-key": SECRET, "uri": f"sqlite:///{tmp_path}/catalog.db"}
-    catalog = sql.SqlCatalog("c", warehouse=store("ice"), **properties)
-    catalog.create_namespace("n")
-    table = catalog.create_table("n.t", table_of(1).schema)
-    table.append(table_of(500))
-    table.delete("a > 0")
-    spec = ss.plan(table_of(500), 2, columns=["a", "b"], sketch_size=20)
+def test_a_state_follows_a_table_of_a_store_of_which_a_fifth_of_the_requests_fail(
+    store, lake, tmp_path, monkeypatch
+):
+    """An answer that is cut short, and says so of itself, only our own requests can tell."""
+    kinds = "slow,many,reset,cut" + ",short" * isinstance(lake, IcebergLake)
+    state, n_faults = tmp_path / "state", 0
+    with said(store, monkeypatch):
+        cube = ss.follow(lake.address, state, spec=OF_LAKE)
+        steps = [lambda: lake.append(table_of(90, 1)), lake.delete, lake.compact, lake.restore]
+        for seed, step in enumerate(steps):
+            step()
+            store.order(rate=0.2, seed=seed, kinds=kinds)
+            ss.follow(lake.address, state)
+            n_faults += sum(store.order()[kind] for kind in KINDS)
+            assert cube.merge() == ss.sketch(lake.read(), OF_LAKE)
 
-    expected = ss.sketch(table.scan().to_arrow(), spec)
-    assert ss.sketch(f"iceberg+{table.metadata_location}", spec) == expected
-    with pytest.raises(DataError, match=r"itself, as iceberg://catalog/namespace\.table"):
-        ss.sketch(table.location(), spec)
+    assert n_faults > 0
+    assert SECRET not in json.dumps(cube.positions)
+
+
+@only_s3
+def test_of_a_table_of_a_lake_only_the_columns_asked_for_are_fetched(store, lake, tmp_path):
+    lake.append(table_of(200_000, 1))
+    found = [file for file in store.behind.get_file_info(all_below(store)) if file.is_file]
+    largest = max(found, key=lambda file: file.size)
+    ss.sketch(lake.address, OF_LAKE)
+    store.order()
+
+    ss.sketch(lake.address, ss.SketchSpec(1, 16, bandwidth=1.0, columns=("b",)))
+
+    assert store.order()["body_bytes"] < 0.35 * largest.size  # one column of four
+
+
+def all_below(store):
+    return pyarrow.fs.FileSelector(store.bucket, recursive=True)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "delta+s3", "iceberg+s3"])
+def test_an_address_with_a_secret_is_refused_and_does_not_show_it(scheme):
+    with pytest.raises(DataError, match=r"holds no key.*ss\.storage\(key=") as caught:
+        ss.sketch(f"{scheme}://id:{SECRET}@bucket/t", SPEC)
+
+    assert SECRET not in str(caught.value)
 
 
 def test_a_pass_that_is_given_up_waits_for_no_answer():

@@ -653,10 +653,14 @@ def open_parquet(path: Place, request: Request) -> Source:
 
 def _open_parquet_file(path: Place, n_columns: int = 1) -> Any:
     """Without ``pre_buffer``, which holds whole row groups, and with buffered pages."""
-    if isinstance(path, RemotePath):  # a request takes long, whatever its size
-        size = min(max(FETCHED_BYTES // n_columns, LEAST_FETCHED), MOST_FETCHED)
-        return pq.ParquetFile(arrow_file(path), pre_buffer=False, buffer_size=size)
+    if isinstance(path, RemotePath):
+        return pq.ParquetFile(arrow_file(path), pre_buffer=False, buffer_size=fetched(n_columns))
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES)
+
+
+def fetched(n_columns: int) -> int:
+    """Bytes of a column that are fetched at a time: a request takes long, whatever its size."""
+    return min(max(FETCHED_BYTES // max(n_columns, 1), LEAST_FETCHED), MOST_FETCHED)
 
 
 def _read_parquet(

@@ -8,11 +8,11 @@ rows into other files says so, and nothing is read for it.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,22 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sketchshift._places import Place, arrow_file, map_ahead
+from sketchshift._stores import Storage
 from sketchshift._typing import IntArray
 from sketchshift.data.lakes import (
+    ELSEWHERE,
     ChangedRows,
     DataFile,
     Kept,
     LakeChanges,
     LakeRows,
+    column_numbers,
     import_lake,
     local_path,
     make_constant,
     name_place,
+    store_path,
 )
 from sketchshift.data.source import Request, Source
 from sketchshift.errors import DataError
@@ -39,7 +44,6 @@ from sketchshift.errors import DataError
 __all__ = ["follow_iceberg", "open_iceberg", "open_iceberg_table"]
 
 METADATA = ".metadata.json"
-FIELD_ID = b"PARQUET:field_id"
 NO_SNAPSHOT = -1  # of a table to which nothing was ever written
 
 
@@ -78,9 +82,11 @@ def follow_iceberg(table: Any, version: str | None = None) -> LakeChanges:
         if isinstance(table, str):
             loaded = load_table(table)
         else:
-            with _report(f"the Iceberg table {'.'.join(table.name())!r}"):
-                loaded = table.refresh()
-        return at_snapshot(loaded, version if snapshot is None else str(snapshot))
+            loaded = table
+            what = f"the Iceberg table {'.'.join(table.name())!r}"
+            with _report(what), suppress(NotImplementedError):  # metadata alone stay as they are
+                table.refresh()
+        return at_snapshot(loaded, version if snapshot is None else snapshot)
 
     return LakeChanges(load(None).name, load)
 
@@ -95,33 +101,101 @@ def load_table(table: str) -> Any:
             raise DataError(msg)
         with _report(what):
             library = import_lake("pyiceberg", "pyiceberg.catalog", what)
-            return library.load_catalog(catalog).load_table(name.replace("/", "."))
+            opened = library.load_catalog(catalog)
+            opened.properties.setdefault(IO, OUR_IO)
+            return opened.load_table(name.replace("/", "."))
     with _report(what):
         library = import_lake("pyiceberg", "pyiceberg.table", what)
-        return library.StaticTable.from_metadata(_metadata_of(table), _properties())
+        return library.StaticTable.from_metadata(_metadata_of(table), {IO: OUR_IO})
 
 
-def _properties() -> dict[str, str]:
-    """What a catalog would tell of a store, and the library does not look up by itself."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {"s3.endpoint": endpoint} if endpoint else {}
+# How pyiceberg reads files of stores: through ours, whose ranges are checked and asked for again.
+
+IO, OUR_IO = "py-io-impl", f"{__name__}.StoreIO"
+SETTINGS = {
+    "endpoint": "endpoint",
+    "region": "region",
+    "access-key-id": "key",
+    "secret-access-key": "secret",
+    "session-token": "token",
+}
+"""What catalogs call the settings of S3, with "s3." or "client." before it."""
+
+OF_LIBRARY = re.compile(r"(s3|client)\.(signer|profile-name|role-arn|proxy-uri|force)|gcs\.|adls\.")
+"""What only ``pyiceberg`` knows how to use."""
+
+
+class StoreIO:
+    """Files by their locations, as ``pyiceberg`` asks for them.
+
+    Parameters
+    ----------
+    properties : mapping of str to str
+        What the catalog and the table say of their store. What they do not say, the settings of
+        :func:`sketchshift.storage` say.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = {name: value for name, value in properties.items() if name != IO}
+        said: dict[str, Any] = {
+            own: self.properties[f"{kind}.{name}"]
+            for kind in ("client", "s3")
+            for name, own in SETTINGS.items()
+            if self.properties.get(f"{kind}.{name}")
+        }
+        current = Storage.current()
+        is_public = str(self.properties.get("s3.anonymous", current.anonymous)).lower() == "true"
+        self._settings = replace(current, anonymous=is_public, **said)
+        self._is_library = any(map(OF_LIBRARY.match, self.properties))
+        self._library: dict[str, Any] = {}
+
+    def new_input(self, location: str) -> Any:
+        """A file to be read."""
+        at = store_path(location, self._settings)
+        if at is not None and not self._is_library:
+            return StoredFile(location, at)
+        scheme = location.partition("://")[0]
+        if scheme not in self._library:
+            library = import_lake("pyiceberg", "pyiceberg.io", "a table of Iceberg")
+            self._library[scheme] = library.load_file_io(self.properties, location)
+        return self._library[scheme].new_input(location)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store, as ``pyiceberg`` asks for it."""
+
+    location: str
+    at: Place
+
+    def __len__(self) -> int:
+        return self.at.stat().st_size
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.at.is_file()
+
+    def open(self, seekable: bool = True) -> Any:
+        """To be read in ranges."""
+        return arrow_file(self.at)
 
 
 def _metadata_of(table: str) -> str:
     """The newest file of metadata of a folder; a file is itself."""
-    if table.endswith(METADATA) or not local_path(table).is_absolute():
+    at = store_path(table) or local_path(table)
+    if table.endswith(METADATA) or at == ELSEWHERE:
         return table
-    folder = local_path(table) / "metadata"
+    folder = at / "metadata"
     hint = folder / "version-hint.text"
     if hint.exists():
         version = hint.read_text(encoding="utf-8").strip()
         return str(folder / f"{'v' * version.isdigit()}{version.removesuffix(METADATA)}{METADATA}")
-    numbers: dict[int, list[Path]] = {}
-    for path in folder.glob(f"*{METADATA}"):
+    numbers: dict[int, list[Place]] = {}
+    for path in folder.rglob(f"*{METADATA}"):
         found = re.match(r"v?(\d+)", path.name)
         if found:
             numbers.setdefault(int(found[1]), []).append(path)
-    newest = sorted(numbers[max(numbers)]) if numbers else []
+    newest = numbers[max(numbers)] if numbers else []
     if len(newest) != 1:
         msg = (
             f"cannot tell which metadata of the Iceberg table {table!r} counts: there are "
@@ -143,16 +217,17 @@ def _report(what: str) -> Iterator[None]:
         raise DataError(f"cannot read {what}: {cause}") from cause
 
 
-def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
-    """A table at a snapshot: by its number, by a branch or tag, or the current one."""
-    name = _name_of(table)
+def at_snapshot(table: Any, version: str | int | None) -> IcebergVersion:
+    """A table at a snapshot: by a number, by the text of a name or number, or the current one."""
+    table, name = _read_by_us(table), _name_of(table)
     if version is None:
         current = table.metadata.current_snapshot_id
         return IcebergVersion(name, table, NO_SNAPSHOT if current is None else current)
-    if version == str(NO_SNAPSHOT):
+    if version == NO_SNAPSHOT:
         return IcebergVersion(name, table, NO_SNAPSHOT)
-    refs = table.metadata.refs
-    if version in refs:
+    refs, is_named = table.metadata.refs, isinstance(version, str)
+    version = str(version)
+    if is_named and version in refs:  # names may look like numbers
         is_tag = refs[version].snapshot_ref_type.value == "tag"
         return IcebergVersion(name, table, refs[version].snapshot_id, is_pinned=is_tag)
     is_there = version.isascii() and version.isdigit() and table.snapshot_by_id(int(version))
@@ -167,9 +242,23 @@ def at_snapshot(table: Any, version: str | None) -> IcebergVersion:
     return IcebergVersion(name, table, int(version), is_pinned=True)
 
 
+def _read_by_us(table: Any) -> Any:
+    """The table, with our way to files of stores in place of the library's."""
+    if not type(table.io).__module__.startswith("pyiceberg."):
+        return table
+    own = copy(table)
+    own.io = StoreIO(table.io.properties)
+    return own
+
+
 def _name_of(table: Any) -> str:
     """A table, for messages and ledgers: the place of its files."""
-    return f"iceberg:{name_place(str(table.metadata.location))}"
+    return f"iceberg:{name_place(plain_path(str(table.metadata.location)))}"
+
+
+def plain_path(location: str) -> str:
+    """A location, as a path if it is on this machine; a % in it is no escape, as in addresses."""
+    return re.sub("^file:(//)?(?=/)", "", location)
 
 
 @dataclass(frozen=True)
@@ -236,13 +325,15 @@ class IcebergVersion:
 
     def _find_columns(self, there: Any) -> dict[str, str]:
         """Names of columns in a file, by their numbers; by mapped names in a file without."""
-        numbers = {
-            int(f.metadata[FIELD_ID]): f.name
-            for f in there
-            if f.metadata is not None and FIELD_ID in f.metadata
-        }
+        numbers = column_numbers(there)
         mapping = self.table.name_mapping()
-        if not numbers and mapping is not None:
+        if not numbers and mapping is None:
+            msg = (
+                f"{self.name} has files without the numbers of its columns, and nothing says by "
+                "which names they are found there. Set its property schema.name-mapping.default."
+            )
+            raise DataError(msg)
+        if not numbers:
             names = [(one.field_id, name) for one in mapping.root for name in one.names]
             numbers = {number: name for number, name in names if name in there.names}
         return {f.name: numbers[f.field_id] for f in self._columns.fields if f.field_id in numbers}
@@ -253,11 +344,12 @@ class IcebergVersion:
             return ()
         with self._report():
             tasks = list(self.table.scan(snapshot_id=self.version).plan_files())
-        left_out = self._left_out(tasks)
-        files = [
-            self._file(task.file, left_out.get(task.file.file_path) if task.delete_files else None)
-            for task in tasks
-        ]
+        deleted = self._deleted_rows(tasks)
+        files = []
+        for task in tasks:
+            ways = [deleted[one.file_path].get(task.file.file_path) for one in task.delete_files]
+            found = [positions for positions in ways if positions is not None]
+            files.append(self._file(task.file, np.unique(np.concatenate(found)) if found else None))
         return tuple(sorted(files, key=lambda file: file.path))
 
     @contextmanager
@@ -274,14 +366,11 @@ class IcebergVersion:
             )
             raise DataError(msg) from error
 
-    def _left_out(self, tasks: Sequence[Any]) -> dict[str, IntArray]:
-        """Positions of deleted rows, by file; each file of deletions is read once."""
-        found: dict[str, list[IntArray]] = {}
-        for deletes in {one.file_path: one for task in tasks for one in task.delete_files}.values():
-            with self._report():
-                for path, positions in self._read_deletes(deletes):
-                    found.setdefault(path, []).append(positions)
-        return {path: np.unique(np.concatenate(parts)) for path, parts in found.items()}
+    def _deleted_rows(self, tasks: Sequence[Any]) -> dict[str, dict[str, IntArray]]:
+        """By files of deletions, each read once, and by files of data: positions of rows."""
+        files = {one.file_path: one for task in tasks for one in task.delete_files}
+        with self._report():
+            return {path: dict(self._read_deletes(file)) for path, file in files.items()}
 
     def _read_deletes(self, deletes: Any) -> Iterator[tuple[str, IntArray]]:
         with self._open(deletes.file_path) as opened:
@@ -310,10 +399,8 @@ class IcebergVersion:
     def _file(self, file: Any, left_out: IntArray | None = None) -> DataFile:
         self._refuse_format(file)
         kept = None if left_out is None else Kept(left_out, are_kept=False)
-        place = local_path(file.file_path)
-        path = str(place) if place.is_absolute() else file.file_path
-        constants = self._constants(file)
-        return DataFile(path, file.file_size_in_bytes, file.record_count, constants, kept)
+        path, n_bytes = plain_path(file.file_path), file.file_size_in_bytes
+        return DataFile(path, n_bytes, file.record_count, self._constants(file), kept)
 
     def _constants(self, file: Any) -> dict[str, Any]:
         """Values of columns that the file may not have: of its partition, or by default."""
@@ -360,15 +447,26 @@ class IcebergVersion:
         return None
 
     def _changed_files(self, snapshot: Any) -> ChangedRows | None:
-        """Files with rows that came and went in a snapshot; None if rows went in another way."""
+        """Files with rows that came and went in a snapshot; None if they do not tell all.
+
+        So it is if rows went in another way, if files came that an earlier snapshot had added
+        elsewhere, and if the table counts other rows than they have.
+        """
         entries = import_lake("pyiceberg", "pyiceberg.manifest", self.name)
         status, content = entries.ManifestEntryStatus, entries.ManifestContent
         operation = None if snapshot.summary is None else snapshot.summary.operation.value
+        n_more = self._count_more(snapshot)
         if operation == "replace":
-            return ChangedRows()
+            return ChangedRows() if n_more in (None, 0) else None
         with self._report():
             manifests = snapshot.manifests(self.table.io)
             if any(manifest.content == content.DELETES for manifest in manifests):
+                return None
+            before = self.table.snapshot_by_id(snapshot.parent_snapshot_id or NO_SNAPSHOT)
+            known = () if before is None else before.manifests(self.table.io)
+            new = {one.manifest_path for one in manifests} - {one.manifest_path for one in known}
+            ids = {one.added_snapshot_id for one in manifests if one.manifest_path in new}
+            if before is not None and not ids <= {snapshot.snapshot_id}:
                 return None
             found = [
                 entry
@@ -381,8 +479,21 @@ class IcebergVersion:
             tuple(self._file(entry.data_file) for entry in found if entry.status == kind)
             for kind in (status.ADDED, status.DELETED)
         )
-        return ChangedRows(added, removed)
+        n_rows = sum(file.n_rows or 0 for file in added) - sum(file.n_rows or 0 for file in removed)
+        return ChangedRows(added, removed) if n_more in (None, n_rows) else None
+
+    def _count_more(self, snapshot: Any) -> int | None:
+        """How many rows more a snapshot has than the one before, if both say how many they have."""
+        before = self.table.snapshot_by_id(snapshot.parent_snapshot_id or NO_SNAPSHOT)
+        summaries = [one.summary for one in (before, snapshot) if one is not None and one.summary]
+        totals = [one.additional_properties.get("total-records") for one in summaries]
+        if len(totals) < 2 or None in totals:
+            return None
+        return int(totals[1]) - int(totals[0])
 
     def find_gone(self, files: Sequence[DataFile]) -> list[str]:
         """Those of the files that are no longer there."""
-        return [file.path for file in files if not self.table.io.new_input(file.path).exists()]
+        inputs = [self.table.io.new_input(file.path) for file in files]
+        at = next((file.at for file in inputs if isinstance(file, StoredFile)), Path())
+        found = map_ahead(lambda file: file.exists(), inputs, at)
+        return [file.path for file, is_there in zip(files, found, strict=True) if not is_there]

@@ -8,6 +8,7 @@ rows that came and rows that went. Knows neither log.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sketchshift._places import Place, place
+from sketchshift._stores import ARROW, Storage
 from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift.data.arrow import (
     BUFFER_BYTES,
     ROWS_SHOWN,
     batch_blocks,
+    fetched,
     fields_of,
     give_width,
     pick_blocks,
@@ -47,16 +51,19 @@ from sketchshift.data.source import (
 from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
+    "ELSEWHERE",
     "ChangedRows",
     "DataFile",
     "Kept",
     "LakeChanges",
     "LakeRows",
     "LakeVersion",
+    "column_numbers",
     "import_lake",
     "local_path",
     "make_constant",
     "name_place",
+    "store_path",
 ]
 
 GROUP_BYTES = 2**28  # files of so many bytes are one change
@@ -107,6 +114,7 @@ class DataFile:
         return self.n_rows - (0 if self.kept is None else len(self.kept.positions))
 
 
+FIELD_ID = b"PARQUET:field_id"
 CHANGE_TYPE = "_change_type"  # a column of the files of a change data feed
 
 
@@ -222,8 +230,9 @@ class LakeRows:
 
     def _batches(self, file: DataFile, names: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of some columns of the table, of those rows of a file that count."""
-        opened = self.open_file(file.path)
-        with opened, pq.ParquetFile(opened, pre_buffer=False, buffer_size=BUFFER_BYTES) as parquet:
+        opened, is_here = self.open_file(file.path), local_path(file.path).is_absolute()
+        size = BUFFER_BYTES if is_here else fetched(len(names))
+        with opened, pq.ParquetFile(opened, pre_buffer=False, buffer_size=size) as parquet:
             there = parquet.schema_arrow
             found = {
                 name: own
@@ -264,9 +273,15 @@ def _keep(part: Any, batch: Any, file: DataFile, first: int) -> Any:
     return part.filter(pa.array(is_kept))
 
 
+def column_numbers(there: Any) -> dict[int, str]:
+    """Names of the columns of a Parquet file, by the numbers that it has for them."""
+    noted = ((field.name, (field.metadata or {}).get(FIELD_ID)) for field in there)
+    return {int(number): name for name, number in noted if number is not None}
+
+
 def make_constant(value: Any, kind: Any) -> Any:
     """A value of the log as an Arrow scalar: text as Delta writes it, or a number of Iceberg's."""
-    if value is None or value == "":  # in the log of Delta, both are null
+    if value is None:
         return pa.scalar(None, kind)
     if isinstance(value, str) and pa.types.is_timestamp(kind) and kind.tz is not None:
         plain = pa.array([value.removesuffix("Z")]).cast(pa.timestamp(kind.unit))
@@ -276,12 +291,21 @@ def make_constant(value: Any, kind: Any) -> Any:
     return pa.array([value]).cast(kind)[0]
 
 
+def store_path(address: str, settings: Storage | None = None) -> Place | None:
+    """Where a file lies in a store; None if it is here, or in a store that only others know."""
+    address = re.sub("^s3[an]://", "s3://", address)
+    return place(address, settings) if address.partition("://")[0] in ARROW else None
+
+
+ELSEWHERE = Path("elsewhere")
+
+
 def local_path(path: str) -> Path:
     """The path of a file on this machine; a relative one for an address elsewhere."""
     parts = urlsplit(path)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    return Path("elsewhere") if len(parts.scheme) > 1 else Path(path)
+    return ELSEWHERE if len(parts.scheme) > 1 else Path(path)
 
 
 def name_place(address: str) -> str:
@@ -337,16 +361,26 @@ def compare_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> Chan
     changed : ChangedRows
         A file of both is in it only if other rows of it count now, and then with these alone.
     """
-    old, new = ({file.path: file for file in files} for files in (before, after))
-    added = [file for path, file in new.items() if path not in old]
-    removed = [file for path, file in old.items() if path not in new]
-    for path in old.keys() & new.keys():
-        out_before, out_now = _left_out(old[path]), _left_out(new[path])
-        for gone, rest, into in ((out_now, out_before, removed), (out_before, out_now, added)):
-            positions = np.setdiff1d(gone, rest)
-            if len(positions):
-                into.append(replace(new[path], kept=Kept(positions)))
+    old, new, added, removed = _by_path(before), _by_path(after), [], []
+    for path in old.keys() | new.keys():
+        was, now = old.get(path, []), new.get(path, [])
+        added += now[len(was) :]
+        removed += was[len(now) :]
+        for one, same in zip(was, now, strict=False):
+            out_before, out_now = _left_out(one), _left_out(same)
+            for gone, rest, into in ((out_now, out_before, removed), (out_before, out_now, added)):
+                positions = np.setdiff1d(gone, rest)
+                if len(positions):
+                    into.append(replace(same, kept=Kept(positions)))
     return ChangedRows(_in_order(added), _in_order(removed))
+
+
+def _by_path(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+    """Files by their paths: a table may have one several times, and then its rows so often."""
+    found: dict[str, list[DataFile]] = {}
+    for file in files:
+        found.setdefault(file.path, []).append(file)
+    return found
 
 
 def _left_out(file: DataFile) -> IntArray:
