@@ -183,14 +183,15 @@ def bench_sums(server: Server) -> dict[str, object]:
 
 def bench_inside(server: Server, n: int) -> dict[str, object]:
     """Processor seconds of sketches made in the server, against those that are streamed out."""
-    path = ":".join([str(Path(ss.__file__).parents[1]), *(p for p in sys.path if "-packages" in p)])
+    found = [str(Path(ss.__file__).parents[1]), *(p for p in sys.path if "-packages" in p)]
+    path = ", ".join(f"('{folder}')" for folder in dict.fromkeys(found))
     connect = postgres.connect(server.address, autocommit=True)
     with connect as connection, connection.cursor() as cursor:
         cursor.executescript((files("sketchshift.sketch") / "postgres.sql").read_text())
     text = (server.folder / "plan.json").read_text().replace("'", "''")
     some = f"(SELECT * FROM points LIMIT {n}) AS p"
     server.run(
-        f"ALTER DATABASE postgres SET sketchshift.path = '{path}'",
+        f"INSERT INTO sketchshift.path VALUES {path}",
         f"INSERT INTO sketchshift.plan VALUES ('plan', '{text}')",
     )
     packed = f"string_agg(array_send(ARRAY[{NAMES}]), '')"

@@ -222,14 +222,15 @@ SECRET = (
 """Names of parameters that nobody may read."""
 
 _PASSWORD = re.compile(
-    rf"(\w+://[^\s:/@'\"]*):[^\s'\"]*@|([?&]{SECRET}=)[^&\s'\"]*|(nats://)[^\s:/@'\"]+@", re.I
+    rf"((?:\w+://|postgres(?:ql)?:/?)[^\s:/@'\"]*):[^\s'\"]*@|"
+    rf"([?&]{SECRET}=|\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|[^&\s'\"]*)|"
+    r"(nats://)[^\s:/@'\"]+@",
+    re.I,
 )
 
 
 def hide_passwords(text: str) -> str:
     """Text in which addresses have no password: before an "@", or as a parameter or signature."""
-    if "://" not in text:
-        return text
 
     def hide(found: re.Match[str]) -> str:
         return found[2] + "***" if found[2] else found[3] or found[1] + "@"

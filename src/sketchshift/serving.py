@@ -23,10 +23,11 @@ import hmac
 import ipaddress
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -38,6 +39,10 @@ from sketchshift.sketch.cube import Cube
 __all__ = ["CubeServer", "read_token"]
 
 PUT, GET = ("rows", "removed"), ("sketch", "table")
+LONGEST = 2000  # signs of a message: Flight loses one that does not fit into headers
+
+
+Anywhere: TypeAlias = str | os.PathLike[str]
 
 
 class _Bearer(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
@@ -45,6 +50,8 @@ class _Bearer(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has 
 
     def __init__(self, token: str) -> None:
         super().__init__()
+        if not (token.isascii() and token.isprintable()):
+            raise DataError("a token must be of ASCII letters, digits and signs: headers are.")
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: Any) -> None:
@@ -66,6 +73,8 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
         0 takes any that is free: :attr:`port` says which.
     token : str or None
         What every call must carry in its header ``authorization``, behind ``Bearer``.
+    tls : pair of paths, optional
+        Files of a certificate and its key, both in PEM. Clients then use ``grpc+tls://``.
 
     Examples
     --------
@@ -89,12 +98,28 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
     """
 
     def __init__(
-        self, cube: Cube, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self,
+        cube: Cube,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        tls: tuple[Anywhere, Anywhere] | None = None,
     ) -> None:
         _check_guarded(host, token)
-        middleware = {"token": _Bearer(token)} if token else {}
+        options: dict[str, Any] = {"middleware": {"token": _Bearer(token)} if token else {}}
+        if tls is not None:
+            options["tls_certificates"] = [tuple(Path(file).read_bytes() for file in tls)]
         place = f"[{host}]" if ":" in host else host
-        super().__init__(f"grpc+tcp://{place}:{port}", middleware=middleware)
+        try:
+            super().__init__(f"grpc+{'tls' if tls else 'tcp'}://{place}:{port}", **options)
+        except pa.ArrowException as cause:  # which says no more than that
+            files = ", or certificate and key are no pair in PEM" if tls else ""
+            msg = (
+                f"cannot listen at {place}:{port}: the port is taken, or the host is not of this "
+                f"machine{files}. Choose another port, such as 0 for any that is free."
+            )
+            raise DataError(msg) from cause
         self._path = cube.path
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -133,7 +158,11 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
             found = cube.positions[name]["number"]
             if number <= found:
                 return cube.version, True
-            raise
+            msg = (
+                f"another stream of the producer {producer[0]!r}, number {found}, was committed "
+                "meanwhile. Nothing was changed: send this one again, and one after the other."
+            )
+            raise DataError(msg) from None
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Sketches as a stream of Arrow.
@@ -161,8 +190,9 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def list_flights(self, context: Any, criteria: Any) -> Iterator[Any]:
         """All that can be got: a cube without keys has no table."""
-        names = GET if Cube.open(self._path).by else GET[:1]
-        return (self._info(name) for name in names)
+        with _told_to_client():
+            names = GET if Cube.open(self._path).by else GET[:1]
+            return (self._info(name) for name in names)
 
     def _info(self, name: str) -> Any:
         endpoint = fl.FlightEndpoint(name, [])
@@ -216,7 +246,7 @@ def _numbers_of(producer: list[str]) -> tuple[int | None, int | None]:
     if not producer:
         return None, None
     numbers = producer[1:]
-    if len(numbers) not in (1, 2) or not all(number.isdecimal() for number in numbers):
+    if len(numbers) not in (1, 2) or not all(re.fullmatch(r"[0-9]{1,18}", n) for n in numbers):
         msg = (
             "a producer names itself and a whole number that grows with each stream: rows/NAME/12, "
             "or with its 500 rows rows/NAME/12/500. Got "
@@ -230,27 +260,34 @@ def _parse_ticket(ticket: bytes) -> dict[str, Any]:
     try:
         text = ticket.decode()
         asked = json.loads(text) if text.startswith("{") else {"get": text}
-    except ValueError:
+    except (ValueError, RecursionError):
         asked = {}
     where, by = asked.get("where") or "", asked.get("by") or ()
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else [None]
     is_text = all(isinstance(text, str) for text in (where, *names))
-    if not is_text or asked.get("get") not in GET or asked.keys() - {"get", "where", "by"}:
-        msg = f"a ticket is {listed(GET)}, or JSON with one of them as get, with where and by."
+    known = {"get", "where", "by"} if asked.get("get") == "table" else {"get", "where"}
+    if not is_text or asked.get("get") not in GET or asked.keys() - known:
+        msg = (
+            f"a ticket is {listed(GET)}, or JSON with one of them as get, with where, and for a "
+            "table with by."
+        )
         raise DataError(msg)
     return dict(asked)
 
 
 @contextmanager
 def _told_to_client() -> Iterator[None]:
-    """What is raised on purpose goes to the client, as what it did wrong."""
+    """What is raised on purpose goes to the client; other errors of Arrow's tell our paths, too."""
     try:
         yield
     except (SketchshiftError, UnicodeDecodeError) as error:
-        raise pa.ArrowInvalid(str(error)) from error
+        raise fl.FlightServerError(str(error)[:LONGEST]) from error
+    except OSError as error:
+        msg = f"the server cannot read or write its cube: {error.strerror}. Nothing was changed."
+        raise fl.FlightServerError(msg) from error
 
 
-def read_token(path: str | os.PathLike[str] | None) -> str | None:
+def read_token(path: Anywhere | None) -> str | None:
     """The token: the first line of a file, or what SKETCHSHIFT_TOKEN holds."""
     if path is None:
         return os.environ.get("SKETCHSHIFT_TOKEN") or None

@@ -387,3 +387,107 @@ def test_nothing_is_left_open(postgres, server):
     gc.collect()
 
     server("SET lock_timeout = '5s'", "DROP TABLE dropped")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://localhost:1/db?user=anna&password=a+b%zz5ecret",
+        "postgresql://localhost:1/db?user=anna&password=a&5ecret",
+        "postgresql://localhost:1/db?user=anna&password=a&5ecret=b",
+        "host=localhost port=1 user=anna password=5ecret dbname=db",
+        "host=localhost password = '5ec ret 5ecret'",
+        "postgres:/anna:5ecret@localhost/db",
+        "postgresql+psycopg2://anna:5ecret@localhost:1/db",
+    ],
+)
+def test_no_form_of_an_address_tells_its_password(address):
+    pytest.importorskip("adbc_driver_postgresql")
+
+    for query in ("t", None):
+        with pytest.raises(DataError) as caught:
+            ss.sketch(address, n_clusters=2, query=query)
+        assert SECRET not in str(caught.value)
+
+
+def test_a_password_that_is_a_usual_word_leaves_the_message_readable():
+    address = "postgresql://anna:postgres@localhost:1/postgres"
+
+    with pytest.raises(DataError, match=r"^postgresql://localhost:1/postgres cannot answer"):
+        ss.sketch(address, n_clusters=2, query="t")
+
+
+# What ordinary databases hold.
+
+
+def test_a_table_of_a_schema_is_named_as_a_query_has_it(postgres, server):
+    server('CREATE SCHEMA IF NOT EXISTS "My S"', 'CREATE TABLE "My S"."T t" AS SELECT 1.0 AS x')
+    try:
+        with pytest.raises(DataError, match=r'\'"My S"\."T t"\''):
+            ss.sketch(postgres, n_clusters=1, query="nowhere")
+    finally:
+        server('DROP SCHEMA "My S" CASCADE')
+
+
+def test_infinite_days_are_the_first_and_the_last_ones(postgres):
+    """The driver makes days of long ago of those that never end."""
+    query = (
+        "SELECT 1.0 AS x, day::{0} FROM (VALUES ('infinity'), ('-infinity'), ('2026-01-01')) t(day)"
+    )
+    spec = ss.SketchSpec(n_features=1, sketch_size=10, bandwidth=1.0, columns=("x",))
+
+    for kind in ("date", "timestamp", "timestamptz"):
+        asked = {"query": query.format(kind)}
+        assert ss.sketch(postgres, spec, where="day > '2026-06-01'", **asked).count == 1
+        years = ss.sketch_by(postgres, "year(day)", spec, **asked).keys
+        assert [day.year for day in years.column(0).to_pylist()] == [1, 2026, 9999]
+
+
+def test_columns_of_one_name_are_told_apart_by_the_user(postgres):
+    with pytest.raises(DataError, match=r"ambiguous\. Give each column a name of its own"):
+        ss.sketch(postgres, n_clusters=1, query="SELECT 1.0, 2.0")
+
+
+@pytest.mark.parametrize("end", ["; -- done", ";\n;\n", "; -- a\n-- b\n", " -- ;", "; --"])
+def test_a_query_may_end_as_a_script_does(database, end):
+    spec = ss.SketchSpec(n_features=1, sketch_size=10, bandwidth=1.0, columns=("x",))
+    where = "SELECT x FROM events WHERE shop <> '; -- no end'"
+
+    assert ss.sketch(database, spec, query=where + end).count == N
+    assert ss.sketch(database, spec, query=where).count == N
+
+
+def test_an_error_of_duckdb_amid_the_rows_is_told():
+    query = """SELECT CASE WHEN i = 199999 THEN error('boom')::DOUBLE ELSE i END AS x
+        FROM range(200000) AS r(i)"""
+
+    with duckdb.connect() as connection, pytest.raises(DataError, match=r"cannot answer.*boom"):
+        ss.sketch(connection, n_clusters=1, query=query)
+
+
+def test_sqlite_rows_are_tuples_whatever_a_connection_makes_of_them():
+    connection = sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)
+    sqlite3.register_converter("yesno", lambda octets: octets == b"1")
+    connection.execute("CREATE TABLE t (x REAL, day DAY_OF_OURS, sure YESNO)")
+    sqlite3.register_converter("day_of_ours", lambda o: datetime.date.fromisoformat(o.decode()))
+    connection.execute("INSERT INTO t VALUES (1.5, '2026-01-02', 1)")
+    connection.row_factory = lambda cursor, row: dict(enumerate(row))
+
+    (block,) = open_source(connection, columns=["x", "sure"], keys=["day"])
+    connection.close()
+
+    assert block.values.tolist() == [[1.5, 1.0]]
+    assert block.keys.to_pylist() == [{"day": "2026-01-02"}]
+
+
+def test_sqlite_integers_beyond_floats_are_the_nearest_ones():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (x)")
+    connection.executemany("INSERT INTO t VALUES (?)", [(2**60 + 1,), (0.5,), (None,)])
+
+    (block,) = open_source(connection)
+    assert np.array_equal(block.values, [[2.0**60], [0.5], [np.nan]], equal_nan=True)
+    connection.execute("CREATE TABLE k AS SELECT 1.0 AS x, x'00' AS b UNION ALL SELECT 2.0, 'a'")
+    with pytest.raises(DataError, match=r"row 1 .* has 'a' in the column 'b'.* AS TEXT\)"):
+        list(open_source(Query(connection, "k"), columns=["x"], keys=["b"]))
+    connection.close()

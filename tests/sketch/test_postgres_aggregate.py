@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def run(address: str, *statements: str) -> list[tuple]:
 def server(postgres: str) -> str:
     """A database whose PL/Python finds this package, with a table of rows."""
     folders = [str(Path(ss.__file__).parents[1]), *filter(os.path.isabs, sys.path)]
-    path = ":".join(folder for folder in folders if "site-packages" in folder or "src" in folder)
+    found = [folder for folder in folders if "site-packages" in folder or "src" in folder]
+    path = ", ".join(f"('{folder}')" for folder in dict.fromkeys(found))
     script = (files("sketchshift.sketch") / "postgres.sql").read_text()
     dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
     try:
@@ -40,7 +42,7 @@ def server(postgres: str) -> str:
         cursor.executescript(script)
         rows = pa.table({"day": np.arange(20_000) % 3, **columns()})
         cursor.adbc_ingest("inside", rows, mode="create")
-    run(postgres, f"ALTER DATABASE postgres SET sketchshift.path = '{path}'", "SELECT 1 AS one")
+    run(postgres, f"INSERT INTO sketchshift.path VALUES {path}", "SELECT 1 AS one")
     try:
         run(postgres, "SELECT sketchshift.load()::text AS loaded")
     except dbapi.Error as error:
@@ -119,3 +121,51 @@ def test_no_rows_and_no_plan_are_said(server, spec):
         run(server, "SELECT sketchshift.sketch('plans', x0) AS s FROM inside")
     with pytest.raises(dbapi.Error, match="without NULL: use coalesce"):
         run(server, "SELECT sketchshift.sketch_packed('plan', '\\x00') AS s")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [("x0, x1, NULL", "float8"), ("1, 2, 3", "int8"), ("[x0, x1, x2]", "float8")],
+)
+def test_rows_packed_in_another_way_are_refused(server, spec, numbers, kind):
+    """Of 14 rows with a NULL there are as many bytes as of 12 without, of int8 as of float8."""
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
+    packed = f"string_agg(array_send(ARRAY[{numbers}]::{kind}[]), '')"
+
+    with pytest.raises(dbapi.Error, match="rows must be array_send of 3 float8 each"):
+        run(
+            server,
+            f"SELECT sketchshift.sketch_packed('plan', {packed}) AS s "
+            "FROM (SELECT * FROM inside LIMIT 14) AS few",
+        )
+
+
+def test_a_group_of_two_plans_is_refused(server, spec):
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
+    plan = "CASE WHEN day = 1 THEN 'plan' ELSE 'other' END"
+    text = spec.to_json().replace("'", "''")
+    run(server, f"INSERT INTO sketchshift.plan VALUES ('other', '{text}')", "SELECT 1 AS one")
+
+    with pytest.raises(dbapi.Error, match="a group has the plans"):
+        run(server, f"SELECT sketchshift.sketch({plan}, x0, x1, x2) AS s FROM inside")
+    run(server, "DELETE FROM sketchshift.plan WHERE name = 'other'", "SELECT 1 AS one")
+
+
+def test_no_session_says_where_the_server_finds_programs(server, spec):
+    """A setting that everybody may change would let them run theirs as the server's user."""
+    sql = "SELECT length(sketchshift.sketch('plan', x0, x1, x2)) AS n FROM inside"
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "sketchshift.py").write_text("raise ImportError('a program of mine')")
+        ((n,),) = run(server, f"SET sketchshift.path = '{folder}'", sql)
+
+    assert n > 0
+
+
+def test_a_query_inside_the_server_may_end_in_a_semicolon(server, spec):
+    sql = "SELECT sketchshift.sketch_query('plan', 'SELECT * FROM inside;') AS s"
+
+    ((data,),) = run(server, sql)
+
+    assert ss.Sketch.from_bytes(bytes(data)).count == 20_000

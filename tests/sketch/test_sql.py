@@ -279,3 +279,40 @@ def test_a_file_is_made_where_there_is_none(tmp_path, week):
 
         twice = ss.SketchTable.from_sql(tmp_path / name, week.spec, query="state")
         assert twice == week + week
+
+
+def test_rows_go_by_the_names_of_their_columns(store):
+    """Appended in another order of keys, they are not those of other slices."""
+    rng = np.random.default_rng(0)
+    given = {"x": rng.normal(size=60), "a": rng.choice(["p", "q"], 60), "b": ["p", "q", "r"] * 20}
+    spec = ss.SketchSpec(n_features=1, sketch_size=10, bandwidth=1.0, columns=("x",))
+    store.write(ss.sketch_by(pa.table(given), ["a", "b"], spec))
+    ss.sketch_by(pa.table(given), ["b", "a"], spec).to_sql(store.database, "state")
+
+    once = ss.sketch_by(pa.table(given), "b", spec)
+
+    assert dict(iter(store.read(spec, keys="b,"))) == {key: s + s for key, s in iter(once)}
+    other = pa.table({"x": given["x"], "c": given["a"], "d": given["b"]})
+    with pytest.raises(DataError, match="cannot answer"):
+        ss.sketch_by(other, ["c", "d"], spec).to_sql(store.database, "state")
+
+
+def test_a_transaction_of_sqlite_that_is_open_stays_open():
+    table = ss.sketch_by(np.arange(20.0).reshape(10, 2), by=np.arange(10) % 2, n_clusters=2)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE mine (x)")
+    connection.execute("INSERT INTO mine VALUES (1)")
+
+    table.to_sql(connection, "state")
+    assert ss.SketchTable.from_sql(connection, table.spec, query="state") == table
+    connection.execute("CREATE TABLE other (x)")
+    with pytest.raises(DataError, match="cannot answer"):
+        table.to_sql(connection, "other")
+    assert connection.in_transaction
+    connection.rollback()
+
+    assert connection.execute("SELECT count(*) FROM mine").fetchone() == (0,)
+    table.to_sql(connection, "later")
+    connection.rollback()
+    assert ss.SketchTable.from_sql(connection, table.spec, query="later") == table
+    connection.close()

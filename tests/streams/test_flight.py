@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -186,7 +190,7 @@ def test_a_stream_of_fewer_rows_than_were_announced_leaves_nothing(cube):
     """A writer that an error closes ends its stream as if it were done."""
     rows = make_table(1000)
     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
-        with pytest.raises(pa.ArrowInvalid, match="900 rows came of a stream of 1,000"):
+        with pytest.raises(fl.FlightServerError, match="900 rows came of a stream of 1,000"):
             put(client, ("rows", "a", "1", "1000"), rows.slice(0, 900))
         assert cube.version == 0
         assert not put(client, ("rows", "a", "1", "1000"), rows)["was_there"]
@@ -197,13 +201,13 @@ def test_a_stream_of_fewer_rows_than_were_announced_leaves_nothing(cube):
 def test_a_stream_that_breaks_leaves_nothing(cube):
     bad = make_table(1000).set_column(0, "x", pa.array([np.nan] * 1000))
     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
-        with pytest.raises(pa.ArrowInvalid, match="missing or infinite values"):
+        with pytest.raises(fl.FlightServerError, match="missing or infinite values"):
             put(client, ("rows",), bad)
-        with pytest.raises(pa.ArrowInvalid, match="knows the paths 'rows', 'removed'"):
+        with pytest.raises(fl.FlightServerError, match="knows the paths 'rows', 'removed'"):
             put(client, ("cows",), make_table(10))
-        with pytest.raises(pa.ArrowInvalid, match="a ticket is"):
+        with pytest.raises(fl.FlightServerError, match="a ticket is"):
             client.do_get(fl.Ticket(b'{"get": "table", "by": 5}')).read_all()
-        with pytest.raises(pa.ArrowInvalid, match="a ticket is"):
+        with pytest.raises(fl.FlightServerError, match="a ticket is"):
             client.do_get(fl.Ticket("everything")).read_all()
 
     assert cube.version == 0
@@ -301,3 +305,170 @@ with fl.connect(url) as client:
             writer.done_writing()
             answers.read()
 """
+
+
+# What an unkind client may send.
+
+
+@pytest.mark.parametrize("number", ["-1", "1.5", "\u0663", "9" * 5000])
+def test_a_number_of_a_stream_is_written_in_plain_digits(cube, number):
+    with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+        refused = pytest.raises(fl.FlightServerError, match="a producer names itself")
+        with refused:
+            put(client, ("rows", "a", number), make_table(10))
+
+    assert cube.version == 0
+
+
+@pytest.mark.parametrize(
+    "ticket",
+    [b'{"a":' * 5000, b'{"get": "sketch", "by": ["country"]}', b"{" * 10_000],
+)
+def test_a_ticket_that_cannot_be_meant_is_refused(cube, ticket):
+    with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+        refused = pytest.raises(fl.FlightServerError, match="a ticket is")
+        with refused:
+            client.do_get(fl.Ticket(ticket)).read_all()
+
+
+def test_errors_tell_clients_no_paths_of_the_server_and_always_arrive(cube):
+    """Headers hold few bytes, and a traceback tells where programs lie."""
+    asked = json.dumps({"get": "table", "where": "(" * 5000})
+    with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+        put(client, ("rows",), make_table(10))
+        with pytest.raises(fl.FlightServerError, match="cannot apply the condition") as raised:
+            client.do_get(fl.Ticket(asked)).read_all()
+
+    assert "Traceback" not in str(raised.value)
+
+
+def test_a_producer_that_overtakes_itself_is_told_to_send_again(cube, monkeypatch):
+    """Stream 3 is committed while stream 4 is on its way."""
+    began, append_rows = threading.Event(), ss.Cube.append_rows
+
+    def append_and_tell(self, *rows, **options):
+        began.set()
+        return append_rows(self, *rows, **options)
+
+    monkeypatch.setattr(ss.Cube, "append_rows", append_and_tell)
+    with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
+        path = fl.FlightDescriptor.for_path("rows", "a", "4")
+        writer, _ = client.do_put(path, make_table(1).schema)
+        writer.write_table(make_table(10))
+        assert began.wait(PATIENCE)
+        put(client, ("rows", "a", "3"), make_table(20))
+        writer.done_writing()
+        with pytest.raises(fl.FlightServerError, match=r"number 3, .*: send this one again"):
+            writer.close()
+
+    assert cube.merge().count == 20
+
+
+def test_a_token_that_headers_cannot_hold_is_refused(cube):
+    with pytest.raises(ss.DataError, match="a token must be of ASCII"):
+        CubeServer(cube, token="s\u00e9cret")
+
+
+def test_a_port_that_is_taken_is_told(cube):
+    with CubeServer(cube) as server:
+        refused = pytest.raises(
+            ss.DataError, match=r"cannot listen at 127\.0\.0\.1:\d+: the port is"
+        )
+        with refused:
+            CubeServer(cube, port=server.port)
+
+
+def serve(tmp_path, *options: str):
+    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    program = [sys.executable, "-m", "sketchshift", "serve", str(tmp_path / "served")]
+    return running(
+        *program, "--plan", str(tmp_path / "plan.json"), "--port", "0", "--json", *options
+    )
+
+
+def test_ctrl_c_ends_a_server_with_an_open_stream(tmp_path):
+    """Of which nothing is kept."""
+    with serve(tmp_path) as server:
+        url = json.loads(server.stdout.readline())["url"]
+        with fl.connect(url) as client:
+            rows = make_table(10)
+            writer, _ = client.do_put(fl.FlightDescriptor.for_path("rows"), rows.schema)
+            writer.write_table(rows)
+            server.send_signal(signal.SIGINT)
+            assert server.wait(PATIENCE) == 130
+            with pytest.raises(pa.ArrowException):
+                writer.close()
+
+    assert ss.Cube.open(tmp_path / "served").version == 0
+
+
+# TLS.
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory):
+    """Files of a certificate for this machine, which nobody has signed, and of its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl here, which makes certificates")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    words += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([openssl, *words, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+def test_rows_and_sketches_travel_by_tls(cube, pem):
+    cert, _ = pem
+    with CubeServer(cube, token="secret", tls=pem) as server:
+        place, trusted = f"grpc+tls://127.0.0.1:{server.port}", Path(cert).read_bytes()
+        known = fl.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
+        with fl.connect(place, tls_root_certs=trusted) as client:
+            put(client, ("rows",), make_table(100), known)
+            with pytest.raises(fl.FlightUnauthenticatedError):
+                client.do_get(fl.Ticket("sketch")).read_all()
+        address = f"grpc+tls://:secret@127.0.0.1:{server.port}/table"
+        found = ss.data.open_source(f"{address}?ca={cert}", beside="others")
+        assert sum(len(block.values) for block in found) == 2
+        with pytest.raises(ss.DataError, match="cannot read grpc"):
+            list(ss.data.open_source(address, beside="others"))
+        with pytest.raises(ss.DataError, match="cannot read grpc"):
+            ss.sketch(f"grpc://127.0.0.1:{server.port}/sketch", SPEC)
+        with pytest.raises(ss.DataError, match="No such file"):
+            ss.sketch(f"{address}?ca=nowhere.pem", SPEC)
+
+    assert cube.merge().count == 100
+
+
+def test_tls_needs_a_pair_and_elsewhere_the_token_too(cube, pem):
+    with pytest.raises(ss.DataError, match="certificate and key are no pair"):
+        CubeServer(cube, tls=(pem[0], pem[0]))
+    with pytest.raises(ss.DataError, match="can be reached from other machines"):
+        CubeServer(cube, host="0.0.0.0", tls=pem)
+
+
+def test_the_command_serves_by_tls(tmp_path, pem):
+    from click.testing import CliRunner
+
+    from sketchshift.cli import main
+
+    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    program = ["serve", str(tmp_path / "served"), "--port", "0", "--check", "--tls-cert", pem[0]]
+    plan = ["--plan", str(tmp_path / "plan.json")]
+
+    done = CliRunner().invoke(main, [*program, "--tls-key", pem[1], *plan])
+    assert re.search(r"grpc\+tls://127\.0\.0\.1:\d+ was asked .* gave 0 rows", done.output)
+    done = CliRunner().invoke(main, program)
+    assert done.exit_code == 2
+    assert "--tls-cert and --tls-key belong together" in done.output

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
 
+from sketchshift._interrupt import STATUS
 from sketchshift.cli.command import EverydayOption, command
 from sketchshift.cli.inputs import read_spec
 from sketchshift.cli.options import KEYS
-from sketchshift.cli.output import Output
+from sketchshift.cli.output import Output, note
 from sketchshift.sketch.cube import Cube
 from sketchshift.sketch.file import is_cube
 
@@ -43,6 +46,16 @@ PORT = 8815
     help="A file whose first line is a token that all clients must send. Default: what the "
     "environment variable SKETCHSHIFT_TOKEN holds.",
 )
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A certificate in PEM; clients then use grpc+tls://.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Its key in PEM, without a password.",
+)
 @click.option("--check", is_flag=True, help="Ask for the sketch once as a client would, and stop.")
 def serve(
     state: str,
@@ -51,6 +64,8 @@ def serve(
     host: str,
     port: int,
     token_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     check: bool,
     out: Output,
 ) -> None:
@@ -71,20 +86,28 @@ def serve(
     """
     from sketchshift.serving import CubeServer, read_token
 
+    if (tls_cert is None) != (tls_key is None):
+        raise click.UsageError("--tls-cert and --tls-key belong together. Give both, or neither.")
+    tls = (tls_cert, tls_key) if tls_cert and tls_key else None
     cube = _open_state(state, plan, by)
     token = read_token(token_file)
-    with CubeServer(cube, host=host, port=port, token=token) as server:
-        url = f"grpc://{host}:{server.port}"
+    with CubeServer(cube, host=host, port=port, token=token, tls=tls) as server:
+        place = f"[{host}]" if ":" in host else host
+        url = f"{'grpc+tls' if tls else 'grpc'}://{place}:{server.port}"
         record: dict[str, Any] = {"command": "serve", "state": state, "url": url}
         record |= {"by": list(cube.by), "version": cube.version, "has_token": token is not None}
         if check:
-            record["rows"] = _ask_once(server.port, host, token)
+            record["rows"] = _ask_once(url, token)
             line = f"{url} was asked for the sketch of {state}, and gave {record['rows']:,} rows."
             out.report(record, [line], then=["serve", state])
             return
         guard = "for whoever sends the token" if token else "for all on this machine"
         out.report(record, [f"Serving {state} at {url}, {guard}.", "Ctrl-C stops it."])
-        server.serve()
+        try:
+            Event().wait()  # it serves already
+        except KeyboardInterrupt:
+            note("Stopped.")
+            os._exit(STATUS)  # Arrow would wait for open streams; a commit is whole, or not there
 
 
 def _open_state(state: str, plan: str | None, by: tuple[str, ...] | None) -> Cube:
@@ -105,11 +128,12 @@ def _open_state(state: str, plan: str | None, by: tuple[str, ...] | None) -> Cub
     return Cube.create(Path(state), read_spec(plan), by or ())
 
 
-def _ask_once(port: int, host: str, token: str | None) -> int:
-    """Rows of the sketch that a client gets."""
-    from sketchshift.data.flight import connect, fl
+def _ask_once(url: str, token: str | None) -> int:
+    """Rows of the sketch that a client gets; the certificate may be for another name of here."""
+    from sketchshift.data.flight import fl
 
-    client, options = connect(f"grpc+tcp://{host}:{port}", "", token or "")
-    with client:
+    headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+    with fl.connect(url, disable_server_verification=url.startswith("grpc+tls")) as client:
+        options = fl.FlightCallOptions(headers=headers)
         table = client.do_get(fl.Ticket("sketch"), options).read_all()
     return int(table["count"][0].as_py())

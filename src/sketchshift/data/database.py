@@ -19,7 +19,7 @@ from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 
@@ -54,6 +54,8 @@ SPARE = 1.05  # more rows than wanted are drawn, since their number varies
 
 
 _NAME = r'(?:\w+|"(?:[^"]|"")+")'
+_END = re.compile(r";(?:[\s;]|--[^\n'\"]*(?:\n|$))*$")
+"""What may follow a query: a semicolon, and comments that are no part of a text."""
 
 # What is asked, of which database.
 
@@ -101,7 +103,7 @@ class Query:
         if self.table is not None:
             return f"SELECT * FROM {self.table}"
         assert self.text is not None
-        return self.text.strip(" \t\r\n;") + "\n"
+        return _END.sub("", self.text) + "\n"
 
 
 def ask(data: Any, query: str | None) -> Any:
@@ -174,8 +176,8 @@ def _secrets(address: str) -> list[str]:
     rest = address.partition("://")[2]
     before, _, _ = rest.rpartition("@")
     found = [before.partition(":")[2], *re.split("[:@/]", before)[1:]]
-    parameters = parse_qsl(rest.partition("?")[2])
-    found += [value for name, value in parameters if re.fullmatch(SECRET, name, re.I)]
+    pairs = (pair.partition("=") for pair in rest.partition("?")[2].split("&"))
+    found += [value for name, _, value in pairs if re.fullmatch(SECRET, name, re.I)]
     return sorted({s for text in found for s in (text, unquote(text)) if s}, key=len, reverse=True)
 
 
@@ -263,7 +265,8 @@ def append_rows(query: Query, rows: Any) -> None:
     query : Query
         Names the table. A file of DuckDB or SQLite is made if it is not there, as its name ends.
     rows : Arrow table
-        All of it is there afterwards, or nothing has changed.
+        Columns go by their names. All of it is there afterwards, or nothing has changed; within
+        a transaction that a connection has open, it is part of that.
     """
     if query.table is None:
         msg = f"cannot write to {query.text!r}: it is no name of a table. Pass letters and digits."
@@ -461,12 +464,16 @@ _LISTS = ("_int2", "_int4", "_int8", "_float4", "_float8", "_numeric", "vector")
 _CASTS = {"numeric": "float8", "_numeric": "float8[]", "vector": "real[]"}
 _OTHERS = ("text", "varchar", "bpchar", "name", "date", "timestamp", "timestamptz", "bytea")
 _TABLES = """SELECT CASE WHEN pg_table_is_visible(oid) THEN quote_ident(relname)
-  ELSE quote_ident(relnamespace::regnamespace::text) || '.' || quote_ident(relname) END AS name
+  ELSE relnamespace::regnamespace::text || '.' || quote_ident(relname) END AS name
 FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
   AND relnamespace::regnamespace::text NOT LIKE 'pg\\_%'
   AND relnamespace::regnamespace::text <> 'information_schema'
   AND has_table_privilege(oid, 'SELECT') ORDER BY name"""
+# the driver has no infinite days, and makes distant ones of the other sign of them
+_ENDLESS = """CASE {0} WHEN 'infinity' THEN '9999-12-31' WHEN '-infinity' THEN '0001-01-01' \
+ELSE {0} END"""
 _ADVICE = {
+    "42702": "Give each column a name of its own: SELECT a.x AS x, b.x AS other",
     "28": "Check user and password: in the address, in PGPASSWORD or in ~/.pgpass",
     "42501": "Ask for the right to read it, or query what you may read",
     "22003": "Round it in the query, or leave such rows out",
@@ -485,7 +492,7 @@ class _Postgres(_Session):
         _check_address(address)
         dbapi = _require("adbc_driver_postgresql.dbapi", "postgres")
         self.faults = (dbapi.Error, pa.ArrowException, OSError)
-        connection = dbapi.connect(address)
+        connection = dbapi.connect("postgresql://" + address.partition("://")[2])
         if not self._is_writer:
             self._begin(connection)
         return connection
@@ -523,6 +530,8 @@ class _Postgres(_Session):
         kind, quoted = self._types[name], _quoted(name)
         if kind in _CASTS and not self.is_exact:
             return f"{quoted}::{_CASTS[kind]} AS {quoted}"
+        if kind in ("date", "timestamp", "timestamptz"):
+            return f"{_ENDLESS.format(quoted)} AS {quoted}"
         is_known = kind in (*_NUMBERS, *_LISTS, *_OTHERS) and kind not in _CASTS
         return quoted if is_known else f"{quoted}::text AS {quoted}"
 
@@ -570,16 +579,18 @@ class _Postgres(_Session):
         hints = re.findall(r"\n(?:HINT|DETAIL): +(.+)", str(cause))
         words = re.split(r"(?:ERROR|FATAL): +|\[libpq\] ", words)[-1]
         words = " ".join(" ".join([words, *hints]).split()).rstrip(".!?")
-        advice = self._advice(cause)
-        msg = f"{self.title} cannot answer: {words}.{advice}"
+        if re.search("URI|percent-encoded", words):  # what follows is a part of the address
+            words = re.split(r':? "(?![]=])', words)[0]
         for secret in _secrets(self.query.database):
-            msg = msg.replace(secret, "***")
-        return DataError(msg)
+            words = words.replace(secret, "***")
+        return DataError(f"{self.title} cannot answer: {words}.{self._advice(cause)}")
 
     def _advice(self, cause: Exception) -> str:
         state = getattr(cause, "sqlstate", None) or ""
         if "password authentication failed" in str(cause) or "no password" in str(cause):
             state = "28"  # of a connection that failed, the driver gives none
+        if "statement timeout" in str(cause):
+            state = "57014"  # nor of rows that were being read
         for start, advice in _ADVICE.items():
             if state.startswith(start):
                 return f" {advice}."
@@ -603,7 +614,7 @@ class _DuckDB(_Session):
         import pyarrow as pa
 
         duckdb = _require("duckdb", "duckdb")
-        self.faults = (duckdb.Error, pa.ArrowException)
+        self.faults = (duckdb.Error, pa.ArrowException, OSError)
         if is_connection(self.query.database):
             return self.query.database
         path, is_reader = str(Path(self.query.database).expanduser()), not self._is_writer
@@ -615,7 +626,7 @@ class _DuckDB(_Session):
     def _append(self, rows: Any) -> None:
         name, table = self.query.table, self._connection.from_arrow(rows)
         table.filter("false").query("rows_", f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows_")
-        table.insert_into(name)
+        table.query("rows_", f"INSERT INTO {name} BY NAME FROM rows_")
 
     @cached_property
     def fields(self) -> list[Field]:
@@ -663,6 +674,11 @@ def _affinity(kind: Any) -> str:
     return "REAL" if pa.types.is_floating(kind) else "TEXT"
 
 
+def _kind_of(value: Any) -> str:
+    """The type of a value; what converters of a connection make of one is taken as text."""
+    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "text")
+
+
 def _storable(value: Any) -> Any:
     """Dates and times as SQLite's functions read them: as text."""
     return value if isinstance(value, int | float | str | bytes | None) else str(value)
@@ -686,24 +702,34 @@ class _SQLite(_Session):
         return connection
 
     def _append(self, rows: Any) -> None:
-        columns = ", ".join(
-            f"{_quoted(field.name)} {_affinity(field.type)}" for field in rows.schema
-        )
+        columns = [f"{_quoted(field.name)} {_affinity(field.type)}" for field in rows.schema]
+        names = ", ".join(map(_quoted, rows.column_names))
         marks = ", ".join("?" * rows.num_columns)
-        with self._connection:
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN")
-            self._connection.execute(f"CREATE TABLE IF NOT EXISTS {self.query.table} ({columns})")
+        execute = self._connection.execute
+        execute("SAVEPOINT appended")  # within a transaction that is open, or as one
+        try:
+            execute(f"CREATE TABLE IF NOT EXISTS {self.query.table} ({', '.join(columns)})")
             for batch in rows.to_batches(ROWS_SHOWN):
                 values = zip(*(map(_storable, c.to_pylist()) for c in batch.columns), strict=True)
                 self._connection.executemany(
-                    f"INSERT INTO {self.query.table} VALUES ({marks})", values
+                    f"INSERT INTO {self.query.table} ({names}) VALUES ({marks})", values
                 )
+        except BaseException:
+            execute("ROLLBACK TO appended")
+            raise
+        finally:
+            execute("RELEASE appended")
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.row_factory = None  # tuples, whatever the connection makes of rows
+            yield cursor
 
     @cached_property
     def fields(self) -> list[Field]:
         """The type of a column is that of its first values; numbers of both kinds are real."""
-        with self._told(), closing(self._connection.cursor()) as cursor:
+        with self._told(), self._cursor() as cursor:
             cursor.execute(f"SELECT * FROM {self._from()} LIMIT {ROWS_SHOWN}")
             names = [column[0] for column in cursor.description]
             columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
@@ -712,10 +738,11 @@ class _SQLite(_Session):
         return [Field(name, kind, kind in numbers) for name, kind in zip(names, kinds, strict=True)]
 
     def _kind(self, name: str, values: Iterable[Any]) -> str:
-        kinds = {_KINDS[type(value)] for value in values if value is not None}
+        kinds = {_kind_of(value) for value in values if value is not None}
         if not kinds:
             sql = f"SELECT typeof({_quoted(name)}) FROM {self._from()} WHERE {_quoted(name)} "
-            found = self._connection.execute(f"{sql} IS NOT NULL LIMIT 1").fetchone()
+            with self._cursor() as cursor:
+                found = cursor.execute(f"{sql} IS NOT NULL LIMIT 1").fetchone()
             return "null" if found is None else str(found[0])
         if kinds <= {"integer", "real"}:
             return "integer" if kinds == {"integer"} else "real"
@@ -725,7 +752,7 @@ class _SQLite(_Session):
         import pyarrow as pa
 
         kinds = {field.name: field.type for field in self.fields}
-        with closing(self._connection.cursor()) as cursor:
+        with self._cursor() as cursor:
             cursor.execute(sql)
             names, first = [column[0] for column in cursor.description], 0
             while some := cursor.fetchmany(rows):
@@ -748,22 +775,25 @@ class _SQLite(_Session):
                 return pa.array(texts, pa.string())
             return pa.array(values, pa.binary())
         except (pa.ArrowException, TypeError, OverflowError):
-            is_number = [v is None or isinstance(v, int | float) for v in values]
-        row = is_number.index(False) if False in is_number else 0
+            fits, cast = (bytes, "TEXT") if kind == "blob" else (int | float, "REAL")
+            wrong = [row for row, v in enumerate(values) if not (v is None or isinstance(v, fits))]
+        if not wrong:  # integers beyond 2**53 beside floats
+            return pa.array([v if v is None else float(v) for v in values], pa.float64())
         msg = (
-            f"row {first + row} of {self.name} (the first is 0) has {values[row]!r} in the column "
-            f"{name!r}, which begins with values of type {kind}. Leave such rows out, or convert "
-            f"them in the query: CAST({_quoted(name)} AS REAL)."
+            f"row {first + wrong[0]} of {self.name} (the first is 0) has {values[wrong[0]]!r} in "
+            f"the column {name!r}, whose first values are of type {kind}. Leave such rows out, or "
+            f"convert them in the query: CAST({_quoted(name)} AS {cast})."
         )
         raise DataError(msg)
 
     def tables(self) -> list[str]:
         """See :class:`_Session`."""
-        found = self._connection.execute(
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
-            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-        )
-        return [_written(name) for (name,) in found]
+        with self._cursor() as cursor:
+            cursor.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+                "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+            )
+            return [_written(name) for (name,) in cursor]
 
     def _missing_table(self, cause: Exception) -> str | None:
         found = re.search(r"no such table: (\S+)", str(cause))

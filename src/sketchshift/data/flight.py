@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -48,6 +49,8 @@ class FlightAddress:
         Instead of a path: what the server is asked for, such as a query.
     user, secret : str
         Never part of a name or an error. Without a user, the secret is a token.
+    ca : str or None
+        A file with the certificates to trust, in PEM. Default: those that gRPC comes with.
     """
 
     location: str
@@ -55,6 +58,7 @@ class FlightAddress:
     command: str | None = None
     user: str = field(default="", repr=False)
     secret: str = field(default="", repr=False)
+    ca: str | None = None
 
     @property
     def name(self) -> str:
@@ -69,12 +73,13 @@ class FlightAddress:
         Parameters
         ----------
         text : str
-            ``grpc+tls://`` for a server with a certificate.
+            ``grpc+tls://`` for a server with a certificate; ``?ca=file.pem`` names a file of
+            certificates to trust.
         """
         url = urlsplit(text)
         said = parse_qs(url.query)
         path = tuple(unquote(part) for part in url.path.strip("/").split("/") if part)
-        command = said.pop("command", [None])[0]
+        command, ca = (said.pop(name, [None])[0] for name in ("command", "ca"))
         if said or url.hostname is None or url.port is None or bool(path) == (command is not None):
             msg = (
                 "the address of a Flight stream is grpc://host:port/path, or "
@@ -84,11 +89,13 @@ class FlightAddress:
         host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
         location = f"{SCHEMES[url.scheme]}://{host}:{url.port}"
         return cls(
-            location, path, command, unquote(url.username or ""), unquote(url.password or "")
+            location, path, command, unquote(url.username or ""), unquote(url.password or ""), ca
         )
 
 
-def connect(location: str, user: str = "", secret: str = "") -> tuple[Any, Any]:
+def connect(
+    location: str, user: str = "", secret: str = "", ca: str | None = None
+) -> tuple[Any, Any]:
     """A client, and the options of each of its calls.
 
     Parameters
@@ -97,8 +104,10 @@ def connect(location: str, user: str = "", secret: str = "") -> tuple[Any, Any]:
         Of a server.
     user, secret : str
         A name and a password, or a token alone.
+    ca : str, optional
+        A file with the certificates to trust.
     """
-    client = fl.connect(location)
+    client = fl.connect(location, tls_root_certs=None if ca is None else Path(ca).read_bytes())
     if user:
         header = client.authenticate_basic_token(user, secret)
         return client, fl.FlightCallOptions(headers=[header])
@@ -155,7 +164,7 @@ def _batches(readers: Iterator[Any]) -> Iterator[Any]:
 def _readers(stream: FlightAddress) -> Iterator[tuple[int | None, Iterator[Any]]]:
     """How many rows there are, where the server says it, and the readers of its streams."""
     with report_trouble(stream.name):
-        client, options = connect(stream.location, stream.user, stream.secret)
+        client, options = connect(stream.location, stream.user, stream.secret, stream.ca)
         with client:
             n_rows, endpoints = _find_endpoints(client, stream, options)
             yield n_rows, _open_endpoints(client, stream, endpoints, options)
@@ -183,7 +192,7 @@ def _open_endpoints(
         if not places or stream.location in places:
             yield client.do_get(endpoint.ticket, options)
             continue
-        elsewhere, its_options = connect(places[0], stream.user, stream.secret)
+        elsewhere, its_options = connect(places[0], stream.user, stream.secret, stream.ca)
         with elsewhere:
             yield elsewhere.do_get(endpoint.ticket, its_options)
 

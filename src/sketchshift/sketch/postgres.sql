@@ -1,9 +1,14 @@
 -- Sketches made inside a PostgreSQL server, by PL/Python (docs/databases.md).
 --
 -- Needs plpython3u, which a superuser creates: its functions run as the user of the server. Its
--- Python must find sketchshift, installed for it, or in folders that a setting names:
+-- Python must find sketchshift, installed for it, or in folders that a table names. Whoever may
+-- write to that table may run any program as the user of the server, so it is the superuser's:
 --
---     ALTER DATABASE shop SET sketchshift.path = '/opt/venv/lib/python3.11/site-packages';
+--     INSERT INTO sketchshift.path VALUES ('/opt/venv/lib/python3.11/site-packages');
+--
+-- Others may use all of it once they are let in, and write no plans:
+--
+--     GRANT USAGE ON SCHEMA sketchshift TO analysts;
 --
 -- Plans lie in a table, under a name; ss.plan(...).to_json() writes one:
 --
@@ -14,15 +19,17 @@
 
 CREATE EXTENSION IF NOT EXISTS plpython3u;
 CREATE SCHEMA IF NOT EXISTS sketchshift;
+CREATE TABLE IF NOT EXISTS sketchshift.path (folder text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS sketchshift.plan (name text PRIMARY KEY, plan text NOT NULL);
+GRANT SELECT ON sketchshift.path, sketchshift.plan TO PUBLIC;
 
 -- What all functions share, once in a session.
 CREATE OR REPLACE FUNCTION sketchshift.load() RETURNS void LANGUAGE plpython3u AS $$
 import os
 import sys
 
-found = plpy.execute("SELECT current_setting('sketchshift.path', true) AS path")[0]["path"]
-sys.path[:0] = [folder for folder in (found or "").split(":") if folder]
+found = plpy.execute("SELECT folder FROM sketchshift.path")
+sys.path[:0] = [row["folder"] for row in found]
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # a backend is one thread
 import numpy as np
@@ -50,11 +57,13 @@ def start(name):
 
 def unpack(rows, d):
     """Arrays of float8 as array_send wrote them, one after the other, as rows."""
-    size = 20 + 12 * d  # dimensions and type, then of each number its length and itself
-    if len(rows) % size:
+    head = np.array([1, 0, 701, d, 1], ">i4")  # one dimension, no NULL, float8, d from 1 on
+    kind = np.dtype([("head", ">i4", 5), ("items", [("size", ">i4"), ("number", ">f8")], (d,))])
+    found = np.frombuffer(rows[: len(rows) // kind.itemsize * kind.itemsize], kind)
+    is_whole = len(rows) == found.nbytes and (found["items"]["size"] == 8).all()
+    if not (is_whole and (found["head"] == head).all()):
         plpy.error(f"rows must be array_send of {d} float8 each, without NULL: use coalesce")
-    octets = np.frombuffer(rows, np.uint8).reshape(-1, size)[:, 20:].reshape(-1, d, 12)
-    return np.ascontiguousarray(octets[:, :, 4:]).view(">f8")[:, :, 0].astype(np.float64)
+    return found["items"]["number"].astype(np.float64)
 
 
 GD["sketchshift"] = {"ss": ss, "np": np, "find_spec": find_spec, "start": start, "unpack": unpack}
@@ -73,8 +82,10 @@ if number is None:
     for key in [key for key, held in open_.items() if held[2] != now]:
         del open_[key]  # of a query that failed
     number = max(open_, default=0) + 1
-    open_[number] = [GD["sketchshift"]["start"](plan), [], now]
+    open_[number] = [GD["sketchshift"]["start"](plan), [], now, plan]
 held = GD["sketches"][number]
+if plan != held[3]:
+    plpy.error(f"a group has the plans {held[3]!r} and {plan!r}. Group by the plan, too.")
 held[1].append(numbers)
 if len(held[1]) == 8192:
     held[0].update(GD["sketchshift"]["np"].array(held[1], dtype=float))
@@ -85,7 +96,7 @@ $$;
 CREATE OR REPLACE FUNCTION sketchshift.finish(state int8) RETURNS bytea LANGUAGE plpython3u AS $$
 if state is None:
     return None
-sketcher, rows, _ = GD["sketches"].pop(state)
+sketcher, rows, *_ = GD["sketches"].pop(state)
 if rows:
     sketcher.update(GD["sketchshift"]["np"].array(rows, dtype=float))
 return sketcher.sketch().to_bytes()
@@ -121,7 +132,8 @@ names = sketcher.spec.columns
 if names is None:
     plpy.error(f"the plan {plan!r} names no columns: make it with columns=[...]")
 columns = ", ".join(f"coalesce({plpy.quote_ident(name)}::float8, 'NaN')" for name in names)
-rows = plpy.cursor(f"SELECT array_send(ARRAY[{columns}]) AS packed FROM ({query}\n) AS asked")
+asked = query.rstrip(" \t\r\n;")
+rows = plpy.cursor(f"SELECT array_send(ARRAY[{columns}]) AS packed FROM ({asked}\n) AS asked")
 while some := rows.fetch(16384):
     packed = b"".join([row["packed"] for row in some])
     sketcher.update(GD["sketchshift"]["unpack"](packed, len(names)))
