@@ -36,7 +36,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.sketch.cells import FarPart, FarSums
 from sketchshift.sketch.cube_log import PartRecord, to_stream
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
-from sketchshift.sketch.keys import encode_keys
+from sketchshift.sketch.keys import as_type, encode_keys
 from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of, wide_to_bytes
 
 __all__ = [
@@ -742,13 +742,14 @@ class PartIndex:
     def __len__(self) -> int:
         return self._n
 
-    def keys_of(self, rows: IntArray) -> Any:
-        """The keys of some slices, as an Arrow table."""
+    def keys_of(self, rows: IntArray, schema: Any) -> Any:
+        """The keys of some slices, as an Arrow table of a schema."""
         some = pa.array(rows)
-        columns = self.keys.items()
-        return pa.table(
-            {name: own.dictionary.take(own.indices.take(some)) for name, own in columns}
-        )
+        columns = [
+            as_type(own.dictionary, field.type).take(own.indices.take(some))
+            for own, field in zip(self.keys.values(), schema, strict=True)
+        ]
+        return pa.table(columns, schema)
 
     def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
         """The slices with some values of the keys of these names, an axis for each; ascending."""
