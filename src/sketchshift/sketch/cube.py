@@ -552,8 +552,8 @@ class Cube:
         bounds = self._bounds(records)  # a condition means the same, whichever parts it rules out
         if where is not None and records:
             counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
-            found = find_ranges(bounds.append_column(COUNT, counts), where)
-            records = [records[i] for i in found]
+            kept = find_ranges(bounds.append_column(COUNT, counts), where)
+            records = [records[i] for i in kept]
         selection = self._all_of(records, bounds.schema)
         if where is None or not len(selection):
             return selection
