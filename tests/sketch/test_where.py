@@ -53,6 +53,7 @@ CONDITIONS = {
     "origin = 'O''Hare'": [5],
     "month > 2.5": [2, 3, 4, 5],
     "month = -1": [],
+    "month < 9223372036854775808": [0, 1, 2, 3, 4, 5],
     "month = 5 -- a remark": [4],
     '"my key"': [0, 2, 4],
     'not "my key"': [1, 3, 5],
@@ -147,6 +148,7 @@ VALUES = {
     "moment": ["'2026-01-02 13:00:00'", "'2026-01-05'", "'2026-01-07 12:00:00'"],
     "sold": ["1.25", "2", "-3.5"],
     "text": ["'2026-01-02'", "'2026-01-06'", "'north'"],
+    "clock": ["'02:00:00'", "'03:30:00'", "'05:00:01'"],
 }
 ODD = TABLE.drop_columns(["my key", "zoned", "count"]).append_column(
     "sold", pa.array([Decimal(n) for n in ("1.25", "2.00", "-3.50")] * 2 + [None])
@@ -154,6 +156,7 @@ ODD = TABLE.drop_columns(["my key", "zoned", "count"]).append_column(
 ODD = ODD.append_column(
     "text", pa.array(["2026-01-02", "north", "2026-01-06", "2026-01-0x", "south", None, "a"])
 )
+ODD = ODD.append_column("clock", pa.array([dt.time(hour) for hour in range(7)]))
 
 
 def draw_condition(rng: np.random.Generator, depth: int = 0) -> str:

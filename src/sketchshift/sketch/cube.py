@@ -65,7 +65,7 @@ from sketchshift.sketch.file import (
     read_spec,
     unpack,
 )
-from sketchshift.sketch.keys import as_type, number_groups, parse, stack_keys
+from sketchshift.sketch.keys import number_groups, parse, stack_keys
 from sketchshift.sketch.measure import Measure
 from sketchshift.sketch.reading import Reading
 from sketchshift.sketch.sketch import Sketch, check_same_spec
@@ -724,8 +724,7 @@ class _Selection:
 
     def _values(self, name: str) -> tuple[Any, list[IntArray]]:
         """The different values of a key, and which of them are those of each part."""
-        kind = self.schema.field(name).type
-        own = [as_type(index.keys[name].dictionary, kind) for index in self.indexes]
+        own = [index.values_of(self.schema.field(name)) for index in self.indexes]
         encoded = pa.concat_arrays(own).dictionary_encode("encode")
         ends = np.cumsum([len(values) for values in own])
         return encoded.dictionary, np.split(encoded.indices.to_numpy(), ends[:-1])

@@ -180,6 +180,11 @@ class Entries:
             np.zeros((0, 1 + family.id_width), np.int64), np.zeros((0, family.width), np.int64)
         )
 
+    def renumbered(self, numbers: IntArray) -> Entries:
+        """The entries of slices that have got other numbers."""
+        owners = numbers[self.names[:, 0]]
+        return Entries(np.column_stack([owners, self.names[:, 1:]]), self.digits)
+
 
 @dataclass
 class Block:
@@ -206,10 +211,7 @@ class Block:
             is_left[own.names[:, 0]] = True
         left = np.flatnonzero(is_left)
         numbers = np.cumsum(is_left) - 1
-        entries = {
-            name: Entries(np.column_stack([numbers[own.names[:, 0]], own.names[:, 1:]]), own.digits)
-            for name, own in self.entries.items()
-        }
+        entries = {name: own.renumbered(numbers) for name, own in self.entries.items()}
         return Block(self.counts[left], self.dense[left], entries), left
 
 
@@ -236,13 +238,18 @@ def block_of(layout: Layout, measures: Sequence[Measure]) -> Block:
         place = layout.places[family.name]
         for i, measure in enumerate(measures):
             dense[i, place] = _digits_of(measure.parts[family.name].ravel(), family.n_digits)
-    entries = {f.name: _entries_of(f, [m.parts[f.name] for m in measures]) for f in layout.tables}
+    entries = {}
+    for family in layout.tables:
+        own = [measure.parts[family.name] for measure in measures]
+        entries[family.name] = (
+            far_entries(layout, {i: array[0] for i, array in enumerate(own)})
+            if isinstance(family.part, FarPart)
+            else _entries_of(family, own)
+        )
     return Block(counts, dense, entries)
 
 
 def _entries_of(family: Family, arrays: Sequence[Any]) -> Entries:
-    if isinstance(family.part, FarPart):
-        return _far_entries(family, {i: array[0] for i, array in enumerate(arrays)})
     found = Entries.none(family)
     names, digits = [found.names], [found.digits]
     for i, array in enumerate(arrays):
@@ -252,12 +259,9 @@ def _entries_of(family: Family, arrays: Sequence[Any]) -> Entries:
     return Entries(np.concatenate(names), np.concatenate(digits))
 
 
-def far_entries(spec: SketchSpec, sums: Mapping[int, FarSums]) -> Entries:
+def far_entries(layout: Layout, sums: Mapping[int, FarSums]) -> Entries:
     """Far rows of slices, by the numbers of these."""
-    return _far_entries(_family_of(FarPart(spec)), sums)
-
-
-def _far_entries(family: Family, sums: Mapping[int, FarSums]) -> Entries:
+    (family,) = (family for family in layout.tables if isinstance(family.part, FarPart))
     found = Entries.none(family)
     names, digits = [found.names], [found.digits]
     for i in sorted(sums):
@@ -392,11 +396,10 @@ def in_range(layout: Layout, sums: Block) -> Block:
     for family in layout.tables:
         joined = join_entries([sums.entries[family.name]])
         _carry(joined.digits, family.n_digits)
-        some = joined.digits.any(axis=1)
-        is_full = bool(some.all())
-        sums.entries[family.name] = (
-            joined if is_full else Entries(joined.names[some], joined.digits[some])
-        )
+        some = np.flatnonzero(joined.digits.any(axis=1))
+        if len(some) < len(joined.names):
+            joined = Entries(joined.names[some], joined.digits[some])
+        sums.entries[family.name] = joined
     return sums
 
 
@@ -405,10 +408,7 @@ def spread(layout: Layout, block: Block, places: Sequence[int], n: int) -> Block
     at = np.array(places, dtype=np.int64)
     counts, dense = np.zeros((n, 2), np.int64), np.zeros((n, layout.width), np.int64)
     counts[at], dense[at] = block.counts, block.dense
-    entries = {
-        name: Entries(np.column_stack([at[own.names[:, 0]], own.names[:, 1:]]), own.digits)
-        for name, own in block.entries.items()
-    }
+    entries = {name: own.renumbered(at) for name, own in block.entries.items()}
     return Block(counts, dense, entries)
 
 
@@ -442,8 +442,12 @@ def _add_up(rows: Any, order: IntArray, starts: IntArray) -> IntArray:
     """Sums of rows from each start to the next, in an order; a run of all is one sum."""
     if len(starts) == 1:
         return np.asarray(np.add.reduce(rows, axis=0, dtype=np.int64))[None]
-    in_order = rows if (order == np.arange(len(order))).all() else rows[order]
-    return np.asarray(np.add.reduceat(in_order, starts, axis=0, dtype=np.int64))
+    return np.asarray(np.add.reduceat(_take(rows, order), starts, axis=0, dtype=np.int64))
+
+
+def _take(rows: Any, order: IntArray) -> Any:
+    """Rows in an order; themselves where it is theirs."""
+    return rows if (order == np.arange(len(order))).all() else rows[order]
 
 
 def merge_entries(names: IntArray, digits: Any) -> Entries:
@@ -451,8 +455,7 @@ def merge_entries(names: IntArray, digits: Any) -> Entries:
     order, starts = _runs(names)
     if len(starts) < len(names):
         return Entries(names[order[starts]], _add_up(digits, order, starts))
-    is_sorted = (order == np.arange(len(order))).all()
-    return Entries(names, digits) if is_sorted else Entries(names[order], digits[order])
+    return Entries(_take(names, order), _take(digits, order))
 
 
 def join_entries(pieces: Sequence[Entries]) -> Entries:
@@ -745,11 +748,12 @@ class PartIndex:
     def keys_of(self, rows: IntArray, schema: Any) -> Any:
         """The keys of some slices, as an Arrow table of a schema."""
         some = pa.array(rows)
-        columns = [
-            as_type(own.dictionary, field.type).take(own.indices.take(some))
-            for own, field in zip(self.keys.values(), schema, strict=True)
-        ]
+        columns = [self.values_of(f).take(self.keys[f.name].indices.take(some)) for f in schema]
         return pa.table(columns, schema)
+
+    def values_of(self, field: Any) -> Any:
+        """The different values of a key, in the type of a field that holds them."""
+        return as_type(self.keys[field.name].dictionary, field.type)
 
     def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
         """The slices with some values of the keys of these names, an axis for each; ascending."""
@@ -761,7 +765,8 @@ class PartIndex:
         places = first[rows].astype(np.int64)
         for numbers, length in zip(others, is_found.shape[1:], strict=True):
             places = places * length + numbers[rows]
-        return rows[is_found.take(places)]
+        found: IntArray = rows[is_found.take(places)]
+        return found
 
     @cached_property
     def counts(self) -> IntArray:
@@ -861,7 +866,7 @@ class PartIndex:
 
 
 def _validate(keys: Any) -> None:
-    """Refuse a dictionary of keys whose numbers are of no value, as Arrow does in thrice the time."""
+    """Refuse a dictionary of keys with numbers of no value; Arrow takes thrice the time for it."""
     keys.dictionary.validate(full=True)
     numbers = keys.indices.to_numpy(zero_copy_only=False)
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(keys.dictionary):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import time
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import lru_cache, reduce
@@ -433,8 +434,9 @@ def _scalar(literal: Any, kind: Any) -> Any:
             return pa.scalar(literal).cast(kind)
         plain = pa.scalar(literal).cast(pa.timestamp(kind.unit))
         return pc.assume_timezone(plain, kind.tz, nonexistent="latest")
-    if isinstance(literal, str) and (
-        pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and "." in literal)
-    ):
-        return pa.scalar(_exact(literal))  # month > 2.5
+    if pa.types.is_time(kind):
+        return pa.scalar(time.fromisoformat(literal)).cast(kind)
+    is_beyond = pa.types.is_integer(kind) and ("." in str(literal) or len(str(literal)) > 18)
+    if isinstance(literal, str) and (pa.types.is_decimal(kind) or is_beyond):
+        return pa.scalar(_exact(literal))  # month > 2.5, or a number too long for the column
     return pa.scalar(literal).cast(kind)
