@@ -38,6 +38,7 @@ from sketchshift.errors import (
     SketchshiftError,
 )
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.cube_digits import Layout, SliceRows, SliceSums, block_of
 from sketchshift.sketch.cube_log import (
     WHOLE,
     Commit,
@@ -47,14 +48,7 @@ from sketchshift.sketch.cube_log import (
     bounds_of,
     read_bounds,
 )
-from sketchshift.sketch.cube_parts import (
-    Layout,
-    PartIndex,
-    SliceRows,
-    SliceSums,
-    block_of,
-    write_part,
-)
+from sketchshift.sketch.cube_parts import PartIndex, write_part
 from sketchshift.sketch.cube_rows import can_read, read_blocks
 from sketchshift.sketch.file import (
     CUBE_HEAD,

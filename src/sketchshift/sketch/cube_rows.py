@@ -1,8 +1,8 @@
 """Slices of a cube straight from rows: a pass that holds a few thousand of them at a time.
 
 Rows of a block are sorted by key, and each run of them is summed by the kernels into int64, which
-become digits of a part (:mod:`sketchshift.sketch.cube_parts`) without an integer of Python between.
-The sums are those that a sketch of the rows has.
+become digits (:mod:`sketchshift.sketch.cube_digits`) without an integer of Python between. The sums
+are those that a sketch of the rows has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sketchshift.kernels import (
     select_kernel,
 )
 from sketchshift.sketch.cells import FarPart
-from sketchshift.sketch.cube_parts import (
+from sketchshift.sketch.cube_digits import (
     Block,
     Entries,
     Layout,
