@@ -119,9 +119,12 @@ def _digests(
         if table.size
     ]
     for i in range(len(facts)):
-        pieces = [data[i * width : i * width + width] for data, width in rows]
-        pieces += [data[places[i] : places[i + 1]] for data, places in others]
-        yield hashlib.blake2b(b"".join(pieces), digest_size=_DIGEST).digest()
+        digest = hashlib.blake2b(digest_size=_DIGEST)
+        for data, width in rows:
+            digest.update(data[i * width : i * width + width])
+        for data, places in others:
+            digest.update(data[places[i] : places[i + 1]])
+        yield digest.digest()
 
 
 def _digest_of(array: IntArray) -> bytes:
