@@ -26,6 +26,7 @@ __all__ = [
     "is_time_column",
     "name_of",
     "part_of",
+    "split_times",
     "tell_order",
 ]
 
@@ -185,6 +186,49 @@ def find_form(column: Any) -> str | None:
     return best if 2 * strangers[best] < len(sample) else None
 
 
+def split_times(column: Any) -> tuple[Any, Any]:
+    """Texts that are dates or times apart from other texts, each read by itself.
+
+    So what a cell is does not depend on those that happen to stand beside it.
+
+    Parameters
+    ----------
+    column : Arrow array or chunked array of n texts
+        Of any forms that :func:`as_times` reads. The day is first before ``.``, and the month
+        before ``/`` and ``-``.
+
+    Returns
+    -------
+    times : Arrow array of n timestamps
+        In UTC, as times without an offset are taken. Null where a cell is no date.
+    others : Arrow array of n texts
+        The cells that are none. Null where a cell is a date, or missing.
+
+    Raises
+    ------
+    DataError
+        Names a cell that has the form of a date, and is none: 13/1/2026. O(n) time.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _plain(column)
+    cells = _trim(column)
+    stamps, is_time = np.zeros(len(cells), np.int64), np.zeros(len(cells), bool)
+    for form in FORMS:
+        parts = _match(cells, form)
+        own, is_wrong, _ = _stamps(parts, form, _have_points(parts, form))
+        fits = ~_nulls(parts)
+        if form != "digits" and (fits & is_wrong).any():
+            raise _no_time(column, int(np.argmax(fits & is_wrong)))
+        is_new = fits & ~is_wrong & ~is_time
+        stamps[is_new] = own[is_new]
+        is_time |= is_new
+    times = pa.array(stamps, pa.timestamp("us"), mask=~is_time)
+    others = pc.if_else(pa.array(is_time | _nulls(cells)), None, column)
+    return pc.assume_timezone(times, "UTC"), others
+
+
 def tell_order(column: Any) -> str:
     """One sentence on which number of a date is taken for the day; "" where that is certain.
 
@@ -314,6 +358,16 @@ def _goes_by_sign(parts: Any) -> bool:
     return bool(pc.all(pc.equal(pc.struct_field(parts, "sign"), ".")).as_py())
 
 
+def _have_points(parts: Any, form: str) -> bool | BoolArray:
+    """Which cells have points between their numbers."""
+    import pyarrow.compute as pc
+
+    if form != "numbers":
+        return False
+    found: BoolArray = pc.equal(_texts(parts, "sign"), ".").to_numpy(zero_copy_only=False)
+    return found
+
+
 def _parse(column: Any, day_first: bool | None, *, is_part: bool) -> Any:
     """Texts as timestamps; the first that is none is named."""
     import pyarrow as pa
@@ -323,18 +377,30 @@ def _parse(column: Any, day_first: bool | None, *, is_part: bool) -> Any:
     parts = _match(cells, form or "year first")
     if form == "numbers" and day_first is None:
         day_first = _goes_by_sign(parts) if is_part else _find_order(parts)[0]
-    days, is_wrong = _days(parts, form, bool(day_first))
-    seconds, beyond, has_offset = _clock(parts)
+    stamps, is_wrong, has_offset = _stamps(parts, form, bool(day_first))
     is_missing = _nulls(cells)
-    wrong = np.flatnonzero((is_wrong | beyond | _nulls(parts)) & ~is_missing)
+    wrong = np.flatnonzero((is_wrong | _nulls(parts)) & ~is_missing)
     if len(wrong):
-        where = "" if is_part else f" (row {wrong[0]}, counted from 0)"
-        raise DataError(
-            f"{column[int(wrong[0])].as_py()!r}{where} cannot be read as a date or time. Write all "
-            "cells as in '2026-01-05 13:45', or leave this one empty."
-        )
-    stamps = pa.array(days * DAY_US + seconds, pa.int64(), mask=is_missing)
-    return stamps.cast(pa.timestamp("us", "UTC" if has_offset else None))
+        row = int(wrong[0])
+        raise _no_time(column, row, "" if is_part else f" (row {row}, counted from 0)")
+    times = pa.array(stamps, pa.int64(), mask=is_missing)
+    return times.cast(pa.timestamp("us", "UTC" if has_offset else None))
+
+
+def _no_time(column: Any, row: int, where: str = "") -> DataError:
+    return DataError(
+        f"{column[row].as_py()!r}{where} cannot be read as a date or time. Write all "
+        "cells as in '2026-01-05 13:45', or leave this one empty."
+    )
+
+
+def _stamps(
+    parts: Any, form: str | None, day_first: bool | BoolArray
+) -> tuple[IntArray, BoolArray, bool]:
+    """Microseconds since 1970, which cells name no time, and whether cells have offsets."""
+    days, is_wrong = _days(parts, form, day_first)
+    seconds, beyond, has_offset = _clock(parts)
+    return days * DAY_US + seconds, is_wrong | beyond, has_offset
 
 
 def _nulls(column: Any) -> BoolArray:
@@ -361,7 +427,7 @@ def _texts(parts: Any, name: str) -> Any:
     return pc.fill_null(pc.struct_field(parts, name), "")
 
 
-def _days(parts: Any, form: str | None, day_first: bool) -> tuple[IntArray, BoolArray]:
+def _days(parts: Any, form: str | None, day_first: bool | BoolArray) -> tuple[IntArray, BoolArray]:
     """Days since 1970, and which cells name a day that does not exist."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -369,7 +435,7 @@ def _days(parts: Any, form: str | None, day_first: bool) -> tuple[IntArray, Bool
     year, day = _numbers(parts, "year"), _numbers(parts, "day")
     if form == "numbers":
         first, then = _numbers(parts, "first"), _numbers(parts, "then")
-        day, month = (first, then) if day_first else (then, first)
+        day, month = np.where(day_first, (first, then), (then, first))
         year = np.where(year < 69, year + 2000, np.where(year < 100, year + 1900, year))
     elif form is not None and "words" in form:
         known = pa.array([name[:3].lower() for name in MONTHS])

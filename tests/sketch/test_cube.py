@@ -8,7 +8,7 @@ import shutil
 import sys
 import tracemalloc
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -207,6 +207,54 @@ def test_a_condition_asks_parts_for_what_it_asks_rows(cube, values, condition, i
         cube.append_rows(data)
 
     assert cube.merge(condition) == ss.sketch(X[is_in], SPEC)
+
+
+LAYOUTS = {
+    "dates in one part, words in another": (
+        [["2026-01-01", "2026-01-20"], ["north", "south", "west", "2026-01-18"]],
+        {
+            "key >= '2026-01-15'": ["2026-01-18", "2026-01-20", "north", "south", "west"],
+            "key < '2026-01-19'": ["2026-01-01", "2026-01-18"],
+            "key <> '2026-01-01' AND key < 'o'": ["2026-01-18", "2026-01-20", "north"],
+        },
+    ),
+    "dates as people write them": (
+        [["05.01.2026", "20.01.2026"], ["north", "2026-01-18", "Jan 19, 2026", "NA"]],
+        {
+            "key >= '2026-01-15'": ["20.01.2026", "2026-01-18", "Jan 19, 2026", "north"],
+            "key = '2026-01-19'": ["Jan 19, 2026"],
+            "key BETWEEN '2026-01-01' AND '2026-01-18'": ["05.01.2026", "2026-01-18"],
+        },
+    ),
+    "missing in one part": (
+        [[1, 2], [None]],
+        {"key = 1": [1], "key IS NULL": [None], "NOT key > 1": [1], "count = 1 AND key = 2": [2]},
+    ),
+    "whole numbers in one part": ([[1, 2], [1.5, 2.0]], {"key < 1.75": [1, 1.5], "key = 2": [2]}),
+    "seconds in one part": (
+        [
+            [np.datetime64("2026-01-01T00:00:00", "s")],
+            [np.datetime64("2026-01-01T00:00:00.5", "ms")],
+        ],
+        {"key < '2026-01-01 00:00:00.25'": [datetime(2026, 1, 1)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_condition_means_the_same_whichever_parts_it_rules_out(tmp_path, layout):
+    parts, conditions = LAYOUTS[layout]
+    cube = ss.Cube.create(tmp_path / "cube", SPEC, by=["part", "key"])
+    for i, keys in enumerate(parts):
+        columns = dict(zip("xyz", X[: len(keys)].T, strict=True))
+        rows = pa.table({"part": [i] * len(keys), "key": pa.array(keys), **columns})
+        cube.append(ss.sketch_by(rows, by=["part", "key"], spec=SPEC))
+    for _ in range(2):
+        for condition, expected in conditions.items():
+            assert set(cube.summary(condition)[0]["key"].to_pylist()) == set(expected)
+            apart = [cube.summary(f"part = {i} AND {condition}")[0] for i in range(len(parts))]
+            assert set(pa.concat_tables(apart)["key"].to_pylist()) == set(expected)
+        cube.compact()
 
 
 @pytest.mark.parametrize("value", ["CAST('2.7' AS INTEGER)", "'2.7'::bigint"])

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
-from sketchshift.sketch.where import columns_named, find_rows
+from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
 DAYS = [dt.date(2026, 1, day) for day in range(1, 8)]
 NOONS = [dt.datetime(2026, 1, day, 12) for day in range(1, 8)]
@@ -50,6 +53,7 @@ CONDITIONS = {
     "origin = 'O''Hare'": [5],
     "month > 2.5": [2, 3, 4, 5],
     "month = -1": [],
+    "month < 9223372036854775808": [0, 1, 2, 3, 4, 5],
     "month = 5 -- a remark": [4],
     '"my key"': [0, 2, 4],
     'not "my key"': [1, 3, 5],
@@ -135,6 +139,111 @@ def test_conditions_agree_with_plain_python(low: int, high: int, name: str) -> N
         if month is not None and month > low and (month < high or origin == name)
     ]
     np.testing.assert_array_equal(found, expected)
+
+
+VALUES = {
+    "day": [f"'2026-01-{day:02d}'" for day in range(1, 8)],
+    "origin": ["'SFO'", "'OAK'", "'O''Hare'", "'A'", "'2026-01-04'"],
+    "month": ["-1", "2", "3", "4.5", "6"],
+    "moment": ["'2026-01-02 13:00:00'", "'2026-01-05'", "'2026-01-07 12:00:00'"],
+    "sold": ["1.25", "2", "-3.5"],
+    "text": ["'2026-01-02'", "'2026-01-06'", "'north'"],
+    "clock": ["'02:00:00'", "'03:30:00'", "'05:00:01'"],
+}
+ODD = TABLE.drop_columns(["my key", "zoned", "count"]).append_column(
+    "sold", pa.array([Decimal(n) for n in ("1.25", "2.00", "-3.50")] * 2 + [None])
+)
+ODD = ODD.append_column(
+    "text", pa.array(["2026-01-02", "north", "2026-01-06", "2026-01-0x", "south", None, "a"])
+)
+ODD = ODD.append_column("clock", pa.array([dt.time(hour) for hour in range(7)]))
+
+
+def draw_condition(rng: np.random.Generator, depth: int = 0) -> str:
+    if depth < 3 and rng.random() < 0.4:
+        left, right = draw_condition(rng, depth + 1), draw_condition(rng, depth + 1)
+        return f"{rng.choice(['', 'NOT '])}({left} {rng.choice(['AND', 'OR'])} {right})"
+    name = rng.choice(list(VALUES))
+    one, two = rng.choice(VALUES[name], 2)
+    negate = rng.choice(["", "NOT "])
+    sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
+    forms = [f"{name} {sign} {one}", f"{one} {sign} {name}", f"{name} {negate}IN ({one}, {two})"]
+    forms += [f"{name} {negate}BETWEEN {one} AND {two}", f"{name} IS {negate}NULL"]
+    return str(rng.choice(forms))
+
+
+def bounds_of(table: pa.Table) -> pa.Table:
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        low, high = pc.min_max(column).values()
+        columns[name] = pa.array([low, high, None if column.null_count else low], column.type)
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_conditions_find_what_duckdb_finds_and_no_range_hides_it(seed):
+    duckdb = pytest.importorskip("duckdb")
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        where = draw_condition(rng)
+        keys = ODD.take(pa.array(rng.permutation(7))).append_column("row", pa.array(range(7)))
+        found = duckdb.sql(f"SELECT row FROM keys WHERE {where} ORDER BY row").fetchall()
+
+        rows = find_rows(keys, where).tolist()
+
+        assert rows == [row for (row,) in found], where
+        starts = sorted({0, *rng.integers(1, 7, 3).tolist(), 7})
+        parts = [keys.slice(a, b - a) for a, b in pairwise(starts)]
+        kept = find_ranges(pa.concat_tables(map(bounds_of, parts)), where)
+        assert {i for i, part in enumerate(parts) if len(find_rows(part, where))} <= set(kept), (
+            where
+        )
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("month = 3", [1, 3]),  # of missing keys nothing is known
+        ("month <> 3", [0, 1, 2, 3]),
+        ("month >= 5 OR day < '2026-01-02'", [0, 2, 3]),
+        ("NOT (month >= 3)", [0, 3]),
+        ("month NOT BETWEEN 1 AND 2 AND day <= '2026-01-04'", [1]),
+        ("origin IS NULL", [1]),
+        ("origin IS NOT NULL", [0, 1, 2, 3]),
+        ("origin = 'OAK' AND month IS NULL", []),
+    ],
+)
+def test_tables_that_cannot_meet_a_condition_are_ruled_out(where, kept):
+    keys = ODD.select(["day", "month", "origin"])
+    bounds = [bounds_of(keys.slice(i, 2)) for i in range(0, 7, 2)]
+
+    assert find_ranges(pa.concat_tables(bounds), where) == kept
+
+
+def test_a_text_is_a_date_whatever_stands_beside_it():
+    texts = [
+        "05.01.2026",
+        "5/1/2026",
+        "north",
+        "20260105",
+        "2026-01-05 00:00:01",
+        "NA",
+        "Jan 5, 2026",
+    ]
+    table = pa.table({"k": texts})
+
+    assert find_rows(table, "k = '2026-01-05'").tolist() == [0, 3, 6]
+    assert find_rows(table, "k > DATE '2026-01-05'").tolist() == [1, 2, 4]
+    alone = [
+        i
+        for i, text in enumerate(texts)
+        if len(find_rows(pa.table({"k": [text]}), "k > '2026-01-05'"))
+    ]
+    assert alone == [1, 2, 4]
+    for where, day in {"k > '2026-01-05'": "13/1/2026", "k > '2026-02-30'": "2026-01-01"}.items():
+        with pytest.raises(DataError, match=r"13/1/2026' cannot be read|no day '2026-02-30'"):
+            find_rows(pa.table({"k": [*texts, day]}), where)
 
 
 RAW = """price;sold;day;who;open

@@ -38,6 +38,7 @@ from sketchshift.errors import (
     SketchshiftError,
 )
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.cube_digits import Layout, SliceRows, SliceSums, block_of
 from sketchshift.sketch.cube_log import (
     WHOLE,
     Commit,
@@ -47,14 +48,7 @@ from sketchshift.sketch.cube_log import (
     bounds_of,
     read_bounds,
 )
-from sketchshift.sketch.cube_parts import (
-    Layout,
-    PartIndex,
-    SliceRows,
-    SliceSums,
-    block_of,
-    write_part,
-)
+from sketchshift.sketch.cube_parts import PartIndex, write_part
 from sketchshift.sketch.cube_rows import can_read, read_blocks
 from sketchshift.sketch.file import (
     CUBE_HEAD,
@@ -135,7 +129,6 @@ class Cube:
         self._log, self._layout = Log(path), Layout(spec)
         self._heads: dict[str, PartIndex] = {}
         self._last: _Selection | None = None
-        self._ranges: tuple[Sequence[PartRecord], list[Any]] | None = None
 
     @classmethod
     def create(
@@ -505,7 +498,8 @@ class Cube:
 
     def _sum_of(self, records: Sequence[PartRecord]) -> Iterator[_Held]:
         """Parts with the sums of others, sorted by key; a few thousand slices at a time."""
-        selection = _Selection(records, [self._index(record) for record in records], self.keys)
+        indexes = [self._index(record) for record in records]
+        selection = _Selection(records, indexes, self._bounds(records).schema)
         groups, numbers = _number(selection.own_keys, len(selection))
         for span in spans(len(groups), self._part_slices):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
@@ -546,12 +540,15 @@ class Cube:
 
     def _select(self, state: State, where: str | None) -> _Selection:
         """The slices of a state that meet a condition."""
-        records = list(state.parts.values())
         if where is not None and not self.by:
             raise DataError("where selects slices by their keys, and the cube has none.")
+        records = list(state.parts.values())
+        bounds = self._bounds(records)  # a condition means the same, whichever parts it rules out
         if where is not None and records:
-            records = [records[i] for i in find_ranges(self._ranges_of(records), where)]
-        selection = self._all_of(records)
+            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
+            kept = find_ranges(bounds.append_column(COUNT, counts), where)
+            records = [records[i] for i in kept]
+        selection = self._all_of(records, bounds.schema)
         if where is None or not len(selection):
             return selection
         if COUNT not in columns_named(where):
@@ -561,27 +558,19 @@ class Cube:
         found = find_rows(groups.append_column(COUNT, pa.array(counts[:, 0])), where)
         return selection.only(np.flatnonzero(np.isin(numbers, found)))
 
-    def _ranges_of(self, records: Sequence[PartRecord]) -> list[Any]:
-        """Smallest and largest keys of some parts; those asked for last stay in memory."""
-        if self._ranges is None or self._ranges[0] != records:
-            bounds = self._bounds(records)
-            counts = pa.nulls(len(bounds), pa.int64())  # a condition on counts rules no part out
-            bounds = bounds.append_column(COUNT, counts).combine_chunks()
-            self._ranges = records, [bounds.slice(3 * i, 3) for i in range(len(records))]
-        return self._ranges[1]
-
     def _bounds(self, records: Sequence[PartRecord]) -> Any:
         """Smallest and largest keys of some parts, one below the other, in types that hold all."""
         if not (self.by and records):
             return pa.table({name: pa.nulls(0) for name in self.keys})
         return stack_all([read_bounds(record.keys) for record in records])
 
-    def _all_of(self, records: Sequence[PartRecord]) -> _Selection:
+    def _all_of(self, records: Sequence[PartRecord], schema: Any) -> _Selection:
         """All slices of some parts; those that were asked for last stay in memory."""
-        if self._last is None or self._last.records != records:
+        last = self._last
+        if last is None or last.records != records or last.schema != schema:
             indexes = [self._index(record) for record in records]
-            self._last = _Selection(records, indexes, self.keys)
-        return self._last
+            self._last = last = _Selection(records, indexes, schema)
+        return last
 
     def _index(self, record: PartRecord) -> PartIndex:
         """The head of a part, which stays in memory."""
@@ -680,15 +669,15 @@ class _Selection:
 
     Attributes
     ----------
-    names : sequence of str
-        Of the keys.
+    schema : Arrow schema
+        Of the keys, in types that hold those of the whole cube.
     some : int array of shape (n,) or None
         Which of all slices of the parts are selected, ascending; None: all.
     """
 
     records: Sequence[PartRecord]
     indexes: Sequence[PartIndex]
-    names: Sequence[str]
+    schema: Any
     some: IntArray | None = None
 
     @cached_property
@@ -702,8 +691,8 @@ class _Selection:
     @property
     def own_keys(self) -> Any:
         """Those of the slices selected."""
-        none = pa.table({name: pa.nulls(0) for name in self.names})
-        return stack_all([index.keys_of(rows) for _, index, _, rows in self.by_part()] or [none])
+        tables = [index.keys_of(rows, self.schema) for _, index, _, rows in self.by_part()]
+        return pa.concat_tables([self.schema.empty_table(), *tables])
 
     def find(self, where: str) -> IntArray:
         """The slices of all parts for which a condition on their keys is true, ascending.
@@ -711,12 +700,12 @@ class _Selection:
         It is asked once for all slices with the same values, where these are few.
         """
         in_condition = columns_named(where)
-        named = [name for name in self.names if name in in_condition]
+        named = [name for name in self.schema.names if name in in_condition]
         values = [self._values(name) for name in named]
         shape = [len(own) for own, _ in values]
         if not named or math.prod(shape) > len(self):
             return find_rows(self.own_keys, where)
-        asked = {name: pa.nulls(math.prod(shape)) for name in self.names}
+        asked = {field.name: pa.nulls(math.prod(shape), field.type) for field in self.schema}
         grid = np.indices(shape).reshape(len(shape), -1)
         for name, (own, _), at in zip(named, values, grid, strict=True):
             asked[name] = own.take(pa.array(at))
@@ -729,9 +718,8 @@ class _Selection:
 
     def _values(self, name: str) -> tuple[Any, list[IntArray]]:
         """The different values of a key, and which of them are those of each part."""
-        own = [index.keys[name].dictionary for index in self.indexes]
-        stacked = stack_all([pa.table({name: values}) for values in own]).column(0)
-        encoded = stacked.combine_chunks().dictionary_encode("encode")
+        own = [index.values_of(self.schema.field(name)) for index in self.indexes]
+        encoded = pa.concat_arrays(own).dictionary_encode("encode")
         ends = np.cumsum([len(values) for values in own])
         return encoded.dictionary, np.split(encoded.indices.to_numpy(), ends[:-1])
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -362,6 +363,7 @@ def bounds_of(keys: Any) -> str:
     return base64.b64encode(to_stream(pa.table(columns))).decode()
 
 
+@lru_cache(maxsize=4096)
 def read_bounds(text: str) -> Any:
     """What :func:`bounds_of` gave, as a table of three rows."""
     try:

@@ -1,8 +1,8 @@
 """Slices of a cube straight from rows: a pass that holds a few thousand of them at a time.
 
 Rows of a block are sorted by key, and each run of them is summed by the kernels into int64, which
-become digits of a part (:mod:`sketchshift.sketch.cube_parts`) without an integer of Python between.
-The sums are those that a sketch of the rows has.
+become digits (:mod:`sketchshift.sketch.cube_digits`) without an integer of Python between. The sums
+are those that a sketch of the rows has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sketchshift.kernels import (
     select_kernel,
 )
 from sketchshift.sketch.cells import FarPart
-from sketchshift.sketch.cube_parts import (
+from sketchshift.sketch.cube_digits import (
     Block,
     Entries,
     Layout,
@@ -110,7 +110,7 @@ class _Held:
         spec = layout.spec
         self._layout, self._spec, self._kernel = layout, spec, kernel
         self._accumulate = WavePart(spec).accumulator(kernel) if spec.sketch_size else None
-        self._cells = None if spec.cells is None else _CellRows(spec, kernel)
+        self._cells = None if spec.cells is None else _CellRows(layout, kernel)
         self._adder = RowAdder(
             spec,
             kernel,
@@ -232,9 +232,10 @@ class _Held:
 class _CellRows:
     """Cells and far rows of many slices: those that have rows alone."""
 
-    def __init__(self, spec: SketchSpec, kernel: Kernel) -> None:
+    def __init__(self, layout: Layout, kernel: Kernel) -> None:
+        spec = layout.spec
         assert spec.cells is not None
-        self._spec, self._groups = spec, spec.cells.groups
+        self._layout, self._spec, self._groups = layout, spec, spec.cells.groups
         self._accumulate, self._far = kernel.cells(self._groups), FarPart(spec).adders(kernel)()
         self._pieces: list[Entries] = []
         self._of_far: dict[int, Any] = {}
@@ -271,23 +272,17 @@ class _CellRows:
         found = {}
         if self._pieces:
             d = self._spec.n_features
-            joined = join_entries([_renumber(piece, numbers) for piece in self._pieces])
+            joined = join_entries([piece.renumbered(numbers) for piece in self._pieces])
             lanes = _lanes(joined.digits[:, : 1 + 2 * d], 4)
             lanes[:, 1 + d :, SQUARE_BITS // WORD :][..., :2] += _lanes(
                 joined.digits[:, 1 + 2 * d :], 2
             )
             found["cells"] = Entries(joined.names, lanes.reshape(len(lanes), -1))
         if self._of_far:
-            found["far"] = far_entries(
-                self._spec, {int(numbers[slot]): sums for slot, sums in self._of_far.items()}
-            )
+            far = {int(numbers[slot]): sums for slot, sums in self._of_far.items()}
+            found["far"] = far_entries(self._layout, far)
         self._pieces, self._of_far = [], {}
         return found
-
-
-def _renumber(entries: Entries, numbers: IntArray) -> Entries:
-    owners = numbers[entries.names[:, 0]]
-    return Entries(np.column_stack([owners, entries.names[:, 1:]]), entries.digits)
 
 
 def _lanes(numbers: IntArray, n: int) -> IntArray:

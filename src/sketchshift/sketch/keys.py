@@ -22,6 +22,7 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 
 __all__ = [
     "Key",
+    "as_type",
     "columns_of",
     "encode_keys",
     "find_number_keys",
@@ -275,7 +276,7 @@ def stack_keys(above: Any, below: Any) -> Any:
         pair = normalise_column(above.column(name)), normalise_column(below.column(name))
         try:
             kind = _common_type(*pair)
-            columns[name] = pa.chunked_array([_as_type(column, kind) for column in pair])
+            columns[name] = pa.chunked_array([as_type(column, kind) for column in pair])
         except pa.ArrowException as cause:
             msg = (
                 f"cannot add tables whose key {name!r} holds {pair[0].type} in one and "
@@ -296,7 +297,8 @@ def _common_type(left: Any, right: Any) -> Any:
     return pa.unify_schemas(schemas, promote_options="permissive").field("key").type
 
 
-def _as_type(column: Any, kind: Any) -> Any:
+def as_type(column: Any, kind: Any) -> Any:
+    """A column in a type that holds it exactly; any type holds one without a value."""
     return pa.nulls(len(column), kind) if _is_void(column) else column.cast(kind)
 
 

@@ -1,18 +1,20 @@
 """A condition on keys, as SQL writes it: ``day >= '2026-01-05' AND origin IN ('SFO', 'OAK')``.
 
-The text is parsed by sqlglot and then translated, word by word, into an Arrow expression.
-What has no translation here is refused, so that a condition can compare columns with values
-and do nothing else: it calls no function, reads no file and is never evaluated as code.
+The text is parsed by sqlglot and then followed, word by word, with functions of Arrow. What is not
+known here is refused, so that a condition can compare columns with values and do nothing else: it
+calls no function, reads no file and is never evaluated as code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import time
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import reduce
-from operator import and_, eq, ge, gt, le, lt, ne, or_
+from functools import lru_cache, reduce
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sketchshift._text import listed
-from sketchshift._times import WEEKDAYS, as_times, find_form
-from sketchshift._typing import IntArray
+from sketchshift._times import WEEKDAYS, split_times
+from sketchshift._typing import BoolArray, IntArray
 from sketchshift.data.dialect import Dialect, parse_numbers
 from sketchshift.data.source import decimal_of, is_as_written
 from sketchshift.errors import DataError
@@ -34,6 +36,15 @@ OFFSET = r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"  # from UTC, behind a time
 ISO_DATE = r"\d{4}-\d\d-\d\d"
 TRANSLATED = {"this", "expression", "expressions", "low", "high", "negate"}
 """Parts of a node that are translated; a node with others is refused."""
+
+_Operator = Callable[[Any, Any], Any]
+MIRRORED: dict[_Operator, _Operator] = {
+    pc.less: pc.greater,
+    pc.less_equal: pc.greater_equal,
+    pc.greater: pc.less,
+    pc.greater_equal: pc.less_equal,
+}
+"""Comparisons by order, and what they are with their sides exchanged."""
 
 GRAMMAR = (
     "Compare columns with values (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL) and join "
@@ -48,8 +59,9 @@ def find_rows(table: Any, where: str) -> IntArray:
     ----------
     table : Arrow table
         Whose columns the condition may name. Columns of a text file that are read as they are
-        written are numbers where they are compared with a number. Columns of texts that are dates,
-        however they are written, are times where they are compared with '2026-01-05'.
+        written are numbers where they are compared with a number. Texts that are dates, however
+        they are written, are times where they are compared with '2026-01-05'; other texts beside
+        them are texts, and those such as NA are missing.
     where : str
         Text is in single quotes, dates too; a name that is not a plain word in double quotes.
         Values are read as the type of the column they are compared with. As in SQL, a
@@ -60,25 +72,18 @@ def find_rows(table: Any, where: str) -> IntArray:
     rows : int array
         Their numbers, ascending; possibly none.
     """
-    translation = _Translation(table, where)
-    condition = translation()
-    with_numbers = translation.table.append_column(ROW, pa.array(np.arange(len(table))))
-    try:
-        return np.asarray(with_numbers.filter(condition).column(ROW))
-    except pa.ArrowException as cause:
-        msg = f"cannot apply the condition {where!r}: {cause}. {GRAMMAR}."
-        raise DataError(msg) from cause
+    batch = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
+    return np.flatnonzero(_Rows(batch, where)().may_be_true)
 
 
-def find_ranges(ranges: Sequence[Any], where: str) -> list[int]:
-    """Which of some tables may have a row for which a condition is true.
+def find_ranges(bounds: Any, where: str) -> list[int]:
+    """Which of n tables may have a row for which a condition is true.
 
     Parameters
     ----------
-    ranges : sequence of Arrow tables of three rows
+    bounds : Arrow table of 3 n rows
         Of each table the smallest and the largest value of each column, and in the third row
-        nothing where one is missing; nothing at all where that is not known. All have the same
-        columns.
+        nothing where one is missing; nothing at all where that is not known.
     where : str
         As :func:`find_rows` takes it.
 
@@ -87,35 +92,7 @@ def find_ranges(ranges: Sequence[Any], where: str) -> list[int]:
     numbers : list of int
         Of those that may have one.
     """
-    import pyarrow.dataset as ds
-    from pyarrow.fs import LocalFileSystem
-
-    together = pa.concat_tables(ranges)
-    translation, named = _Translation(together, where), columns_named(where)
-    condition = translation()
-    tables = ds.FileSystemDataset.from_paths(
-        [str(i) for i in range(len(ranges))],
-        schema=translation.table.schema,  # of texts compared as times, nothing is promised
-        format=ds.IpcFileFormat(),  # no file is opened
-        filesystem=LocalFileSystem(),
-        partitions=[_promise(table.select(named)) for table in ranges],
-    )
-    try:
-        return [int(found.path) for found in tables.get_fragments(filter=condition)]
-    except pa.ArrowException:  # the condition is asked of the rows themselves
-        return list(range(len(ranges)))
-
-
-def _promise(table: Any) -> Any:
-    """What holds for all rows of a table."""
-    promise = pc.scalar(True)
-    for name in table.column_names:
-        low, high, last = table.column(name)
-        if low.is_valid:
-            field = pc.field(name)
-            within = (field >= low) & (field <= high)
-            promise = promise & (within if last.is_valid else within | field.is_null())
-    return promise
+    return np.flatnonzero(_Ranges(bounds, where)().may_be_true).tolist()
 
 
 def columns_named(where: str) -> tuple[str, ...]:
@@ -132,12 +109,17 @@ def columns_named(where: str) -> tuple[str, ...]:
 
 
 def _parse(where: str) -> Any:
+    if not isinstance(where, str) or not where.strip():
+        raise _refusal(where, "it is empty")
+    return _parse_text(where)
+
+
+@lru_cache(maxsize=16)  # one question parses its condition several times
+def _parse_text(where: str) -> Any:
     from sqlglot import expressions as sql
     from sqlglot import parse_one
     from sqlglot.errors import SqlglotError
 
-    if not isinstance(where, str) or not where.strip():
-        raise _refusal(where, "it is empty")
     if len(where) > LONGEST:
         raise _refusal(where, f"it is longer than {LONGEST:,} characters")
     try:
@@ -154,41 +136,75 @@ def _refusal(where: Any, fact: str, hint: str = GRAMMAR) -> DataError:
     return DataError(f"cannot apply the condition {text!r}: {fact}. {hint}.")
 
 
-class _Translation:
-    """From the words of one condition to an Arrow expression over one table.
+@dataclass(frozen=True)
+class _Truth:
+    """What a condition may be for each of n rows or tables: of a row with a missing key neither."""
 
-    ``table`` gets a column more for each one that is compared as something else than text.
-    """
+    may_be_true: BoolArray
+    may_be_false: BoolArray
+
+    @classmethod
+    def of(cls, found: Any) -> _Truth:
+        """Of an Arrow array of booleans, for rows."""
+        is_true, is_known = pc.fill_null(found, False), pc.is_valid(found)
+        true, known = (each.to_numpy(zero_copy_only=False) for each in (is_true, is_known))
+        return cls(true, known & ~true)
+
+    def __and__(self, other: _Truth) -> _Truth:
+        return _Truth(self.may_be_true & other.may_be_true, self.may_be_false | other.may_be_false)
+
+    def __invert__(self) -> _Truth:
+        return _Truth(self.may_be_false, self.may_be_true)
+
+    def __or__(self, other: _Truth) -> _Truth:
+        return ~(~self & ~other)
+
+
+class _Condition:
+    """A condition on the columns of a table; what is asked of them is left to subclasses."""
 
     def __init__(self, table: Any, where: str) -> None:
         from sqlglot import expressions as sql
 
-        self.table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
-        self._schema, self._where, self._sql = table.schema, where, sql
-        self._operators: dict[type[Any], Callable[[Any, Any], Any]] = {
-            sql.EQ: eq,
-            sql.NEQ: ne,
-            sql.LT: lt,
-            sql.LTE: le,
-            sql.GT: gt,
-            sql.GTE: ge,
+        self._table, self._schema, self._where, self._sql = table, table.schema, where, sql
+        self._operators: dict[type[Any], _Operator] = {
+            sql.EQ: pc.equal,
+            sql.NEQ: pc.not_equal,
+            sql.LT: pc.less,
+            sql.LTE: pc.less_equal,
+            sql.GT: pc.greater,
+            sql.GTE: pc.greater_equal,
         }
 
-    def __call__(self) -> Any:
+    def __call__(self) -> _Truth:
         node = _parse(self._where)
         try:
             return self._condition(node)
         except RecursionError as cause:
             raise self._refusal("it is nested too deeply") from cause
+        except pa.ArrowException as cause:
+            raise self._refusal(str(cause)) from cause
 
-    def _condition(self, node: Any) -> Any:
+    def _ask(self, name: str, operator: _Operator, value: Any) -> _Truth:
+        """A column beside a value of its type."""
+        raise NotImplementedError
+
+    def _ask_missing(self, name: str) -> _Truth:
+        """Whether a column has no value."""
+        raise NotImplementedError
+
+    def _ask_cells(self, ask: Callable[..., Any], *names: str) -> _Truth:
+        """What a function says of the cells of some columns."""
+        raise NotImplementedError
+
+    def _condition(self, node: Any) -> _Truth:
         if any(value and name not in TRANSLATED for name, value in node.args.items()):
             raise self._refusal(f"{node.sql()!r} is not a comparison")
         found = self._translate(node)
         return ~found if node.args.get("negate") else found  # some write NOT LIKE so
 
-    def _translate(self, node: Any) -> Any:
-        """The expression for a node, without the NOT that some nodes hold inside."""
+    def _translate(self, node: Any) -> _Truth:
+        """What a node is, without the NOT that some nodes hold inside."""
         sql = self._sql
         if isinstance(node, sql.Paren):
             return self._condition(node.this)
@@ -200,59 +216,71 @@ class _Translation:
         if type(node) in self._operators:
             return self._comparison(node)
         if isinstance(node, sql.Between):
-            ends = [node.args[end] for end in ("low", "high")]
-            field, kind = self._compared(node.this, ends, in_order=True)
-            low, high = (self._value(end, kind) for end in ends)
-            return (field >= low) & (field <= high)
+            low, high = (node.args[end] for end in ("low", "high"))
+            above = self._compare(node.this, pc.greater_equal, low)
+            return above & self._compare(node.this, pc.less_equal, high)
         if isinstance(node, sql.In) and node.expressions:
-            field, kind = self._compared(node.this, node.expressions)
-            return reduce(or_, (field == self._value(item, kind) for item in node.expressions))
+            equal = (self._compare(node.this, pc.equal, item) for item in node.expressions)
+            return reduce(or_, equal)
         if isinstance(node, sql.Is) and isinstance(node.expression, sql.Null):
-            return self._column(node.this)[0].is_null()
+            return self._ask_missing(self._column(node.this)[0])
         if isinstance(node, sql.Like):
             return self._like(node)
         if isinstance(node, sql.Column):
-            field, kind = self._column(node)
+            name, kind = self._column(node)
             if pa.types.is_boolean(kind):
-                return field
+                return self._ask(name, pc.equal, pa.scalar(True))
         raise self._refusal(f"{node.sql()!r} is not a comparison")
 
-    def _comparison(self, node: Any) -> Any:
+    def _comparison(self, node: Any) -> _Truth:
         sql, operator = self._sql, self._operators[type(node)]
         left, right = node.this.unnest(), node.expression.unnest()
         if isinstance(left, sql.Column) and isinstance(right, sql.Column):
             pair = (self._column(side, maybe_text=True)[0] for side in (left, right))
-            return operator(*pair)
-        in_order = operator not in (eq, ne)
+            return self._ask_cells(operator, *pair)
         if isinstance(right, sql.Column):
-            field, kind = self._compared(right, [left], in_order=in_order)
-            return operator(self._value(left, kind), field)
-        field, kind = self._compared(left, [right], in_order=in_order)
-        return operator(field, self._value(right, kind))
+            return self._compare(right, MIRRORED.get(operator, operator), left)
+        return self._compare(left, operator, right)
 
-    def _compared(self, node: Any, values: list[Any], *, in_order: bool = False) -> tuple[Any, Any]:
-        """A column and its type, as what it is compared with: text may show numbers or times."""
-        field, kind = self._column(node)
+    def _compare(self, node: Any, operator: _Operator, value: Any) -> _Truth:
+        """A column beside a value, which is read as the column's type.
+
+        A cell of text is compared with a number as a number where text files are read as they are
+        written; with a date as a date, if it is one itself, and else as text. So what a condition
+        says of a row does not depend on the other rows of a block or a part.
+        """
+        name, kind = self._column(node)
         if not pa.types.is_string(kind):
-            return field, kind
-        sql, literals = self._sql, [value.unnest() for value in values]
-        literals = [value.this if isinstance(value, sql.Neg) else value for value in literals]
-        texts = [value.this for value in literals if isinstance(value, sql.Literal)]
-        if in_order and set(texts) & set(WEEKDAYS):
-            hint = f"Name them: {node.name} IN ('Saturday', 'Sunday')"
+            return self._ask(name, operator, self._value(value, kind))
+        literal, is_number = self._literal(value)
+        if operator in MIRRORED and literal in WEEKDAYS:
+            hint = f"Name them: {name} IN ('Saturday', 'Sunday')"
             raise self._refusal("days of the week have no order here", hint)
-        are_numbers = [value.is_number for value in literals if isinstance(value, sql.Literal)]
-        if are_numbers and all(are_numbers) and is_as_written(self._schema.field(node.name)):
-            return self._converted(node.name, self._numbers)
-        if any(re.match(ISO_DATE, text) for text in texts) and find_form(self._cells(node.name)):
-            return self._converted(node.name, self._times)
-        return field, kind
+        if is_number and is_as_written(self._schema.field(name)):
+            number = self._value(value, pa.float64())
+            return self._ask_cells(lambda cells: operator(self._numbers(name, cells), number), name)
+        text, moment = self._value(value, kind), self._moment(literal)
+        if not moment.is_valid:
+            return self._ask(name, operator, text)
 
-    def _cells(self, name: str) -> Any:
-        return self.table.column(name).combine_chunks()
+        def ask(cells: Any) -> Any:
+            times, others = self._split_times(name, cells)
+            return pc.coalesce(operator(times, moment), operator(others, text))
 
-    def _numbers(self, name: str) -> Any:
-        cells, sign = self._cells(name), decimal_of(self._schema.field(name))
+        return self._ask_cells(ask, name)
+
+    def _moment(self, literal: Any) -> Any:
+        """The time that '2026-01-05 13:45' is; null for other texts."""
+        if not re.match(ISO_DATE, str(literal)):
+            return pa.scalar(None)
+        try:
+            return split_times(pa.array([literal]))[0][0]
+        except DataError as cause:
+            fact, hint = f"there is no day {literal!r}", "Write it as in '2026-01-05'"
+            raise self._refusal(fact, hint) from cause
+
+    def _numbers(self, name: str, cells: Any) -> Any:
+        sign = decimal_of(self._schema.field(name))
         numbers, is_fault = parse_numbers(cells, Dialect(decimal=sign))
         first = pc.index(is_fault, True).as_py()
         if first >= 0:
@@ -260,24 +288,22 @@ class _Translation:
             raise self._refusal(fact, "Compare it with text in single quotes")
         return numbers
 
-    def _times(self, name: str) -> Any:
-        return as_times(self._cells(name), is_part=True)
+    def _split_times(self, name: str, cells: Any) -> tuple[Any, Any]:
+        try:
+            return split_times(cells)
+        except DataError as cause:
+            msg = f"cannot apply the condition {self._where!r} to column {name!r}: {cause}"
+            raise DataError(msg) from cause
 
-    def _converted(self, name: str, convert: Callable[[str], Any]) -> tuple[Any, Any]:
-        """A new column of the table, made of another."""
-        alias = f"{convert.__name__} of {name}"
-        if alias not in self.table.schema.names:
-            self.table = self.table.append_column(alias, convert(name))
-        return pc.field(alias), self.table.schema.field(alias).type
-
-    def _like(self, node: Any) -> Any:
-        field, kind = self._column(node.this)
+    def _like(self, node: Any) -> _Truth:
+        name, kind = self._column(node.this)
         if not pa.types.is_string(kind):
             raise self._refusal(f"LIKE is for text, and {node.this.sql()!r} holds {kind}")
-        return pc.match_like(field, self._value(node.expression, kind).as_py())
+        pattern = self._value(node.expression, kind).as_py()
+        return self._ask_cells(lambda cells: pc.match_like(cells, pattern), name)
 
-    def _column(self, node: Any, *, maybe_text: bool = False) -> tuple[Any, Any]:
-        """The field of a column, and its type. A name of no column may be text without quotes."""
+    def _column(self, node: Any, *, maybe_text: bool = False) -> tuple[str, Any]:
+        """The name of a column, and its type. A name of no column may be text without quotes."""
         if not isinstance(node, self._sql.Column) or node.table:
             raise self._refusal(f"{node.sql()!r} is not the name of a column")
         name, there = node.name, self._schema.names
@@ -287,24 +313,27 @@ class _Translation:
             is_text = node.this.quoted or (maybe_text and not close)
             hint = f"{meant}{_in_quotes(name) + '. ' if is_text else ''}It may name {listed(there)}"
             raise self._refusal(f"there is no column {name!r}", hint)
-        return pc.field(name), self._schema.field(name).type
+        return name, self._schema.field(name).type
 
-    def _value(self, node: Any, kind: Any) -> Any:
-        """A literal, as the type of the column it is compared with."""
+    def _literal(self, node: Any) -> tuple[Any, bool]:
+        """The text of a value, or a boolean; and whether it is a number."""
         sql, node = self._sql, node.unnest()
         if isinstance(node, sql.Cast) and isinstance(node.this, sql.Literal):
             node = self._uncast(node)
         if isinstance(node, sql.Boolean):
-            literal: Any = node.this
-        elif isinstance(node, sql.Neg) and isinstance(node.this, sql.Literal):
-            literal = f"-{node.this.this}"
-        elif isinstance(node, sql.Literal):
-            literal = node.this
-            if pa.types.is_string(kind) and not node.is_string:
-                raise self._refusal(f"the column holds text: write '{literal}' in single quotes")
-        else:
-            hint = _in_quotes(node.name) if isinstance(node, sql.Column) else GRAMMAR
-            raise self._refusal(f"{node.sql()!r} is not a value", hint)
+            return node.this, False
+        if isinstance(node, sql.Neg) and isinstance(node.this, sql.Literal):
+            return f"-{node.this.this}", True
+        if isinstance(node, sql.Literal):
+            return node.this, node.is_number
+        hint = _in_quotes(node.name) if isinstance(node, sql.Column) else GRAMMAR
+        raise self._refusal(f"{node.sql()!r} is not a value", hint)
+
+    def _value(self, node: Any, kind: Any) -> Any:
+        """A literal, as the type of the column it is compared with."""
+        literal, is_number = self._literal(node)
+        if pa.types.is_string(kind) and is_number:
+            raise self._refusal(f"the column holds text: write '{literal}' in single quotes")
         try:
             return _scalar(literal, kind)
         except (pa.ArrowException, ArithmeticError, ValueError) as cause:
@@ -324,6 +353,59 @@ class _Translation:
 
     def _refusal(self, fact: str, hint: str = GRAMMAR) -> DataError:
         return _refusal(self._where, fact, hint)
+
+
+class _Rows(_Condition):
+    """A condition that is asked of each row."""
+
+    def _ask(self, name: str, operator: _Operator, value: Any) -> _Truth:
+        return self._ask_cells(lambda cells: operator(cells, value), name)
+
+    def _ask_missing(self, name: str) -> _Truth:
+        return self._ask_cells(pc.is_null, name)
+
+    def _ask_cells(self, ask: Callable[..., Any], *names: str) -> _Truth:
+        cells = [self._table.column(name).combine_chunks() for name in names]
+        if len(cells) > 1:
+            return _Truth.of(ask(*cells))
+        encoded = cells[0].dictionary_encode("encode")  # each value is asked once
+        return _Truth.of(ask(encoded.dictionary).take(encoded.indices))
+
+
+class _Ranges(_Condition):
+    """A condition that is asked of tables, of which the ends of each column are known.
+
+    See :func:`find_ranges`.
+    """
+
+    def _ask(self, name: str, operator: _Operator, value: Any) -> _Truth:
+        low, high, _ = self._ends(name)
+        if operator is pc.not_equal:
+            return ~self._ask(name, pc.equal, value)
+        if operator is pc.equal:
+            at_least = self._ask(name, pc.greater_equal, value)
+            return at_least & self._ask(name, pc.less_equal, value)
+        if operator in (pc.greater, pc.greater_equal):
+            low, high = high, low
+        return _Truth(_maybe(operator(low, value)), _maybe(pc.invert(operator(high, value))))
+
+    def _ask_missing(self, name: str) -> _Truth:
+        may_be = _maybe(self._ends(name)[2].is_null())
+        return _Truth(may_be, np.ones_like(may_be))
+
+    def _ask_cells(self, ask: Callable[..., Any], *names: str) -> _Truth:
+        can_be = np.ones(len(self._table) // 3, bool)
+        return _Truth(can_be, can_be)
+
+    def _ends(self, name: str) -> list[Any]:
+        column = self._table.column(name).combine_chunks()
+        return [column.take(pa.array(np.arange(i, len(column), 3))) for i in range(3)]
+
+
+def _maybe(found: Any) -> BoolArray:
+    """Where it is not known to be false."""
+    can_be: BoolArray = pc.fill_null(found, True).to_numpy(zero_copy_only=False)
+    return can_be
 
 
 def _in_quotes(text: str) -> str:
@@ -352,8 +434,9 @@ def _scalar(literal: Any, kind: Any) -> Any:
             return pa.scalar(literal).cast(kind)
         plain = pa.scalar(literal).cast(pa.timestamp(kind.unit))
         return pc.assume_timezone(plain, kind.tz, nonexistent="latest")
-    if isinstance(literal, str) and (
-        pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and "." in literal)
-    ):
-        return pa.scalar(_exact(literal))  # month > 2.5
+    if pa.types.is_time(kind):
+        return pa.scalar(time.fromisoformat(literal)).cast(kind)
+    is_beyond = pa.types.is_integer(kind) and ("." in str(literal) or len(str(literal)) > 18)
+    if isinstance(literal, str) and (pa.types.is_decimal(kind) or is_beyond):
+        return pa.scalar(_exact(literal))  # month > 2.5, or a number too long for the column
     return pa.scalar(literal).cast(kind)
