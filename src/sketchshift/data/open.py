@@ -24,7 +24,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import CHUNK_BYTES, Place, RemotePath, check_unchanged, map_ahead, place
+from sketchshift._places import (
+    CHUNK_BYTES,
+    Place,
+    RemotePath,
+    Status,
+    check_unchanged,
+    map_ahead,
+    place,
+)
 from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
@@ -59,6 +67,7 @@ __all__ = [
     "open_in_memory",
     "open_iterator",
     "open_source",
+    "pick_files",
     "register_collections",
     "register_format",
     "spool_stdin",
@@ -198,12 +207,12 @@ def _call_opener(path: Place, request: Request) -> Any:
     with report_damage(str(path), ValueError):
         opener = _opener_of(path)
         if isinstance(path, RemotePath) and opener not in _read_stores:
-            return opener(_copy_of(path), request)
+            return opener(_copy_of(path, path.stat()), request)
         return opener(path, request)
 
 
 @cache
-def _copy_of(path: RemotePath) -> Path:
+def _copy_of(path: RemotePath, _: Status) -> Path:
     """A copy on this machine, for readers that know no stores; removed when Python ends."""
     with opened_for_now(path.name) as file:
         copyfileobj(path.open("rb", CHUNK_BYTES), file, CHUNK_BYTES)
@@ -442,8 +451,8 @@ def spool_stdin() -> Path:
     return Path(file.name)
 
 
-def _files_in(folder: Place) -> list[Place]:
-    below: list[Place] = [*folder.rglob("*")]
+def pick_files(folder: Place, below: Iterable[Place]) -> list[Place]:
+    """Those that are read of all that lies below a folder, sorted by name."""
     found = sorted(below, key=_name_of)
     for path in found:
         refuse_log(path, folder)
@@ -452,7 +461,11 @@ def _files_in(folder: Place) -> list[Place]:
         for file in found
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
-    files = [file for file in files if not _is_loose(file)] or files
+    return [file for file in files if not _is_loose(file)] or files
+
+
+def _files_in(folder: Place) -> list[Place]:
+    files = pick_files(folder, folder.rglob("*"))
     if not files:
         hint = " Pass lance.dataset(...) of it." if folder.suffix.lower() == ".lance" else ""
         msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
