@@ -24,20 +24,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import (
-    CHUNK_BYTES,
-    Place,
-    RemotePath,
-    Status,
-    check_unchanged,
-    map_ahead,
-    place,
-)
+from sketchshift._places import CHUNK_BYTES, Place, RemotePath, check_unchanged, map_ahead, place
 from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
 from sketchshift.data.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
+from sketchshift.data.hive import add_values, values_in
 from sketchshift.data.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
@@ -174,10 +167,17 @@ def _opener_of(path: Place) -> Opener:
 
 
 def _open_file(path: Place, request: Request) -> Source:
-    """Open a file; what its format gives is made a source that can be read again."""
+    """Open a file; the values of its folders' names are columns of it, too."""
     lake = None if path.is_file() and is_data_file(path) else find_lake(path)
     if lake is not None:
         return _open_lake(lake, request)
+    values = values_in(path)
+    opened = _open_alone(path, replace(request, beyond=tuple(values)))
+    return add_values(opened, values, request.key_names)
+
+
+def _open_alone(path: Place, request: Request) -> Source:
+    """Open a file; what its format gives is made a source that can be read again."""
     first = _call_opener(path, request)
     if isinstance(first, Source):
         return first
@@ -207,12 +207,12 @@ def _call_opener(path: Place, request: Request) -> Any:
     with report_damage(str(path), ValueError):
         opener = _opener_of(path)
         if isinstance(path, RemotePath) and opener not in _read_stores:
-            return opener(_copy_of(path, path.stat()), request)
+            return opener(_copy_of(path, path.stat().mark), request)
         return opener(path, request)
 
 
 @cache
-def _copy_of(path: RemotePath, _: Status) -> Path:
+def _copy_of(path: RemotePath, _: str) -> Path:
     """A copy on this machine, for readers that know no stores; removed when Python ends."""
     with opened_for_now(path.name) as file:
         copyfileobj(path.open("rb", CHUNK_BYTES), file, CHUNK_BYTES)

@@ -1,0 +1,103 @@
+"""Values in the names of folders, as Hive writes them: ``day=2026-01-05/country=FR/x.parquet``.
+
+They are columns of all files below, of any format: keys, and what conditions compare. A value is
+read like a cell of a text file, so that which columns are numbers is told from all files together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+from sketchshift._places import Place
+from sketchshift.data.source import Block, Source, mark_as_written
+
+__all__ = ["add_values", "keep_text", "values_in"]
+
+FOLDER = {b"sketchshift from": b"folder"}  # marks a column
+MISSING = ("", "__HIVE_DEFAULT_PARTITION__")
+
+
+def values_in(path: Place) -> dict[str, str | None]:
+    """The values in the names of the folders that a file lies in; None where one is missing.
+
+    Parameters
+    ----------
+    path : Path or RemotePath
+        The file. Signs in names are decoded (``%3A``). Of two folders with one name, the inner one
+        counts.
+    """
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return {
+        unquote(name): None if value in MISSING else unquote(value)
+        for name, sign, value in pairs
+        if name and sign
+    }
+
+
+def add_values(source: Source, values: Mapping[str, str | None], names: Sequence[str]) -> Source:
+    """A source whose blocks have values among their keys, the same in all rows.
+
+    Parameters
+    ----------
+    source : Source
+        Of one file. A key that it delivers itself stays.
+    values : mapping
+        Of columns, by their names.
+    names : sequence of str
+        Keys that were asked for; others are not added.
+    """
+    wanted = [name for name in names if name in values]
+    if not wanted:
+        return source
+
+    def add(blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            yield replace(block, keys=_beside(block.keys, len(block.values), values, wanted))
+
+    return source.map_blocks(add)
+
+
+def _beside(keys: Any, n_rows: int, values: Mapping[str, str | None], wanted: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    fields, columns = ([], []) if keys is None else (list(keys.schema), list(keys.columns))
+    new = [name for name in wanted if name not in {field.name for field in fields}]
+    for name in new:
+        value, kind = values[name], pa.string()
+        fields.append(pa.field(name, kind))
+        columns.append(pa.nulls(n_rows, kind) if value is None else pa.repeat(value, n_rows))
+    kind = pa.Table if isinstance(keys, pa.Table) else pa.RecordBatch
+    table = mark_as_written(kind.from_arrays(columns, schema=pa.schema(fields)), new)
+    marked = [f.with_metadata(f.metadata | FOLDER) if f.name in new else f for f in table.schema]
+    return kind.from_arrays(table.columns, schema=pa.schema(marked))
+
+
+def keep_text(source: Source) -> Source:
+    """The same source, whose values of folders are text for good.
+
+    Sums that are kept by key need one type, and folders that come later may hold no numbers.
+    """
+
+    def unmark(blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            fields = [] if block.keys is None else list(block.keys.schema)
+            if any(map(_is_of_folder, fields)):
+                yield replace(block, keys=_unmarked(block.keys))
+            else:
+                yield block
+
+    return source.map_blocks(unmark)
+
+
+def _unmarked(keys: Any) -> Any:
+    import pyarrow as pa
+
+    fields = [f.remove_metadata() if _is_of_folder(f) else f for f in keys.schema]
+    return type(keys).from_arrays(keys.columns, schema=pa.schema(fields))
+
+
+def _is_of_folder(field: Any) -> bool:
+    return field.metadata is not None and FOLDER.items() <= field.metadata.items()
