@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from urllib.parse import quote
 
 import numpy as np
@@ -194,3 +195,34 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
     assert cube.table().keys["shop"].to_pylist() == ["1", "2", "B7"]
     with pytest.raises(ss.DataError, match="'B7', which is no number"):
         ss.follow(tmp_path / "in", tmp_path / "some")
+
+
+def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path, monkeypatch):
+    from sketchshift.data import open as door
+
+    taken: Counter[str] = Counter()
+
+    def open_slowly(path, request):
+        rows = np.load(path)
+        for start in range(0, len(rows), 10):
+            taken[path.parent.name] += 1
+            yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
+
+    monkeypatch.setattr(door, "_formats", dict(door._formats))
+    ss.register_format(".slow", open_slowly)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    for month in range(3):
+        (tmp_path / f"month={month}").mkdir()
+        with (tmp_path / f"month={month}" / "a.slow").open("wb") as file:
+            np.save(file, X[100 * month : 100 * month + 100])
+    below = X[100:200][X[100:200, 0] < 0]
+
+    for where, rows, n_most in (
+        ("month = 1", X[100:200], 2),
+        ("(month > 0 AND x < 0 AND month <> 2)", below, 2),
+        ("month = 1 OR x > 100", X[100:200], 11),
+    ):
+        taken.clear()
+        assert ss.sketch(tmp_path, SPEC, where=where) == ss.sketch(rows, SPEC)
+        assert taken["month=1"] == 11  # one tells the columns
+        assert max(taken["month=0"], taken["month=2"]) == n_most

@@ -184,8 +184,7 @@ class FolderSource:
     ----------
     address : str
         The path, or ``folder:`` and the path; or the address of a folder in a store. Folders
-        within it count, and so do names of parts of Hive (``day=2026-01-05``), whose values are no
-        columns here.
+        within it count, and the values in their names (``day=2026-01-05``) are keys.
     """
 
     def __init__(self, address: str) -> None:

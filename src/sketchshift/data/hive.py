@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from sketchshift._places import Place
-from sketchshift.data.source import Block, Source, mark_as_written
+from sketchshift.data.source import Block, Request, Source, mark_as_written
 
 __all__ = ["add_values", "keep_text", "values_in"]
 
@@ -37,7 +37,7 @@ def values_in(path: Place) -> dict[str, str | None]:
     }
 
 
-def add_values(source: Source, values: Mapping[str, str | None], names: Sequence[str]) -> Source:
+def add_values(source: Source, values: Mapping[str, str | None], request: Request) -> Source:
     """A source whose blocks have values among their keys, the same in all rows.
 
     Parameters
@@ -46,33 +46,44 @@ def add_values(source: Source, values: Mapping[str, str | None], names: Sequence
         Of one file. A key that it delivers itself stays.
     values : mapping
         Of columns, by their names.
-    names : sequence of str
-        Keys that were asked for; others are not added.
+    request : Request
+        Its keys are added, and no others. Where it says that rows with these cannot count, the
+        file is left after its first block, and not read again.
     """
-    wanted = [name for name in names if name in values]
+    wanted = [name for name in request.key_names if name in values]
     if not wanted:
         return source
+    is_out = False
 
     def add(blocks: Iterator[Block]) -> Iterator[Block]:
-        for block in blocks:
-            yield replace(block, keys=_beside(block.keys, len(block.values), values, wanted))
+        nonlocal is_out
+        if is_out:
+            return
+        for number, block in enumerate(blocks):
+            own = set() if block.keys is None else set(block.keys.schema.names)
+            new = [name for name in wanted if name not in own]
+            keys = _beside(block.keys, len(block.values), values, new)
+            if number == 0 and new and request.may_count is not None:
+                is_out = not request.may_count(keys.select(new).slice(0, 1))
+                if is_out:
+                    return
+            yield replace(block, keys=keys)
 
     return source.map_blocks(add)
 
 
-def _beside(keys: Any, n_rows: int, values: Mapping[str, str | None], wanted: Sequence[str]) -> Any:
+def _beside(keys: Any, n_rows: int, values: Mapping[str, str | None], new: Sequence[str]) -> Any:
     import pyarrow as pa
 
     fields, columns = ([], []) if keys is None else (list(keys.schema), list(keys.columns))
-    new = [name for name in wanted if name not in {field.name for field in fields}]
     for name in new:
         value, kind = values[name], pa.string()
         fields.append(pa.field(name, kind))
         columns.append(pa.nulls(n_rows, kind) if value is None else pa.repeat(value, n_rows))
-    kind = pa.Table if isinstance(keys, pa.Table) else pa.RecordBatch
-    table = mark_as_written(kind.from_arrays(columns, schema=pa.schema(fields)), new)
+    made = pa.Table if isinstance(keys, pa.Table) else pa.RecordBatch
+    table = mark_as_written(made.from_arrays(columns, schema=pa.schema(fields)), new)
     marked = [f.with_metadata(f.metadata | FOLDER) if f.name in new else f for f in table.schema]
-    return kind.from_arrays(table.columns, schema=pa.schema(marked))
+    return made.from_arrays(table.columns, schema=pa.schema(marked))
 
 
 def keep_text(source: Source) -> Source:

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
+from operator import methodcaller
 from os import PathLike
 from pathlib import Path, PurePath
 from shutil import copyfileobj
@@ -173,7 +174,7 @@ def _open_file(path: Place, request: Request) -> Source:
         return _open_lake(lake, request)
     values = values_in(path)
     opened = _open_alone(path, replace(request, beyond=tuple(values)))
-    return add_values(opened, values, request.key_names)
+    return add_values(opened, values, request)
 
 
 def _open_alone(path: Place, request: Request) -> Source:
@@ -421,6 +422,7 @@ BEGINNINGS = {
 }
 COPIED_BYTES, PATIENCE_S = 2**20, 2.0
 FILES_AHEAD = 16  # of a store, opened at a time
+PATH_TEXT = methodcaller("as_posix")
 
 
 @cache
@@ -453,7 +455,7 @@ def spool_stdin() -> Path:
 
 def pick_files(folder: Place, below: Iterable[Place]) -> list[Place]:
     """Those that are read of all that lies below a folder, sorted by name."""
-    found = sorted(below, key=_name_of)
+    found = sorted(below, key=PATH_TEXT)
     for path in found:
         refuse_log(path, folder)
     files = [
@@ -473,10 +475,6 @@ def _files_in(folder: Place) -> list[Place]:
     return files
 
 
-def _name_of(file: Place) -> str:
-    return file.as_posix()
-
-
 def _is_loose(file: Place) -> bool:
     end = _suffix_of(file)
     return end is not None and end.startswith(LOOSE)
@@ -488,7 +486,7 @@ def _matches(pattern: Place) -> list[Place]:
         matches = [*pattern.matches()]
     else:
         root = Path(pattern.anchor)
-        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=_name_of)
+        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=PATH_TEXT)
     matches = [match for match in matches if not _is_hidden(_parts_to_check(match, pattern))]
     if not matches:
         msg = f"no file matches {str(pattern)!r}."
@@ -787,6 +785,7 @@ def open_source(
     skip_invalid: bool = False,
     beside: str = "nothing",
     dialect: Any = None,
+    may_count: Callable[[Any], bool] | None = None,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -822,6 +821,8 @@ def open_source(
         if none are named, and delivers all others so; "all" delivers every column so, as well.
     dialect : Dialect, optional
         How text files are written. Default: that is found out from each file.
+    may_count : callable, optional
+        Says of an Arrow table with a row of keys whether rows with these have to be delivered.
 
     Returns
     -------
@@ -844,6 +845,7 @@ def open_source(
         skip_invalid=skip_invalid,
         beside=beside,
         dialect=dialect,
+        may_count=may_count,
     )
     if isinstance(data, str) and data.startswith(FLIGHT):
         from sketchshift.data.flight import open_flight

@@ -461,7 +461,8 @@ class Request:
 
     ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
     files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
-    ``beyond`` are keys that somebody else adds where the data does not have them.
+    ``beyond`` are keys that somebody else adds where the data does not have them. ``may_count``
+    says of a row of keys whether rows that have these may count; others need not be read.
     """
 
     columns: tuple[str, ...] | None = None
@@ -475,6 +476,7 @@ class Request:
     beside: str = "nothing"
     dialect: Any = None
     beyond: tuple[str, ...] = ()
+    may_count: Callable[[Any], bool] | None = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -561,6 +563,7 @@ def make_request(
     skip_invalid: bool = False,
     beside: str = "nothing",
     dialect: Any = None,
+    may_count: Callable[[Any], bool] | None = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     meant = default_columns if columns is None else columns
@@ -576,6 +579,7 @@ def make_request(
         recipe=recipe,
         beside=check_choice("open_source", "beside", beside, BESIDE),
         dialect=DIALECT.get() if dialect is None else dialect,
+        may_count=may_count,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sketchshift._text import listed
@@ -168,10 +169,17 @@ class Reading:
             n_features=None if self.spec is None else self.spec.n_features,
             skip_invalid=self.on_invalid == "skip",
             beside=beside,
+            may_count=None if self.where is None else partial(self._may_count, self.where),
         )
         if self.where is None:
             return source
         return keep_rows(source, self.where, None if beside == "all" else self.key_columns)
+
+    @staticmethod
+    def _may_count(where: str, keys: Any) -> bool:
+        from sketchshift.sketch.where import may_meet
+
+        return may_meet(keys, where)
 
     @property
     def _columns_as_written(self) -> list[str]:
