@@ -43,6 +43,7 @@ __all__ = [
     "Status",
     "arrow_file",
     "check_unchanged",
+    "folder_values",
     "is_address",
     "map_ahead",
     "mark_of",
@@ -92,6 +93,31 @@ def place(path: str | os.PathLike[str]) -> Place:
         return Path(path.removeprefix(FILE))
     found = ADDRESS.match(path)
     return Path(path) if found is None else RemotePath.parse(*found.groups())
+
+
+MISSING = ("", "__HIVE_DEFAULT_PARTITION__")
+
+
+def folder_values(path: Place) -> dict[str, str | None]:
+    """The values in the names of the folders that a file lies in, as Hive writes them.
+
+    Parameters
+    ----------
+    path : Path or RemotePath
+        The file, as in ``day=2026-01-05/country=FR/x.parquet``. Signs in names are decoded
+        (``%3A``). Of two folders with one name, the inner one counts.
+
+    Returns
+    -------
+    values : dict
+        By the names of columns; None where one is missing.
+    """
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return {
+        unquote(name): None if value in MISSING else unquote(value)
+        for name, sign, value in pairs
+        if name and sign
+    }
 
 
 # Paths in stores.

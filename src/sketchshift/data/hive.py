@@ -9,47 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
-from sketchshift._places import Place
 from sketchshift.data.source import Block, Request, Source, mark_as_written
 
-__all__ = ["add_values", "keep_text", "values_in"]
+__all__ = ["add_values", "keep_text"]
 
 FOLDER = {b"sketchshift from": b"folder"}  # marks a column
-MISSING = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
-def values_in(path: Place) -> dict[str, str | None]:
-    """The values in the names of the folders that a file lies in; None where one is missing.
-
-    Parameters
-    ----------
-    path : Path or RemotePath
-        The file. Signs in names are decoded (``%3A``). Of two folders with one name, the inner one
-        counts.
-    """
-    pairs = (part.partition("=") for part in path.parts[:-1])
-    return {
-        unquote(name): None if value in MISSING else unquote(value)
-        for name, sign, value in pairs
-        if name and sign
-    }
-
-
-def add_values(source: Source, values: Mapping[str, str | None], request: Request) -> Source:
+def add_values(source: Source, request: Request) -> Source:
     """A source whose blocks have values among their keys, the same in all rows.
 
     Parameters
     ----------
     source : Source
         Of one file. A key that it delivers itself stays.
-    values : mapping
-        Of columns, by their names.
     request : Request
-        Its keys are added, and no others. Where it says that rows with these cannot count, the
-        file is left after its first block, and not read again.
+        Has the values. Those of its keys are added, and no others. Where it says that rows with
+        these cannot count, the file is left after its first block, and not read again.
     """
+    values = request.beyond
     wanted = [name for name in request.key_names if name in values]
     if not wanted:
         return source

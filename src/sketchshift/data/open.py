@@ -31,7 +31,6 @@ from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
 from sketchshift.data.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
-from sketchshift.data.hive import add_values, values_in
 from sketchshift.data.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
@@ -172,9 +171,9 @@ def _open_file(path: Place, request: Request) -> Source:
     lake = None if path.is_file() and is_data_file(path) else find_lake(path)
     if lake is not None:
         return _open_lake(lake, request)
-    values = values_in(path)
-    opened = _open_alone(path, replace(request, beyond=tuple(values)))
-    return add_values(opened, values, request)
+    opened = _open_alone(path, request := request.of_file(path))
+    is_added = request.beyond and request.key_names
+    return _opener_in("hive", "add_values")(opened, request) if is_added else opened
 
 
 def _open_alone(path: Place, request: Request) -> Source:

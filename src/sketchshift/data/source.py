@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import Place, RemotePath, mark_of
+from sketchshift._places import Place, RemotePath, folder_values, mark_of
 from sketchshift._text import NAMES_SHOWN, column_in_words, listed
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import check_choice, unmasked
@@ -461,8 +461,9 @@ class Request:
 
     ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
     files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
-    ``beyond`` are keys that somebody else adds where the data does not have them. ``may_count``
-    says of a row of keys whether rows that have these may count; others need not be read.
+    ``beyond`` are values of keys that the data may lack, the same in all rows, which whoever opens
+    it adds. ``may_count`` says of a row of keys whether rows that have these may count; others need
+    not be read.
     """
 
     columns: tuple[str, ...] | None = None
@@ -475,13 +476,17 @@ class Request:
     recipe: Recipe | None = None
     beside: str = "nothing"
     dialect: Any = None
-    beyond: tuple[str, ...] = ()
+    beyond: Mapping[str, str | None] = field(default_factory=dict)
     may_count: Callable[[Any], bool] | None = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """Columns of the data that are keys."""
         return self.keys if isinstance(self.keys, tuple) else ()
+
+    def of_file(self, path: Place) -> Request:
+        """What is asked of one file, the names of whose folders may hold values."""
+        return replace(self, beyond=folder_values(path))
 
     def rows_for(self, n_features: int) -> int:
         """Rows per block: as asked up to 32 MiB of float64, or about 2 MiB."""
@@ -792,14 +797,14 @@ def _numbers_or_vectors(fields: Sequence[Field]) -> tuple[str, ...]:
 
 
 def _refuse_missing(
-    choice: Choice, fields: Sequence[Field], where: str, beyond: Sequence[str]
+    choice: Choice, fields: Sequence[Field], where: str, beyond: Iterable[str]
 ) -> None:
     there = [field.name for field in fields]
     known = set(there)
     missing = [name for name in choice.names if name not in known]
     if not missing:
         return
-    of_folders = [name for name in missing if name in beyond]
+    of_folders = [name for name in missing if name in set(beyond)]
     if of_folders:
         msg = (
             f"{where} has no column {of_folders[0]!r}: it stands in the names of folders alone. "

@@ -28,7 +28,6 @@ from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
 from sketchshift._writing import hold_new, publish, put_down, sweep_unheld
-from sketchshift.data.hive import keep_text
 from sketchshift.data.source import spans
 from sketchshift.errors import (
     ConflictError,
@@ -346,6 +345,8 @@ class Cube:
     def _written_rows(
         self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
     ) -> Iterator[_Held]:
+        from sketchshift.data.hive import keep_text
+
         source = keep_text(self._reading.open(rows))
         if not self.by or not can_read(self.spec, self._reading):
             sums = sums_of(source, self._reading, n_threads=n_threads, progress=progress)
