@@ -14,7 +14,7 @@ import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import real
+from sketchshift.data import datasets
 
 N, SEEDS = 20_000, (0, 1)
 GRID = (0.05, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5)
@@ -39,8 +39,8 @@ def data(name: str) -> np.ndarray:
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
 
-    loaders = {"digits": lambda: load_digits().data, "china": real.china_pixels}
-    X = loaders.get(name, lambda: real.load(name))().astype(np.float64)
+    loaders = {"digits": lambda: load_digits().data, "china": datasets.china_pixels}
+    X = loaders.get(name, lambda: datasets.load(name))().astype(np.float64)
     if name == "mnist":
         X = PCA(20, random_state=0, svd_solver="randomized").fit_transform(X)
     elif name not in AS_THEY_ARE:

@@ -13,17 +13,17 @@ import numpy as np
 from harness import best_of, report
 
 import sketchshift as ss
-from sketchshift.data import real, synthetic
+from sketchshift.data import datasets
 
 K, M = 10, 500
 
 
 def data() -> tuple[str, np.ndarray]:
     try:
-        X = real.load("spectral_mnist").astype(np.float64)
+        X = datasets.load("spectral_mnist").astype(np.float64)
         return "spectral MNIST", X / np.abs(X).max()
     except ss.DataError:
-        X, _ = synthetic.gaussian_mixture(70_000, 10, K, cluster_std=0.1)
+        X, _ = datasets.gaussian_mixture(70_000, 10, K, cluster_std=0.1)
         return "a mixture of ten Gaussians", X
 
 

@@ -16,7 +16,7 @@ from numpy_turnkey import NumpyTurnkey
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.data import real, synthetic
+from sketchshift.data import datasets
 
 K, M, D = 10, 1000, 10
 GOOD = 1.05  # relative squared error: a wrong fast answer must fail
@@ -24,14 +24,14 @@ GOOD = 1.05  # relative squared error: a wrong fast answer must fail
 
 def data() -> tuple[str, np.ndarray]:
     try:
-        return "spectral MNIST", real.load("spectral_mnist").astype(np.float64)
+        return "spectral MNIST", datasets.load("spectral_mnist").astype(np.float64)
     except ss.DataError:
         return "a mixture of ten Gaussians", mixture(D)
 
 
 def mixture(d: int) -> np.ndarray:
     """Ten Gaussians that overlap a little."""
-    X, _ = synthetic.gaussian_mixture(70_000, d, K, cluster_std=0.1)
+    X, _ = datasets.gaussian_mixture(70_000, d, K, cluster_std=0.1)
     return X
 
 

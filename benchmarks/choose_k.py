@@ -15,7 +15,7 @@ import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import real
+from sketchshift.data import datasets
 from sketchshift.decoders import Turnkey
 from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.gaussians import GaussianFitter
@@ -49,7 +49,7 @@ def tilted_blob() -> np.ndarray:
 
 
 DATASETS: dict[str, tuple[int, Callable[[], np.ndarray]]] = {
-    name: (k, lambda name=name: real.load(f"sipu/{name}")) for name, k in SIPU.items()
+    name: (k, lambda name=name: datasets.load(f"sipu/{name}")) for name, k in SIPU.items()
 }
 DATASETS |= {
     "one Gaussian, d = 2": (1, tilted_blob),
@@ -60,7 +60,7 @@ DATASETS |= {
     "12 far Gaussians, d = 10": (12, lambda: blobs(12, 10, 3.0, 20_000)),
     "5 near Gaussians, d = 10": (5, lambda: blobs(5, 10, 1.0, 20_000)),
     "12 near Gaussians, d = 10": (12, lambda: blobs(12, 10, 1.0, 20_000)),
-    "spectral MNIST": (10, lambda: real.load("spectral_mnist")),
+    "spectral MNIST": (10, lambda: datasets.load("spectral_mnist")),
 }
 
 

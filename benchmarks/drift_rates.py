@@ -17,7 +17,7 @@ import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import real
+from sketchshift.data import datasets
 from sketchshift.decoders import Turnkey
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import NullLaw
@@ -43,7 +43,7 @@ def heavy(freedom: float) -> np.ndarray:
 
 def some(name: str) -> np.ndarray:
     """Random rows of a real dataset, or pixels of a photograph that comes with scikit-learn."""
-    X = real.china_pixels() if name == "china" else real.load(name)
+    X = datasets.china_pixels() if name == "china" else datasets.load(name)
     return X[np.random.default_rng(0).permutation(len(X))[:ROWS]].astype(float)
 
 
@@ -170,7 +170,7 @@ def print_shares(names: Sequence[str]) -> None:
     print("|---|---|---|---|---|---|---|")
     for name in names or ("skin", "covertype", "spectral_mnist"):
         rng = np.random.default_rng(0)
-        X = if_here(name, lambda name=name: real.load(name).astype(float))
+        X = if_here(name, lambda name=name: datasets.load(name).astype(float))
         if X is None:
             continue
         X = rng.permutation(X)[:100_000]

@@ -17,7 +17,7 @@ import numpy as np
 from harness import if_here, report
 
 import sketchshift as ss
-from sketchshift.data import real
+from sketchshift.data import datasets
 
 SEEDS, PILOT, ROWS = (0, 1, 2), 2_000, 10_000
 NUMBERS = (4, 10)  # integers of a sketch, in k d
@@ -34,7 +34,7 @@ AS_THEY_ARE = ("spectral_mnist", "sipu/s2")
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
     """A pilot, at most a fifth of the rows, and others; standardised, or as they are."""
-    X = real.load(name).astype(np.float64)
+    X = datasets.load(name).astype(np.float64)
     if name not in AS_THEY_ARE:
         X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = X[np.random.default_rng(0).permutation(len(X))]

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import sketchshift as ss
-from sketchshift.data import real
+from sketchshift.data import datasets
 
 ROWS, STARTS = 20_000, 3
 RESULTS = Path(__file__).parent / "results" / "mixtures.md"
@@ -59,25 +59,25 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 def pathways() -> np.ndarray:
     """A set that ``make data`` does not fetch."""
-    with np.load(real.data_folder() / "kegg.npz", allow_pickle=False) as arrays:
+    with np.load(datasets.data_folder() / "kegg.npz", allow_pickle=False) as arrays:
         return standardised(arrays["X"])
 
 
 SYNTHETIC = [(2, 4, 1.5), (4, 5, 2.0), (5, 8, 1.0), (10, 10, 2.0), (10, 10, 1.0), (10, 10, 0.7)]
 SYNTHETIC += [(20, 5, 1.0), (3, 20, 3.0)]
 TUNED: dict[str, Callable[[], np.ndarray]] = {
-    "spectral MNIST": lambda: real.load("spectral_mnist"),
-    "cytometry": lambda: real.load("cytof"),
+    "spectral MNIST": lambda: datasets.load("spectral_mnist"),
+    "cytometry": lambda: datasets.load("cytof"),
 }
 HELD_OUT: dict[str, Callable[[], np.ndarray]] = {
-    "CIFAR-10 features": lambda: real.load("cifar10_features"),
-    "skin pixels": lambda: real.load("skin"),
-    "forest cover": lambda: standardised(real.load("covertype")),
-    "New York pick-ups": lambda: real.load("uber_pickups"),
-    "worms": lambda: real.load("sipu/worms_2"),
-    "s4": lambda: real.load("sipu/s4"),
+    "CIFAR-10 features": lambda: datasets.load("cifar10_features"),
+    "skin pixels": lambda: datasets.load("skin"),
+    "forest cover": lambda: standardised(datasets.load("covertype")),
+    "New York pick-ups": lambda: datasets.load("uber_pickups"),
+    "worms": lambda: datasets.load("sipu/worms_2"),
+    "s4": lambda: datasets.load("sipu/s4"),
 }
-if (real.data_folder() / "kegg.npz").is_file():
+if (datasets.data_folder() / "kegg.npz").is_file():
     HELD_OUT["metabolic pathways"] = pathways
 
 

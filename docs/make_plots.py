@@ -16,7 +16,7 @@ from PIL import Image
 
 import sketchshift as ss
 from sketchshift import plots
-from sketchshift.data.real import load
+from sketchshift.data.datasets import load
 
 IMAGES = Path(__file__).parent / "images"
 FOREST = (

@@ -23,7 +23,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 import sketchshift as ss
-from sketchshift.data.real import china_pixels
+from sketchshift.data.datasets import china_pixels
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 K, BLOCK, SHAPE = 8, 4096, (427, 640, 3)

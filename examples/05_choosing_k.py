@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift import plots
-from sketchshift.data.synthetic import gaussian_mixture
+from sketchshift.data.datasets import gaussian_mixture
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 X, _ = gaussian_mixture(100_000, n_features=5, n_clusters=12, cluster_std=0.2, seed=0)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 
 import sketchshift as ss
+from sketchshift.data import datasets
 from sketchshift.data import open as door
-from sketchshift.data import real
 from sketchshift.decoders import decoder
 from sketchshift.features import frequencies
 
@@ -25,7 +25,7 @@ REGISTRIES = (
     (frequencies, "LAWS"),
 )
 SAMPLES = Path(__file__).parent / "samples"
-NOT_HERE = f"a dataset is not in {real.data_folder()}: `make data` fetches the public ones"
+NOT_HERE = f"a dataset is not in {datasets.data_folder()}: `make data` fetches the public ones"
 
 # the same examples in every run, and no limit of time, which means nothing on shared machines
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked ``data`` are skipped where one of the datasets they name is not here."""
     for item in items:
         names = [name for mark in item.iter_markers("data") for name in mark.args]
-        missing = [name for name in names if not real.is_here(name)]
+        missing = [name for name in names if not datasets.is_here(name)]
         if missing:
             item.add_marker(pytest.mark.skip(reason=NOT_HERE))
 
@@ -75,7 +75,7 @@ def skin() -> np.ndarray:
 def spectral_mnist(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
     """Ten spectral features of the images of MNIST, and the digits."""
     if request.param == "all":
-        return real.load("spectral_mnist"), real.load_labels("spectral_mnist")
+        return datasets.load("spectral_mnist"), datasets.load_labels("spectral_mnist")
     X, y = sample("spectral_mnist")
     return X.astype(np.float32), y
 

@@ -11,7 +11,7 @@ from quality import datasets
 from quality.baselines import kmeans
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data.datasets import gaussian_mixture
 
 NAMES = ("spectral_mnist", "covertype", "cytof", "uber", "skin", "gmm")
 K = 10
@@ -39,7 +39,7 @@ def rows(name: str, n: int) -> Rows:
     """So many rows of a dataset, drawn without putting back if there are enough of them."""
     rng = np.random.default_rng(0)
     if name == "gmm":
-        X = synthetic.gaussian_mixture(n, 10, K, cluster_std=0.15, seed=3)[0]
+        X = gaussian_mixture(n, 10, K, cluster_std=0.15, seed=3)[0]
     else:
         X = datasets.load(name).X
         X = X[rng.choice(len(X), n, replace=n > len(X))]

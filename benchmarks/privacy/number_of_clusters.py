@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 from sketchshift.decoders import Turnkey
 from sketchshift.decoders.choose_k import ChoiceOfK
 from sketchshift.privacy import mechanism
@@ -49,7 +49,7 @@ def releases(kind: str) -> Iterator[tuple[int, ss.privacy.PrivateSketch]]:
             int(rng.integers(2, 10)),
         )
         std, epsilon = rng.uniform(*STDS[kind]), float(rng.choice([0.3, 1.0, 3.0]))
-        X, _ = synthetic.gaussian_mixture(n, d, k, cluster_std=std, seed=i)
+        X, _ = datasets.gaussian_mixture(n, d, k, cluster_std=std, seed=i)
         planned = int(rng.uniform(1.0, 2.5) * k) + 1
         raw = ss.sketch(X, ss.privacy.plan_declared([0.0] * d, float(np.sqrt(d / 3)), planned))
         with_seed(rng)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from harness import if_here
 
-from sketchshift.data import real, synthetic
+from sketchshift.data import datasets
 from sketchshift.errors import DataError
 
 Prepare = Callable[[np.ndarray], np.ndarray]
@@ -82,7 +82,7 @@ GENERATED = {
     "digits": _digits,
     "student_t": lambda: _tails(lambda rng, shape: rng.standard_t(1.5, size=shape)),
     "lognormal": lambda: _tails(lambda rng, shape: rng.lognormal(0.0, 2.0, size=shape)),
-    "mixture": lambda: synthetic.gaussian_mixture(200_000, 10, 1000, cluster_std=0.15, seed=3)[0],
+    "mixture": lambda: datasets.gaussian_mixture(200_000, 10, 1000, cluster_std=0.15, seed=3)[0],
 }
 """What needs no folder: scikit-learn's digits, heavy tails, a mixture of 1,000 Gaussians."""
 
@@ -157,11 +157,11 @@ def _read(source: str) -> np.ndarray:
     if source in OTHER_FILES:
         with np.load(_other_file(source), allow_pickle=False) as arrays:
             return arrays["X"]
-    return real.load(source)
+    return datasets.load(source)
 
 
 def _means(X: np.ndarray, source: str) -> np.ndarray:
-    labels = real.load_labels(source)
+    labels = datasets.load_labels(source)
     return np.array([X[labels == label].mean(axis=0) for label in np.unique(labels)])
 
 
@@ -174,11 +174,11 @@ def _find(name: str) -> bool:
     source = RECIPES[name].source
     if source in GENERATED:
         return True
-    return (_other_file(source) if source in OTHER_FILES else real.path_of(source)).is_file()
+    return (_other_file(source) if source in OTHER_FILES else datasets.path_of(source)).is_file()
 
 
 def _other_file(source: str) -> Path:
-    path = real.data_folder() / f"{source}.npz"
+    path = datasets.data_folder() / f"{source}.npz"
     if not path.is_file():
         raise DataError(f"there is no {path.name!r} in the folder {str(path.parent)!r}.")
     return path

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchshift.data import real
+from sketchshift.data import datasets
 
 Blocks = Iterator[np.ndarray]
 
@@ -88,7 +88,7 @@ def photographs(names: Iterable[str] = COLOURED) -> Iterator[np.ndarray]:
 
 def mnist() -> Blocks:
     """70,000 images of digits, 784 pixels between 0 and 1."""
-    X = real.load("mnist").reshape(-1, 784)
+    X = datasets.load("mnist").reshape(-1, 784)
     for start in range(0, len(X), 10_000):
         yield X[start : start + 10_000].astype(np.float32) / 255
 

@@ -39,8 +39,10 @@ __all__ = [
     "CHUNK_BYTES",
     "Place",
     "RemotePath",
+    "Status",
     "arrow_file",
     "check_unchanged",
+    "folder_values",
     "is_address",
     "map_ahead",
     "mark_of",
@@ -52,6 +54,7 @@ __all__ = [
 # Not those of tables of lakes, which their own packages open.
 ADDRESS = re.compile(r"(?!(?:delta|iceberg)[+:])([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 FILE = "file://"
+ALIASES = {"gcs": "gs", "abfs": "az", "abfss": "az"}
 
 WINDOW_BYTES = 2**16  # fetched at least where a reader takes a few bytes at a time
 CHUNK_BYTES = 2**22  # fetched at a time where a file is read from start to end
@@ -95,6 +98,31 @@ def place(path: str | os.PathLike[str], settings: Storage | None = None) -> Plac
     return RemotePath.parse(found[1], found[2], settings or Storage.current())
 
 
+MISSING = ("", "__HIVE_DEFAULT_PARTITION__")
+
+
+def folder_values(path: Place) -> dict[str, str | None]:
+    """The values in the names of the folders that a file lies in, as Hive writes them.
+
+    Parameters
+    ----------
+    path : Path or RemotePath
+        The file, as in ``day=2026-01-05/country=FR/x.parquet``. Signs in names are decoded
+        (``%3A``). Of two folders with one name, the inner one counts.
+
+    Returns
+    -------
+    values : dict
+        By the names of columns; None where one is missing.
+    """
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return {
+        unquote(name): None if value in MISSING else unquote(value)
+        for name, sign, value in pairs
+        if name and sign
+    }
+
+
 # Paths in stores.
 
 
@@ -112,7 +140,15 @@ class RemotePath:
     Its text has no user, no password and nothing behind a question mark of the web, where signed
     addresses have their signature. Size and mark are asked for once: from then on it means the
     file as it was then, also in other processes.
+
+    Attributes
+    ----------
+    trace : str or None
+        What a listing said of it that another content will not have; None: nothing.
     """
+
+    trace: str | None = None
+    _is_listed = False
 
     def __init__(self, scheme: str, key: str, settings: Storage, query: str = "") -> None:
         self._scheme, self._key, self._settings, self._query = scheme, key, settings, query
@@ -220,6 +256,11 @@ class RemotePath:
 
     absolute = resolve = expanduser
 
+    def as_folder(self) -> RemotePath:
+        """The same folder as it is always written, however it was typed."""
+        scheme = ALIASES.get(self._scheme, self._scheme)
+        return RemotePath(scheme, self._key.rstrip("/"), self._settings, self._query)
+
     def is_fifo(self) -> bool:
         """Never so."""
         return False
@@ -236,8 +277,16 @@ class RemotePath:
         opened = self._try(lambda: self._store.open(self._address))
         return Status(opened.size, opened.mark)
 
+    def as_of(self, status: Status) -> RemotePath:
+        """The file as it was: another one in its place is refused."""
+        file = self._at(self._key)
+        file._pinned = status
+        return file
+
     def is_file(self) -> bool:
         """Whether there is such a file."""
+        if self._is_listed:
+            return True
         if len(self.parts) < 2:  # a bucket or a server
             return False
         try:
@@ -261,9 +310,19 @@ class RemotePath:
         if self._scheme in WEB:
             msg = f"cannot list the files of {self}: the web has no folders. Name each file."
             raise DataError(msg)
-        keys = self._try(lambda: self._store.list(self._key))
-        files = [self._at(key) for key in sorted(keys)]
+        traces = self._try(lambda: self._store.list(self._key))
+        files = [self._at(key) for key in sorted(traces)]
+        for file in files:
+            file.trace, file._is_listed = traces[file._key], True
         return [file for file in files if fnmatchcase(file.name, pattern)]
+
+    def check_listed(self) -> None:
+        """Refuse a folder without files that is not there; object stores have no empty ones."""
+        if self.is_file():
+            raise DataError(f"{self} is a file. Name the folder that it lies in.")
+        above = self.root if self._scheme in ARROW else self
+        if not above.is_dir():
+            raise DataError(f"there is no {str(above)!r} to list. Check the address.")
 
     def matches(self) -> list[RemotePath]:
         """The files and folders that it means as a glob; ``**`` are any folders."""

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
@@ -241,11 +241,15 @@ class Handle(Protocol):
 
 
 class Store(Protocol):
-    """What is asked of any store; keys are what follows the scheme."""
+    """What is asked of any store; keys are what follows the scheme.
+
+    ``list`` gives the files below a key, each with its trace: a text that another content will not
+    have, or None where the listing does not tell that.
+    """
 
     def open(self, key: str) -> Handle: ...
     def is_folder(self, key: str) -> bool: ...
-    def list(self, key: str) -> list[str]: ...
+    def list(self, key: str) -> dict[str, str | None]: ...
     def put(self, key: str, data: Any) -> None: ...
     def remove(self, key: str) -> None: ...
 
@@ -415,6 +419,11 @@ class _ArrowFile:
         return buffer
 
 
+SETTLED_NS = 900 * 10**9
+"""Age from which the time of a file is a trace. Listings have whole seconds, in which a file may be
+written twice; and clocks differ, by 15 minutes at most where requests are signed."""
+
+
 @dataclass(frozen=True)
 class _ArrowStore:
     """A file system of Arrow, for what is read, and one for what is written."""
@@ -430,11 +439,16 @@ class _ArrowStore:
 
         return bool(self.filesystem.get_file_info(key.rstrip("/")).type == FileType.Directory)
 
-    def list(self, key: str) -> list[str]:
+    def list(self, key: str) -> dict[str, str | None]:
         from pyarrow.fs import FileSelector
 
         below = FileSelector(key.rstrip("/"), recursive=True, allow_not_found=True)
-        return [info.path for info in self.filesystem.get_file_info(below) if info.is_file]
+        last = time.time_ns() - SETTLED_NS
+        return {
+            info.path: f"{info.size} {info.mtime_ns}" if (info.mtime_ns or last) < last else None
+            for info in self.filesystem.get_file_info(below)
+            if info.is_file
+        }
 
     def put(self, key: str, data: Any) -> None:
         """In one call: nothing can happen between two parts but what the store then refuses."""
@@ -548,7 +562,12 @@ class _FsspecFile:
             return data
 
 
-MARKS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "modify", "created")
+TAGS = ("ETag", "etag", "md5Hash")
+MARKS = (*TAGS, "mtime", "LastModified", "last_modified", "modify", "created")
+
+
+def _first_of(info: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    return next((str(info[name]) for name in names if info.get(name) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -575,19 +594,21 @@ class _FsspecStore:
             info = self.filesystem.info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(key)
-        mark = next((str(info[name]) for name in MARKS if info.get(name) is not None), "")
-        return _FsspecFile(self, path, info["size"], mark)
+        return _FsspecFile(self, path, info["size"], _first_of(info, MARKS) or "")
 
     def is_folder(self, key: str) -> bool:
         with self.lock:
             return bool(self.filesystem.isdir(self._path_of(key)))
 
-    def list(self, key: str) -> list[str]:
+    def list(self, key: str) -> dict[str, str | None]:
         above = self._path_of(key).rstrip("/")
         with self.lock:
             self.filesystem.invalidate_cache()
-            found = self.filesystem.find(above)
-        return [key.rstrip("/") + name.removeprefix(above) for name in found]
+            found = self.filesystem.find(above, detail=True)
+        return {
+            key.rstrip("/") + name.removeprefix(above): _first_of(info, TAGS)
+            for name, info in found.items()
+        }
 
     def put(self, key: str, data: Any) -> None:
         with self.lock:
@@ -692,7 +713,7 @@ class _Web:
     def is_folder(self, key: str) -> bool:
         return False
 
-    def list(self, key: str) -> list[str]:
+    def list(self, key: str) -> dict[str, str | None]:
         raise NotImplementedError
 
     def put(self, key: str, data: Any) -> None:

@@ -55,8 +55,8 @@ def follow(
     Parameters
     ----------
     source : ChangingSource, str or path
-        A folder of data files, or an address of a kind that is registered
-        (:func:`sketchshift.register_changes`).
+        A folder of data files, here or in a store (``s3://bucket/folder``), or an address of a
+        kind that is registered (:func:`sketchshift.register_changes`).
     state : Cube or path
         The folder of the cube; made if there is none.
     spec : SketchSpec or None

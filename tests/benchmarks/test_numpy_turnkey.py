@@ -5,7 +5,7 @@ from numpy_misfit import Misfit
 from numpy_turnkey import NumpyTurnkey, revived
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 
 
 def test_the_gradient_of_the_misfit_is_that_of_finite_differences():
@@ -35,7 +35,7 @@ def test_splitting_an_atom_keeps_mass_mean_and_variance():
 
 
 def test_the_plain_decoder_finds_clusters_that_lie_apart():
-    X, _ = synthetic.gaussian_mixture(5000, 2, 4, cluster_std=0.05)
+    X, _ = datasets.gaussian_mixture(5000, 2, 4, cluster_std=0.05)
     sketch = ss.sketch(X, n_clusters=4, cells=False)
 
     centroids = NumpyTurnkey(sketch, 4, seed=0).decode()

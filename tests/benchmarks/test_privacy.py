@@ -12,12 +12,12 @@ from privacy.other_environment import is_usable
 from privacy.report import summary, write_report
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 
 
 @pytest.fixture
 def data() -> Rows:
-    X, _ = synthetic.gaussian_mixture(20_000, 2, 10, cluster_std=0.03, seed=1)
+    X, _ = datasets.gaussian_mixture(20_000, 2, 10, cluster_std=0.03, seed=1)
     spread = math.sqrt(X.var(axis=0).sum())
     return Rows(X, X.mean(axis=0), spread, ss.mse(X, ss.lloyd(X, 10)))
 

@@ -166,14 +166,23 @@ class IcebergWriter(Writer):
             way = parent or way
         self.table.manage_snapshots().rollback_to_snapshot(way.snapshot_id).commit()
 
+    def line(self) -> set[int]:
+        """The current snapshot and those that it came from."""
+        found, way = set(), self.table.current_snapshot()
+        while way is not None:
+            found.add(way.snapshot_id)
+            way = self.table.snapshot_by_id(way.parent_snapshot_id or -1)
+        return found
+
     def commit(self, state: Path) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match")
             super().commit(state)
         snapshots = self.table.snapshots()
-        if len(snapshots) > 16:
-            (position,) = ss.Cube.open(state).positions.values()
-            reached = self.table.snapshot_by_id(position["version"])
+        (position,) = ss.Cube.open(state).positions.values()
+        reached = self.table.snapshot_by_id(position["version"])
+        # Followers that still have a rollback before them would go back to what expires here.
+        if len(snapshots) > 16 and reached.snapshot_id in self.line():
             before = min(reached.timestamp_ms, snapshots[-6].timestamp_ms)
             old = self.table.maintenance.expire_snapshots()
             old.older_than(datetime.fromtimestamp(before / 1000)).commit()

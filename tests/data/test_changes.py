@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import random
 from pathlib import Path
 
 import numpy as np
@@ -116,8 +118,8 @@ def test_a_file_that_goes_while_it_is_read_ends_no_follower(tmp_path, monkeypatc
         np.save(folder / name, X[100 * i : 100 * i + 100])
     listed, doomed = FolderSource._list, ["0.npy", "1.npy", "day/2.npy"]
 
-    def list_and_lose(self):
-        found = listed(self)
+    def list_and_lose(self, known):
+        found = listed(self, known)
         if doomed:
             (folder / doomed.pop(0)).unlink()
         return found
@@ -136,7 +138,7 @@ def test_a_folder_whose_files_always_go_is_given_up(tmp_path, monkeypatch):
     cube = ss.follow(folder, tmp_path / "state", n_clusters=2)
     asked = []
 
-    def show_ghost(self):
+    def show_ghost(self, known):
         asked.append(1)
         return {"0.npy": cube.positions[self.name]["files"]["0.npy"], "ghost.npy": [1, 1, 1]}
 
@@ -181,3 +183,144 @@ def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twic
     np.save(beside / "first.npy", X[300:500])
 
     assert ss.follow(beside, tmp_path / "state").merge() == ss.sketch(X[:500], SPEC)
+
+
+# Folders in stores. What servers and faults add is in test_stores.py.
+
+
+class Memory:
+    """A folder of fsspec's store in memory, and the rows of its files."""
+
+    def __init__(self, name: str) -> None:
+        self.files = pytest.importorskip("fsspec").filesystem("memory")
+        self.name, self.address = name, f"memory://{name}"
+        self.rows: dict[str, np.ndarray] = {}
+
+    def put(self, name: str, rows: np.ndarray) -> None:
+        np.save(file := io.BytesIO(), rows)
+        self.files.pipe(f"/{self.name}/{name}", file.getvalue())
+        self.rows[name] = rows
+
+    def remove(self, name: str) -> None:
+        self.files.rm(f"/{self.name}/{name}")
+        del self.rows[name]
+
+    def sketch(self) -> ss.Sketch:
+        return ss.sketch(np.concatenate([np.empty((0, 2)), *self.rows.values()]), SPEC)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    made = Memory(tmp_path.name)
+    made.put("stays.npy", X[:7])
+    yield made
+    made.files.rm(f"/{made.name}", recursive=True)
+
+
+def test_a_folder_in_a_store_is_followed_through_any_changes(memory, tmp_path):
+    rng = random.Random(0)
+    cube = ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+    for _ in range(25):
+        for _ in range(rng.randrange(4)):
+            name = f"day={rng.randrange(3)}/{rng.randrange(4)}.npy"
+            if name in memory.rows and rng.random() < 0.4:
+                memory.remove(name)
+            else:
+                memory.put(name, X[rng.randrange(800) :][: rng.choice([10, 11])])
+        ss.follow(memory.address + "/", tmp_path / "state")
+        assert cube.merge().to_bytes() == memory.sketch().to_bytes()
+    version = cube.version
+    ss.follow(f"folder:{memory.address}", tmp_path / "state")
+
+    assert cube.version == version
+    assert list(cube.positions) == [f"folder:{memory.address}"]
+
+
+def test_what_a_listing_leaves_out_is_looked_at_before_it_counts_as_gone(
+    memory, tmp_path, monkeypatch
+):
+    """As fsspec leaves folders out that it cannot list."""
+    memory.put("day/b.npy", X[100:200])
+    memory.put("day/c.npy", X[200:300])
+    cube = ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+    find = type(memory.files).find
+
+    def leave_out(self, *words, **options):
+        found = find(self, *words, **options)
+        return {name: info for name, info in found.items() if "/day/" not in name}
+
+    monkeypatch.setattr(type(memory.files), "find", leave_out)
+    memory.remove("day/b.npy")
+    ss.follow(memory.address, tmp_path / "state")
+
+    assert cube.merge() == memory.sketch()
+    assert cube.merge().count == 107
+
+
+def test_a_folder_of_a_store_that_is_gone_is_refused_and_an_empty_one_is_an_answer(
+    memory, tmp_path
+):
+    memory.files.mkdir(f"/{memory.name}")
+    cube = ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+    memory.remove("stays.npy")
+    memory.files.rmdir(f"/{memory.name}")
+    with pytest.raises(ss.DataError, match=rf"there is no '{memory.address}' to list"):
+        ss.follow(memory.address, tmp_path / "state")
+    assert cube.merge().count == 7
+
+    memory.files.mkdir(f"/{memory.name}")
+    assert ss.follow(memory.address, tmp_path / "state").merge().count == 0
+
+
+def test_a_file_of_a_store_that_is_replaced_while_it_is_read_counts_as_the_new_one(
+    memory, tmp_path, monkeypatch
+):
+    listed, doomed = FolderSource._list, ["a.npy", "b.npy"]
+    for name in doomed:
+        memory.put(name, X[100:200])
+
+    def list_and_replace(self, known):
+        found = listed(self, known)
+        if doomed:
+            memory.put(doomed.pop(0), X[300 : 400 + len(doomed)])
+        return found
+
+    monkeypatch.setattr(FolderSource, "_list", list_and_replace)
+    cube = ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+
+    assert not doomed
+    assert cube.merge() == memory.sketch()
+
+
+def test_folders_of_stores_that_overlap_are_refused(memory, tmp_path):
+    memory.put("day/b.npy", X[100:200])
+    ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+
+    with pytest.raises(ss.DataError, match="files in common with it, which would count twice"):
+        ss.follow(f"{memory.address}/day", tmp_path / "state")
+    for name, alias in (("gs://b/x", "gcs://b/x/"), ("az://c/x", "abfs://c@a.dfs.example/x")):
+        assert open_changes(name).name == open_changes(alias).name == f"folder:{name}"
+
+
+def test_an_address_that_cannot_be_followed_is_refused_without_its_password(tmp_path):
+    for address, words in (
+        ("https://me:hunter2@host/in", "the web has no folders that can be listed"),
+        ("xyz://me:hunter2@host/in", "xyz:// is no protocol"),
+    ):
+        with pytest.raises(ss.DataError, match=words) as error:
+            ss.follow(address, tmp_path / "state", spec=SPEC)
+        assert "hunter2" not in str(error.value)
+
+
+def test_a_format_of_another_package_is_read_anew_when_its_file_is(memory, tmp_path, monkeypatch):
+    """Such readers get copies of files in stores."""
+    from sketchshift.data import open as door
+
+    monkeypatch.setattr(door, "_formats", dict(door._formats))
+    ss.register_format(".rows", lambda path, request: np.load(path))
+    memory.put("a.rows", X[:100])
+    cube = ss.follow(memory.address, tmp_path / "state", spec=SPEC)
+    memory.put("a.rows", X[300:450])
+    ss.follow(memory.address, tmp_path / "state")
+
+    assert cube.merge() == memory.sketch()

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from sketchshift.cli import main
-from sketchshift.data import public, real
+from sketchshift.data import datasets, public
 from sketchshift.data.public import PublicSet, RemoteFile, array_digest, fetch, public_sets
 from sketchshift.errors import DataError
 
@@ -154,7 +154,7 @@ def test_files_in_the_publishers_format_become_arrays(name, site, tmp_path):
 
 def whole(name: str) -> dict[str, bytes]:
     """A publisher's files, made from the dataset that is here."""
-    with np.load(real.data_folder() / f"{name}.npz", allow_pickle=False) as arrays:
+    with np.load(datasets.data_folder() / f"{name}.npz", allow_pickle=False) as arrays:
         data = dict(arrays)
     if name == "mnist":
         return mnist_files(data["X"], data["y"], 60_000)
@@ -179,7 +179,7 @@ def test_the_arrays_pinned_are_those_that_are_here(name, site, tmp_path):
     path = fetch(wanted, tmp_path / "data")
 
     assert all(mine.sha256 == file.sha256 for mine, file in zip(wanted.files, pinned, strict=False))
-    here = real.data_folder() / f"{name}.npz"
+    here = datasets.data_folder() / f"{name}.npz"
     with np.load(path, allow_pickle=False) as new, np.load(here, allow_pickle=False) as old:
         assert sorted(new) == sorted(old)
         for key in old:
@@ -250,7 +250,7 @@ def test_the_command_fetches_what_is_missing_and_lists_what_is_there(command, tm
         "skin": True,
         "spectral_mnist": False,
     }
-    np.testing.assert_array_equal(real.load("skin"), MADE_UP["skin"][1]["X"])
+    np.testing.assert_array_equal(datasets.load("skin"), MADE_UP["skin"][1]["X"])
 
 
 def test_the_command_goes_on_after_a_failure_and_ends_with_it(command, site):
@@ -268,8 +268,8 @@ def test_features_are_computed_from_what_was_fetched(command):
 
     command("spectral_mnist")
 
-    assert real.load("spectral_mnist").shape == (40, 10)
-    np.testing.assert_array_equal(real.load_labels("spectral_mnist"), LABELS)
+    assert datasets.load("spectral_mnist").shape == (40, 10)
+    np.testing.assert_array_equal(datasets.load_labels("spectral_mnist"), LABELS)
 
 
 def test_ctrl_c_is_a_sentence(command, monkeypatch):

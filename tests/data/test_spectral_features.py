@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from sketchshift.data import real
+from sketchshift.data import datasets
 from sketchshift.data.spectral_features import (
     laplacian_eigenvectors,
     main,
@@ -115,9 +115,9 @@ def test_handwritten_digits_come_out_in_clusters():
 @pytest.mark.data("mnist")
 def test_digits_of_mnist_come_out_in_clusters():
     """Six hundred images. Measured: 0.77."""
-    images = real.load("mnist")[:600].reshape(-1, 28, 28)
+    images = datasets.load("mnist")[:600].reshape(-1, 28, 28)
 
-    assert purity(images, real.load_labels("mnist")[:600]) > 0.6
+    assert purity(images, datasets.load_labels("mnist")[:600]) > 0.6
 
 
 @needs_opencv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import pickle
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,7 @@ def filesystem_of(scheme, host):
         region="us-east-1",
         endpoint_override=f"http://{host}",
         allow_bucket_creation=True,
+        allow_bucket_deletion=True,
     )
 
 
@@ -112,6 +114,18 @@ class Store:
         with self.behind.open_output_stream(f"{self.bucket}/{key}", compression=None) as file:
             file.write(data)
         return self(key)
+
+    def remove(self, key):
+        self.behind.delete_file(f"{self.bucket}/{key}")
+
+    def remove_bucket(self):
+        """It must be empty."""
+        if self.scheme == "s3":
+            self.behind.delete_dir(self.bucket)
+            return
+        address = f"{self.endpoint}/storage/v1/b/{self.bucket}"
+        with urlopen(Request(address, method="DELETE"), timeout=30):
+            pass
 
     def order(self, **said):
         """Set the faults; what happened since the last order."""
@@ -654,6 +668,120 @@ def test_few_files_of_google_are_kept_open(store):
     assert {path.read_bytes() for path in paths} == {data}
     assert sum(path._open()._file is not None for path in paths) <= MOST_OPEN
     assert {path.read_range(1, 4) for path in paths} == {data[1:4]}
+
+
+# Following.
+
+FOLLOWER = """
+import sys, sketchshift as ss
+with ss.storage(tries=20):
+    ss.follow(sys.argv[1], sys.argv[2])
+"""
+
+
+class Folder:
+    """Files of a store that come and go at random, and what a fresh sketch of them is."""
+
+    def __init__(self, store, seed=0):
+        self.store, self.rng, self.rows = store, np.random.default_rng(seed), {}
+
+    def change(self, n_changes):
+        """Some files come, are written anew, often with the same size, or go."""
+        for _ in range(n_changes):
+            key = f"in/day={self.rng.integers(3)}/{self.rng.integers(4)}.npy"
+            if key in self.rows and self.rng.random() < 0.4:
+                self.store.remove(key)
+                del self.rows[key]
+            else:
+                self.rows[key] = self.rng.normal(size=(self.rng.choice([20, 21]), 4))
+                np.save(file := io.BytesIO(), self.rows[key])
+                self.store.put(key, file.getvalue())
+
+    def sketch(self):
+        return ss.sketch(np.concatenate([np.empty((0, 4)), *self.rows.values()]), SPEC).to_bytes()
+
+
+def test_a_folder_is_followed_where_a_fifth_of_the_requests_fail(store, tmp_path):
+    folder, n_faults = Folder(store), 0
+    folder.change(6)
+    cube = ss.follow(store("in"), tmp_path / "state", spec=SPEC)
+    for seed in range(8):
+        store.order(rate=0.2, seed=seed)
+        with ss.storage(tries=20):
+            ss.follow(store("in"), tmp_path / "state")
+        assert cube.merge().to_bytes() == folder.sketch()
+        counts = store.order()
+        n_faults += sum(counts[kind] for kind in KINDS)
+        folder.change(3)
+
+    assert n_faults > 0
+
+
+@pytest.mark.slow
+def test_followers_of_a_store_that_are_killed_count_each_file_once(store, tmp_path):
+    folder, n_killed = Folder(store), 0
+    folder.change(8)
+    cube = ss.follow(store("in"), tmp_path / "state", spec=SPEC)
+    command = [sys.executable, "-c", FOLLOWER, store("in"), str(tmp_path / "state")]
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    usual = time.monotonic() - began
+    for seed in range(6):
+        folder.change(6)
+        store.order(rate=0.2, seed=seed)
+        with subprocess.Popen(command) as victim, subprocess.Popen(command) as other:
+            time.sleep(folder.rng.uniform(0.6, 1.2) * usual)
+            victim.kill()
+            n_killed += victim.wait() != 0
+            assert other.wait() == 0
+        assert cube.merge().to_bytes() == folder.sketch()
+
+    assert n_killed > 0
+
+
+def test_files_that_have_settled_are_not_asked_for_again(store, tmp_path, monkeypatch):
+    """A listing tells them, but for those written within the last 15 minutes."""
+    folder = Folder(store)
+    folder.change(12)
+    cube = ss.follow(store("in"), tmp_path / "state", spec=SPEC)
+    store.order()
+    ss.follow(store("in"), tmp_path / "state")
+    assert store.order()["requests"] == 1 + len(folder.rows)
+
+    monkeypatch.setattr("sketchshift._stores.SETTLED_NS", -3600 * 10**9)
+    folder.change(1)
+    ss.follow(store("in"), tmp_path / "state")  # notes what listings say of each
+    store.order()
+    ss.follow(store("in"), tmp_path / "state")
+    assert store.order()["requests"] == 1
+    assert cube.merge().to_bytes() == folder.sketch()
+
+
+def test_a_bucket_that_cannot_be_listed_is_refused_and_nothing_is_subtracted(store, tmp_path):
+    folder = Folder(store)
+    folder.change(5)
+    cube = ss.follow(store("in"), tmp_path / "state", spec=SPEC)
+    whole = folder.sketch()
+    for kind in KINDS:
+        store.order(rate=1.0, kinds=kind)
+        with ss.storage(tries=1), pytest.raises(DataError, match="cannot reach"):
+            ss.follow(store("in"), tmp_path / "state")
+    store.order()
+    for key in folder.rows:
+        store.remove(key)
+    store.put("elsewhere/x.npy", b"")
+    with pytest.raises(DataError, match=r"is a file\. Name the folder"):
+        ss.follow(store("elsewhere/x.npy"), tmp_path / "other", spec=SPEC)
+    store.remove("elsewhere/x.npy")
+    for left in store.behind.get_file_info(pyarrow.fs.FileSelector(store.bucket)):
+        store.behind.delete_dir(left.path)
+    store.remove_bucket()
+    with pytest.raises(DataError, match=rf"there is no '{store('')[:-1]}' to list"):
+        ss.follow(store("in"), tmp_path / "state")
+    assert cube.merge().to_bytes() == whole
+
+    store.behind.create_dir(store.bucket)
+    assert ss.follow(store("in"), tmp_path / "state").merge().count == 0
 
 
 # Checkpoints.

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 from sketchshift.decoders import Turnkey
 from sketchshift.decoders.gaussians import Stochastic
 
-CLUSTERS = synthetic.gaussian_mixture(50_000, 2, 4, seed=3)[0]
+CLUSTERS = datasets.gaussian_mixture(50_000, 2, 4, seed=3)[0]
 
 
 def with_far(n: int, distance: float) -> tuple[np.ndarray, ss.Sketch]:

@@ -7,7 +7,7 @@ import pytest
 from drift_rates import DATASETS, LEVELS, FeatureTable, rejections, spec_of
 from scipy.stats import binom
 
-from sketchshift.data import real
+from sketchshift.data import datasets
 
 ROUGH = 1.3
 """The rate of an asymptotic threshold may be so many times the one asked for."""
@@ -45,7 +45,7 @@ def test_a_small_shift_of_shares_is_found(kind):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.data(name) if name in real.NAMES else ())
+        pytest.param(name, marks=pytest.mark.data(name) if name in datasets.NAMES else ())
         for name in sorted(set(DATASETS) - {"t with 2.5 degrees, d = 3"})
     ],
 )

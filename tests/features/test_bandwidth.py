@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 
 import sketchshift as ss
-from sketchshift.data.synthetic import gaussian_mixture
+from sketchshift.data.datasets import gaussian_mixture
 from sketchshift.features.bandwidth import GRID, MAX_ROWS, N_BINS, RULES, SQUARED_LENGTH
 
 CENTRES = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])  # of the paper's first figure

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.data import real, synthetic
+from sketchshift.data import datasets
 
 DELTA = 1e-8
 BEST_OF = 5
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("seeded_noise")
 def data(name: str) -> tuple[np.ndarray, float]:
     """Rows, and the least error of five runs of k-means on them."""
     if name == "gaussian_mixture":
-        X = synthetic.gaussian_mixture(100_000, 10, 10, seed=3)[0]
+        X = datasets.gaussian_mixture(100_000, 10, 10, seed=3)[0]
     else:
-        X = (real.china_pixels() if name == "china" else real.load(name)).astype(np.float64)
+        X = (datasets.china_pixels() if name == "china" else datasets.load(name)).astype(np.float64)
     return X, min(ss.mse(X, ss.lloyd(X, 10, seed=i)) for i in range(BEST_OF))
 
 
@@ -51,7 +51,7 @@ def test_clusters_are_nearly_those_of_kmeans(name, epsilon, limit):
 
 
 def test_clusters_of_a_small_mixture_survive_the_noise():
-    X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
+    X, _ = datasets.gaussian_mixture(50_000, 2, 5, seed=2)
     spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
 
@@ -60,7 +60,7 @@ def test_clusters_of_a_small_mixture_survive_the_noise():
 
 def test_noise_is_not_taken_for_clusters():
     """Twenty releases; when noise counted once, one in nine had six to nine clusters."""
-    X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
+    X, _ = datasets.gaussian_mixture(50_000, 2, 5, seed=2)
     raw = ss.sketch(X, ss.privacy.plan_declared([0.0, 0.0], 1.0, 5))
     releases = [ss.privacy.release(raw, 1.0, DELTA) for _ in range(20)]
 
@@ -73,7 +73,7 @@ def test_a_descent_stops_at_the_noise_floor(above, monkeypatch):
     from sketchshift.decoders import Turnkey
     from sketchshift.decoders.gaussians import Stochastic
 
-    X, _ = synthetic.gaussian_mixture(50_000, 2, 5, seed=2)
+    X, _ = datasets.gaussian_mixture(50_000, 2, 5, seed=2)
     spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
     claimed = 10.0 * released.noise_std
@@ -87,7 +87,7 @@ def test_a_descent_stops_at_the_noise_floor(above, monkeypatch):
 
 @pytest.mark.parametrize("decoder", [ss.SketchAndShift(), ss.ClOmpr(n_initializations=100)])
 def test_the_decoders_of_the_paper_take_private_sketches(decoder):
-    X, _ = synthetic.gaussian_mixture(50_000, 2, 3, seed=2)
+    X, _ = datasets.gaussian_mixture(50_000, 2, 3, seed=2)
     spec = ss.SketchSpec(2, 200, 0.2, origin=ss.Origin("declared", 10.0))
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.features import Cells, Origin
 from sketchshift.kernels import BITS
@@ -384,7 +384,7 @@ def test_a_cell_without_points_gets_one_if_its_rows_are_more_than_noise(rng):
 @pytest.mark.usefixtures("seeded_noise")
 def test_cells_find_a_small_far_cluster_that_waves_miss(rng):
     """Nine Gaussians, and one in a hundred rows far out, which the public sample has seen."""
-    X = synthetic.gaussian_mixture(60_000, 4, 9, cluster_std=0.1, seed=5)[0]
+    X = datasets.gaussian_mixture(60_000, 4, 9, cluster_std=0.1, seed=5)[0]
     X = np.vstack([X, rng.normal(size=(600, 4)) * 0.3 + 12.0])
     sample = X[rng.choice(len(X), 1500, replace=False)]
     least = ss.mse(X, ss.lloyd(X, 10, seed=0))

@@ -14,12 +14,12 @@ import pytest
 from scipy import stats
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch.cells import ClippedPart
 
 N, K, DRAWS = 20_000, 5, 2000
-X = synthetic.gaussian_mixture(N, 3, K, cluster_std=0.2, seed=4)[0] * 3.0 + 10.0
+X = datasets.gaussian_mixture(N, 3, K, cluster_std=0.2, seed=4)[0] * 3.0 + 10.0
 SPEC = ss.privacy.plan_public(X[:600], K)
 RAW = ss.sketch(X, SPEC)
 GOOD = ss.lloyd(X, K)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.data import synthetic
+from sketchshift.data import datasets
 from sketchshift.privacy import mechanism
 from sketchshift.privacy.mechanism import rho_of
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("seeded_noise")
 
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:
-    return synthetic.gaussian_mixture(100_000, 3, 4, seed=1)[0] * 7.0 + 30.0
+    return datasets.gaussian_mixture(100_000, 3, 4, seed=1)[0] * 7.0 + 30.0
 
 
 def spread(X: np.ndarray) -> float:

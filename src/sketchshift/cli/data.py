@@ -41,8 +41,8 @@ def data(names: tuple[str, ...], is_list: bool, out: Output) -> None:
 
     Then: `sketchshift reproduce fig8`.
     """
+    from sketchshift.data.datasets import NOT_PUBLIC, data_folder
     from sketchshift.data.public import public_sets
-    from sketchshift.data.real import NOT_PUBLIC, data_folder
 
     sets = public_sets()
     wanted = list(dict.fromkeys(names)) or [*sets, *DERIVED]

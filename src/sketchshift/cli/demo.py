@@ -41,7 +41,7 @@ PIXELS = 56  # of the picture in the terminal, each way
 
 PYTHON = """\
 import sketchshift as ss
-from sketchshift.data.real import china_pixels
+from sketchshift.data.datasets import china_pixels
 
 X = china_pixels()[:, [0, 2]]  # red and blue
 spec = ss.SketchSpec(n_features=2, sketch_size=1000, bandwidth=40, columns=["red", "blue"])
@@ -125,7 +125,7 @@ def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
 
 def _prepare() -> tuple[RealArray, float]:
     """The pixels, and the seconds in which the kernels were loaded."""
-    from sketchshift.data.real import china_pixels
+    from sketchshift.data.datasets import china_pixels
     from sketchshift.sketch import sketch
 
     X = china_pixels()[:, CHANNELS]
@@ -176,7 +176,7 @@ def _write_pixels(path: Place) -> None:
     import pyarrow.parquet as pq
 
     from sketchshift._writing import write_atomically
-    from sketchshift.data.real import china_pixels
+    from sketchshift.data.datasets import china_pixels
 
     pixels = china_pixels()
     thirds = [len(part) for part in np.array_split(pixels, 3)]

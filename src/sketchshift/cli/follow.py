@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sketchshift._places import shown
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import read_spec
@@ -90,12 +91,12 @@ def follow(
 ) -> None:
     """Bring STATE up to the newest rows of SOURCE, which changes.
 
-    SOURCE is a folder of data files ({formats}), or an address of a kind that is
-    known, such as delta:PATH. Rows that came are added, rows that went are subtracted, and only
-    these are read. STATE is a folder, made if it is not there: a sketch, or with --by a cube of
-    slices, that `cluster`, `report`, `merge` and `inspect` take like a table. What is read and how
-    far is written in one step. So after a crash the same command goes on, two of them may run at
-    once, and no row is lost or counted twice.
+    SOURCE is a folder of data files ({formats}), here or in a store (s3://bucket/folder), or an
+    address of a kind that is known, such as delta:PATH. Rows that came are added, rows that went
+    are subtracted, and only these are read. STATE is a folder, made if it is not there: a sketch,
+    or with --by a cube of slices, that `cluster`, `report`, `merge` and `inspect` take like a
+    table. What is read and how far is written in one step. So after a crash the same command goes
+    on, two of them may run at once, and no row is lost or counted twice.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def _describe(
     n_bytes = sum(file.stat().st_size for file in Path(state).rglob("*") if file.is_file())
     record = {
         "command": "follow",
-        "source": source,
+        "source": shown(source),
         "state": state,
         "version": cube.version,
         "commits": n_commits,

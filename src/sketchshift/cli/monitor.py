@@ -40,7 +40,7 @@ from sketchshift.sketch.reading import Planning, Reading
 
 if TYPE_CHECKING:
     from sketchshift.data import Block, Source
-    from sketchshift.data.pipe import RowPipe
+    from sketchshift.data.messages import RowPipe
     from sketchshift.drift.monitor import CubeMonitor, Evaluation, FileMark, Monitor
     from sketchshift.sketch.cube import Cube
 
@@ -309,9 +309,7 @@ def _check_inputs(inputs: Sequence[str], is_sliced: bool, stream: str | None) ->
         raise click.UsageError("--stream is for standard input, -.")
     for given in inputs:
         if is_address(given):
-            msg = (
-                "monitor watches files of this machine. Sketch a store's with `sketchshift sketch`."
-            )
+            msg = f"say which column tells the slice of a row of {given}: --by day."
             raise click.UsageError(msg)
         path = Path(given).expanduser()
         is_glob = any(sign in given for sign in "*?[")
@@ -811,7 +809,7 @@ class _Pipe:
 
 
 def _open_pipe(columns: Sequence[str] | None, spec: SketchSpec | None, stop: _Stop) -> _Pipe:
-    from sketchshift.data.pipe import RowPipe
+    from sketchshift.data.messages import RowPipe
 
     names = columns if columns is not None or spec is None else spec.columns
     rows = RowPipe(sys.stdin.fileno(), names, lambda: stop.is_asked)

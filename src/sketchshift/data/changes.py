@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from sketchshift._places import Place, RemotePath, Status, map_ahead, place
 from sketchshift._text import listed
 from sketchshift.data.lake_names import find_lake, kind_of_table
-from sketchshift.data.open import expand, is_data_file
+from sketchshift.data.open import FILES_AHEAD, pick_files
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -151,7 +152,8 @@ def open_changes(source: Any) -> ChangingSource:
     kind = _kind_of(text)
     if kind is not None:
         return kind.open(text)
-    if Path(text).is_dir():
+    where = place(text)
+    if isinstance(where, RemotePath) or where.is_dir():
         return FolderSource(text)
     kinds = listed([f"{kind}:" for kind in _KINDS])
     msg = (
@@ -179,6 +181,11 @@ MOST_FILES, MOST_BYTES = 256, 2**30
 """Files that are read between two commits, and their bytes; never less than a file."""
 
 
+Stamp: TypeAlias = list[Any]
+"""What tells a file from another one of its name, as JSON has it: the size, and then two times on
+this machine, or the mark and the trace of a listing in a store."""
+
+
 class FolderSource:
     """A folder of data files, of any format that is read: files come, and files go.
 
@@ -188,59 +195,103 @@ class FolderSource:
     Parameters
     ----------
     address : str
-        The path, or ``folder:`` and the path. Folders within it count, and so do names of parts
-        of Hive (``day=2026-01-05``), whose values are no columns here.
+        The path, or ``folder:`` and the path; or the address of a folder in a store. Folders
+        within it count, and the values in their names (``day=2026-01-05``) are keys.
     """
 
     def __init__(self, address: str) -> None:
-        self._folder = Path(address.removeprefix("folder:")).expanduser().resolve()
+        folder = place(address.removeprefix("folder:")).expanduser().resolve()
+        self._folder = folder.as_folder() if isinstance(folder, RemotePath) else folder
         self.name = f"folder:{self._folder.as_posix()}"
-        if not self._folder.is_dir():
+        if str(self._folder).startswith(("http://", "https://")):
+            msg = (
+                f"cannot follow {self._folder}: the web has no folders that can be listed. Copy "
+                "its files into a folder, or name the files to ss.sketch."
+            )
+            raise DataError(msg)
+        if isinstance(self._folder, Path) and not self._folder.is_dir():
             raise DataError(f"there is no folder {str(self._folder)!r} to follow. Check the path.")
 
     def changes(self, since: Mapping[str, Any] | None) -> Iterator[Change]:
         """Files that came and files that went; one that was written anew is both."""
-        known: dict[str, list[int]] = {} if since is None else dict(since["files"])
-        found = self._list()
-        gone = [name for name, stamp in known.items() if found.get(name) != stamp]
-        new = [name for name, stamp in found.items() if known.get(name) != stamp]
+        known: dict[str, Stamp] = {} if since is None else dict(since["files"])
+        found = self._list(known)
+        gone = [name for name, stamp in known.items() if not _is_same(found.get(name), stamp)]
+        new = [name for name, stamp in found.items() if not _is_same(known.get(name), stamp)]
         for batch in _batches(new, found) or ([[]] if gone else []):
-            known = {name: stamp for name, stamp in known.items() if name not in gone}
+            known = {name: found[name] for name in known if name not in gone}
             returned, gone = tuple(gone), []
             known |= {name: found[name] for name in batch}
-            kept = {name: self._folder / name for name in batch}
+            kept = {name: _as_of(self._folder / name, found[name]) for name in batch}
             yield Change(None, None, {"files": known}, kept, returned)
 
     def is_there(self, change: Change) -> bool:
         """Whether the files that came are still there, and have not been written anew."""
         known = change.position["files"]
-        return all(_mark_of(file) == known[name] for name, file in change.kept.items())
+        return all(_is_same(_stamp(file), known[name]) for name, file in change.kept.items())
 
-    def _list(self) -> dict[str, list[Any]]:
-        """Size and time of each file, by its name."""
-        _refuse_unlisted(self._folder)
-        try:
-            files = expand(self._folder)
-        except DataError:
-            if any(is_data_file(file) for file in self._folder.rglob("*") if file.is_file()):
-                raise
-            return {}  # none yet
-        marks = ((file, _mark_of(file)) for file in files)
-        return {f.relative_to(self._folder).as_posix(): mark for f, mark in marks if mark}
+    def _list(self, known: Mapping[str, Stamp]) -> dict[str, Stamp]:
+        """What tells each file that is there, by its name."""
+        below = _walk(self._folder, known)
+        files = pick_files(self._folder, below)
+        names = [file.relative_to(self._folder).as_posix() for file in files]
+
+        def stamp(i: int) -> Stamp | None:
+            return _stamp(files[i], known.get(names[i]))
+
+        stamps = map_ahead(stamp, range(len(files)), self._folder, FILES_AHEAD)
+        return {name: stamp for name, stamp in zip(names, stamps, strict=True) if stamp}
 
 
-def _mark_of(file: Any) -> list[int] | None:
-    """Size of a file and when it changed, as the system knows too; None if it has gone."""
+def _stamp(file: Place, known: Stamp | None = None) -> Stamp | None:
+    """The stamp of a file, None if it has gone; that of a store is asked for if it may be new."""
     try:
+        if isinstance(file, RemotePath):
+            if known is not None and file.trace is not None and file.trace == known[2]:
+                return known
+            found = file.look()
+            return [found.st_size, found.mark, file.trace]
         status = file.stat()
+        return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     except FileNotFoundError:
         return None
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _refuse_unlisted(folder: Path) -> None:
-    """Refuse a folder of which a part cannot be listed: its files would count as gone."""
+def _is_same(stamp: Stamp | None, other: Stamp | None) -> bool:
+    """Whether two stamps are of one content; a trace comes with age, and says no more of it."""
+    if stamp is None or other is None:
+        return stamp is other
+    n_telling = 2 if isinstance(stamp[1], str) else 3
+    return stamp[:n_telling] == other[:n_telling]
 
+
+def _as_of(file: Place, stamp: Stamp) -> Place:
+    """A file to be read as it was; of this machine, only :meth:`FolderSource.is_there` tells."""
+    return file.as_of(Status(*stamp[:2])) if isinstance(file, RemotePath) else file
+
+
+def _walk(folder: Place, known: Iterable[str]) -> list[Place]:
+    """All files below a folder; one of which a part cannot be listed is refused.
+
+    What the listing of a store leaves out is looked at before it counts as gone: packages of
+    fsspec pass over folders that they cannot list, and a listing may be older than its files.
+    """
+    if isinstance(folder, Path):
+        return _walk_here(folder)
+    try:
+        below = folder.rglob("*")
+    except FileNotFoundError:
+        below = []
+    there = {str(file) for file in below}
+    unlisted = [file for file in (folder / name for name in known) if str(file) not in there]
+    stamps = map_ahead(_stamp, unlisted, folder, FILES_AHEAD)
+    below += [file for file, stamp in zip(unlisted, stamps, strict=True) if stamp]
+    if not below:
+        folder.check_listed()
+    return [*below]
+
+
+def _walk_here(folder: Path) -> list[Place]:
     def refuse(cause: OSError) -> None:
         if isinstance(cause, FileNotFoundError) and Path(cause.filename) != folder:
             return  # its files are gone indeed
@@ -250,11 +301,11 @@ def _refuse_unlisted(folder: Path) -> None:
         )
         raise DataError(msg) from cause
 
-    for _ in os.walk(folder, onerror=refuse):
-        pass
+    walk = os.walk(folder, onerror=refuse)
+    return [Path(above, name) for above, folders, files in walk for name in (*folders, *files)]
 
 
-def _batches(names: list[str], found: Mapping[str, list[int]]) -> list[list[str]]:
+def _batches(names: list[str], found: Mapping[str, Stamp]) -> list[list[str]]:
     batches: list[list[str]] = []
     n_bytes = 0
     for name in names:

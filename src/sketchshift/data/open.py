@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
+from operator import methodcaller
 from os import PathLike
 from pathlib import Path, PurePath
 from shutil import copyfileobj
@@ -59,6 +60,7 @@ __all__ = [
     "open_in_memory",
     "open_iterator",
     "open_source",
+    "pick_files",
     "register_collections",
     "register_format",
     "spool_stdin",
@@ -165,10 +167,17 @@ def _opener_of(path: Place) -> Opener:
 
 
 def _open_file(path: Place, request: Request) -> Source:
-    """Open a file; what its format gives is made a source that can be read again."""
+    """Open a file; the values of its folders' names are columns of it, too."""
     lake = None if path.is_file() and is_data_file(path) else find_lake(path)
     if lake is not None:
         return _open_lake(lake, request)
+    opened = _open_alone(path, request := request.of_file(path))
+    is_added = request.beyond and request.key_names
+    return _opener_in("hive", "add_values")(opened, request) if is_added else opened
+
+
+def _open_alone(path: Place, request: Request) -> Source:
+    """Open a file; what its format gives is made a source that can be read again."""
     first = _call_opener(path, request)
     if isinstance(first, Source):
         return first
@@ -198,12 +207,12 @@ def _call_opener(path: Place, request: Request) -> Any:
     with report_damage(str(path), ValueError):
         opener = _opener_of(path)
         if isinstance(path, RemotePath) and opener not in _read_stores:
-            return opener(_copy_of(path), request)
+            return opener(_copy_of(path, path.stat().mark), request)
         return opener(path, request)
 
 
 @cache
-def _copy_of(path: RemotePath) -> Path:
+def _copy_of(path: RemotePath, _: str) -> Path:
     """A copy on this machine, for readers that know no stores; removed when Python ends."""
     with opened_for_now(path.name) as file:
         copyfileobj(path.open("rb", CHUNK_BYTES), file, CHUNK_BYTES)
@@ -412,6 +421,7 @@ BEGINNINGS = {
 }
 COPIED_BYTES, PATIENCE_S = 2**20, 2.0
 FILES_AHEAD = 16  # of a store, opened at a time
+PATH_TEXT = methodcaller("as_posix")
 
 
 @cache
@@ -442,9 +452,9 @@ def spool_stdin() -> Path:
     return Path(file.name)
 
 
-def _files_in(folder: Place) -> list[Place]:
-    below: list[Place] = [*folder.rglob("*")]
-    found = sorted(below, key=_name_of)
+def pick_files(folder: Place, below: Iterable[Place]) -> list[Place]:
+    """Those that are read of all that lies below a folder, sorted by name."""
+    found = sorted(below, key=PATH_TEXT)
     for path in found:
         refuse_log(path, folder)
     files = [
@@ -452,16 +462,16 @@ def _files_in(folder: Place) -> list[Place]:
         for file in found
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
-    files = [file for file in files if not _is_loose(file)] or files
+    return [file for file in files if not _is_loose(file)] or files
+
+
+def _files_in(folder: Place) -> list[Place]:
+    files = pick_files(folder, folder.rglob("*"))
     if not files:
         hint = " Pass lance.dataset(...) of it." if folder.suffix.lower() == ".lance" else ""
         msg = f"the folder {str(folder)!r} has no file that ends in {known_suffixes()}.{hint}"
         raise DataError(msg)
     return files
-
-
-def _name_of(file: Place) -> str:
-    return file.as_posix()
 
 
 def _is_loose(file: Place) -> bool:
@@ -475,7 +485,7 @@ def _matches(pattern: Place) -> list[Place]:
         matches = [*pattern.matches()]
     else:
         root = Path(pattern.anchor)
-        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=_name_of)
+        matches = sorted(root.glob(str(pattern.relative_to(pattern.anchor))), key=PATH_TEXT)
     matches = [match for match in matches if not _is_hidden(_parts_to_check(match, pattern))]
     if not matches:
         msg = f"no file matches {str(pattern)!r}."
@@ -774,6 +784,7 @@ def open_source(
     skip_invalid: bool = False,
     beside: str = "nothing",
     dialect: Any = None,
+    may_count: Callable[[Any], bool] | None = None,
 ) -> Source:
     """Open any data as a stream of blocks; rows are read when the result is iterated.
 
@@ -809,6 +820,8 @@ def open_source(
         if none are named, and delivers all others so; "all" delivers every column so, as well.
     dialect : Dialect, optional
         How text files are written. Default: that is found out from each file.
+    may_count : callable, optional
+        Says of an Arrow table with a row of keys whether rows with these have to be delivered.
 
     Returns
     -------
@@ -831,6 +844,7 @@ def open_source(
         skip_invalid=skip_invalid,
         beside=beside,
         dialect=dialect,
+        may_count=may_count,
     )
     if isinstance(data, str) and data.startswith(FLIGHT):
         from sketchshift.data.flight import open_flight

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
+from functools import partial
 from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import Place, RemotePath, mark_of
+from sketchshift._places import Place, RemotePath, folder_values, mark_of
 from sketchshift._text import NAMES_SHOWN, column_in_words, listed
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import check_choice, unmasked
@@ -220,6 +221,30 @@ class Source:
 
     def __iter__(self) -> Iterator[Block]:
         return self.read()
+
+    def map_blocks(self, change: Callable[[Iterator[Block]], Iterator[Block]]) -> Source:
+        """The same source, whose blocks another function changes, however they are read.
+
+        Parameters
+        ----------
+        change : callable
+            From blocks to blocks. One that leaves rows out also has to replace ``n_rows``.
+        """
+        across, cut = self.across, self.pieces
+
+        def read_piece(piece: Piece, first_row: int) -> Iterator[Block]:
+            return change(piece.read(first_row))
+
+        def pieces(cut: Callable[[], Iterator[Piece]]) -> Iterator[Piece]:
+            for piece in cut():
+                yield replace(piece, read=partial(read_piece, piece))
+
+        return replace(
+            self,
+            read=lambda: change(self.read()),
+            across=None if across is None else lambda *asked: change(across(*asked)),
+            pieces=None if cut is None else partial(pieces, cut),
+        )
 
 
 Across: TypeAlias = Callable[[int, int, int], Iterator[Block]]
@@ -436,6 +461,9 @@ class Request:
 
     ``n_features`` is the length of vectors where the data has none to show. ``dialect`` is how text
     files are written (:class:`sketchshift.data.dialect.Dialect`); None: that is found out.
+    ``beyond`` are values of keys that the data may lack, the same in all rows, which whoever opens
+    it adds. ``may_count`` says of a row of keys whether rows that have these may count; others need
+    not be read.
     """
 
     columns: tuple[str, ...] | None = None
@@ -448,11 +476,17 @@ class Request:
     recipe: Recipe | None = None
     beside: str = "nothing"
     dialect: Any = None
+    beyond: Mapping[str, str | None] = field(default_factory=dict)
+    may_count: Callable[[Any], bool] | None = None
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """Columns of the data that are keys."""
         return self.keys if isinstance(self.keys, tuple) else ()
+
+    def of_file(self, path: Place) -> Request:
+        """What is asked of one file, the names of whose folders may hold values."""
+        return replace(self, beyond=folder_values(path))
 
     def rows_for(self, n_features: int) -> int:
         """Rows per block: as asked up to 32 MiB of float64, or about 2 MiB."""
@@ -475,9 +509,10 @@ class Request:
                 "Pass the weights as an array with one number per row."
             )
             raise DataError(msg)
-        if self.key_names:
+        keys = [name for name in self.key_names if name not in self.beyond]
+        if keys:
             msg = (
-                f"by={self.key_names[0]!r} names a column, but {what} has no column names. "
+                f"by={keys[0]!r} names a column, but {what} has no column names. "
                 "Pass the labels as an array with one of them per row."
             )
             raise DataError(msg)
@@ -533,6 +568,7 @@ def make_request(
     skip_invalid: bool = False,
     beside: str = "nothing",
     dialect: Any = None,
+    may_count: Callable[[Any], bool] | None = None,
 ) -> Request:
     """Check the arguments that do not depend on the data."""
     meant = default_columns if columns is None else columns
@@ -548,6 +584,7 @@ def make_request(
         recipe=recipe,
         beside=check_choice("open_source", "beside", beside, BESIDE),
         dialect=DIALECT.get() if dialect is None else dialect,
+        may_count=may_count,
     )
 
 
@@ -714,7 +751,7 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
     if weights in choice.columns:
         msg = f"column {weights!r} cannot be both in columns= and the weights. Leave one out."
         raise DataError(msg)
-    _refuse_missing(choice, fields, where)
+    _refuse_missing(choice, fields, where, request.beyond)
     if not choice.columns and not choice.texts and request.beside == "nothing":
         others = " beside the weights or the keys." if weights or choice.keys else "."
         raise DataError(f"{where} has no columns to read{others}")
@@ -732,7 +769,8 @@ def choose(fields: Sequence[Field], request: Request, where: str) -> Choice:
 
 def _meant(fields: Sequence[Field], request: Request, weights: str | None) -> Choice:
     """The choice as it was asked for, before its names are looked for."""
-    columns, keys = request.columns, request.key_names
+    columns, there = request.columns, {f.name for f in fields}
+    keys = tuple(k for k in request.key_names if k in there or k not in request.beyond)
     texts: tuple[str, ...] = ()
     others = [f for f in fields if f.name != weights and f.name not in keys]
     if request.recipe is not None:
@@ -758,12 +796,23 @@ def _numbers_or_vectors(fields: Sequence[Field]) -> tuple[str, ...]:
     return tuple(vectors if len(vectors) == 1 else numbers)
 
 
-def _refuse_missing(choice: Choice, fields: Sequence[Field], where: str) -> None:
+def _refuse_missing(
+    choice: Choice, fields: Sequence[Field], where: str, beyond: Iterable[str]
+) -> None:
     there = [field.name for field in fields]
     known = set(there)
     missing = [name for name in choice.names if name not in known]
     if not missing:
         return
+    of_folders = [name for name in missing if name in set(beyond)]
+    if of_folders:
+        msg = (
+            f"{where} has no column {of_folders[0]!r}: it stands in the names of folders alone. "
+            "Such a value is the same in all rows of a file. It can be a key (by, --by) or stand "
+            "in a condition (where, --where), and is no column to sketch or to weigh with."
+        )
+        raise DataError(msg)
+    there = list(dict.fromkeys((*there, *beyond)))
     close = [match for name in missing for match in get_close_matches(name, there, n=1)]
     hint = f" Did you mean {listed(close)}?" if close else ""
     noun = "column" if len(missing) == 1 else "columns"

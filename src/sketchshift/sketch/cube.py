@@ -338,7 +338,9 @@ class Cube:
     def _written_rows(
         self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
     ) -> Iterator[_Held]:
-        source = self._reading.open(rows)
+        from sketchshift.data.hive import keep_text
+
+        source = keep_text(self._reading.open(rows))
         if not self.by or not can_read(self.spec, self._reading):
             sums = sums_of(source, self._reading, n_threads=n_threads, progress=progress)
             yield from self._written_sums(sign, sums)

@@ -6,7 +6,7 @@ above this room, which must not import them; they register themselves with ``dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +15,7 @@ from sketchshift._text import listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_flag, check_integer, parameter_error
 from sketchshift.data.open import find_engine, open_source
-from sketchshift.data.source import Block, Piece, Source, make_request
+from sketchshift.data.source import Block, Source, make_request
 from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.cells import MAX_CELLS
@@ -169,10 +169,17 @@ class Reading:
             n_features=None if self.spec is None else self.spec.n_features,
             skip_invalid=self.on_invalid == "skip",
             beside=beside,
+            may_count=None if self.where is None else partial(self._may_count, self.where),
         )
         if self.where is None:
             return source
         return keep_rows(source, self.where, None if beside == "all" else self.key_columns)
+
+    @staticmethod
+    def _may_count(where: str, keys: Any) -> bool:
+        from sketchshift.sketch.where import may_meet
+
+        return may_meet(keys, where)
 
     @property
     def _columns_as_written(self) -> list[str]:
@@ -274,21 +281,7 @@ def keep_rows(source: Source, where: str, keys: Sequence[str] | None) -> Source:
     def only(blocks: Iterator[Block]) -> Iterator[Block]:
         return (kept for kept in map(pick, blocks) if len(kept.values))
 
-    def read_piece(piece: Piece, first_row: int) -> Iterator[Block]:
-        return only(piece.read(first_row))
-
-    def pieces(cut: Callable[[], Iterator[Piece]]) -> Iterator[Piece]:
-        for piece in cut():
-            yield replace(piece, read=partial(read_piece, piece))
-
-    across, cut = source.across, source.pieces
-    return replace(
-        source,
-        n_rows=None,
-        read=lambda: only(source.read()),
-        across=None if across is None else lambda *asked: only(across(*asked)),
-        pieces=None if cut is None else partial(pieces, cut),
-    )
+    return replace(source.map_blocks(only), n_rows=None)
 
 
 def _pick_keys(table: Any, keys: Sequence[str] | None, rows: IntArray) -> Any:

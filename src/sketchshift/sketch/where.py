@@ -28,7 +28,7 @@ from sketchshift.data.dialect import Dialect, parse_numbers
 from sketchshift.data.source import decimal_of, is_as_written
 from sketchshift.errors import DataError
 
-__all__ = ["ROW", "columns_named", "find_ranges", "find_rows"]
+__all__ = ["ROW", "columns_named", "find_ranges", "find_rows", "may_meet"]
 
 ROW = "__row__"
 LONGEST = 10_000  # characters of a condition
@@ -93,6 +93,27 @@ def find_ranges(bounds: Any, where: str) -> list[int]:
         Of those that may have one.
     """
     return np.flatnonzero(_Ranges(bounds, where)().may_be_true).tolist()
+
+
+def may_meet(keys: Any, where: str) -> bool:
+    """Whether a condition may be true of rows of which some columns are known.
+
+    Parameters
+    ----------
+    keys : Arrow table of one row
+        The columns that are known.
+    where : str
+        As :func:`find_rows` takes it. Of conditions joined by AND, those are looked at that name no
+        other column.
+    """
+    from sqlglot import expressions as sql
+
+    node, known = _parse(where).unnest(), set(keys.schema.names)
+    parts = [part.sql() for part in (node.flatten() if isinstance(node, sql.And) else [node])]
+    try:
+        return all(len(find_rows(keys, p)) for p in parts if known.issuperset(columns_named(p)))
+    except DataError:  # the rows themselves will say it
+        return True
 
 
 def columns_named(where: str) -> tuple[str, ...]:

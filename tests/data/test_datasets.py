@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from sketchshift.cli.data import DERIVED
-from sketchshift.data.public import public_sets
-from sketchshift.data.real import (
+from sketchshift.data.datasets import (
     NAMES,
     NOT_PUBLIC,
     china_pixels,
     data_folder,
+    gaussian_mixture,
     is_here,
     load,
     load_labels,
 )
+from sketchshift.data.public import public_sets
 from sketchshift.errors import DataError, MissingDependencyError
 
 SHAPES = {
@@ -105,3 +106,30 @@ def test_without_pillow_the_extra_is_named(monkeypatch):
 
     with pytest.raises(MissingDependencyError, match=r'pip install "sketchshift\[plot\]"'):
         china_pixels()
+
+
+def test_points_lie_around_their_means():
+    """The mean of about 2500 points of spread 0.05 is off by 6 sigma = 0.006 at most."""
+    X, labels = gaussian_mixture(10_000, 3, 4, seed=1)
+
+    assert X.shape == (10_000, 3)
+    assert X.dtype == np.float64
+    assert set(labels) == {0, 1, 2, 3}
+    for k in range(4):
+        cluster = X[labels == k]
+        assert np.all(np.abs(cluster.mean(axis=0)) < 1.006)
+        np.testing.assert_allclose(cluster.std(axis=0), 0.05, rtol=0.1)
+
+
+def test_the_spread_can_be_zero():
+    X, labels = gaussian_mixture(100, 2, 5, cluster_std=0.0)
+
+    assert len(np.unique(X, axis=0)) == len(np.unique(labels)) == 5
+
+
+def test_the_seed_decides():
+    first, again, other = (gaussian_mixture(50, 2, 3, seed=seed) for seed in (4, 4, 5))
+
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], other[0])

@@ -1,4 +1,4 @@
-"""Real data: the datasets folder, and a picture that comes with scikit-learn.
+"""Datasets: a folder of real ones, a picture that comes with scikit-learn, made-up clusters.
 
 The folder holds one ``.npz`` file per dataset; none of it is part of this library. It is the one
 that the environment variable ``SKETCHSHIFT_DATA`` names, else a cache that ``sketchshift data``
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._typing import RealArray
+from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift.errors import DataError, MissingDependencyError
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "NOT_PUBLIC",
     "china_pixels",
     "data_folder",
+    "gaussian_mixture",
     "is_here",
     "load",
     "load_labels",
@@ -165,3 +166,36 @@ def _advice(archive: str) -> str:
     if archive in NOT_PUBLIC:
         return f"It cannot be fetched: {NOT_PUBLIC[archive]}."
     return f"Fetch it: sketchshift data {archive} (in a clone of the repository: make data)."
+
+
+def gaussian_mixture(
+    n_samples: int,
+    n_features: int,
+    n_clusters: int,
+    *,
+    cluster_std: float = 0.05,
+    seed: int = 0,
+) -> tuple[FloatArray, IntArray]:
+    """Draw points around means that are uniform in the cube [-1, 1]^d.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Number of points, their dimension d, and the number of means.
+    cluster_std : float
+        Standard deviation of every cluster in every direction.
+    seed : int
+        Of the bit generator PCG64.
+
+    Returns
+    -------
+    X : array of shape (n_samples, n_features)
+        Points in float64: all of them, in memory.
+    labels : array of shape (n_samples,)
+        Cluster of each point, all equally likely and independent.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    means = rng.uniform(-1.0, 1.0, (n_clusters, n_features))
+    labels = rng.integers(n_clusters, size=n_samples)
+    noise = rng.standard_normal((n_samples, n_features))
+    return means[labels] + cluster_std * noise, labels

@@ -1,0 +1,228 @@
+"""Values in the names of folders: keys and conditions, as pyarrow and DuckDB find them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import sketchshift as ss
+from sketchshift.cli import main
+from sketchshift.data import open_source
+
+SPEC = ss.SketchSpec(2, 16, bandwidth=1.0, columns=("x", "y"))
+PLAIN = ss.SketchSpec(2, 16, bandwidth=1.0)
+WRITE = {
+    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=7),
+    "csv": pyarrow.csv.write_csv,
+    "arrow": lambda table, path: pyarrow.feather.write_feather(table, str(path)),
+    "npy": lambda table, path: np.save(path, np.column_stack([table["x"], table["y"]])),
+}
+MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def write_events(folder, ends=("parquet",), seed=0):
+    """Files in folders of days, months and shops; the table that they are."""
+    rng, tables = random.Random(seed), []
+    for _ in range(12):
+        n_rows = rng.randrange(1, 30)
+        x, y = np.random.default_rng(rng.randrange(10**6)).normal(size=(2, n_rows))
+        table, end = pa.table({"x": x, "y": y}), rng.choice(ends)
+        day, month = f"2026-01-0{rng.randrange(1, 4)}", rng.choice([1, 2, 10])
+        shop = rng.choice(["A b", "7", None, "x/y:z", "ö"])
+        name = MISSING if shop is None else quote(shop, safe="")
+        below = folder / f"day={day}" / f"month={month}" / f"shop={name}"
+        below.mkdir(parents=True, exist_ok=True)
+        WRITE[end](table, below / f"{rng.randrange(10**6)}.{end}")
+        for key, value, kind in (
+            ("day", day, pa.string()),
+            ("month", month, pa.int64()),
+            ("shop", shop, pa.string()),
+        ):
+            table = table.append_column(key, pa.array([value] * n_rows, kind))
+        tables.append(table)
+    return pa.concat_tables(tables)
+
+
+@pytest.mark.parametrize("end", WRITE)
+def test_folders_are_keys_in_every_format(tmp_path, end):
+    table, spec = write_events(tmp_path / "events", (end,)), PLAIN if end == "npy" else SPEC
+
+    for by in ("day", "month", ["shop", "month"], ["month(day)", "shop"]):
+        expected = ss.sketch_by(table, by, spec, columns=["x", "y"])
+        assert ss.sketch_by(tmp_path / "events", by, spec) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_folders_are_what_other_readers_find(tmp_path, seed):
+    """Of dates, DuckDB makes dates and pyarrow text; here they are text, as in text files."""
+    duckdb = pytest.importorskip("duckdb")
+    folder = tmp_path / "events"
+    write_events(folder, seed=seed)
+    query = f"FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
+    by_duckdb = duckdb.sql(
+        f"SELECT x, y, day::VARCHAR AS day, month, shop {query}"
+    ).to_arrow_table()
+    by_arrow = ds.dataset(folder, partitioning="hive").to_table()
+
+    for by in (["day", "month"], ["month", "shop"]):
+        found = ss.sketch_by(folder, by, SPEC)
+        assert found == ss.sketch_by(by_arrow, by, SPEC)
+        assert found == ss.sketch_by(by_duckdb, by, SPEC)
+    for where in ("month >= 2", "month = 10 AND day > '2026-01-01'", "shop = 'A b'"):
+        rows = duckdb.sql(f"SELECT x, y {query} WHERE {where}").to_arrow_table()
+        if not len(rows):
+            continue
+        assert ss.sketch(folder, SPEC, where=where) == ss.sketch(rows, SPEC)
+
+
+def test_conditions_on_folders_choose_the_rows_of_plans_sketches_and_keys(tmp_path):
+    folder = tmp_path / "events"
+    table = write_events(folder, ("parquet", "csv"))
+    for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0", "day BETWEEN '2026-01-02' AND "
+                  "'2026-01-03' OR month IN (1, 10)"):  # fmt: skip
+        expected = ss.sketch(table, SPEC, where=where)
+        assert 0 < expected.count < len(table)
+        assert ss.sketch(folder, SPEC, where=where) == expected
+        assert ss.sketch(f"{folder}/day=*", SPEC, where=where) == expected
+        assert ss.sketch_by(folder, "month", SPEC, where=where).merge() == expected
+    some = table.filter(ds.field("month") == 10).select(["x", "y"])
+    planned = ss.plan(folder, 2, columns=["x", "y"], where="month = 10", standardize=True)
+    assert planned.scale == ss.plan(some, 2, standardize=True).scale
+
+
+def test_without_a_key_of_a_folder_nothing_changes(tmp_path):
+    write_events(tmp_path / "events", seed=1)
+    files = sorted((tmp_path / "events").rglob("*.parquet"))
+    (tmp_path / "flat").mkdir()
+    for i, file in enumerate(files):
+        (tmp_path / "flat" / f"{i:02}.parquet").write_bytes(file.read_bytes())
+
+    planned, flat = (ss.plan(tmp_path / name, 2, seed=0) for name in ("events", "flat"))
+    assert planned == flat
+    assert open_source(tmp_path / "events").columns == ("x", "y")
+    sketches = [ss.sketch(tmp_path / name, planned) for name in ("events", "flat")]
+    assert sketches[0].to_bytes() == sketches[1].to_bytes()
+
+
+def test_a_column_of_the_file_comes_before_the_name_of_its_folder(tmp_path):
+    """As in tables of lakes."""
+    table = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0], "day": ["mo", "tu"]})
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(table, tmp_path / "day=1" / "a.parquet")
+
+    assert ss.sketch_by(tmp_path, "day", SPEC) == ss.sketch_by(table, "day", SPEC)
+    assert ss.sketch(tmp_path, SPEC, where="day = 'tu'").count == 1
+
+
+def test_what_folders_cannot_be_is_said(tmp_path):
+    write_events(tmp_path / "events")
+
+    for asked in ({"columns": ["x", "month"]}, {"columns": ["x"], "sample_weight": "month"}):
+        with pytest.raises(ss.DataError, match=r"'month': it stands in the names of folders alone"):
+            ss.plan(tmp_path / "events", 2, **asked)
+    with pytest.raises(ss.DataError, match=r"no column 'dya'\. Did you mean 'day'\?"):
+        ss.sketch_by(tmp_path / "events", "dya", SPEC)
+    pq.write_table(pa.table({"x": [1.0], "y": [2.0]}), tmp_path / "events" / "no level.parquet")
+    with pytest.raises(ss.DataError, match=r"no level\.parquet has no column 'day'"):
+        ss.sketch_by(tmp_path / "events", "day", SPEC)
+
+
+def test_folders_of_a_store_are_keys_too(tmp_path):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    table = write_events(tmp_path / "events", ("parquet", "csv"))
+    memory.put(f"{tmp_path}/events", f"/{tmp_path.name}", recursive=True)
+
+    found = ss.sketch_by(f"memory://{tmp_path.name}", ["day", "shop"], SPEC)
+    assert found == ss.sketch_by(table, ["day", "shop"], SPEC)
+    cube = ss.follow(f"memory://{tmp_path.name}", tmp_path / "cube", spec=SPEC, by=["day", "shop"])
+    assert cube.table() == found
+    memory.rm(f"/{tmp_path.name}", recursive=True)
+
+
+def test_commands_take_folders_as_keys_and_in_conditions(tmp_path):
+    table = write_events(tmp_path / "events")
+    (tmp_path / "plan.json").write_text(SPEC.to_json())
+
+    def run(*words):
+        done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    asked = [tmp_path / "events", "--plan", tmp_path / "plan.json", "--where", "month > 1"]
+    run("sketch", *asked, "--by", "day", "-o", tmp_path / "by.parquet")
+    expected = ss.sketch_by(table, "day", SPEC, where="month > 1")
+    assert ss.load(tmp_path / "by.parquet") == expected
+    told = run("follow", asked[0], tmp_path / "cube", *asked[1:], "--by", "day", "--json")
+    assert json.loads(told)["rows"] == expected.merge().count
+    assert ss.load(tmp_path / "cube").table() == expected
+
+
+def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
+    """The first that come are whole numbers, and a sketch of these alone has them so."""
+    rows = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0]})
+
+    def put(value):
+        (tmp_path / "in" / f"shop={value}").mkdir(parents=True)
+        pq.write_table(rows, tmp_path / "in" / f"shop={value}" / "a.parquet")
+
+    put("1")
+    put("10")
+    assert ss.sketch_by(tmp_path / "in", "shop", SPEC).keys["shop"].to_pylist() == [1, 10]
+    cubes = [("cube", None), ("some", "shop >= 2")]
+    for name, where in cubes:
+        ss.follow(tmp_path / "in", tmp_path / name, spec=SPEC, by="shop", where=where)
+    put("2")
+    for name, where in cubes:
+        table = ss.sketch_by(tmp_path / "in", "shop", SPEC, where=where)
+        found = ss.follow(tmp_path / "in", tmp_path / name).table()
+        assert found.keys["shop"].to_pylist() == sorted(map(str, table.keys["shop"].to_pylist()))
+        assert found.merge() == table.merge()
+    put("B7")
+    (tmp_path / "in" / "shop=10" / "a.parquet").unlink()
+    cube = ss.follow(tmp_path / "in", tmp_path / "cube")
+    assert cube.table() == ss.sketch_by(tmp_path / "in", "shop", SPEC)
+    assert cube.table().keys["shop"].to_pylist() == ["1", "2", "B7"]
+    with pytest.raises(ss.DataError, match="'B7', which is no number"):
+        ss.follow(tmp_path / "in", tmp_path / "some")
+
+
+def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path, monkeypatch):
+    from sketchshift.data import open as door
+
+    taken: Counter[str] = Counter()
+
+    def open_slowly(path, request):
+        rows = np.load(path)
+        for start in range(0, len(rows), 10):
+            taken[path.parent.name] += 1
+            yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
+
+    monkeypatch.setattr(door, "_formats", dict(door._formats))
+    ss.register_format(".slow", open_slowly)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    for month in range(3):
+        (tmp_path / f"month={month}").mkdir()
+        with (tmp_path / f"month={month}" / "a.slow").open("wb") as file:
+            np.save(file, X[100 * month : 100 * month + 100])
+    below = X[100:200][X[100:200, 0] < 0]
+
+    for where, rows, n_most in (
+        ("month = 1", X[100:200], 2),
+        ("(month > 0 AND x < 0 AND month <> 2)", below, 2),
+        ("month = 1 OR x > 100", X[100:200], 11),
+    ):
+        taken.clear()
+        assert ss.sketch(tmp_path, SPEC, where=where) == ss.sketch(rows, SPEC)
+        assert taken["month=1"] == 11  # one tells the columns
+        assert max(taken["month=0"], taken["month=2"]) == n_most
