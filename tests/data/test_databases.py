@@ -487,7 +487,14 @@ def test_sqlite_integers_beyond_floats_are_the_nearest_ones():
 
     (block,) = open_source(connection)
     assert np.array_equal(block.values, [[2.0**60], [0.5], [np.nan]], equal_nan=True)
-    connection.execute("CREATE TABLE k AS SELECT 1.0 AS x, x'00' AS b UNION ALL SELECT 2.0, 'a'")
-    with pytest.raises(DataError, match=r"row 1 .* has 'a' in the column 'b'.* AS TEXT\)"):
+    connection.close()
+
+
+def test_a_number_among_blobs_of_sqlite_is_named_with_the_cast_to_take():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE k (x REAL, b)")
+    connection.executemany("INSERT INTO k VALUES (?, ?)", [(1.0, b"0"), (2.0, 7)])
+
+    with pytest.raises(DataError, match=r"row 1 .* has 7 in the column 'b'.* AS TEXT\)"):
         list(open_source(Query(connection, "k"), columns=["x"], keys=["b"]))
     connection.close()
