@@ -248,12 +248,15 @@ def _refuse_others(cube: Cube, asked: dict[str, Any], planned: Mapping[str, Any]
         if value is None or _is_same(value, was.get(name)):
             continue
         is_shown = name != "spec" and name in was
+        other = "follow into another folder"
+        if cube.version == 0:  # an error came before the first rows, such as a name of no column
+            other = "remove that folder, which has no rows yet"
         raise DataError(
             f"the cube {cube.path} has its own ",
             *((Argument(name), f" {was[name]!r}") if is_shown else ("plan",)),
             ", and rows that come must be read like those before. Leave ",
             Argument(name),
-            " out, or follow into another folder.",
+            f" out, or {other}.",
         )
 
 

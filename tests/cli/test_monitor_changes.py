@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from urllib.request import urlopen
 
 import numpy as np
@@ -23,6 +24,7 @@ import sketchshift as ss
 COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
 LINE = "monitor in --by day --state st --plan plan.json --once"
+HOURS = LINE.replace("--by day", "--by 'hour(time)'")
 FIRST = date(2026, 1, 1)
 PATIENCE = 60  # seconds, on a busy machine
 
@@ -151,6 +153,59 @@ def test_what_cannot_be_watched_so_is_told_at_once(place, run):
     run(LINE)
     result = run("monitor in --by x --state st --plan plan.json --once", status=1)
     assert "('day',)" in result.stderr
+
+
+def test_a_state_of_files_refuses_a_column_and_goes_on_as_it_was(place, run):
+    for day in range(2):
+        write(day)
+    files = LINE.replace(" --by day", "")
+    run(files)
+    before = Path("st/journal.jsonl").read_bytes()
+
+    told = run.error(LINE)
+
+    assert told.strip() == (
+        "Error: the monitor in st was begun without --by. Leave --by out, or name another --state."
+    )
+    assert run.facts(files)["files"] == 2
+    assert Path("st/journal.jsonl").read_bytes() == before
+
+
+def test_hours_ascend_where_clocks_are_set_back(place, run):
+    first = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    for hour in range(6):
+        times = pa.array([first + timedelta(hours=hour)] * 300, pa.timestamp("us", "Europe/Berlin"))
+        table = rows_of(hour, shift=1.5 * (hour == 3)).append_column("time", times)
+        pyarrow.parquet.write_table(table, f"in/{hour}.parquet")
+
+    facts = [json.loads(line) for line in run(f"{HOURS} --json").stdout.splitlines()]
+
+    assert facts[-1]["slices"] == 5
+    assert alarms()[0]["since"] == "2026-10-25T01:00:00+00:00"  # the second time that it is 02:00
+
+
+def test_a_slice_that_comes_before_the_next_one_is_compared_with_the_reference(place, run):
+    ss.sketch(rows_of(99, n=3000), SPEC).save("reference.sketch")
+    line = LINE.replace("--plan plan.json", "--reference reference.sketch")
+    for day in (1, 2, 5, 10):
+        write(day, shift=2.0 * (day == 5))
+    run(line)
+    write(7, shift=2.0)
+    write(11)
+    run(line)
+
+    assert [alarm["since"] for alarm in alarms()] == ["2026-01-06", "2026-01-08"]
+
+
+def test_a_state_begun_by_a_name_of_no_column_says_how_to_begin_anew(place, run):
+    write(0)
+    assert "Did you mean 'day'?" in run.error(LINE.replace("day", "dya"))
+
+    told = run.error(LINE)
+
+    assert "Leave --by out, or remove that folder, which has no rows yet." in told
+    rmtree("st/slices")
+    assert run.facts(LINE)["rows"] == 300
 
 
 def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):

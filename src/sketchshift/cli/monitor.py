@@ -273,11 +273,17 @@ def _monitor_changes(
 def _is_followed(ctx: click.Context, folder: Path) -> bool:
     """Whether slices are values of a column; refuse what goes only with the other kind."""
     from sketchshift.data.changes import is_changing
-    from sketchshift.drift.monitor import CUBE
+    from sketchshift.drift.monitor import CUBE, is_of_files
     from sketchshift.sketch.file import is_cube
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
-    if by is None and not is_cube(folder / CUBE):
+    if by is not None and is_of_files(folder):
+        msg = (
+            f"the monitor in {folder} was begun without --by. Leave --by out, or name another "
+            "--state."
+        )
+        raise DataError(msg)
+    if by is None and (is_of_files(folder) or not is_cube(folder / CUBE)):
         changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
         if changing:
             msg = (

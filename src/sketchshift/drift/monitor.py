@@ -47,7 +47,7 @@ from sketchshift.sketch import Sketch, Sketcher, SketchTable
 from sketchshift.sketch.cube import Cube
 from sketchshift.sketch.table import from_parts
 
-__all__ = ["CUBE", "CubeMonitor", "Evaluation", "FileMark", "Monitor", "Slicing"]
+__all__ = ["CUBE", "CubeMonitor", "Evaluation", "FileMark", "Monitor", "Slicing", "is_of_files"]
 
 ALARMS, JOURNAL, TABLE, CUBE = "alarms.jsonl", "journal.jsonl", "slices.parquet", "slices"
 VERSION = 1
@@ -541,6 +541,7 @@ class CubeMonitor:
         start = 0 if self.last is None else bisect_right(keys, self.last.slice)
         for number in range(start, self.n_slices):
             first = 0 if self.last is None else bisect_left(keys, self.last.next_first)
+            first = min(first, number)  # a slice may have come before the one that was to be next
             found = _name_slices(judge(first, number, keys), keys)
             self._alarms.tell(found)
             self._journal.append({"kind": EVALUATED, **asdict(found)})
@@ -578,7 +579,12 @@ class CubeMonitor:
 
 
 def _name_key(key: Any, by: str) -> Any:
-    """A key as JSON holds it; in this form, too, it ascends with time."""
+    """A key as JSON holds it; in this form, too, it ascends with time.
+
+    Times with a zone are in UTC: where clocks are set back, hours of the zone do not ascend.
+    """
+    if isinstance(key, datetime) and key.tzinfo is not None:
+        return key.astimezone(UTC).isoformat()
     if isinstance(key, date):
         return key.isoformat()
     if isinstance(key, int | float | str) and not isinstance(key, bool):
@@ -693,6 +699,21 @@ def _begin(fingerprint: str, reference: Sketch | None) -> dict[str, Any]:
     """The first line of a journal, which all runs in a folder agree in."""
     digest = None if reference is None else _digest(reference.to_bytes())
     return {"kind": "begin", "version": VERSION, "plan": fingerprint, "reference": digest}
+
+
+def is_of_files(folder: Path) -> bool:
+    """Whether the journal in a folder is that of a :class:`Monitor`, which keeps no cube.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a monitor, or of none yet.
+    """
+    try:
+        with (folder / JOURNAL).open("rb") as file:
+            return "slicing" in json.loads(file.readline())
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def _read_evaluation(record: dict[str, Any]) -> Evaluation:
