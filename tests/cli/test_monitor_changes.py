@@ -208,6 +208,18 @@ def test_a_state_begun_by_a_name_of_no_column_says_how_to_begin_anew(place, run)
     assert run.facts(LINE)["rows"] == 300
 
 
+def test_a_stop_before_the_first_rows_are_in_is_told(place, run, monkeypatch):
+    write(0)
+
+    def stop_at_once(*_, progress, **options):
+        signal.raise_signal(signal.SIGTERM)
+        progress(1, None)
+
+    monkeypatch.setattr("sketchshift.following.follow", stop_at_once)
+
+    assert "Stopped before the first rows were in: none counts yet." in run(LINE).stderr
+
+
 def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     table = rows_of(0).append_column("flag", pa.array([True, False] * 150))
     pyarrow.parquet.write_table(table, "in/a.parquet")
@@ -324,14 +336,15 @@ def test_a_source_that_fails_is_told_and_looked_at_again(place):
         wait_for(lambda: read_metrics(address)["slices_total"] == 3, process)
         Path("lake").rename("away")
         told = process.stderr.readline()
-        behind = wait_for(lambda: read_metrics(address)["behind_seconds"] > 0, process)
+        behind = wait_for(lambda: read_metrics(address)["behind_seconds"] > 0.5, process)
         Path("away").rename("lake")
         wait_for(lambda: read_metrics(address)["behind_seconds"] == 0, process)
         metrics = read_metrics(address)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, more = process.communicate(timeout=PATIENCE)
 
     assert told.startswith("Warning: nothing is read of lake: ")
+    assert more.count("Warning: ") == 0  # told once, however often it is looked at
     assert behind
     assert process.returncode == 0
     assert output.startswith(f"In st: {int(metrics['rows_total']):,} rows, 3 slices, no alarms.")

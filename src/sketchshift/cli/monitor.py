@@ -261,6 +261,9 @@ def _monitor_changes(
     poll = None if ctx.params["once"] else ctx.params["poll"]
     cube = follower.wait_for_first(poll)
     if cube is None:
+        note(
+            "Stopped before the first rows were in: none counts yet. The same command begins anew."
+        )
         return follower.n_failed
     with CubeMonitor(folder, cube, **options) as opened:
         session = _FollowSession(opened, out, follower)
@@ -278,11 +281,8 @@ def _is_followed(ctx: click.Context, folder: Path) -> bool:
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
     if by is not None and is_of_files(folder):
-        msg = (
-            f"the monitor in {folder} was begun without --by. Leave --by out, or name another "
-            "--state."
-        )
-        raise DataError(msg)
+        advice = "Leave --by out, or name another --state."
+        raise DataError(f"the monitor in {folder} was begun without --by. {advice}")
     if by is None and (is_of_files(folder) or not is_cube(folder / CUBE)):
         changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
         if changing:
@@ -703,7 +703,7 @@ class _Follower:
         (self._source,) = given["inputs"]
         self._reading = {"columns": given["columns"], "on_invalid": given["on_invalid"]}
         self._options = {**self._reading, "by": given["by"], "n_threads": given["threads"]}
-        self.stop, self.n_failed = stop, 0
+        self.stop, self.n_failed, self._told = stop, 0, ""
 
     def wait_for_first(self, poll: float | None) -> Cube | None:
         """The cube, once there are rows; None if asked to stop before. Once, without ``poll``."""
@@ -722,15 +722,19 @@ class _Follower:
             return None
         try:
             spec, looked = self._known_plan(), self._look_up
-            return follow(self._source, self._path, spec=spec, progress=looked, **self._options)
+            cube = follow(self._source, self._path, spec=spec, progress=looked, **self._options)
         except _StoppedError:
             return None
         except (DataError, OSError) as error:
             if poll is None:
                 raise
             self.n_failed += 1
-            note(f"Warning: nothing is read of {self._source}: {sentence(error)}")
+            before, self._told = self._told, sentence(error)
+            if self._told != before:  # once, as long as it stays the same
+                note(f"Warning: nothing is read of {self._source}: {self._told}")
             return None
+        self._told = ""
+        return cube
 
     def _known_plan(self) -> SketchSpec:
         """The plan of the state; made of the first rows that come, and kept."""
