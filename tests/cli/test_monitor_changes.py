@@ -220,6 +220,29 @@ def test_a_stop_before_the_first_rows_are_in_is_told(place, run, monkeypatch):
     assert "Stopped before the first rows were in: none counts yet." in run(LINE).stderr
 
 
+def test_dates_in_texts_that_do_not_ascend_are_refused_with_the_key_to_take(place, run):
+    for day, text in enumerate(["31.01.2026", "01.02.2026", "02.02.2026"]):
+        table = rows_of(day).drop_columns("day").append_column("day", pa.array([text] * 300))
+        pyarrow.parquet.write_table(table, f"in/{day}.parquet")
+
+    for told in (run.error(LINE), run.error("watch st/slices --by day")):
+        assert "such as '01.02.2026', which are not in the order of time." in told
+        assert "Make new slices by 'day(day)', which are dates." in told
+    assert (
+        run.facts("monitor in --by 'day(day)' --state new --plan plan.json --once")["slices"] == 2
+    )
+
+
+def test_alarms_of_an_older_history_hide_none_of_a_new_one(place, run):
+    for day in range(4):
+        write(day, shift=3.0 * (day >= 2))
+    Path("st").mkdir()
+    Path("st/alarms.jsonl").write_text('{"slice": 3}\n', encoding="utf-8")
+    run(LINE)
+
+    assert [alarm["slice"] for alarm in alarms()] == [3, "2026-01-03"]
+
+
 def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     table = rows_of(0).append_column("flag", pa.array([True, False] * 150))
     pyarrow.parquet.write_table(table, "in/a.parquet")

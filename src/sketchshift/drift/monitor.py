@@ -41,6 +41,7 @@ from sketchshift.data import Block, Source
 from sketchshift.drift.compare import check_false_alarm
 from sketchshift.drift.noise import Noise
 from sketchshift.drift.since_when import SinceWhen, compare_windows, learn_noise
+from sketchshift.drift.watch import check_order
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
@@ -551,7 +552,9 @@ class CubeMonitor:
 
     def _sum_up(self) -> tuple[list[Any], list[Sketch]]:
         """Keys of all slices, and sums of the first n of them for every n."""
-        slices = [(key, sketch) for key, sketch in self.cube.table(by=self.by) if key is not None]
+        table = self.cube.table(by=self.by)
+        check_order(self.by, table.keys.column(0).drop_null())
+        slices = [(key, sketch) for key, sketch in table if key is not None]
         keys = [_name_key(key, self.by) for key, _ in slices]
         if any(later <= key for key, later in pairwise(keys)):
             raise DataError(f"slices by {self.by} are in no order of time. {BY_TIME}")
@@ -684,7 +687,8 @@ class _Alarms:
 
     def tell(self, found: Evaluation) -> None:
         """Write an alarm, unless a run that was killed has written it."""
-        if not found.drifted or (self._last is not None and found.slice <= self._last):
+        is_alike = type(found.slice) is type(self._last)  # else of a history before this one
+        if not found.drifted or (is_alike and found.slice <= self._last):
             return
         with open_journal(self._path) as file:
             line = json.dumps(finite(found.to_alarm()), allow_nan=False).encode()
