@@ -225,11 +225,11 @@ def _plan(
                 if n_tries == MOST_TRIES or _is_there(source, change):
                     raise
                 return _plan(source, reading, planning, n_tries + 1)
-    msg = (
-        f"{source.name} has no rows to plan on yet. Follow it once there are some, or pass spec, "
-        "a plan made by ss.plan on data like it."
+    raise DataError(
+        f"{source.name} has no rows to plan on yet. Follow it once there are some, or give ",
+        Argument("spec"),
+        ", a plan made on data like it.",
     )
-    raise DataError(msg)
 
 
 def _is_there(source: ChangingSource, change: Change) -> bool:

@@ -243,6 +243,20 @@ def test_alarms_of_an_older_history_hide_none_of_a_new_one(place, run):
     assert [alarm["slice"] for alarm in alarms()] == [3, "2026-01-03"]
 
 
+def test_what_is_proposed_next_works_also_with_rows_in_no_slice_and_without_rows(place, run):
+    assert "Next:" not in run(LINE).stdout
+    told = run.error("monitor in --by day --state other -k 2 --once")
+    assert "Follow it once there are some, or give --plan, a plan made on data like it." in told
+    for day in range(2):
+        write(day)
+    blank = rows_of(5).drop_columns("day").append_column("day", pa.nulls(300, pa.date32()))
+    pyarrow.parquet.write_table(blank, "in/blank.parquet")
+
+    proposed = run(LINE).stdout.splitlines()[-1].removeprefix("Next: ")
+
+    assert run(proposed).stdout.startswith("2 slices by day, 600 rows: no alarms.")
+
+
 def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     table = rows_of(0).append_column("flag", pa.array([True, False] * 150))
     pyarrow.parquet.write_table(table, "in/a.parquet")

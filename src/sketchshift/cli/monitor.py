@@ -281,8 +281,8 @@ def _is_followed(ctx: click.Context, folder: Path) -> bool:
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
     if by is not None and is_of_files(folder):
-        advice = "Leave --by out, or name another --state."
-        raise DataError(f"the monitor in {folder} was begun without --by. {advice}")
+        msg = "was begun without --by. Leave --by out, or name another --state."
+        raise DataError(f"the monitor in {folder} {msg}")
     if by is None and (is_of_files(folder) or not is_cube(folder / CUBE)):
         changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
         if changing:
@@ -729,9 +729,9 @@ class _Follower:
             if poll is None:
                 raise
             self.n_failed += 1
-            before, self._told = self._told, sentence(error)
-            if self._told != before:  # once, as long as it stays the same
-                note(f"Warning: nothing is read of {self._source}: {self._told}")
+            if sentence(error) != self._told:  # once, as long as it stays the same
+                note(f"Warning: nothing is read of {self._source}: {sentence(error)}")
+            self._told = sentence(error)
             return None
         self._told = ""
         return cube
@@ -778,7 +778,7 @@ class _FollowSession(_Session):
 
     def finish(self, state: str) -> None:
         """Tell what there is now."""
-        kept, more = self.kept, []
+        kept, more, then = self.kept, [], ["watch", f"{state}/slices", "--by", self.kept.by]
         facts = {
             "by": kept.by,
             "positions": kept.cube.positions,
@@ -786,7 +786,8 @@ class _FollowSession(_Session):
         }
         if kept.n_timeless:
             more += [f"{counted(kept.n_timeless, 'row')} have no {kept.by}, and are in no slice."]
-        self._report(state, facts, [], more, ["watch", f"{state}/slices", "--by", kept.by])
+            then += ["--where", f'"{kept.by}" IS NOT NULL']
+        self._report(state, facts, [], more, then if kept.n_slices or kept.n_open_rows else [])
 
 
 # Standard input.

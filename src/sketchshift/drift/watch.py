@@ -430,7 +430,7 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
     if times.null_count:
         msg = (
             f"{table.counts[-1]:,} rows have no {name}, so that nobody knows when they came. Leave "
-            f"them out: table.where('{name} IS NOT NULL'), or --where."
+            f"""them out: table.where('"{name}" IS NOT NULL'), or --where."""
         )
         raise DataError(msg)
     check_order(name, times)
