@@ -281,8 +281,8 @@ def _is_followed(ctx: click.Context, folder: Path) -> bool:
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
     if by is not None and is_of_files(folder):
-        msg = "was begun without --by. Leave --by out, or name another --state."
-        raise DataError(f"the monitor in {folder} {msg}")
+        msg = f"the monitor in {folder} was begun without --by."
+        raise DataError(f"{msg} Leave --by out, or name another --state.")
     if by is None and (is_of_files(folder) or not is_cube(folder / CUBE)):
         changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
         if changing:
@@ -496,10 +496,8 @@ class _Session:
     """One run: rows go in, alarms and metrics come out."""
 
     def __init__(self, kept: Monitor | CubeMonitor, out: Output) -> None:
-        self.kept, self.waiting_since = kept, None
-        self._out = out
-
-    waiting_since: float | None
+        self.kept, self._out = kept, out
+        self.waiting_since: float | None = None
 
     def catch_up(self) -> None:
         """Evaluate what is complete, and tell the alarms."""
