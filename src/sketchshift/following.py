@@ -225,11 +225,11 @@ def _plan(
                 if n_tries == MOST_TRIES or _is_there(source, change):
                     raise
                 return _plan(source, reading, planning, n_tries + 1)
-    msg = (
-        f"{source.name} has no rows to plan on yet. Follow it once there are some, or pass spec, "
-        "a plan made by ss.plan on data like it."
+    raise DataError(
+        f"{source.name} has no rows to plan on yet. Follow it once there are some, or give ",
+        Argument("spec"),
+        ", a plan made on data like it.",
     )
-    raise DataError(msg)
 
 
 def _is_there(source: ChangingSource, change: Change) -> bool:
@@ -248,12 +248,15 @@ def _refuse_others(cube: Cube, asked: dict[str, Any], planned: Mapping[str, Any]
         if value is None or _is_same(value, was.get(name)):
             continue
         is_shown = name != "spec" and name in was
+        other = "follow into another folder"
+        if cube.version == 0:  # an error came before the first rows, such as a name of no column
+            other = "remove that folder, which has no rows yet"
         raise DataError(
             f"the cube {cube.path} has its own ",
             *((Argument(name), f" {was[name]!r}") if is_shown else ("plan",)),
             ", and rows that come must be read like those before. Leave ",
             Argument(name),
-            " out, or follow into another folder.",
+            f" out, or {other}.",
         )
 
 

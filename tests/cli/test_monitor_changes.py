@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from urllib.request import urlopen
 
 import numpy as np
@@ -23,6 +24,7 @@ import sketchshift as ss
 COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
 LINE = "monitor in --by day --state st --plan plan.json --once"
+HOURS = LINE.replace("--by day", "--by 'hour(time)'")
 FIRST = date(2026, 1, 1)
 PATIENCE = 60  # seconds, on a busy machine
 
@@ -153,6 +155,108 @@ def test_what_cannot_be_watched_so_is_told_at_once(place, run):
     assert "('day',)" in result.stderr
 
 
+def test_a_state_of_files_refuses_a_column_and_goes_on_as_it_was(place, run):
+    for day in range(2):
+        write(day)
+    files = LINE.replace(" --by day", "")
+    run(files)
+    before = Path("st/journal.jsonl").read_bytes()
+
+    told = run.error(LINE)
+
+    assert told.strip() == (
+        "Error: the monitor in st was begun without --by. Leave --by out, or name another --state."
+    )
+    assert run.facts(files)["files"] == 2
+    assert Path("st/journal.jsonl").read_bytes() == before
+
+
+def test_hours_ascend_where_clocks_are_set_back(place, run):
+    first = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    for hour in range(6):
+        times = pa.array([first + timedelta(hours=hour)] * 300, pa.timestamp("us", "Europe/Berlin"))
+        table = rows_of(hour, shift=1.5 * (hour == 3)).append_column("time", times)
+        pyarrow.parquet.write_table(table, f"in/{hour}.parquet")
+
+    facts = [json.loads(line) for line in run(f"{HOURS} --json").stdout.splitlines()]
+
+    assert facts[-1]["slices"] == 5
+    assert alarms()[0]["since"] == "2026-10-25T01:00:00+00:00"  # the second time that it is 02:00
+
+
+def test_a_slice_that_comes_before_the_next_one_is_compared_with_the_reference(place, run):
+    ss.sketch(rows_of(99, n=3000), SPEC).save("reference.sketch")
+    line = LINE.replace("--plan plan.json", "--reference reference.sketch")
+    for day in (1, 2, 5, 10):
+        write(day, shift=2.0 * (day == 5))
+    run(line)
+    write(7, shift=2.0)
+    write(11)
+    run(line)
+
+    assert [alarm["since"] for alarm in alarms()] == ["2026-01-06", "2026-01-08"]
+
+
+def test_a_state_begun_by_a_name_of_no_column_says_how_to_begin_anew(place, run):
+    write(0)
+    assert "Did you mean 'day'?" in run.error(LINE.replace("day", "dya"))
+
+    told = run.error(LINE)
+
+    assert "Leave --by out, or remove that folder, which has no rows yet." in told
+    rmtree("st/slices")
+    assert run.facts(LINE)["rows"] == 300
+
+
+def test_a_stop_before_the_first_rows_are_in_is_told(place, run, monkeypatch):
+    write(0)
+
+    def stop_at_once(*_, progress, **options):
+        signal.raise_signal(signal.SIGTERM)
+        progress(1, None)
+
+    monkeypatch.setattr("sketchshift.following.follow", stop_at_once)
+
+    assert "Stopped before the first rows were in: none counts yet." in run(LINE).stderr
+
+
+def test_dates_in_texts_that_do_not_ascend_are_refused_with_the_key_to_take(place, run):
+    for day, text in enumerate(["31.01.2026", "01.02.2026", "02.02.2026"]):
+        table = rows_of(day).drop_columns("day").append_column("day", pa.array([text] * 300))
+        pyarrow.parquet.write_table(table, f"in/{day}.parquet")
+
+    for told in (run.error(LINE), run.error("watch st/slices --by day")):
+        assert "such as '01.02.2026', which are not in the order of time." in told
+        assert "Make new slices by 'day(day)', which are dates." in told
+    assert (
+        run.facts("monitor in --by 'day(day)' --state new --plan plan.json --once")["slices"] == 2
+    )
+
+
+def test_alarms_of_an_older_history_hide_none_of_a_new_one(place, run):
+    for day in range(4):
+        write(day, shift=3.0 * (day >= 2))
+    Path("st").mkdir()
+    Path("st/alarms.jsonl").write_text('{"slice": 3}\n', encoding="utf-8")
+    run(LINE)
+
+    assert [alarm["slice"] for alarm in alarms()] == [3, "2026-01-03"]
+
+
+def test_what_is_proposed_next_works_also_with_rows_in_no_slice_and_without_rows(place, run):
+    assert "Next:" not in run(LINE).stdout
+    told = run.error("monitor in --by day --state other -k 2 --once")
+    assert "Follow it once there are some, or give --plan, a plan made on data like it." in told
+    for day in range(2):
+        write(day)
+    blank = rows_of(5).drop_columns("day").append_column("day", pa.nulls(300, pa.date32()))
+    pyarrow.parquet.write_table(blank, "in/blank.parquet")
+
+    proposed = run(LINE).stdout.splitlines()[-1].removeprefix("Next: ")
+
+    assert run(proposed).stdout.startswith("2 slices by day, 600 rows: no alarms.")
+
+
 def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     table = rows_of(0).append_column("flag", pa.array([True, False] * 150))
     pyarrow.parquet.write_table(table, "in/a.parquet")
@@ -269,14 +373,15 @@ def test_a_source_that_fails_is_told_and_looked_at_again(place):
         wait_for(lambda: read_metrics(address)["slices_total"] == 3, process)
         Path("lake").rename("away")
         told = process.stderr.readline()
-        behind = wait_for(lambda: read_metrics(address)["behind_seconds"] > 0, process)
+        behind = wait_for(lambda: read_metrics(address)["behind_seconds"] > 0.5, process)
         Path("away").rename("lake")
         wait_for(lambda: read_metrics(address)["behind_seconds"] == 0, process)
         metrics = read_metrics(address)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, more = process.communicate(timeout=PATIENCE)
 
     assert told.startswith("Warning: nothing is read of lake: ")
+    assert more.count("Warning: ") == 0  # told once, however often it is looked at
     assert behind
     assert process.returncode == 0
     assert output.startswith(f"In st: {int(metrics['rows_total']):,} rows, 3 slices, no alarms.")

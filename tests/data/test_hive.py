@@ -166,6 +166,10 @@ def test_commands_take_folders_as_keys_and_in_conditions(tmp_path):
     told = run("follow", asked[0], tmp_path / "cube", *asked[1:], "--by", "day", "--json")
     assert json.loads(told)["rows"] == expected.merge().count
     assert ss.load(tmp_path / "cube").table() == expected
+    planned = [asked[0], "-k", "2", *asked[3:]]
+    run("sketch", *planned, "-o", tmp_path / "planned.sketch")
+    assert ss.load(tmp_path / "planned.sketch").count == expected.merge().count
+    assert f"in {expected.merge().count} rows" in run("cluster", *planned)
 
 
 def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):

@@ -129,8 +129,8 @@ def test_rows_without_a_time_are_refused_with_the_remedy():
 
     with pytest.raises(ss.DataError, match="100 rows have no key, so that") as told:
         watch(table, n_clusters=None)
-    assert "table.where('key IS NOT NULL')" in str(told.value)
-    assert len(watch(table.where("key IS NOT NULL"), n_clusters=None)) == 2
+    assert """table.where('"key" IS NOT NULL')""" in str(told.value)
+    assert len(watch(table.where('"key" IS NOT NULL'), n_clusters=None)) == 2
 
 
 def test_old_names_are_kept_for_one_version(found):

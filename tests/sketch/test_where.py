@@ -318,3 +318,49 @@ def test_a_condition_tells_the_columns_it_names(where, names):
 def test_what_cannot_be_read_names_no_columns(where):
     with pytest.raises(DataError, match="cannot apply the condition"):
         columns_named(where)
+
+
+TEXTS = ["05.01.2026", "06.01.2026", None, "a"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pa.array(TEXTS).dictionary_encode(),
+        pa.array(TEXTS, pa.large_string()),
+        pa.array(TEXTS, pa.large_string()).dictionary_encode(),
+        pa.array(TEXTS, pa.string_view()),
+    ],
+    ids=lambda held: str(held.type).partition(",")[0],
+)
+def test_a_text_is_the_same_however_a_table_holds_it(held):
+    """Categories of pandas are dictionaries, and its texts large strings, as those of Polars."""
+    table = pa.table({"day": held, "plain": TEXTS})
+    expected = {"day > '2026-01-05'": [1, 3], "day LIKE '0%'": [0, 1], "day IS NULL": [2]}
+
+    found = {where: find_rows(table, where).tolist() for where in expected}
+
+    assert found == expected
+    assert find_rows(table, "day = plain").tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("small < 300", [0, 1]),
+        ("small = -1", []),
+        ("small > 1e1", [1]),
+        ("half >= 2.5", [1]),
+        ("NOT nothing = 'a' OR nothing = 1", []),
+    ],
+)
+def test_a_value_need_not_fit_into_the_type_of_its_column(where, rows):
+    small, half = pa.array([1, 255], pa.uint8()), pa.array(np.array([1.5, 2.5], np.float16))
+    table = pa.table({"small": small, "half": half, "nothing": pa.nulls(2)})
+
+    assert find_rows(table, where).tolist() == rows
+
+
+def test_columns_of_two_types_are_told_with_these():
+    with pytest.raises(DataError, match="column 'a' holds int64 and column 'b' holds"):
+        find_rows(pa.table({"a": [1], "b": ["x"]}), "a < b")

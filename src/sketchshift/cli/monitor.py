@@ -261,6 +261,9 @@ def _monitor_changes(
     poll = None if ctx.params["once"] else ctx.params["poll"]
     cube = follower.wait_for_first(poll)
     if cube is None:
+        note(
+            "Stopped before the first rows were in: none counts yet. The same command begins anew."
+        )
         return follower.n_failed
     with CubeMonitor(folder, cube, **options) as opened:
         session = _FollowSession(opened, out, follower)
@@ -273,11 +276,14 @@ def _monitor_changes(
 def _is_followed(ctx: click.Context, folder: Path) -> bool:
     """Whether slices are values of a column; refuse what goes only with the other kind."""
     from sketchshift.data.changes import is_changing
-    from sketchshift.drift.monitor import CUBE
+    from sketchshift.drift.monitor import CUBE, is_of_files
     from sketchshift.sketch.file import is_cube
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
-    if by is None and not is_cube(folder / CUBE):
+    if by is not None and is_of_files(folder):
+        msg = f"the monitor in {folder} was begun without --by."
+        raise DataError(f"{msg} Leave --by out, or name another --state.")
+    if by is None and (is_of_files(folder) or not is_cube(folder / CUBE)):
         changing = [given for given in inputs if given != STANDARD_INPUT and is_changing(given)]
         if changing:
             msg = (
@@ -490,10 +496,8 @@ class _Session:
     """One run: rows go in, alarms and metrics come out."""
 
     def __init__(self, kept: Monitor | CubeMonitor, out: Output) -> None:
-        self.kept, self.waiting_since = kept, None
-        self._out = out
-
-    waiting_since: float | None
+        self.kept, self._out = kept, out
+        self.waiting_since: float | None = None
 
     def catch_up(self) -> None:
         """Evaluate what is complete, and tell the alarms."""
@@ -697,7 +701,7 @@ class _Follower:
         (self._source,) = given["inputs"]
         self._reading = {"columns": given["columns"], "on_invalid": given["on_invalid"]}
         self._options = {**self._reading, "by": given["by"], "n_threads": given["threads"]}
-        self.stop, self.n_failed = stop, 0
+        self.stop, self.n_failed, self._told = stop, 0, ""
 
     def wait_for_first(self, poll: float | None) -> Cube | None:
         """The cube, once there are rows; None if asked to stop before. Once, without ``poll``."""
@@ -716,15 +720,19 @@ class _Follower:
             return None
         try:
             spec, looked = self._known_plan(), self._look_up
-            return follow(self._source, self._path, spec=spec, progress=looked, **self._options)
+            cube = follow(self._source, self._path, spec=spec, progress=looked, **self._options)
         except _StoppedError:
             return None
         except (DataError, OSError) as error:
             if poll is None:
                 raise
             self.n_failed += 1
-            note(f"Warning: nothing is read of {self._source}: {sentence(error)}")
+            if sentence(error) != self._told:  # once, as long as it stays the same
+                note(f"Warning: nothing is read of {self._source}: {sentence(error)}")
+            self._told = sentence(error)
             return None
+        self._told = ""
+        return cube
 
     def _known_plan(self) -> SketchSpec:
         """The plan of the state; made of the first rows that come, and kept."""
@@ -768,7 +776,7 @@ class _FollowSession(_Session):
 
     def finish(self, state: str) -> None:
         """Tell what there is now."""
-        kept, more = self.kept, []
+        kept, more, then = self.kept, [], ["watch", f"{state}/slices", "--by", self.kept.by]
         facts = {
             "by": kept.by,
             "positions": kept.cube.positions,
@@ -776,7 +784,8 @@ class _FollowSession(_Session):
         }
         if kept.n_timeless:
             more += [f"{counted(kept.n_timeless, 'row')} have no {kept.by}, and are in no slice."]
-        self._report(state, facts, [], more, ["watch", f"{state}/slices", "--by", kept.by])
+            then += ["--where", f'"{kept.by}" IS NOT NULL']
+        self._report(state, facts, [], more, then if kept.n_slices or kept.n_open_rows else [])
 
 
 # Standard input.

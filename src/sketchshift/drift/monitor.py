@@ -41,13 +41,14 @@ from sketchshift.data import Block, Source
 from sketchshift.drift.compare import check_false_alarm
 from sketchshift.drift.noise import Noise
 from sketchshift.drift.since_when import SinceWhen, compare_windows, learn_noise
+from sketchshift.drift.watch import check_order
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, Sketcher, SketchTable
 from sketchshift.sketch.cube import Cube
 from sketchshift.sketch.table import from_parts
 
-__all__ = ["CUBE", "CubeMonitor", "Evaluation", "FileMark", "Monitor", "Slicing"]
+__all__ = ["CUBE", "CubeMonitor", "Evaluation", "FileMark", "Monitor", "Slicing", "is_of_files"]
 
 ALARMS, JOURNAL, TABLE, CUBE = "alarms.jsonl", "journal.jsonl", "slices.parquet", "slices"
 VERSION = 1
@@ -541,6 +542,7 @@ class CubeMonitor:
         start = 0 if self.last is None else bisect_right(keys, self.last.slice)
         for number in range(start, self.n_slices):
             first = 0 if self.last is None else bisect_left(keys, self.last.next_first)
+            first = min(first, number)  # a slice may have come before the one that was to be next
             found = _name_slices(judge(first, number, keys), keys)
             self._alarms.tell(found)
             self._journal.append({"kind": EVALUATED, **asdict(found)})
@@ -550,7 +552,9 @@ class CubeMonitor:
 
     def _sum_up(self) -> tuple[list[Any], list[Sketch]]:
         """Keys of all slices, and sums of the first n of them for every n."""
-        slices = [(key, sketch) for key, sketch in self.cube.table(by=self.by) if key is not None]
+        table = self.cube.table(by=self.by)
+        check_order(self.by, table.keys.column(0).drop_null())
+        slices = [(key, sketch) for key, sketch in table if key is not None]
         keys = [_name_key(key, self.by) for key, _ in slices]
         if any(later <= key for key, later in pairwise(keys)):
             raise DataError(f"slices by {self.by} are in no order of time. {BY_TIME}")
@@ -578,7 +582,12 @@ class CubeMonitor:
 
 
 def _name_key(key: Any, by: str) -> Any:
-    """A key as JSON holds it; in this form, too, it ascends with time."""
+    """A key as JSON holds it; in this form, too, it ascends with time.
+
+    Times with a zone are in UTC: where clocks are set back, hours of the zone do not ascend.
+    """
+    if isinstance(key, datetime) and key.tzinfo is not None:
+        return key.astimezone(UTC).isoformat()
     if isinstance(key, date):
         return key.isoformat()
     if isinstance(key, int | float | str) and not isinstance(key, bool):
@@ -678,7 +687,8 @@ class _Alarms:
 
     def tell(self, found: Evaluation) -> None:
         """Write an alarm, unless a run that was killed has written it."""
-        if not found.drifted or (self._last is not None and found.slice <= self._last):
+        is_alike = type(found.slice) is type(self._last)  # else of a history before this one
+        if not found.drifted or (is_alike and found.slice <= self._last):
             return
         with open_journal(self._path) as file:
             line = json.dumps(finite(found.to_alarm()), allow_nan=False).encode()
@@ -693,6 +703,21 @@ def _begin(fingerprint: str, reference: Sketch | None) -> dict[str, Any]:
     """The first line of a journal, which all runs in a folder agree in."""
     digest = None if reference is None else _digest(reference.to_bytes())
     return {"kind": "begin", "version": VERSION, "plan": fingerprint, "reference": digest}
+
+
+def is_of_files(folder: Path) -> bool:
+    """Whether the journal in a folder is that of a :class:`Monitor`, which keeps no cube.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a monitor, or of none yet.
+    """
+    try:
+        with (folder / JOURNAL).open("rb") as file:
+            return "slicing" in json.loads(file.readline())
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def _read_evaluation(record: dict[str, Any]) -> Evaluation:

@@ -19,7 +19,7 @@ from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, card, chip, curve, escape, grid, note
 from sketchshift._text import column_names, counted, visible
 from sketchshift._threads import one_blas_thread
-from sketchshift._times import describe_keys
+from sketchshift._times import as_times, describe_keys
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.decoders import Decoding
@@ -430,10 +430,38 @@ def _in_time(table: SketchTable, by: str | None) -> SketchTable:
     if times.null_count:
         msg = (
             f"{table.counts[-1]:,} rows have no {name}, so that nobody knows when they came. Leave "
-            f"them out: table.where('{name} IS NOT NULL'), or --where."
+            f"""them out: table.where('"{name}" IS NOT NULL'), or --where."""
         )
         raise DataError(msg)
+    check_order(name, times)
     return table
+
+
+def check_order(name: str, keys: Any) -> None:
+    """Refuse dates in texts that do not ascend with time: 01.02.2026 is before 31.01.2026.
+
+    Parameters
+    ----------
+    name : str
+        Of the key.
+    keys : Arrow array
+        Of all slices, ascending.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(keys.type):
+        return
+    try:
+        times = pc.cast(as_times(keys), pa.int64())
+    except DataError:  # they are no dates
+        return
+    if np.any(np.diff(times.to_numpy(zero_copy_only=False)) < 0):
+        msg = (
+            f"slices by {name} are dates in texts, such as {keys[0].as_py()!r}, which are not in "
+            f"the order of time. Make new slices by 'day({name})', which are dates."
+        )
+        raise DataError(msg)
 
 
 def has_rows(sketch: AnySketch) -> bool:

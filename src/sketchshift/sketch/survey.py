@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -249,19 +250,24 @@ def survey(
     parsed = tuple(map(_parse_cycle, dict.fromkeys(cycles)))
     asked = _Asked(columns, tuple(exclude), categories, encode, parsed)
     beside = (*asked.category_names, *(cycle.column for cycle in asked.cycles), *asked.exclude)
-    source = open_source(
-        ask(data, query),
-        columns=columns,
-        weights=sample_weight,
-        keys=tuple(dict.fromkeys(beside)),
-        skip_invalid=True,
-        beside="others",
-    )
+
+    def open_with(*keys: str) -> Source:
+        return open_source(
+            ask(data, query),
+            columns=columns,
+            weights=sample_weight,
+            keys=tuple(dict.fromkeys((*beside, *keys))),
+            skip_invalid=True,
+            beside="others",
+        )
+
+    source = open_with()
     if source.columns is None:
         raise DataError("a survey needs a table with names of columns, and this has none.")
     if source.access is Access.ONCE:
         raise DataError("a survey reads rows that are read again later. Pass files or a table.")
-    sample = _draw(source, where, seed)
+    choose = None if where is None else partial(_keep_rows, where=where, open_with=open_with)
+    sample = _draw(source, choose, seed)
     return _conclude(sample, asked, scale, on_missing, apart=keys)
 
 
@@ -310,17 +316,26 @@ class _Sample:
         return len(self.numbers)
 
 
-def _draw(source: Source, where: str | None, seed: int) -> _Sample:
+def _keep_rows(source: Source, where: str, open_with: Callable[..., Source]) -> Source:
+    """The rows for which a condition is true; the names of folders stand in it, too."""
+    from sketchshift.sketch.where import columns_named
+
+    first = next(iter(source), None)
+    kept = () if first is None or first.keys is None else first.keys.schema.names
+    there = {*(source.columns or ()), *kept}
+    beyond = [name for name in columns_named(where) if name not in there]
+    opened = open_with(*beyond) if beyond else source
+    return keep_rows(_with_numbers_as_keys(opened), where, kept)
+
+
+def _draw(source: Source, choose: Callable[[Source], Source] | None, seed: int) -> _Sample:
     """Rows from all along a source, all of them if they are few."""
     import pyarrow as pa
 
     names = source.columns or ()
     is_small = source.n_bytes is not None and source.n_bytes <= SMALL_BYTES
     is_small |= source.n_rows is not None and source.n_rows <= ROWS
-    if where is not None:
-        first = next(iter(source), None)
-        kept = () if first is None or first.keys is None else first.keys.schema.names
-        source = keep_rows(_with_numbers_as_keys(source), where, kept)
+    source = source if choose is None else choose(source)
     if source.across is None or is_small:
         blocks, is_complete = _thin(source)
     else:

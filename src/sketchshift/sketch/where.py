@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import time
 from decimal import Decimal
@@ -187,7 +188,8 @@ class _Condition:
     def __init__(self, table: Any, where: str) -> None:
         from sqlglot import expressions as sql
 
-        self._table, self._schema, self._where, self._sql = table, table.schema, where, sql
+        self._table, self._where, self._sql = _with_plain_types(table, where), where, sql
+        self._schema = self._table.schema
         self._operators: dict[type[Any], _Operator] = {
             sql.EQ: pc.equal,
             sql.NEQ: pc.not_equal,
@@ -257,8 +259,12 @@ class _Condition:
         sql, operator = self._sql, self._operators[type(node)]
         left, right = node.this.unnest(), node.expression.unnest()
         if isinstance(left, sql.Column) and isinstance(right, sql.Column):
-            pair = (self._column(side, maybe_text=True)[0] for side in (left, right))
-            return self._ask_cells(operator, *pair)
+            (a, one), (b, other) = (self._column(side, maybe_text=True) for side in (left, right))
+            try:
+                return self._ask_cells(operator, a, b)
+            except pa.ArrowException as cause:
+                fact = f"column {a!r} holds {one} and column {b!r} holds {other}"
+                raise self._refusal(fact, "Compare columns of one type") from cause
         if isinstance(right, sql.Column):
             return self._compare(right, MIRRORED.get(operator, operator), left)
         return self._compare(left, operator, right)
@@ -271,6 +277,8 @@ class _Condition:
         says of a row does not depend on the other rows of a block or a part.
         """
         name, kind = self._column(node)
+        if pa.types.is_null(kind):  # no cell has a value, of whatever type it would be
+            return self._ask_cells(lambda cells: pc.cast(cells, pa.bool_()), name)
         if not pa.types.is_string(kind):
             return self._ask(name, operator, self._value(value, kind))
         literal, is_number = self._literal(value)
@@ -423,6 +431,24 @@ class _Ranges(_Condition):
         return [column.take(pa.array(np.arange(i, len(column), 3))) for i in range(3)]
 
 
+def _with_plain_types(table: Any, where: str) -> Any:
+    """The same table, with one type for all ways to hold a text in the columns of a condition."""
+    named = columns_named(where)
+    for i, field in enumerate(table.schema):
+        kind = _plain_type(field.type) if field.name in named else field.type
+        if kind != field.type:
+            table = table.set_column(i, field.with_type(kind), table.column(i).cast(kind))
+    return table
+
+
+def _plain_type(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.float32() if pa.types.is_float16(kind) else kind
+
+
 def _maybe(found: Any) -> BoolArray:
     """Where it is not known to be false."""
     can_be: BoolArray = pc.fill_null(found, True).to_numpy(zero_copy_only=False)
@@ -457,7 +483,9 @@ def _scalar(literal: Any, kind: Any) -> Any:
         return pc.assume_timezone(plain, kind.tz, nonexistent="latest")
     if pa.types.is_time(kind):
         return pa.scalar(time.fromisoformat(literal)).cast(kind)
-    is_beyond = pa.types.is_integer(kind) and ("." in str(literal) or len(str(literal)) > 18)
-    if isinstance(literal, str) and (pa.types.is_decimal(kind) or is_beyond):
-        return pa.scalar(_exact(literal))  # month > 2.5, or a number too long for the column
+    if isinstance(literal, str) and (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
+        if pa.types.is_integer(kind):
+            with suppress(pa.ArrowInvalid):
+                return pa.scalar(literal).cast(kind)
+        return pa.scalar(_exact(literal))  # month > 2.5, or a number that the column cannot hold
     return pa.scalar(literal).cast(kind)
