@@ -49,7 +49,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser and not engines and not brokers"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not browser and not engines and not brokers"
 	$(BIN)/python -m pytest -m engines
 
 test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`

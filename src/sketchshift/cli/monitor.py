@@ -881,9 +881,9 @@ class _Collector:
 
         families = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
         for name, (kind, meaning, value_of) in METRICS.items():
-            value = value_of(self._session)
+            value, falls = value_of(self._session), name in self._session.kept.falling
             if value is not None:
-                yield families[kind](PREFIX + name, meaning, value=value)
+                yield families["gauge" if falls else kind](PREFIX + name, meaning, value=value)
 
 
 def _serve(session: _Session, port: int, address: str) -> Any:

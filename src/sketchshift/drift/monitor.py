@@ -224,6 +224,8 @@ class Monitor:
         As in :func:`sketchshift.sketch`.
     """
 
+    falling: tuple[str, ...] = ()  # counts that may fall: rows of files never go
+
     def __init__(
         self,
         folder: Path,
@@ -485,6 +487,7 @@ class CubeMonitor:
     """
 
     n_files = n_changed = n_failed = last_time = None  # these are facts of files
+    falling = ("rows", "invalid_rows", "slices")  # counts that fall where rows go
 
     def __init__(
         self,
