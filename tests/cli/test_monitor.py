@@ -44,15 +44,6 @@ def write(folder: Path, number: int, table: pa.Table) -> Path:
     return path
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A working folder with plan.json and a folder ``in`` for files."""
-    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
-    (tmp_path / "in").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def journal(state: Path) -> list[dict]:
     return [json.loads(line) for line in (state / "journal.jsonl").read_text().splitlines()]
 

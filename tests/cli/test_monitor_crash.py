@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-import pytest
 
 import sketchshift as ss
 
@@ -20,15 +19,6 @@ COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
 KILLS, BURST = 20, 8
 PATIENCE = 60  # seconds, on a busy machine
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A working folder with plan.json and a folder ``in`` for files."""
-    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
-    (tmp_path / "in").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def add_files(folder: Path, numbers: range) -> None:

@@ -32,7 +32,7 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sketchshift._text import finite
 from sketchshift._threads import one_blas_thread
@@ -204,7 +204,50 @@ class Draft:
         }
 
 
-class Monitor:
+class _Judging:
+    """What all monitors have: a journal, which one program holds at a time, and what it says."""
+
+    falling: tuple[str, ...] = ()  # counts that may fall
+    _journal: _SealedLines
+
+    def __init__(self, folder: Path, false_alarm: float, reference: Sketch | None) -> None:
+        self.folder, self._reference = folder, reference
+        self.false_alarm = check_false_alarm("monitor", false_alarm)
+        self.n_alarms = 0
+        self.last: Evaluation | None = None
+        self.last_alarm: Evaluation | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._journal.close()
+
+    def _go_on(self) -> None:
+        """Take the folder, and go on from what is there."""
+        self._journal = _SealedLines(self.folder / JOURNAL)
+        try:
+            self._replay()
+            self._alarms = _Alarms(self.folder / ALARMS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _replay(self) -> None:
+        """Go through the journal, or begin one."""
+        raise NotImplementedError
+
+    def _apply_evaluation(self, found: Evaluation) -> None:
+        self.last = found
+        self.n_alarms += found.drifted
+        self.last_alarm = found if found.drifted else self.last_alarm
+
+
+class Monitor(_Judging):
     """Slices of rows as they come, in a folder, each compared with those before it.
 
     Parameters
@@ -224,8 +267,6 @@ class Monitor:
         As in :func:`sketchshift.sketch`.
     """
 
-    falling: tuple[str, ...] = ()  # counts that may fall: rows of files never go
-
     def __init__(
         self,
         folder: Path,
@@ -237,16 +278,13 @@ class Monitor:
         on_invalid: str = "skip",
         n_threads: int | None = None,
     ) -> None:
-        self.folder, self.spec, self.slicing = folder, spec, slicing
-        self.false_alarm = check_false_alarm("monitor", false_alarm)
-        self._reference = reference
+        super().__init__(folder, false_alarm, reference)
+        self.spec, self.slicing = spec, slicing
         self._sketcher = Sketcher(spec, n_threads=n_threads, on_invalid=on_invalid)
         self._empty = self._sketcher.sketch()
         self.marks: dict[str, FileMark] = {}
         self.failed: dict[str, FileMark] = {}
-        self.n_files = self.n_changed = self.n_alarms = self.n_stream_rows = 0
-        self.last: Evaluation | None = None
-        self.last_alarm: Evaluation | None = None
+        self.n_files = self.n_changed = self.n_stream_rows = 0
         self._spans: list[_Slice] = []
         self._places: list[int] = []  # where their lines begin
         self._begun: list[str] = []
@@ -254,23 +292,8 @@ class Monitor:
         self._first = self._n_evaluated = 0
         self._read_total = lru_cache(TOTALS_HELD)(self._decode_total)
         self._windows = _Windows("time", self._total_of, self.false_alarm, reference)
-        self._journal = _SealedLines(folder / JOURNAL)
-        try:
-            self.total = self._replay()
-            self._alarms = _Alarms(folder / ALARMS)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Monitor:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        self._journal.close()
+        self.total = self._empty
+        self._go_on()
 
     @property
     def n_slices(self) -> int:
@@ -422,8 +445,7 @@ class Monitor:
         self._apply(list(zip(places, lines, strict=True)))
         self.total = self.total if draft is None else draft.total
 
-    def _replay(self) -> Sketch:
-        """Go through the journal, or begin one; the sums of all rows so far."""
+    def _replay(self) -> None:
         settings = {
             **_begin(self._empty.fingerprint, self._reference),
             "slicing": asdict(self.slicing),
@@ -441,7 +463,8 @@ class Monitor:
                 known, lines = total, []
         if not self._journal.length:
             self._journal.append(settings)
-        return _sketch(known) if self._spans or self._open is not None else self._empty
+        if self._spans or self._open is not None:
+            self.total = _sketch(known)
 
     def _apply(self, lines: list[tuple[int, dict[str, Any]]]) -> None:
         """Bring what is known up to date with lines of the journal that belong together."""
@@ -464,13 +487,12 @@ class Monitor:
         elif kind == "stream":
             self.n_stream_rows += record["rows"]
         elif kind == EVALUATED:
-            self.last = _read_evaluation(record)
-            self._n_evaluated, self._first = self.last.slice + 1, self.last.next_first
-            self.n_alarms += self.last.drifted
-            self.last_alarm = self.last if self.last.drifted else self.last_alarm
+            found = _read_evaluation(record)
+            self._n_evaluated, self._first = found.slice + 1, found.next_first
+            self._apply_evaluation(found)
 
 
-class CubeMonitor:
+class CubeMonitor(_Judging):
     """Slices of a cube by its first key, each compared with those before it.
 
     A slice is complete once a later one has rows, and is judged then, once. Rows that come or go
@@ -499,31 +521,12 @@ class CubeMonitor:
     ) -> None:
         if not cube.by:
             raise DataError(f"the cube {cube.path} has no slices to compare. {BY_TIME}")
+        super().__init__(folder, false_alarm, reference)
         self.cube, self.by = cube, cube.keys[0]
-        self.false_alarm = check_false_alarm("monitor", false_alarm)
-        self._reference = reference
-        self.n_alarms = self.n_slices = self.n_timeless = self.n_open_rows = 0
-        self.last: Evaluation | None = None
-        self.last_alarm: Evaluation | None = None
+        self.n_slices = self.n_timeless = self.n_open_rows = 0
         self.total = cube.merge()
         self._version = -1
-        self._journal = _SealedLines(folder / JOURNAL)
-        try:
-            self._replay(folder)
-            self._alarms = _Alarms(folder / ALARMS)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> CubeMonitor:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        self._journal.close()
+        self._go_on()
 
     @property
     def since_time(self) -> float | None:
@@ -549,7 +552,7 @@ class CubeMonitor:
             found = _name_slices(judge(first, number, keys), keys)
             self._alarms.tell(found)
             self._journal.append({"kind": EVALUATED, **asdict(found)})
-            self._apply(found)
+            self._apply_evaluation(found)
             yield found
         self._version = version
 
@@ -568,20 +571,15 @@ class CubeMonitor:
         self.n_open_rows = sums[-1].count - sums[self.n_slices].count
         return keys, sums
 
-    def _replay(self, folder: Path) -> None:
+    def _replay(self) -> None:
         settings = {**_begin(self.total.fingerprint, self._reference), "by": self.by}
         for place, record in self._journal.replay():
             if place == 0:
-                _check_settings(folder, record, settings)
+                _check_settings(self.folder, record, settings)
             else:
-                self._apply(_read_evaluation(record))
+                self._apply_evaluation(_read_evaluation(record))
         if not self._journal.length:
             self._journal.append(settings)
-
-    def _apply(self, found: Evaluation) -> None:
-        self.last = found
-        self.n_alarms += found.drifted
-        self.last_alarm = found if found.drifted else self.last_alarm
 
 
 def _name_key(key: Any, by: str) -> Any:
