@@ -92,7 +92,7 @@ def test_the_next_step_keeps_the_condition(folder, run):
         ("sketch events.parquet --by dya --plan plan.json -o d.parquet", "Did you mean 'day'", 1),
         ("cluster week.sketch -k 2 --where \"shop = 'a'\"", "is a single sketch", 2),
         ("merge day1.sketch -o m.sketch --where \"shop = 'a'\"", "is a single sketch", 2),
-        ('cluster part-1.parquet -k 2 --where "nope = 1"', "there is no column 'nope'", 1),
+        ('cluster part-1.parquet -k 2 --where "nope = 1"', "has no column 'nope'", 1),
         ("cluster sketches.parquet day1.sketch -k 2 --where \"shop = 'a'\"", "single sketch", 2),
         ("cluster sketches.parquet part-1.parquet -k 2", "is data", 2),
         ("cluster sketches.parquet -k 2 --columns x", "--columns says how data is read", 2),
