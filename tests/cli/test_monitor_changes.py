@@ -267,7 +267,10 @@ def lake_of(folder: Path):
 
 
 def change_lake(table, draw: random.Random, day: int, shift: float) -> None:
-    """A day of a lake: its rows in pieces, some late ones, a delete, an update, a compaction."""
+    """A day of a lake: its rows in pieces, some late ones, a delete, an update, a compaction.
+
+    What goes, and what is mirrored, leaves the distribution of old rows as it is.
+    """
     from deltalake import write_deltalake
 
     for piece in range(draw.randrange(1, 4)):
@@ -279,9 +282,11 @@ def change_lake(table, draw: random.Random, day: int, shift: float) -> None:
         days = pa.array([FIRST + timedelta(max(0, day - draw.randrange(1, 9)))] * 7)
         write_deltalake(table, late.set_column(2, "day", days), mode="append")
     if draw.random() < 0.3:
-        table.delete(f"x > {draw.uniform(1.5, 2.5)}")
+        start = draw.uniform(-2.0, 2.0)
+        table.delete(f"x > {start} and x < {start + 0.005}")
     if draw.random() < 0.2:
-        table.update(updates={"y": "y * 0.9"}, predicate=f"y < {draw.uniform(-2.5, -1.5)}")
+        start = draw.uniform(-2.0, 2.0)
+        table.update(updates={"y": "0 - y"}, predicate=f"x > {start} and x < {start + 0.01}")
     if draw.random() < 0.2:
         table.optimize.compact()
 
