@@ -57,12 +57,12 @@ test-data: setup  ## what `make test` leaves out where the datasets are not: see
 
 test-browser: setup  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
-	$(BIN)/python -m pytest tests/report/browser -m browser
+	$(BIN)/python -m pytest tests/view/report/browser -m browser
 
 test-stores: setup  ## files in stores, against servers of S3 and Google: in environments of their own, whose pins differ
 	test -x .venv-moto/bin/moto_server || ($(PYTHON) -m venv .venv-moto && .venv-moto/bin/pip install -q 'moto[server]==5.2.5')
 	test -x .venv-gcs/bin/gcp-storage-emulator || ($(PYTHON) -m venv .venv-gcs && .venv-gcs/bin/pip install -q gcp-storage-emulator==2026.7.19)
-	$(BIN)/python -m pytest tests/data/test_stores.py -m "slow or not slow"
+	$(BIN)/python -m pytest tests/live/test_stores.py -m "slow or not slow"
 
 test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debian's
 	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \
@@ -73,7 +73,7 @@ test-brokers: setup  ## streams of a real Redis and a real NATS, Debian's, and o
 	(command -v redis-server && command -v nats-server) || (apt-get update -q && \
 		apt-get install -y -q redis-server nats-server && \
 		(! command -v systemctl || systemctl disable --now redis-server nats-server || true))
-	$(BIN)/python -m pytest tests/streams -m brokers
+	$(BIN)/python -m pytest tests/live/streams -m brokers
 
 # Each of these wants versions of its own of much else.
 WORKFLOWS := dagster mlflow dbt airflow

@@ -58,7 +58,7 @@ def errors(X: np.ndarray, k: int, widths: list[float], reference: float) -> np.n
         spec = ss.SketchSpec(X.shape[1], m, width, seed=seed, center=center)
         s = ss.sketch(X, spec)
         found = [decoder(s, k, seed=seed).centroids for decoder in decoders]
-        rows.append([ss.rse(X, centroids, reference) for centroids in found])
+        rows.append([ss.metrics.rse(X, centroids, reference) for centroids in found])
     return np.mean(rows, axis=0)
 
 
@@ -67,10 +67,15 @@ def main(names: list[str]) -> None:
         X, k = if_here(name, lambda name=name: data(name)), DATASETS[name]
         if X is None:
             continue
-        r0, reference = math.sqrt(X.var(axis=0).sum()), ss.mse(X, ss.lloyd(X, k, n_init=10))
+        r0, reference = (
+            math.sqrt(X.var(axis=0).sum()),
+            ss.metrics.mse(X, ss.metrics.lloyd(X, k, n_init=10)),
+        )
         print(f"{name}: {len(X)} rows, d = {X.shape[1]}, k = {k}")
         for rule in ("sketchshift", "regression", "entropy"):
-            widths = [ss.bandwidth(X, rule=rule, n_clusters=k, seed=seed) for seed in SEEDS]
+            widths = [
+                ss.decoders.bandwidth(X, rule=rule, n_clusters=k, seed=seed) for seed in SEEDS
+            ]
             found = errors(X, k, widths, reference)
             print(f"    {rule:<12}{widths[0] / r0:6.2f} r0   RSE {found[0]:.3f} {found[1]:.3f}")
         grid = np.array([errors(X, k, [share * r0] * len(SEEDS), reference) for share in GRID])

@@ -76,7 +76,7 @@ def size_of(folder: Path) -> int:
 def bench_cube(data: Path, path: Path, n_slices: int) -> dict[str, float]:
     """Made and rolled up."""
     spec = ss.plan(data, 10, columns=COLUMNS, seed=0)
-    cube = ss.Cube.create(path, spec, by=BY)
+    cube = ss.live.Cube.create(path, spec, by=BY)
     clock, cpu = timed(lambda: cube.append_rows(data))
     facts = {"made, s": clock, "made, cpu s": cpu, "made, cpu us a slice": 1e6 * cpu / n_slices}
     facts |= {"on disk, GB": size_of(path) / 1e9, "bytes a slice": size_of(path) / n_slices}
@@ -84,7 +84,7 @@ def bench_cube(data: Path, path: Path, n_slices: int) -> dict[str, float]:
     clock, cpu = timed(cube.compact)
     facts |= {"put together, s": clock, "put together, cpu s": cpu}
     for name, where in ROLL_UPS.items():
-        clock, cpu = best(lambda where=where: ss.Cube.open(path).merge(where))
+        clock, cpu = best(lambda where=where: ss.live.Cube.open(path).merge(where))
         facts |= {
             f"{name}: opened anew, ms": 1e3 * clock,
             f"{name}: opened anew, cpu ms": 1e3 * cpu,
@@ -98,7 +98,7 @@ def bench_cube(data: Path, path: Path, n_slices: int) -> dict[str, float]:
     return facts
 
 
-def bench_table(cube: ss.Cube, folder: Path) -> dict[str, float]:
+def bench_table(cube: ss.live.Cube, folder: Path) -> dict[str, float]:
     """A thousand slices as a table of sketches, read and merged."""
     path, table = folder / "day.parquet", cube.table(ROLL_UPS["one day"])
     table.to_parquet(path)
@@ -149,7 +149,7 @@ def main() -> None:
         (folder / "data").mkdir()
         write_data(folder / "data", given.days, given.rows)
         results = {"cube": bench_cube(folder / "data", folder / "cube", n_slices)}
-        results["table of 1,000 slices"] = bench_table(ss.Cube.open(folder / "cube"), folder)
+        results["table of 1,000 slices"] = bench_table(ss.live.Cube.open(folder / "cube"), folder)
         results["duckdb"] = bench_duckdb(folder / "data", folder / "base.duckdb", n_slices)
         of = {
             "days": given.days,

@@ -22,7 +22,7 @@ def data() -> tuple[str, np.ndarray]:
     try:
         X = datasets.load("spectral_mnist").astype(np.float64)
         return "spectral MNIST", X / np.abs(X).max()
-    except ss.DataError:
+    except ss.errors.DataError:
         X, _ = datasets.gaussian_mixture(70_000, 10, K, cluster_std=0.1)
         return "a mixture of ten Gaussians", X
 
@@ -67,7 +67,7 @@ def against_pycle(X: np.ndarray, reference: float) -> dict[str, float]:
     facts = {}
     for name, decode in decoders.items():
         facts[f"{name}, s"] = seconds[name]
-        facts[f"{name}, RSE"] = ss.mse(X, decode()) / reference
+        facts[f"{name}, RSE"] = ss.metrics.mse(X, decode()) / reference
         if public is not None and name != "CL-OMPR of pycle":
             facts[f"{name}, share of pycle's time"] = seconds[name] / seconds["CL-OMPR of pycle"]
     return facts
@@ -91,7 +91,7 @@ def growth(X: np.ndarray) -> dict[str, float]:
 
 def main() -> None:
     name, X = data()
-    reference = ss.mse(X, ss.lloyd(X, K))
+    reference = ss.metrics.mse(X, ss.metrics.lloyd(X, K))
     report(
         "decode",
         {

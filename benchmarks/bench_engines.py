@@ -146,16 +146,16 @@ def _peak_kilobytes() -> float:
 def comparison(folder: Path, client: Client) -> dict[str, dict[str, float]]:
     """Plan, sketch and decode against Spark's k-means with its default settings, by seed."""
     rows = np.concatenate([rows_in(path) for path in sorted(folder.iterdir())])
-    reference = ss.lloyd(rows[:: max(1, len(rows) // 500_000)], K)
+    reference = ss.metrics.lloyd(rows[:: max(1, len(rows) // 500_000)], K)
     frame = dd.read_parquet(folder)
     sketch_kmeans(frame.partitions[:2], client, seed=0)  # kernels are loaded
     results: dict[str, dict[str, float]] = {}
     for seed in SEEDS:
         centroids, facts = sketch_kmeans(frame, client, seed)
-        facts["RSE"] = ss.rse(rows, centroids, reference)
+        facts["RSE"] = ss.metrics.rse(rows, centroids, reference)
         results[f"plan + sketch + decode on Dask, seed {seed}"] = facts
     for (centroids, facts), seed in zip(spark_kmeans(folder), SEEDS, strict=False):
-        facts["RSE"] = ss.rse(rows, centroids, reference)
+        facts["RSE"] = ss.metrics.rse(rows, centroids, reference)
         results[f"Spark MLlib KMeans, defaults, seed {seed}"] = facts
     return results
 

@@ -89,7 +89,7 @@ def against_numpy(d: int, peak: float) -> dict[str, float]:
 def tilt_and_threads() -> dict[str, float]:
     X = np.random.default_rng(0).normal(size=(N, 10)).astype(np.float32)
     plain = ss.SketchSpec(10, M, bandwidth=3.0, center=(0.0,) * 10, scale=1.0)
-    tilted = ss.SketchSpec(10, M, bandwidth=3.0, center=(0.0,) * 10, tilt=ss.Tilt(3.2))
+    tilted = ss.SketchSpec(10, M, bandwidth=3.0, center=(0.0,) * 10, tilt=ss.features.Tilt(3.2))
     check(X, tilted)
     large = np.tile(X, (4, 1))
     seconds = best_of(

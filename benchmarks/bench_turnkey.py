@@ -25,7 +25,7 @@ GOOD = 1.05  # relative squared error: a wrong fast answer must fail
 def data() -> tuple[str, np.ndarray]:
     try:
         return "spectral MNIST", datasets.load("spectral_mnist").astype(np.float64)
-    except ss.DataError:
+    except ss.errors.DataError:
         return "a mixture of ten Gaussians", mixture(D)
 
 
@@ -45,7 +45,7 @@ def against_numpy(X: np.ndarray, reference: float) -> dict[str, float]:
             "plain NumPy": lambda s=s, seed=seed: NumpyTurnkey(s, K, seed).decode(),
         }
         for name, least in best_of(decoders, 3, process_time).items():
-            error = ss.mse(X, decoders[name]()) / reference
+            error = ss.metrics.mse(X, decoders[name]()) / reference
             assert error < GOOD, f"{name}, seed {seed}: RSE {error:.3f}"
             facts.setdefault(f"{name}, s", []).append(least)
             facts.setdefault(f"{name}, RSE", []).append(error)
@@ -80,7 +80,7 @@ def growth(X: np.ndarray) -> dict[str, dict[str, float]]:
 def main() -> None:
     name, X = data()
     with threadpool_limits(1):
-        reference = ss.mse(X, ss.lloyd(X, K))
+        reference = ss.metrics.mse(X, ss.metrics.lloyd(X, K))
         title = f"{name}, k = {K}, d = {D}, m = {M}"
         report("turnkey", {title: against_numpy(X, reference), **growth(X)})
 

@@ -120,7 +120,7 @@ def held_out(fit: TurnkeyFit, k_max: int) -> np.ndarray:
     options = {"mean": mean, "covariance": covariance, "iterations": 60}
     options |= {"strength": decoder.penalty}
     for centers in decoder.choice.nested_centers(fit.points, k_max, 0, decoder.kmeans):
-        labels = ss.assign(X, centers)
+        labels = ss.metrics.assign(X, centers)
         alpha = np.bincount(labels, shares, minlength=len(centers))
         means = cell_means(X, shares, labels, alpha)
         spreads = np.sqrt(cell_means((X - means[labels]) ** 2, shares, labels, alpha)) + 1e-6

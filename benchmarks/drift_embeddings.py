@@ -2,7 +2,7 @@
 
 Run: ``python benchmarks/drift_embeddings.py [rates|stale|power|bandwidth] [columns ...]``. Rows
 and products of matrices are CuPy's where that is installed (minutes for all, on one GPU) and
-NumPy's otherwise, with fewer repetitions. Plans are those of ``ss.plan_drift``, the law is that of
+NumPy's otherwise, with fewer repetitions. Plans are those of ``ss.drift.plan_drift``, the law is that of
 ``ss.compare``. Tables go to standard output, numbers to ``results``.
 
 Samples are drawn with replacement from a population of many rows, whose features are computed once.
@@ -121,7 +121,7 @@ def on_host(array: Any) -> np.ndarray:
 
 def plan_for(generate: Generator, d: int, metric: str, n: int = 4096) -> ss.SketchSpec:
     """As a user plans: on rows that are not compared later."""
-    return ss.plan_drift(on_host(generate(n, d, stream(d, 99))), metric=metric)
+    return ss.drift.plan_drift(on_host(generate(n, d, stream(d, 99))), metric=metric)
 
 
 def features(X: Rows, spec: ss.SketchSpec) -> Any:
@@ -156,7 +156,7 @@ def sample_means(table: Any, n: int, times: int, rng: Any) -> Any:
 
 
 def p_values(
-    z_a: Any, z_b: Any, counts: tuple[int, int], spectrum: ss.Spectrum, *, checked: int = 3
+    z_a: Any, z_b: Any, counts: tuple[int, int], spectrum: ss.features.Spectrum, *, checked: int = 3
 ) -> np.ndarray:
     """Those of ``compare``: found where the standardised distance lies among quantiles."""
     squared = on_host(((z_a - z_b).astype(xp.float64) ** 2).sum(axis=1))
@@ -193,7 +193,9 @@ class Population:
     spec: ss.SketchSpec
     table: Any
 
-    def rates(self, counts: tuple[int, int], spectrum: ss.Spectrum | None = None) -> list[float]:
+    def rates(
+        self, counts: tuple[int, int], spectrum: ss.features.Spectrum | None = None
+    ) -> list[float]:
         """Shares of samples without drift that are said to have drifted, at each of ``LEVELS``."""
         rng = stream(*counts, 1)
         times = REPETITIONS if max(counts) < 50_000 or HAS_GPU else REPETITIONS // 4
@@ -229,7 +231,9 @@ def print_rates(columns: tuple[int, ...]) -> dict[str, dict[str, float]]:
     return results
 
 
-def other_laws(population: Population, generate: Generator, d: int) -> dict[str, ss.Spectrum]:
+def other_laws(
+    population: Population, generate: Generator, d: int
+) -> dict[str, ss.features.Spectrum]:
     """Ways that were tried: two moments alone, and the eigenvalues of the sample as they are."""
     table = on_host(features(generate(4096, d, stream(d, 98)), population.spec)).astype(np.float64)
     h = table - table.mean(axis=0)
@@ -239,8 +243,8 @@ def other_laws(population: Population, generate: Generator, d: int) -> dict[str,
     squares = sum(s**2 for s in spectrum.leading) + spectrum.rest**2 / spectrum.freedom
     few = measure_spectrum(table[:500])
     return {
-        "two moments": ss.Spectrum((), 1.0 / squares),
-        "all eigenvalues of the sample": ss.Spectrum(shares, 1.0),
+        "two moments": ss.features.Spectrum((), 1.0 / squares),
+        "all eigenvalues of the sample": ss.features.Spectrum(shares, 1.0),
         "a plan of 500 rows": few,
     }
 

@@ -63,7 +63,7 @@ def spec_of(X: np.ndarray, kind: str) -> ss.SketchSpec:
     """A planned spec, with its cells; or a plain one, the paper's."""
     if kind == "planned":
         return ss.plan(X, n_clusters=CLUSTERS)
-    bandwidth = ss.bandwidth(X[:5_000], n_clusters=CLUSTERS)
+    bandwidth = ss.decoders.bandwidth(X[:5_000], n_clusters=CLUSTERS)
     size = 10 * CLUSTERS * X.shape[1]
     return ss.SketchSpec(X.shape[1], size, bandwidth, center=tuple(X.mean(axis=0)))
 
@@ -176,7 +176,7 @@ def print_shares(names: Sequence[str]) -> None:
         X = rng.permutation(X)[:100_000]
         whole = ss.sketch(X, n_clusters=CLUSTERS)
         decoding = ss.decode(whole, n_clusters=CLUSTERS)
-        labels = ss.assign(X, decoding.centroids)
+        labels = ss.metrics.assign(X, decoding.centroids)
         base = np.bincount(labels, minlength=CLUSTERS) / len(X)
         found: dict[tuple[str, int], list[np.ndarray]] = {}
         for _ in range(6):
@@ -188,11 +188,11 @@ def print_shares(names: Sequence[str]) -> None:
                     points = Turnkey().fit(part, CLUSTERS).points
                     spec = whole.spec
                     places = spec.center_vector + points.places * spec.scale_vector
-                    nearest = ss.assign(places, decoding.centroids)
+                    nearest = ss.metrics.assign(places, decoding.centroids)
                     guesses = (
                         base,
-                        ss.shares(decoding, part),
-                        ss.shares(decoding, part, reference=whole),
+                        ss.decoders.shares(decoding, part),
+                        ss.decoders.shares(decoding, part, reference=whole),
                         np.bincount(nearest, points.weights, minlength=CLUSTERS),
                     )
                     errors = [0.5 * np.abs(guess - true).sum() for guess in guesses]
@@ -203,7 +203,7 @@ def print_shares(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", ss.ScaleHint)
+    warnings.simplefilter("ignore", ss.errors.ScaleHint)
     tables = {"rates": print_rates, "power": print_power, "shares": print_shares}
     asked = [word for word in sys.argv[1:] if word in tables] or list(tables)
     for word in asked:

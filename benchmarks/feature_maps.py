@@ -45,12 +45,14 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 def specs(pilot: np.ndarray, k: int, n: int, seed: int) -> dict[str, ss.SketchSpec]:
     """Specs of n integers beside the moments; for the turnkey decoder those of plans."""
     d, m = pilot.shape[1], n // 2
-    width = ss.bandwidth(pilot, n_clusters=k, seed=seed)
+    width = ss.decoders.bandwidth(pilot, n_clusters=k, seed=seed)
     one = ss.SketchSpec(d, m, width, seed=seed, center=tuple(pilot.mean(axis=0)))
     rows = pilot - one.center_vector
     places = {
-        "Nyström": ss.Landmarks.draw(rows, n, seed=seed),
-        "Nyström, places counted": ss.Landmarks.draw(rows, 8 * n // (8 + 4 * d), seed=seed),
+        "Nyström": ss.features.Landmarks.draw(rows, n, seed=seed),
+        "Nyström, places counted": ss.features.Landmarks.draw(
+            rows, 8 * n // (8 + 4 * d), seed=seed
+        ),
     }
     waves = ss.plan(pilot, k, sketch_size=m, seed=seed, cells=False)
     return {
@@ -70,14 +72,15 @@ def decoder_for(name: str) -> Callable[..., ss.Decoding]:
 
 def errors(pilot: np.ndarray, X: np.ndarray, k: int, n: int) -> dict[str, float]:
     """Mean RSE of each spec."""
-    reference = ss.mse(X, ss.lloyd(X, k, n_init=10))
+    reference = ss.metrics.mse(X, ss.metrics.lloyd(X, k, n_init=10))
     found: dict[str, list[float]] = {}
     for seed in SEEDS:
         for name, spec in specs(pilot, k, n, seed).items():
             decoding = decoder_for(name)(ss.sketch(X, spec), k, seed=seed)
-            found.setdefault(name, []).append(ss.rse(X, decoding.centroids, reference))
+            found.setdefault(name, []).append(ss.metrics.rse(X, decoding.centroids, reference))
     found["k-means of the pilot"] = [
-        ss.rse(X, ss.lloyd(pilot, k, n_init=10, seed=seed), reference) for seed in SEEDS
+        ss.metrics.rse(X, ss.metrics.lloyd(pilot, k, n_init=10, seed=seed), reference)
+        for seed in SEEDS
     ]
     return {name: float(np.mean(values)) for name, values in found.items()}
 

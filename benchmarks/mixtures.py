@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one set, full covariances")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", ss.PlanWarning)
+    warnings.simplefilter("ignore", ss.errors.PlanWarning)
     lines = [HEADER]
     print(HEADER, flush=True)
 

@@ -37,8 +37,8 @@ def decoders(data: Data) -> dict[str, object]:
         "CL-OMPR": ss.ClOmpr(**own),
         "CL-OMPR, 10 starts": ss.ClOmpr(n_initializations=10, **own),
         "Algorithm 2": ss.SketchAndShift(starts="uniform", reuse_starts=False, **own),
-        "sliding Frank-Wolfe": ss.SlidingFrankWolfe(**starts, **own),
-        "the same, refined": ss.SlidingFrankWolfe(refine=True, **starts, **own),
+        "sliding Frank-Wolfe": ss.decoders.SlidingFrankWolfe(**starts, **own),
+        "the same, refined": ss.decoders.SlidingFrankWolfe(refine=True, **starts, **own),
         "ss.decode": Turnkey(),
     }
 
@@ -47,7 +47,7 @@ def measure(name: str) -> None:
     """Print the rows of a dataset."""
     (kind, k, domain, options), bandwidths, n_draws = DATASETS[name]
     data = make_data(DatasetSpec(name, kind, name, k, domain, None, options))
-    reference = ss.mse(data.X, ss.lloyd(data.X, k, n_init=5, seed=0))
+    reference = ss.metrics.mse(data.X, ss.metrics.lloyd(data.X, k, n_init=5, seed=0))
     for bandwidth in bandwidths:
         sketches = [
             ss.sketch(data.X, ss.SketchSpec(data.n_features, M, bandwidth, seed=seed))
@@ -59,7 +59,7 @@ def measure(name: str) -> None:
                 start = time.process_time()
                 found = ss.decode(sketch, k, seed=seed, decoder=decoder)
                 seconds.append(time.process_time() - start)
-                errors.append(ss.rse(data.X, found.centroids, reference))
+                errors.append(ss.metrics.rse(data.X, found.centroids, reference))
             print(
                 f"| {name}, {bandwidth:g} | {label} | {np.mean(errors):.3f} | "
                 f"{np.median(errors):.3f} | {max(errors):.3f} | {np.mean(seconds):.2f} |",

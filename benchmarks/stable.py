@@ -33,7 +33,7 @@ def spec_of(X: np.ndarray, m: int, seed: int) -> ss.SketchSpec:
 
 def by_sketch(x: np.ndarray, seed: int) -> tuple[float, float, float]:
     """Alpha, scale, location."""
-    found = ss.decode_stable(ss.sketch(x[:, None], spec_of(x[:, None], 200, seed)))
+    found = ss.decoders.decode_stable(ss.sketch(x[:, None], spec_of(x[:, None], 200, seed)))
     return float(found.alphas[0]), float(found.scales[0, 0]), float(found.locations[0, 0])
 
 
@@ -118,7 +118,7 @@ def measure_three() -> None:
             normals = np.sqrt(2.0 * mixing)[:, None] * rng.normal(size=(len(labels), 2))
             X = centers[labels] + scales[labels] * normals
             sketch, start = ss.sketch(X, spec_of(X, 400, seed)), time.process_time()
-            mixture = ss.decode_stable(sketch, 3, seed=seed)
+            mixture = ss.decoders.decode_stable(sketch, 3, seed=seed)
             seconds.append(time.process_time() - start)
             found.append(
                 (

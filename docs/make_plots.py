@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import sketchshift as ss
-from sketchshift import plots
 from sketchshift.data.datasets import load
+from sketchshift.view import plots
 
 IMAGES = Path(__file__).parent / "images"
 FOREST = (

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_FILES, ROWS, D, K = 40, 100_000, 10, 10
@@ -77,13 +77,13 @@ with tempfile.TemporaryDirectory(dir=folder) as lake_folder:
     decoding = ss.decode(lake, n_clusters=K)
     contenders = {
         "decoded from the sketch": decoding.centroids,
-        "k-means on the first file": ss.lloyd(rows_of(files[0]), K),
+        "k-means on the first file": ss.metrics.lloyd(rows_of(files[0]), K),
         "the means the rows were drawn around": MEANS,
     }
     errors = np.zeros(len(contenders))
     for file in files[::4]:  # a second look, only to judge
         X = rows_of(file)
-        errors += [ss.mse(X, centroids) for centroids in contenders.values()]
+        errors += [ss.metrics.mse(X, centroids) for centroids in contenders.values()]
     print("\nmean squared error on every fourth file, as a ratio to that of the last")
     for name, error in zip(contenders, errors, strict=True):
         print(f"  {name:<38}{error / errors[-1]:.4f}")

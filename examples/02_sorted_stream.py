@@ -29,7 +29,7 @@ folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchsh
 K, BLOCK, SHAPE = 8, 4096, (427, 640, 3)
 
 X = china_pixels().astype(np.float64)
-reference = ss.lloyd(X, K)
+reference = ss.metrics.lloyd(X, K)
 print(f"{len(X):,} pixels, k = {K}; RSE against the best of five runs of k-means\n")
 
 # A plan knows only the rows it saw. Of an array it sees rows from everywhere, whatever the order;
@@ -51,8 +51,8 @@ for name, order in orders.items():
         sketcher.update(block)
     sketches.append(sketcher.sketch())
     centroids = ss.decode(sketches[-1], n_clusters=K).centroids
-    theirs = ss.rse(X, mini_batch.cluster_centers_, reference)
-    print(f"{name:<16}{theirs:>16.3f}{ss.rse(X, centroids, reference):>10.3f}")
+    theirs = ss.metrics.rse(X, mini_batch.cluster_centers_, reference)
+    print(f"{name:<16}{theirs:>16.3f}{ss.metrics.rse(X, centroids, reference):>10.3f}")
 
 same = all(sketch.to_bytes() == sketches[0].to_bytes() for sketch in sketches)
 print(f"\nthe three sketches, {sketches[0].nbytes:,} bytes each, are equal to the bit: {same}")

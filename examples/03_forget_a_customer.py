@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_CUSTOMERS, ROWS, K, GONE = 200, 300, 6, 17
@@ -81,7 +81,7 @@ print(f"the whole minus slice {GONE}, same bytes:        {before - table[GONE] =
 
 try:
     model.forget(theirs)
-except ss.RemovalError as error:
+except ss.errors.RemovalError as error:
     print(f"\nforgetting them once more is refused: {error}")
 
 figure = Figure(figsize=(11, 4.5), layout="constrained")

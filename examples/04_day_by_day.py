@@ -22,7 +22,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 DAYS, ROWS, COLUMNS = 28, 4000, ["kilometres", "minutes", "price"]
@@ -65,7 +65,7 @@ print("clusters of the four weeks: " + ", ".join(COLUMNS) + ", share of the trip
 for centroid, share in zip(decoding.centroids, decoding.weights, strict=True):
     print("  " + "".join(f"{value:8.1f}" for value in centroid) + f"{share:9.1%}")
 
-closest = ss.match_centroids(decoding.centroids, MEANS)  # the kind of trip of each cluster
+closest = ss.metrics.match_centroids(decoding.centroids, MEANS)  # the kind of trip of each cluster
 saturdays = " OR ".join(f"day = '2026-03-{day:02}'" for day in (7, 14, 21, 28))
 questions = {
     "Lyon": (table.where("city = 'Lyon'"), np.array(cities) == "Lyon"),
@@ -75,7 +75,7 @@ questions = {
 }  # fmt: skip
 print("\nshares of these clusters, and what they are truly")
 for name, (slices, mask) in questions.items():
-    found = ss.shares(decoding, slices.merge(), reference=whole)
+    found = ss.decoders.shares(decoding, slices.merge(), reference=whole)
     truth = np.bincount(kind[mask], minlength=3)[closest] / mask.sum()
     pairs = zip(found, truth, strict=True)
     print(f"  {name:<15}" + "".join(f"{share:7.1%} ({true:5.1%})" for share, true in pairs))

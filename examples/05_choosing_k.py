@@ -19,8 +19,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
 from sketchshift.data.datasets import gaussian_mixture
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 X, _ = gaussian_mixture(100_000, n_features=5, n_clusters=12, cluster_std=0.2, seed=0)
@@ -38,8 +38,8 @@ for k in (1, 4, 8, 11, 12, 13, 16, 20, 24):
 
 print("\nany other k from the same bytes; RSE against the best of five runs of k-means")
 numbers = [4, 8, 12, 16, 24]
-for k, decoded in zip(numbers, ss.decode_range(sketch, numbers), strict=True):
-    print(f"  k = {k:<3} RSE {ss.rse(X, decoded.centroids, ss.lloyd(X, k)):.4f}")
+for k, decoded in zip(numbers, ss.decoders.decode_range(sketch, numbers), strict=True):
+    print(f"  k = {k:<3} RSE {ss.metrics.rse(X, decoded.centroids, ss.metrics.lloyd(X, k)):.4f}")
 
 figure = Figure(figsize=(7, 4.5), layout="constrained")
 plots.k_curve(decoding, figure.subplots())

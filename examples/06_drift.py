@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 DAYS, ROWS, COLUMNS = 21, 4000, ["heat", "noise", "load"]
@@ -44,7 +44,7 @@ size = sum(sketch.nbytes for sketch in table.sketches)
 print(f"{DAYS} days, {len(X):,} rows in {size / 1e3:.0f} kB; false alarms at most 1 % in all\n")
 
 # When: every day beside the one before it, and beside all days before it together.
-watch = ss.watch(table, n_clusters=5, false_alarm=0.01)
+watch = ss.drift.watch(table, n_clusters=5, false_alarm=0.01)
 print("distance / threshold, an alarm from 1 on")
 for each in watch.slices[1:]:
     before = each.before.distance / each.before.threshold
@@ -57,7 +57,7 @@ print(f"first alarm: day {watch.alarms[0].key}\n")
 found = ss.compare(table.where("day <= 7").merge(), table.where("day >= 15").merge(), n_clusters=5)
 print(f"first and last week: {'drift' if found.drifted else 'no drift'}, p = {found.p_value:.0e}")
 print(f"  {'centroid':<18}{'share':>16}{'drawn with':>17}  verdict")
-closest = ss.match_centroids(found.decoding.centroids, MEANS)
+closest = ss.metrics.match_centroids(found.decoding.centroids, MEANS)
 for cluster, true in zip(found.clusters, closest, strict=True):
     place = ", ".join(f"{value:.1f}" for value in cluster.centroid.round(1) + 0.0)
     shares = f"{cluster.share_a:7.1%} -> {cluster.share_b:5.1%}"

@@ -44,11 +44,11 @@ D, K, M = 4, 6, 300
 rng = np.random.default_rng(0)
 means = rng.uniform(-5, 5, size=(K, D))
 X = means[rng.integers(K, size=20_000)] + 0.7 * rng.normal(size=(20_000, D))
-reference = ss.lloyd(X, K)
+reference = ss.metrics.lloyd(X, K)
 lower, upper = X.min(axis=0), X.max(axis=0)
 
 # The sketch: the same frequencies in both.
-spec = ss.SketchSpec(n_features=D, sketch_size=M, bandwidth=ss.bandwidth(X, n_clusters=K))
+spec = ss.SketchSpec(n_features=D, sketch_size=M, bandwidth=ss.decoders.bandwidth(X, n_clusters=K))
 sketch = ss.sketch(X, spec)
 feature_map = SimpleFeatureMap("complexExponential", 2 * np.pi * spec.frequencies.turns)
 z = computeSketch(X, feature_map)
@@ -61,7 +61,7 @@ np.random.seed(0)  # noqa: NPY002 - pycle draws from the global generator
 solver = CLOMP_CKM(feature_map, K, np.array([lower, upper]), z)
 with np.errstate(invalid="ignore"):  # pycle multiplies memory before it fills it
     solver.fit_several_times(3)
-box = ss.Box(lower, upper)
+box = ss.decoders.Box(lower, upper)
 planned = ss.sketch(X, ss.plan(X, n_clusters=K, sketch_size=M))
 found = {
     "pycle, CLOMP_CKM, best of 3": solver.get_centroids(),
@@ -71,7 +71,7 @@ found = {
 }
 print("RSE against the best of five runs of k-means")
 for name, centroids in found.items():
-    print(f"  {name:<34}{ss.rse(X, centroids, reference):.4f}")
+    print(f"  {name:<34}{ss.metrics.rse(X, centroids, reference):.4f}")
 
 # What is new: sketches are sums of integers, so that parts come off again without a trace.
 part, rest = X[:5000], X[5000:]

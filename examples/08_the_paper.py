@@ -21,17 +21,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
 from sketchshift.decoders import LOCAL_MAXIMA, CorrelationFunction
 from sketchshift.decoders.paper.sketch_and_shift import estimate_sigma
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 MEANS, STD, M = np.array([[-0.6, -0.5], [0.6, -0.4], [0.1, 0.7]]), 0.07, 1000
 BANDWIDTHS = (0.03, 0.1, 0.3, 0.5)
-DOMAIN = ss.Box([-1, -1], [1, 1])
+DOMAIN = ss.decoders.Box([-1, -1], [1, 1])
 rng = np.random.default_rng(0)
 X = MEANS[rng.integers(3, size=50_000)] + STD * rng.normal(size=(50_000, 2))
-reference = ss.lloyd(X, 3)
+reference = ss.metrics.lloyd(X, 3)
 
 print("Definition 1, the sketch: z_j = mean of exp(i <omega_j, x>), over sqrt(m)")
 spec = ss.SketchSpec(n_features=2, sketch_size=M, bandwidth=0.1)
@@ -77,7 +77,7 @@ for bandwidth in BANDWIDTHS:
     for seed in range(3):
         drawn = ss.sketch(X, ss.SketchSpec(2, M, bandwidth, seed=seed))
         decodings = [decoder(drawn, 3, domain=DOMAIN) for decoder in decoders.values()]
-        errors += [ss.rse(X, decoding.centroids, reference) / 3 for decoding in decodings]
+        errors += [ss.metrics.rse(X, decoding.centroids, reference) / 3 for decoding in decodings]
     print(f"  {bandwidth:<9}" + "".join(f"{error:17.3f}" for error in errors))
 
 figure = Figure(figsize=(12, 5), layout="constrained")

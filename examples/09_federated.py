@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 SITES = ("amsterdam", "bergen", "cadiz")
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]])

@@ -23,7 +23,7 @@ import pyarrow.compute
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 SHOPS = np.array(["north", "south"])
 MEANS = np.array([[[0, 0], [4, 1], [1, 4]], [[0, 0], [4, 1], [5, 5]]])  # three in each shop

@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 
 import sketchshift as ss
-from sketchshift import plots
 from sketchshift.engines import spark
+from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_FILES, ROWS, K = 6, 5_000, 3

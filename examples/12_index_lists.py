@@ -49,7 +49,7 @@ def recall(index: faiss.Index, rows: np.ndarray, n_probes: int) -> float:
     return float(np.mean([len(np.intersect1d(*pair)) / 10 for pair in pairs]))
 
 
-def index_of(rows: np.ndarray, lists: ss.CoarseLists | None = None) -> faiss.Index:
+def index_of(rows: np.ndarray, lists: ss.index.CoarseLists | None = None) -> faiss.Index:
     """An index with our lists, or with those that faiss trains on all rows."""
     if lists is None:
         index = faiss.IndexIVFFlat(faiss.IndexFlatL2(rows.shape[1]), rows.shape[1], K)
@@ -76,14 +76,14 @@ queries, X = X[:500], X[500:]
 
 spec = ss.plan(X[:20_000], n_clusters=K)
 shards = [ss.sketch(shard, spec) for shard in np.array_split(X, 4)]
-lists = ss.train_lists(shards, K)
+lists = ss.index.train_lists(shards, K)
 print(f"{lists} from {sum(s.nbytes for s in shards) / 1e6:.1f} MB of sketches\n{lists.trust}")
 before = show("all rows", index_of(X, lists), index_of(X), X)
 
 is_gone = rng.random(len(X)) < 1 / 3
 deleted, left = ss.sketch(X[is_gone], spec), X[~is_gone]
 print(f"\nsame bytes as never seen: {sum(shards) - deleted == ss.sketch(left, spec)}")
-fresh = ss.train_lists(shards, K, without=deleted, previous=lists)
+fresh = ss.index.train_lists(shards, K, without=deleted, previous=lists)
 stay = np.mean(fresh.assign(left) == lists.assign(left))
 print(f"{fresh.n_moved} of {K} lists moved, and {100 * stay:.0f} % of the rows stay in their list")
 after = show("a third deleted", index_of(left, fresh), index_of(left), left)

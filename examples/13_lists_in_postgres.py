@@ -65,7 +65,7 @@ squares = [
 X = np.random.default_rng(0).permutation(np.concatenate(squares)).astype(np.float32)
 queries, X = X[:N_QUERIES], X[N_QUERIES:]
 sketch = ss.sketch(X, n_clusters=K)
-lists = ss.train_lists(sketch, K)
+lists = ss.index.train_lists(sketch, K)
 
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp()  # for the locks of pgserver
 import pgserver  # noqa: E402
@@ -80,7 +80,7 @@ is_gone = X.mean(axis=1) > 200  # all bright squares: most of the sky
 ask(copy("changes", *[np.flatnonzero(is_gone)] * 2))
 ask("DELETE FROM items WHERE id IN (SELECT id FROM changes); DELETE FROM changes;")
 left, ids = X[~is_gone], np.flatnonzero(~is_gone)
-fresh = ss.train_lists(sketch, K, without=ss.sketch(X[is_gone], sketch.spec), previous=lists)
+fresh = ss.index.train_lists(sketch, K, without=ss.sketch(X[is_gone], sketch.spec), previous=lists)
 old, new = lists.assign(left), fresh.assign(left)
 print(f"{is_gone.sum():,} rows deleted: {np.mean(old == new):.0%} of the others stay in their list")
 ask("DELETE FROM lists;" + copy("lists", np.arange(K), fresh.centroids))

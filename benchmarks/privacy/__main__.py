@@ -87,7 +87,7 @@ class Store:
     ) -> None:
         """Judge centroids and write the line."""
         line = dict(zip(self.FIELDS, (name, n, method, epsilon, seed), strict=True))
-        line["rse"] = ss.mse(data.X, centroids) / data.least
+        line["rse"] = ss.metrics.mse(data.X, centroids) / data.least
         with self._path.open("a") as file:
             file.write(json.dumps(line) + "\n")
         self.lines.append(line)

@@ -45,4 +45,4 @@ def rows(name: str, n: int) -> Rows:
         X = X[rng.choice(len(X), n, replace=n > len(X))]
     centroids = kmeans(X, K, 0, starts=STARTS)
     spread = float(np.sqrt(X.var(axis=0).sum()))
-    return Rows(X, X.mean(axis=0), spread, ss.mse(X, centroids))
+    return Rows(X, X.mean(axis=0), spread, ss.metrics.mse(X, centroids))

@@ -47,14 +47,14 @@ def sketch_private(data: Rows, epsilon: float, seed: int) -> np.ndarray:
         epsilon_of(share * rho, DELTA) for share in (PLAN_SHARE, 1.0 - PLAN_SHARE)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ss.PrivacyWarning)
+        warnings.simplefilter("ignore", ss.errors.PrivacyWarning)
         spec = ss.privacy.plan(data.X, center, 10 * data.spread, K, of_plan, DELTA, seed=seed)
     return _decoded(data, spec, of_release, seed)
 
 
 def _decoded(data: Rows, spec: ss.SketchSpec, epsilon: float, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ss.PrivacyWarning)
+        warnings.simplefilter("ignore", ss.errors.PrivacyWarning)
         private = ss.privacy.release(ss.sketch(data.X, spec), epsilon, DELTA, force=True)
     return ss.decode(private, K, seed=seed).centroids
 
@@ -76,7 +76,7 @@ def dp_lloyd(rounds: int, ball: float) -> Method:
         noise = math.sqrt((1.0 + COUNT_WEIGHT**2) / (2.0 * rho_of(epsilon, DELTA) / rounds))
         centroids = ((sample - middle) / radius)[rng.choice(len(sample), K, replace=False)]
         for _ in range(rounds):
-            labels = ss.assign(places, centroids)
+            labels = ss.metrics.assign(places, centroids)
             counts = np.bincount(labels, minlength=K) + noise / COUNT_WEIGHT * rng.normal(size=K)
             sums = np.array([np.bincount(labels, c, minlength=K) for c in places.T]).T
             sums += noise * rng.normal(size=sums.shape)

@@ -26,7 +26,7 @@ MIXTURES, RELEASES, DELTA = 60, 3, 1e-8
 
 def main() -> None:
     """One line for each kind of mixture and weight."""
-    warnings.simplefilter("ignore", ss.PrivacyWarning)
+    warnings.simplefilter("ignore", ss.errors.PrivacyWarning)
     print("| clusters | weight of the noise | right | too many | too few |\n|---|---|---|---|---|")
     for kind in STDS:
         found = {weight: [] for weight in WEIGHTS}

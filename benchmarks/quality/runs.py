@@ -142,5 +142,5 @@ def do(run: Run, n_bytes: int) -> dict[str, Any]:
     truth = data.true_centroids
     if truth is not None:
         facts["missed"] = centroid_index(found.centroids, truth)
-    mse = float(ss.mse(data.X, found.centroids))
+    mse = float(ss.metrics.mse(data.X, found.centroids))
     return {**facts, "mse": mse, "bytes": found.n_bytes, **found.facts}

@@ -44,7 +44,7 @@ def train() -> dict[str, Any]:
     planned = clock()
     sketch = ss.sketch(path, spec)
     read = clock()
-    lists = ss.train_lists(sketch, K)
+    lists = ss.index.train_lists(sketch, K)
     facts = {"plan_s": planned - start, "pass_s": read - planned, "train_s": clock() - read}
     facts |= peak() | {"bytes": sketch.nbytes, "trust": str(lists.trust)}
     sketch.save(kept("all.sketch"))
@@ -59,12 +59,15 @@ def delete() -> dict[str, Any]:
     whole = ss.load(kept("all.sketch"))
     gone = ss.sketch(chosen(is_gone), whole.spec)
     start = time.process_time()
-    lists = ss.train_lists(whole, K, without=gone, previous=np.load(kept("ours.npy")))
+    lists = ss.index.train_lists(whole, K, without=gone, previous=np.load(kept("ours.npy")))
     facts: dict[str, Any] = {"train_s": time.process_time() - start} | peak()
     never = ss.sketch(folder() / f"{LEFT}.npy", whole.spec)
     np.save(kept("ours-left.npy"), lists.centroids)
     old, left = np.load(kept("ours.npy")), open_left()
-    same = [ss.assign(b, old) == ss.assign(b, lists.centroids) for b in blocks(left[::20])]
+    same = [
+        ss.metrics.assign(b, old) == ss.metrics.assign(b, lists.centroids)
+        for b in blocks(left[::20])
+    ]
     facts |= {"same_bytes": whole - gone == never, "n_moved": lists.n_moved}
     return facts | {"stay": float(np.concatenate(same).mean())} | error("ours-left", LEFT)
 
@@ -124,7 +127,7 @@ def recall(name: str, labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _index_on(centroids: np.ndarray) -> Any:
-    return ss.CoarseLists(centroids, np.ones(K) / K, "euclidean", 0).to_faiss()
+    return ss.index.CoarseLists(centroids, np.ones(K) / K, "euclidean", 0).to_faiss()
 
 
 def _recall(index: Any, queries: np.ndarray, truth: np.ndarray, n_probes: int) -> dict[str, Any]:

@@ -13,230 +13,99 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sketchshift._stores import storage
-from sketchshift.data.changes import register_changes
-from sketchshift.data.open import register_format
 from sketchshift.engines import register_engine
-from sketchshift.errors import (
-    ConflictError,
-    DataError,
-    IncompatibleSketchesError,
-    InvalidRowsError,
-    MissingDependencyError,
-    PlanWarning,
-    PrivacyError,
-    PrivacyWarning,
-    RemovalError,
-    ScaleHint,
-    SketchFormatError,
-    SketchshiftError,
-    SpecError,
-    find_renamed,
-)
-from sketchshift.features import Cells, Landmarks, Origin, SketchSpec, Spectrum, Tilt, register_law
-from sketchshift.recipe import Recipe
-from sketchshift.sketch import (
-    Sketch,
-    Sketcher,
-    SketchTable,
-    bandwidth,
-    load,
-    plan,
-    plan_drift,
-    sketch,
-)
+from sketchshift.features import SketchSpec
+from sketchshift.sketch import Sketch, Sketcher, SketchTable, load, plan, sketch
 
 if TYPE_CHECKING:
-    from sketchshift import privacy
-    from sketchshift.data.dialect import text_dialect
-    from sketchshift.decoders import (
-        Box,
-        Certificate,
-        ClOmpr,
-        ClusterProfile,
-        Decoding,
-        KCurve,
-        Outcome,
-        Profile,
-        Round,
-        SketchAndShift,
-        SlidingFrankWolfe,
-        StableMixture,
-        Step,
-        Trait,
-        Trust,
-        certify,
-        decode,
-        decode_range,
-        decode_stable,
-        register_decoder,
-        shares,
+    from sketchshift import (
+        data as data,
     )
-    from sketchshift.drift import (
-        ClusterChange,
-        Comparison,
-        Distance,
-        SinceWhen,
-        Watch,
-        WatchedSlice,
-        Window,
-        compare,
-        score_rows,
-        since_when,
-        watch,
+    from sketchshift import (
+        decoders as decoders,
     )
+    from sketchshift import (
+        drift as drift,
+    )
+    from sketchshift import (
+        errors as errors,
+    )
+    from sketchshift import (
+        features as features,
+    )
+    from sketchshift import (
+        index as index,
+    )
+    from sketchshift import (
+        live as live,
+    )
+    from sketchshift import (
+        metrics as metrics,
+    )
+    from sketchshift import (
+        privacy as privacy,
+    )
+    from sketchshift import (
+        profiling as profiling,
+    )
+    from sketchshift import (
+        view as view,
+    )
+    from sketchshift.decoders import ClOmpr, Decoding, SketchAndShift, certify, decode
+    from sketchshift.drift import compare
     from sketchshift.engines import Engine
     from sketchshift.estimators import CompressiveGaussianMixture, CompressiveKMeans
-    from sketchshift.following import follow
-    from sketchshift.index import CoarseLists, train_lists
-    from sketchshift.metrics import Assignment, assign, lloyd, match_centroids, mse, rse
-    from sketchshift.sketch.columns import SurveyedColumn
-    from sketchshift.sketch.cube import Cube
     from sketchshift.sketch.slices import sketch_by
-    from sketchshift.sketch.survey import Survey, survey
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Assignment",
-    "Box",
-    "Cells",
-    "Certificate",
     "ClOmpr",
-    "ClusterChange",
-    "ClusterProfile",
-    "CoarseLists",
-    "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
-    "ConflictError",
-    "Cube",
-    "DataError",
     "Decoding",
-    "Distance",
-    "IncompatibleSketchesError",
-    "InvalidRowsError",
-    "KCurve",
-    "Landmarks",
-    "MissingDependencyError",
-    "Origin",
-    "Outcome",
-    "PlanWarning",
-    "PrivacyError",
-    "PrivacyWarning",
-    "Profile",
-    "Recipe",
-    "RemovalError",
-    "Round",
-    "ScaleHint",
-    "SinceWhen",
     "Sketch",
     "SketchAndShift",
-    "SketchFormatError",
     "SketchSpec",
     "SketchTable",
     "Sketcher",
-    "SketchshiftError",
-    "SlidingFrankWolfe",
-    "SpecError",
-    "Spectrum",
-    "StableMixture",
-    "Step",
-    "Survey",
-    "SurveyedColumn",
-    "Tilt",
-    "Trait",
-    "Trust",
-    "Watch",
-    "WatchedSlice",
-    "Window",
-    "assign",
-    "bandwidth",
     "certify",
     "compare",
     "decode",
-    "decode_range",
-    "decode_stable",
-    "follow",
-    "lloyd",
     "load",
-    "match_centroids",
-    "mse",
     "plan",
-    "plan_drift",
-    "privacy",
-    "register_changes",
-    "register_decoder",
-    "register_engine",
-    "register_format",
-    "register_law",
-    "rse",
-    "score_rows",
-    "shares",
-    "since_when",
     "sketch",
     "sketch_by",
-    "storage",
-    "survey",
-    "text_dialect",
-    "train_lists",
-    "watch",
 ]
 
-_ON_FIRST_USE = {
-    "decoders": (
-        "Box",
-        "Certificate",
-        "ClOmpr",
-        "ClusterProfile",
-        "Decoding",
-        "KCurve",
-        "Outcome",
-        "Profile",
-        "Round",
-        "SketchAndShift",
-        "SlidingFrankWolfe",
-        "StableMixture",
-        "Step",
-        "Trait",
-        "Trust",
-        "certify",
-        "decode",
-        "decode_range",
-        "decode_stable",
-        "register_decoder",
-        "shares",
-    ),
-    "data.dialect": ("text_dialect",),
-    "drift": (
-        "ClusterChange",
-        "Comparison",
-        "Distance",
-        "SinceWhen",
-        "Watch",
-        "WatchedSlice",
-        "Window",
-        "compare",
-        "score_rows",
-        "since_when",
-        "watch",
-    ),
-    "estimators": ("CompressiveGaussianMixture", "CompressiveKMeans"),
-    "following": ("follow",),
-    "index": ("CoarseLists", "train_lists"),
-    "metrics": ("Assignment", "assign", "lloyd", "match_centroids", "mse", "rse"),
-    "privacy": (),
-    "sketch.cube": ("Cube",),
-    "sketch.slices": ("sketch_by",),
-    "sketch.columns": ("SurveyedColumn",),
-    "sketch.survey": ("Survey", "survey"),
+_ROOMS = (
+    "data",
+    "decoders",
+    "drift",
+    "engines",
+    "errors",
+    "features",
+    "index",
+    "live",
+    "metrics",
+    "privacy",
+    "profiling",
+    "view",
+)
+"""Packages and modules whose names belong to users too; imported on first use."""
+
+_HOMES = {
+    "ClOmpr": "decoders",
+    "CompressiveGaussianMixture": "estimators",
+    "CompressiveKMeans": "estimators",
+    "Decoding": "decoders",
+    "SketchAndShift": "decoders",
+    "certify": "decoders",
+    "compare": "drift",
+    "decode": "decoders",
+    "sketch_by": "sketch.slices",
 }
-"""Modules that a pass over data does without, and the names here that they bring."""
-
-_HOMES = {name: module for module, names in _ON_FIRST_USE.items() for name in names}
-
-_RENAMED = {"Moment": "WatchedSlice"}
-"""Old names, until the next version, and what they are now."""
+"""Names that a pass over data does without, and the modules that they are imported from."""
 
 
 def _import_engine(module: str, name: str) -> Engine:
@@ -254,15 +123,15 @@ for _library, _module, _name in (  # imported when a collection of theirs turns 
 
 
 def __getattr__(name: str) -> object:
-    """A name or a module that is imported on first use, or an old name."""
-    if name in _ON_FIRST_USE:
+    """Import a room or a name on first use."""
+    if name in _ROOMS:
         return import_module(f"sketchshift.{name}")
     if name not in _HOMES:
-        name = find_renamed(__name__, name, _RENAMED)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(import_module(f"sketchshift.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ON_FIRST_USE})
+    return sorted({*__all__, *_ROOMS})

@@ -166,7 +166,7 @@ class RemotePath:
         if scheme in ARROW and ":" in user:
             msg = (
                 f"an address of {scheme}:// holds no key and no secret. Leave out what stands "
-                "before the @, and say them: `with ss.storage(key=..., secret=...):`."
+                "before the @, and say them: `with ss.live.storage(key=..., secret=...):`."
             )
             raise DataError(msg)
         if scheme not in ARROW and "@" in rest.removeprefix(f"{user}@{host}") + query:

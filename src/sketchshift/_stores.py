@@ -148,7 +148,7 @@ def storage(
     Examples
     --------
     >>> import sketchshift as ss
-    >>> with ss.storage(endpoint="http://localhost:9000", anonymous=True):
+    >>> with ss.live.storage(endpoint="http://localhost:9000", anonymous=True):
     ...     pass  # ss.sketch("s3://bucket/day=*/part-*.parquet", n_clusters=5)
     """
     if endpoint is not None and (not isinstance(endpoint, str) or not endpoint):
@@ -211,13 +211,13 @@ def retry(request: Callable[[], T], where: str, settings: Storage, query: str = 
             if number + 1 < settings.tries:
                 time.sleep(pause * random.uniform(0.5, 1.0))
     times = f"{int(settings.tries)} times, at last with: {fault}"
-    advice = "Try again later, or allow more tries: `with ss.storage(tries=...):`."
+    advice = "Try again later, or allow more tries: `with ss.live.storage(tries=...):`."
     raise DataError(f"cannot reach {where}: the store failed {times}. {advice}")
 
 
 def _unreachable(where: str, fault: str) -> DataError:
     advice = "Check the address and the credentials; a public bucket needs"
-    return DataError(f"cannot reach {where}: {fault}. {advice} `ss.storage(anonymous=True)`.")
+    return DataError(f"cannot reach {where}: {fault}. {advice} `ss.live.storage(anonymous=True)`.")
 
 
 def _in_words(error: Exception, secrets: Iterable[str]) -> str:
@@ -351,7 +351,7 @@ def _open_azure(settings: Storage) -> Any:
     token = settings.token or say("AZURE_STORAGE_SAS_TOKEN")
     if not account:
         msg = "an address of Azure needs the name of the account: set AZURE_STORAGE_ACCOUNT, or "
-        raise DataError(msg + "`with ss.storage(key=...):`.")
+        raise DataError(msg + "`with ss.live.storage(key=...):`.")
     given = {"account_key": secret} if secret else {"sas_token": token} if token else {}
     endpoint = _split_endpoint(settings.endpoint or say("AZURE_STORAGE_ENDPOINT"))
     if endpoint["host"]:

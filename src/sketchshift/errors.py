@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,6 @@ __all__ = [
     "SketchshiftError",
     "SpecError",
     "Term",
-    "find_renamed",
     "warn",
 ]
 
@@ -128,12 +127,12 @@ class SetDialect:
 
     def __str__(self) -> str:
         value = f"[{self.value!r}]" if self.field == "missing" else repr(self.value)
-        return f"`with ss.text_dialect({self.field}={value if self.value else '...'}):`"
+        return f"`with ss.data.text_dialect({self.field}={value if self.value else '...'}):`"
 
 
 @dataclass(frozen=True)
 class Option:
-    """An argument of :func:`sketchshift.survey` to pass; commands have it as an option.
+    """An argument of :func:`sketchshift.profiling.survey` to pass; commands have it as an option.
 
     Attributes
     ----------
@@ -280,12 +279,3 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 _PACKAGE = __name__.partition(".")[0] + "."
-
-
-def find_renamed(module: str, name: str, renamed: Mapping[str, str]) -> str:
-    """What an old name of a module is now, with a warning; for its ``__getattr__``."""
-    if name not in renamed:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    msg = f"{module}.{name} is now {module}.{renamed[name]}."
-    warnings.warn(msg, DeprecationWarning, stacklevel=3)
-    return renamed[name]

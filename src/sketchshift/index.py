@@ -172,10 +172,10 @@ def train_lists(
     >>> X += rng.normal(size=X.shape)
     >>> spec = ss.plan(X, n_clusters=16)
     >>> shards = [ss.sketch(part, spec) for part in np.split(X, 3)]
-    >>> lists = ss.train_lists(shards, 16)
+    >>> lists = ss.index.train_lists(shards, 16)
     >>> lists
     <CoarseLists: 16 x 8 columns, euclidean, of 3000 rows>
-    >>> fresh = ss.train_lists(shards, 16, without=shards[2], previous=lists)
+    >>> fresh = ss.index.train_lists(shards, 16, without=shards[2], previous=lists)
     >>> fresh.n_rows, fresh.n_moved
     (2000, 0)
     """

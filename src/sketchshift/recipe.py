@@ -348,8 +348,9 @@ class Recipe:
     Examples
     --------
     >>> import pyarrow as pa, sketchshift as ss
+    >>> from sketchshift.recipe import Category, Log, Recipe
     >>> table = pa.table({"price": [1.0, 10.0, 1000.0], "cut": ["good", "fair", "good"]})
-    >>> recipe = ss.Recipe([ss.recipe.Log("price"), ss.recipe.Category("cut", ("fair", "good"))])
+    >>> recipe = Recipe([Log("price"), Category("cut", ("fair", "good"))])
     >>> recipe.names
     ('price', 'cut = fair', 'cut = good')
     >>> spec = ss.plan(table, n_clusters=1, columns=recipe)

@@ -34,7 +34,7 @@ import pyarrow as pa
 from sketchshift._text import listed
 from sketchshift.data.flight import fl
 from sketchshift.errors import ConflictError, DataError, SketchshiftError
-from sketchshift.sketch.cube import Cube
+from sketchshift.live.cube import Cube
 
 __all__ = ["CubeServer", "read_token"]
 
@@ -84,7 +84,7 @@ class CubeServer(fl.FlightServerBase):  # type: ignore[misc]
     >>> spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
     >>> rows = pa.table({"x": [0.5, 1.5, 2.5]})
     >>> with TemporaryDirectory() as folder:
-    ...     cube = ss.Cube.create(folder + "/cube", spec)
+    ...     cube = ss.live.Cube.create(folder + "/cube", spec)
     ...     with CubeServer(cube) as server, fl.connect(("127.0.0.1", server.port)) as client:
     ...         path = fl.FlightDescriptor.for_path("rows")
     ...         writer, answers = client.do_put(path, rows.schema)

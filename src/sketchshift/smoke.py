@@ -31,13 +31,13 @@ def make_rows(n: int, d: int) -> FloatArray:
 
 
 # some of the rows are in cells, some in shells around them, some beyond the reach of both
-CELLS = replace(ss.Cells.of(make_rows(30, 3) / 3.0, unit=2.0**-10), within=2.0**-10)
+CELLS = replace(ss.features.Cells.of(make_rows(30, 3) / 3.0, unit=2.0**-10), within=2.0**-10)
 SPECS: dict[str, tuple[ss.SketchSpec, str]] = {
     "dense": (ss.SketchSpec(3, 301, 0.3), "f57a939c67c38781"),
     "weighted": (ss.SketchSpec(3, 301, 0.3, seed=7), "c4f4705981fff95e"),
     "float64": (ss.SketchSpec(5, 77, (0.2, 2.0), precision="float64"), "57e6cbed4fdf8bfa"),
     "tilted": (
-        ss.SketchSpec(4, 130, (0.1, 2.0), scale=1.5, tilt=ss.Tilt(1.0, cap=6.0)),
+        ss.SketchSpec(4, 130, (0.1, 2.0), scale=1.5, tilt=ss.features.Tilt(1.0, cap=6.0)),
         "fdb2ec510cf7d0d8",
     ),
     "structured": (ss.SketchSpec(70, 200, 4.0, structured=True), "e2ddf62def67bd14"),

@@ -40,7 +40,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
-from sketchshift import DataError
+from sketchshift.errors import DataError
 from sketchshift_papers.definition import Cause, Claim, Figure
 from sketchshift_papers.runner import Row
 

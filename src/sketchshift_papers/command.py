@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift import DataError, SketchshiftError
 from sketchshift.cli import Output, command, show_progress
+from sketchshift.errors import DataError, SketchshiftError
 
 if TYPE_CHECKING:
     from sketchshift_papers.runner import Progress

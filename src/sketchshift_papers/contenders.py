@@ -23,24 +23,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift import (
-    Box,
-    DataError,
-    Sketch,
-    SketchAndShift,
-    Step,
-    decode,
-    lloyd,
-    mse,
-)
+from sketchshift import Sketch, SketchAndShift, decode
 from sketchshift.decoders import (
     DECODERS,
     LOCAL_MAXIMA,
+    Box,
     CorrelationFunction,
     Decoder,
     Mixture,
+    Step,
     one_blas_thread,
 )
+from sketchshift.errors import DataError
+from sketchshift.metrics import lloyd, mse
 from sketchshift_papers.datasets import Data, FloatArray, cube
 from sketchshift_papers.definition import Contender, Figure
 from sketchshift_papers.looks import BEYOND

@@ -15,8 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift import Box, DataError, bandwidth, mse
 from sketchshift.data import load_dataset
+from sketchshift.decoders import Box, bandwidth
+from sketchshift.errors import DataError
+from sketchshift.metrics import mse
 from sketchshift_papers.definition import DatasetSpec
 
 __all__ = ["RECIPES", "Data", "FloatArray", "cube", "make_data"]

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sketchshift import DataError
+from sketchshift.errors import DataError
 
 __all__ = [
     "PAPER",

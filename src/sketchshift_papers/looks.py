@@ -23,27 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift import (
-    Box,
-    DataError,
-    Landmarks,
-    Sketch,
-    SketchAndShift,
-    SketchSpec,
-    Tilt,
-    decode,
-    lloyd,
-    mse,
-    plan,
-    sketch,
-)
+from sketchshift import Sketch, SketchAndShift, SketchSpec, decode, plan, sketch
 from sketchshift.decoders import (
     DECODERS,
     LOCAL_MAXIMA,
+    Box,
     CorrelationFunction,
     estimate_sigma,
     one_blas_thread,
 )
+from sketchshift.errors import DataError
+from sketchshift.features import Landmarks, Tilt
+from sketchshift.metrics import lloyd, mse
 from sketchshift_papers.datasets import RECIPES, Data, FloatArray, cube
 
 __all__ = [

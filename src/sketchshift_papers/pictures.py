@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift import DataError, MissingDependencyError, Sketch, SketchSpec, sketch
+from sketchshift import Sketch, SketchSpec, sketch
 from sketchshift.cli import opened_atomically
 from sketchshift.decoders import CorrelationFunction
+from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift_papers.claims import AXES, ERRORS, LIMIT, matches, points_of, values_of
 from sketchshift_papers.contenders import (
     direction_norms,

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import sketchshift
-from sketchshift import DataError, SketchSpec, sketch
+from sketchshift import SketchSpec, sketch
 from sketchshift.cli import opened_atomically
+from sketchshift.errors import DataError
 from sketchshift_papers.contenders import Cell, measure, measure_reference
 from sketchshift_papers.datasets import Data, make_data
 from sketchshift_papers.definition import Contender, DatasetSpec, Figure, Grid

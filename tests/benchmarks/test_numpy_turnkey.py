@@ -40,4 +40,4 @@ def test_the_plain_decoder_finds_clusters_that_lie_apart():
 
     centroids = NumpyTurnkey(sketch, 4, seed=0).decode()
 
-    assert ss.rse(X, centroids, ss.lloyd(X, 4)) < 1.02
+    assert ss.metrics.rse(X, centroids, ss.metrics.lloyd(X, 4)) < 1.02

@@ -19,19 +19,19 @@ from sketchshift.data import datasets
 def data() -> Rows:
     X, _ = datasets.gaussian_mixture(20_000, 2, 10, cluster_std=0.03, seed=1)
     spread = math.sqrt(X.var(axis=0).sum())
-    return Rows(X, X.mean(axis=0), spread, ss.mse(X, ss.lloyd(X, 10)))
+    return Rows(X, X.mean(axis=0), spread, ss.metrics.mse(X, ss.metrics.lloyd(X, 10)))
 
 
 def test_dp_lloyd_with_hardly_any_noise_is_lloyd_from_the_same_start(data):
     """One start in a sample: local minima of its own, but far better than the sample's rows."""
     found = [dp_lloyd(10, 4.0)(data, 100.0, seed) for seed in range(3)]
 
-    assert min(ss.mse(data.X, c) for c in found) < 3.0 * data.least
+    assert min(ss.metrics.mse(data.X, c) for c in found) < 3.0 * data.least
 
 
 def test_dp_lloyd_gets_worse_with_noise(data):
     errors = [
-        np.mean([ss.mse(data.X, dp_lloyd(5, 4.0)(data, epsilon, s)) for s in range(3)])
+        np.mean([ss.metrics.mse(data.X, dp_lloyd(5, 4.0)(data, epsilon, s)) for s in range(3)])
         for epsilon in (0.02, 10.0)
     ]
 
@@ -40,7 +40,7 @@ def test_dp_lloyd_gets_worse_with_noise(data):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name.startswith("sketch")])
 def test_sketches_are_judged_like_the_others(data, name):
-    assert ss.mse(data.X, METHODS[name](data, 10.0, 0)) < 1.2 * data.least
+    assert ss.metrics.mse(data.X, METHODS[name](data, 10.0, 0)) < 1.2 * data.least
 
 
 def lines() -> list[dict]:

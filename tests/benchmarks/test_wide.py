@@ -41,7 +41,7 @@ def test_the_generated_set_is_the_same_every_time_and_has_unequal_clusters():
 def test_the_error_is_that_of_the_package(path):
     centroids = np.load(path)[:10].astype(np.float64)
 
-    assert mse(np.load(path), centroids) == pytest.approx(ss.mse(np.load(path), centroids))
+    assert mse(np.load(path), centroids) == pytest.approx(ss.metrics.mse(np.load(path), centroids))
 
 
 def test_a_stale_plan_sees_one_half_along_the_first_axis(path):

@@ -107,11 +107,11 @@ def test_more_clusters_than_planned_for_are_noted(line, folder, run):
     )
 
 
-@pytest.mark.parametrize("ask", [ss.decode, lambda s, k: ss.decode_range(s, [3, k])])
+@pytest.mark.parametrize("ask", [ss.decode, lambda s, k: ss.decoders.decode_range(s, [3, k])])
 def test_python_warns_of_more_clusters_in_the_same_words(ask, folder, run):
     run("sketch points.csv -k 8 -o s.sketch --no-cells")
 
-    with pytest.warns(ss.PlanWarning) as told:
+    with pytest.warns(ss.errors.PlanWarning) as told:
         ask(ss.load("s.sketch"), 10)
 
     assert run("cluster s.sketch -k 10").stderr == f"Note: {told[0].message}\n"
@@ -220,7 +220,7 @@ before = set(sys.modules)
 decoders = {{
     "sketch-and-shift": ss.SketchAndShift(refine=True),
     "cl-ompr": ss.ClOmpr(),
-    "sliding-frank-wolfe": ss.SlidingFrankWolfe(),
+    "sliding-frank-wolfe": ss.decoders.SlidingFrankWolfe(),
 }}
 decoders.get({decoder!r}, ss.decode)(sketch, 3)
 print(sorted(set(sys.modules) - before))

@@ -22,7 +22,7 @@ def test_every_row_gets_its_nearest_centroid(run, folder, suffix):
     facts = run.facts(f"assign points.csv --centroids centroids.csv -o labels.{suffix}")
 
     X = np.loadtxt(folder / "points.csv", delimiter=",", skiprows=1)
-    expected = ss.assign(X, [[0.0, 0.0], [1.0, 1.0]])
+    expected = ss.metrics.assign(X, [[0.0, 0.0], [1.0, 1.0]])
     labels = read(folder / f"labels.{suffix}")
     assert labels.tolist() == expected.tolist()
     assert facts["rows"] == len(X)
@@ -30,7 +30,7 @@ def test_every_row_gets_its_nearest_centroid(run, folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_what_cluster_wrote_can_be_assigned_to(run, folder, suffix):
     run(f"cluster points.csv -k 3 -o found.{suffix}")
 
@@ -39,7 +39,7 @@ def test_what_cluster_wrote_can_be_assigned_to(run, folder, suffix):
     decoding = ss.decode(ss.sketch("points.csv", n_clusters=3), 3)
     X = np.loadtxt(folder / "points.csv", delimiter=",", skiprows=1)
     assert len(facts["rows_per_cluster"]) == 3
-    expected = ss.assign(X, decoding.centroids)
+    expected = ss.metrics.assign(X, decoding.centroids)
     assert read(folder / "labels.csv").tolist() == expected.tolist()
 
 
@@ -84,7 +84,7 @@ def test_arrays_without_names_are_taken_in_order(run, folder):
 
     run("assign x.npy --centroids c.csv -o labels.parquet")
 
-    expected = ss.assign(X, ss.decode(ss.sketch(X, n_clusters=2), 2).centroids)
+    expected = ss.metrics.assign(X, ss.decode(ss.sketch(X, n_clusters=2), 2).centroids)
     assert read(folder / "labels.parquet").tolist() == expected.tolist()
 
 

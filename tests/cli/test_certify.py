@@ -25,7 +25,7 @@ def test_the_bound_is_that_of_python_and_no_less_than_the_cost(folder, run, X):
     facts = run.facts("certify points.sketch --centroids mine.csv")
 
     expected = ss.certify(ss.load("points.sketch"), X[:4])
-    assert facts["cost_bound"] == expected.cost_bound >= ss.mse(X, X[:4])
+    assert facts["cost_bound"] == expected.cost_bound >= ss.metrics.mse(X, X[:4])
     assert [c["bound"] for c in facts["clusters"]] == expected.bounds.tolist()
     assert [c["share"] for c in facts["clusters"]] == expected.weights.tolist()
     assert facts["rows"] == 60

@@ -111,7 +111,7 @@ def test_centroids_stay_in_the_box(folder, run, week):
 
     centroids = np.array([row["centroid"] for row in facts["clusters"]])
     expected = ss.SketchAndShift(n_initializations=30, refine=True)(
-        week, 3, domain=ss.Box([-0.5, -0.25], [0.5, 2])
+        week, 3, domain=ss.decoders.Box([-0.5, -0.25], [0.5, 2])
     )
     assert centroids.tolist() == expected.centroids.tolist()
     assert (np.abs(centroids[:, 0]) <= 0.5 + 1e-9).all()
@@ -132,7 +132,7 @@ def test_several_sketches_are_merged_first(folder, run):
     "spec",
     [
         {"bandwidth": (0.5, 2.0)},
-        {"tilt": ss.Tilt(6.0, 8.0), "center": (4.0, 4.0)},
+        {"tilt": ss.features.Tilt(6.0, 8.0), "center": (4.0, 4.0)},
         {"center": (1.0, 2.0), "scale": (2.0, 3.0)},
     ],
     ids=["range", "tilt", "normalised"],
@@ -222,7 +222,7 @@ def test_fewer_clusters_than_asked_for_are_a_warning_and_a_result(flags, folder,
 
     result = run(f"cluster two.sketch -k 4 {QUICK} {flags}")
 
-    assert "Warning: 2 clusters of 4. " + str(ss.Outcome.EMPTY_RESIDUAL) in result.stderr
+    assert "Warning: 2 clusters of 4. " + str(ss.decoders.Outcome.EMPTY_RESIDUAL) in result.stderr
     assert len(result.stderr.splitlines()) == 1
     if flags == "--json":
         assert json.loads(result.stdout)["outcome"] == "EMPTY_RESIDUAL"
@@ -293,7 +293,7 @@ def test_flags_of_the_paper_s_decoders_are_refused_without_them(run, folder, wee
     assert "belongs to --decoder sketch-and-shift or cl-ompr" in result.stderr
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_data_is_planned_for_read_and_decoded_in_one_command(run, folder):
     facts = run.facts("cluster points.csv -k 3 --save-sketch kept.sketch -o c.csv")
 
@@ -324,8 +324,8 @@ def test_clusters_come_with_what_they_cost_and_what_is_proved(run, folder):
     assert facts["trust"] == {"score": decoding.trust.score, "is_good": True} | {
         "sentence": str(decoding.trust)
     }
-    assert facts["cost"] == pytest.approx(ss.mse(X, decoding.centroids), rel=0.02)
-    assert facts["cost_bound"] >= ss.mse(X, decoding.centroids)
+    assert facts["cost"] == pytest.approx(ss.metrics.mse(X, decoding.centroids), rel=0.02)
+    assert facts["cost_bound"] >= ss.metrics.mse(X, decoding.centroids)
 
 
 @pytest.mark.parametrize("line", ["cluster s.sketch -k 3", "report s.sketch -k 3 -o r.html"])
@@ -336,7 +336,7 @@ def test_clusters_that_cannot_be_trusted_are_told_of_once_as_in_python(line, run
 
     result = run(line)
 
-    with pytest.warns(ss.PlanWarning) as told:
+    with pytest.warns(ss.errors.PlanWarning) as told:
         decoding = ss.decode(ss.load("s.sketch"), 3)
     assert not decoding.trust.is_good
     assert [str(warning.message) for warning in told] == [str(decoding.trust)]

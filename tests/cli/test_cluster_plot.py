@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift import plots
+from sketchshift.view import plots
 
 QUICK = "--decoder sketch-and-shift --starts 30"
 

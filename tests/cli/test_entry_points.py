@@ -17,7 +17,7 @@ MODULE = '''
 
 import click
 
-from sketchshift import DataError
+from sketchshift.errors import DataError
 from sketchshift.cli import command
 
 

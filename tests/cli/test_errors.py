@@ -192,7 +192,7 @@ def test_a_failure_leaves_the_old_output_alone(faulty, run):
 def test_debug_shows_the_traceback(line, folder, run):
     result = run(line, 1)
 
-    assert isinstance(result.exception, ss.DataError)
+    assert isinstance(result.exception, ss.errors.DataError)
 
 
 def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
@@ -206,16 +206,16 @@ def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
 
 def test_advice_has_the_words_of_python_in_python_and_those_of_flags_in_a_terminal():
     many = tuple(f"x{i}" for i in range(21))
-    chosen = ss.DataError("Choose ", ChooseColumns(("a, b", "c")), " instead.")
+    chosen = ss.errors.DataError("Choose ", ChooseColumns(("a, b", "c")), " instead.")
 
     assert str(chosen) == "Choose columns=['a, b', 'c'] instead."
     assert sentence(chosen) == """Choose --columns '"a, b",c' instead."""
-    assert sentence(ss.DataError("Choose ", ChooseColumns(many))) == "Choose --columns NAMES"
-    assert str(ss.DataError("Choose ", ChooseColumns())) == "Choose columns=[...]"
+    assert sentence(ss.errors.DataError("Choose ", ChooseColumns(many))) == "Choose --columns NAMES"
+    assert str(ss.errors.DataError("Choose ", ChooseColumns())) == "Choose columns=[...]"
 
 
 def test_a_parameter_without_a_flag_keeps_its_name():
-    error = ss.SpecError(Parameter("SketchSpec", "origin"), " must be an Origin.")
+    error = ss.errors.SpecError(Parameter("SketchSpec", "origin"), " must be an Origin.")
 
     assert (
         sentence(error) == str(error) == "The 'origin' parameter of SketchSpec must be an Origin."
@@ -224,7 +224,7 @@ def test_a_parameter_without_a_flag_keeps_its_name():
 
 def test_an_error_that_travelled_between_processes_says_the_same():
     for term in (ChooseColumns(("a",)), LoadSketch("day 1.sketch"), SharePlan()):
-        error = ss.IncompatibleSketchesError("cannot. ", term)
+        error = ss.errors.IncompatibleSketchesError("cannot. ", term)
         again = pickle.loads(pickle.dumps(error))
 
         assert (str(again), sentence(again)) == (str(error), sentence(error))

@@ -130,7 +130,7 @@ def test_progress_cannot_control_a_terminal(capsys):
 
 
 def test_errors_of_the_library_cannot_control_a_terminal():
-    with pytest.raises(ss.DataError) as caught:
+    with pytest.raises(ss.errors.DataError) as caught:
         ss.sketch(f"{HOSTILE}.csv", n_clusters=2)
 
     assert not CONTROLS.search(str(caught.value))

@@ -23,7 +23,7 @@ import pytest
 import sketchshift as ss
 from sketchshift.cli.monitor import METRICS
 from sketchshift.data import Block, open_source
-from sketchshift.drift.monitor import Monitor, Slicing
+from sketchshift.live.monitor import Monitor, Slicing
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
@@ -107,7 +107,7 @@ def test_an_evaluation_is_what_since_when_says_of_the_same_slices(place, run):
         write(place / "in", i, rows(i))
     last = run.facts(LINE)["last"]
 
-    found = ss.since_when(ss.SketchTable.from_parquet("st/slices.parquet"), by="slice")
+    found = ss.drift.since_when(ss.SketchTable.from_parquet("st/slices.parquet"), by="slice")
 
     assert last["distance"] == pytest.approx(found.strongest.test.distance)
     assert last["n_slices"] == found.strongest.n_slices
@@ -383,7 +383,7 @@ def test_an_empty_stream_is_no_error(place):
 def test_a_stream_of_seconds_is_cut_at_their_ends(place, monkeypatch):
     """By a clock of our own: blocks of 20 rows come at these seconds, and periods have ten."""
     times, now = [3.0, 8.0, 12.0, 35.0, 39.0], [1.0]
-    monkeypatch.setattr("sketchshift.drift.monitor.time.time", lambda: now[0])
+    monkeypatch.setattr("sketchshift.live.monitor.time.time", lambda: now[0])
     X = rows(0, 100).to_pandas().to_numpy()
 
     def blocks():

@@ -59,7 +59,7 @@ def test_slices_are_values_of_the_column_and_the_last_one_waits(place, run):
         "Next: sketchshift watch st/slices --by day",
     ]
     assert (facts["slices"], facts["rows"], facts["rows_of_next_slice"]) == (3, 1200, 300)
-    table = ss.Cube.open("st/slices").table()
+    table = ss.live.Cube.open("st/slices").table()
     assert list(table.sketches) == [ss.sketch(rows_of(day), SPEC) for day in range(4)]
 
 
@@ -81,7 +81,7 @@ def test_an_evaluation_is_what_since_when_says_of_the_complete_slices(place, run
     last = run.facts(LINE)["last"]
 
     slices = {day: ss.sketch(rows_of(day), SPEC) for day in range(6)}
-    found = ss.since_when(slices)
+    found = ss.drift.since_when(slices)
 
     assert last["slice"] == "2026-01-06"
     assert last["distance"] == pytest.approx(found.strongest.test.distance)
@@ -100,7 +100,7 @@ def test_late_rows_and_rows_that_went_count_from_then_on(place, run):
     facts = run.facts(LINE)
 
     left = pa.concat_tables([rows_of(0), rows_of(1), late, rows_of(2), rows_of(4), rows_of(5)])
-    assert ss.Cube.open("st/slices").merge() == ss.sketch(left, SPEC)
+    assert ss.live.Cube.open("st/slices").merge() == ss.sketch(left, SPEC)
     assert facts["rows"] == len(left) == facts["last"]["rows"] + facts["last"]["rows_before"] + 300
 
 
@@ -124,7 +124,7 @@ def test_a_plan_is_made_of_the_first_rows_without_their_key(place, run):
 
     run("monitor in --by day --state st -k 3 --once")
 
-    assert ss.Cube.open("st/slices").spec.columns == ("x", "y")
+    assert ss.live.Cube.open("st/slices").spec.columns == ("x", "y")
     assert run.facts("monitor in --state st --once")["slices"] == 2
 
 
@@ -206,7 +206,7 @@ def test_a_stop_before_the_first_rows_are_in_is_told(place, run, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
         progress(1, None)
 
-    monkeypatch.setattr("sketchshift.following.follow", stop_at_once)
+    monkeypatch.setattr("sketchshift.live.following.follow", stop_at_once)
 
     assert "Stopped before the first rows were in: none counts yet." in run(LINE).stderr
 
@@ -332,9 +332,9 @@ def watch_lake(place: Path, n_days: int, n_kills: int, jump: int) -> list[dict]:
 
     assert done.returncode == 0, done.stderr
     whole = read_lake(table)
-    assert ss.Cube.open("st/slices").merge().to_bytes() == ss.sketch(whole, SPEC).to_bytes()
+    assert ss.live.Cube.open("st/slices").merge().to_bytes() == ss.sketch(whole, SPEC).to_bytes()
     by_day = ss.sketch_by(whole, "day", spec=SPEC)
-    assert ss.Cube.open("st/slices").table().sketches == by_day.sketches
+    assert ss.live.Cube.open("st/slices").table().sketches == by_day.sketches
     kinds = [json.loads(line)["kind"] for line in journal.read_text().splitlines()]
     judged = [line["slice"] for line in map(json.loads, journal.read_text().splitlines()[1:])]
     assert kinds == ["begin"] + ["evaluated"] * len(judged)

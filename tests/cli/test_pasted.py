@@ -95,7 +95,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 @pytest.mark.parametrize("command", GOOD)
 def test_what_a_command_proposes_works(run, tables, command):
     said = run(command)
@@ -173,7 +173,7 @@ BAD = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 @pytest.mark.parametrize("command", BAD)
 def test_what_an_error_proposes_works(run, tables, command):
     """One that names no command and no option gives a reason at least."""

@@ -231,6 +231,6 @@ def test_functions_show_nothing_for_short_work_or_where_nobody_looks(tmp_path):
 @pytest.mark.parametrize("progress", ["yes", 1, 2.0])
 def test_progress_is_a_function_or_true_or_false(progress):
     X = np.eye(3)
-    with pytest.raises(ss.SpecError, match="'progress' parameter of sketch"):
+    with pytest.raises(ss.errors.SpecError, match="'progress' parameter of sketch"):
         ss.sketch(X, n_clusters=1, progress=progress)
     assert ss.sketch(X, n_clusters=1, progress=False).count == 3

@@ -86,7 +86,7 @@ def test_the_explorer_checks_itself(folder, run):
 
 
 def test_without_its_packages_the_explorer_says_which_extra_to_install(folder, run, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("sketchshift.report.server")]:
+    for name in [name for name in sys.modules if name.startswith("sketchshift.view.report.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 

@@ -52,7 +52,7 @@ def test_flags_and_a_plan_of_the_same_flags_give_the_same_bytes(folder, run):
         columns=("x", "y"),
         center=(0.5, -1.0),
         scale=2.0,
-        tilt=ss.Tilt(1.5, 8.0),
+        tilt=ss.features.Tilt(1.5, 8.0),
         far_share=0.1,
         precision="float64",
     )
@@ -140,7 +140,9 @@ def test_inspect_is_a_table_for_people(folder, run):
 
 def test_inspect_tells_landmarks_and_proposes_a_decoder_that_takes_them(folder, run):
     X = np.repeat([[0.0, 0.0], [4.0, 4.0]], 20, axis=0)
-    ss.sketch(X, ss.SketchSpec(2, 0, 1.0, landmarks=ss.Landmarks.draw(X, 5))).save("l.sketch")
+    ss.sketch(X, ss.SketchSpec(2, 0, 1.0, landmarks=ss.features.Landmarks.draw(X, 5))).save(
+        "l.sketch"
+    )
     ss.sketch(X, ss.SketchSpec(2, 20, 1.0, law="leverage")).save("w.sketch")
 
     text = run("inspect l.sketch").stdout

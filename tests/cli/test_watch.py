@@ -12,7 +12,7 @@ def test_facts_and_lines_tell_the_same(folder, run):
     facts = run.facts("watch sketches.parquet --by day -k 2")
     lines = run("watch sketches.parquet --by day -k 2").stdout.splitlines()
 
-    found = ss.watch(ss.SketchTable.from_parquet("sketches.parquet"), by="day", n_clusters=2)
+    found = ss.drift.watch(ss.SketchTable.from_parquet("sketches.parquet"), by="day", n_clusters=2)
     assert [s["key"] for s in facts["slices"]] == [f"2026-01-0{day}" for day in range(1, 9)]
     assert [s["rows"] for s in facts["slices"]] == [25] * 8
     assert facts["slices"][0]["before"] is None

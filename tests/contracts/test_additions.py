@@ -40,7 +40,7 @@ def write_toy(path: Path, rows: np.ndarray) -> Path:
 @pytest.fixture
 def toy(tmp_path, monkeypatch) -> Path:
     """Part files of the rows in the current folder, whose format is registered."""
-    ss.register_format((".toy", ".toy.txt"), open_toy)
+    ss.data.register_format((".toy", ".toy.txt"), open_toy)
     write_toy(tmp_path / "a.toy", X[:120])
     write_toy(tmp_path / "b.TOY.txt", X[120:])
     write_toy(tmp_path / "all.toy", X).rename(tmp_path / "all.rows")
@@ -72,8 +72,10 @@ def test_a_pass_over_a_new_format_can_be_cut_off_and_gone_on_with(toy):
 
 
 def test_a_new_format_may_have_names_and_come_in_blocks(tmp_path):
-    ss.register_format(".tables", lambda path, request: TABLE)
-    ss.register_format(".blocks", lambda path, request: iter(TABLE.to_batches(max_chunksize=70)))
+    ss.data.register_format(".tables", lambda path, request: TABLE)
+    ss.data.register_format(
+        ".blocks", lambda path, request: iter(TABLE.to_batches(max_chunksize=70))
+    )
     named, by_day = TABLE.select(["x", "y"]), ss.sketch_by(TABLE, "day", SPEC, columns=["x", "y"])
 
     for name in ("all.tables", "all.blocks"):
@@ -88,22 +90,24 @@ def test_a_new_format_may_have_names_and_come_in_blocks(tmp_path):
 def test_what_is_wrong_with_a_file_of_a_new_format_is_said_with_its_name(toy):
     (toy / "torn.toy").write_text("1|2\n3|", encoding="utf-8")
     write_toy(toy / "bad.toy", np.where(X[7] == X, np.nan, X))
-    ss.register_format(".odd", lambda path, request: {"a": 1})
+    ss.data.register_format(".odd", lambda path, request: {"a": 1})
     (toy / "x.odd").touch()
 
-    with pytest.raises(ss.DataError, match=r"cannot read torn\.toy: it seems damaged"):
+    with pytest.raises(ss.errors.DataError, match=r"cannot read torn\.toy: it seems damaged"):
         ss.sketch("torn.toy", SPEC)
-    with pytest.raises(ss.InvalidRowsError, match=r"row 7 of bad\.toy"):
+    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 7 of bad\.toy"):
         ss.sketch("bad.toy", SPEC)
-    with pytest.raises(ss.DataError, match=r"reader of 'x\.odd' returned a dict\. It must return"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"reader of 'x\.odd' returned a dict\. It must return"
+    ):
         ss.sketch("x.odd", SPEC)
 
 
 def test_the_longest_end_of_a_name_decides(tmp_path):
-    ss.register_format(".gz", lambda path, request: np.zeros((3, 2)))
+    ss.data.register_format(".gz", lambda path, request: np.zeros((3, 2)))
     (tmp_path / "x.csv.gz").write_bytes(b"")
 
-    with pytest.raises(ss.DataError, match=r"x\.csv\.gz"):  # an empty file is no table
+    with pytest.raises(ss.errors.DataError, match=r"x\.csv\.gz"):  # an empty file is no table
         ss.sketch(tmp_path / "x.csv.gz", SPEC)
     (tmp_path / "x.csv.gz").rename(tmp_path / "x.gz")
     assert ss.sketch(tmp_path / "x.gz", SPEC).count == 3
@@ -120,8 +124,8 @@ def test_the_longest_end_of_a_name_decides(tmp_path):
     ],
 )
 def test_what_is_no_format_is_refused(suffixes, opener, message):
-    with pytest.raises(ss.SpecError, match=message):
-        ss.register_format(suffixes, opener)
+    with pytest.raises(ss.errors.SpecError, match=message):
+        ss.data.register_format(suffixes, opener)
 
 
 def test_the_commands_read_a_new_format_and_report_on_it(toy):
@@ -149,7 +153,7 @@ PLUGIN = """
 import numpy as np
 import sketchshift as ss
 
-ss.register_format(".toy", lambda path, request: np.loadtxt(path, delimiter="|", ndmin=2))
+ss.data.register_format(".toy", lambda path, request: np.loadtxt(path, delimiter="|", ndmin=2))
 """
 
 
@@ -214,13 +218,13 @@ class ToyEngine:
 
 @pytest.fixture
 def rows() -> ToyCollection:
-    ss.register_engine(ToyCollection, ToyEngine)
+    ss.engines.register_engine(ToyCollection, ToyEngine)
     return ToyCollection(X[:7], X[7:200], X[200:])
 
 
 @pytest.fixture
 def table() -> ToyCollection:
-    ss.register_engine(ToyCollection, ToyEngine)
+    ss.engines.register_engine(ToyCollection, ToyEngine)
     return ToyCollection(TABLE[:50], TABLE[50:51], TABLE[51:51], TABLE[51:])
 
 
@@ -240,7 +244,7 @@ def test_collections_of_a_new_engine_are_sketched_by_key(table):
 
     assert ss.sketch_by(table, "day", SPEC, columns=["x", "y"]) == expected
     assert ss.sketch_by(table, ["day", "w"], n_clusters=2) == planned
-    with pytest.raises(ss.DataError, match=r"part 0: there are more than 3 slices by day"):
+    with pytest.raises(ss.errors.DataError, match=r"part 0: there are more than 3 slices by day"):
         ss.sketch_by(table, "day", SPEC, columns=["x", "y"], max_slices=3)
 
 
@@ -254,30 +258,36 @@ def test_estimators_fit_collections_of_a_new_engine(rows):
 
 
 def test_what_a_new_engine_cannot_do_is_refused(rows, table):
-    with pytest.raises(ss.SpecError, match=r"^sketch cannot use n_threads and checkpoint for a"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"^sketch cannot use n_threads and checkpoint for a"
+    ):
         ss.sketch(rows, SPEC, n_threads=2, checkpoint="x")
-    with pytest.raises(ss.SpecError, match=r"^sketch_by cannot use progress for a"):
+    with pytest.raises(ss.errors.SpecError, match=r"^sketch_by cannot use progress for a"):
         ss.sketch_by(table, "day", SPEC, progress=print)
-    with pytest.raises(ss.DataError, match="labels from here do not reach rows on other machines"):
+    with pytest.raises(
+        ss.errors.DataError, match="labels from here do not reach rows on other machines"
+    ):
         ss.sketch_by(table, np.arange(300), SPEC)
-    with pytest.raises(ss.DataError, match="labels from here do not reach rows on other machines"):
+    with pytest.raises(
+        ss.errors.DataError, match="labels from here do not reach rows on other machines"
+    ):
         ss.sketch_by(table, np.arange(300), n_clusters=2)
-    with pytest.raises(ss.DataError, match=r"here: it lies on many machines\. Use ss\.plan"):
+    with pytest.raises(ss.errors.DataError, match=r"here: it lies on many machines\. Use ss\.plan"):
         ss.Sketcher(SPEC).update(rows)
-    with pytest.raises(ss.DataError, match="no column 'z'"):
+    with pytest.raises(ss.errors.DataError, match="no column 'z'"):
         ss.plan(table, 2, columns=["x", "z"])
-    with pytest.raises(ss.DataError, match="there are no rows to sketch"):
+    with pytest.raises(ss.errors.DataError, match="there are no rows to sketch"):
         ss.sketch(ToyCollection(X[:0]), SPEC)
 
 
 def test_engines_are_found_by_the_package_of_a_collection_too(rows):
     kind = type("Shelf", (ToyCollection,), {"__module__": "shelves.of.rows"})
-    with pytest.raises(ss.SpecError, match="'collections' parameter of register_engine"):
-        ss.register_engine(3, ToyEngine)
-    with pytest.raises(ss.SpecError, match="'engine' parameter of register_engine"):
-        ss.register_engine("shelves", ToyEngine())
+    with pytest.raises(ss.errors.SpecError, match="'collections' parameter of register_engine"):
+        ss.engines.register_engine(3, ToyEngine)
+    with pytest.raises(ss.errors.SpecError, match="'engine' parameter of register_engine"):
+        ss.engines.register_engine("shelves", ToyEngine())
 
-    ss.register_engine("shelves", ToyEngine)
+    ss.engines.register_engine("shelves", ToyEngine)
 
     alone = type("Shelf", (), {"__module__": "shelves.of.rows", "parts": rows.parts})()
     assert ss.sketch(kind(X), SPEC) == ss.sketch(alone, SPEC) == ss.sketch(X, SPEC)
@@ -285,14 +295,18 @@ def test_engines_are_found_by_the_package_of_a_collection_too(rows):
 
 def test_weights_from_here_do_not_reach_the_parts_of_a_new_engine(rows):
     """They would be taken for the weights of each part anew."""
-    with pytest.raises(ss.DataError, match="sample_weight must be the name of a column for a Toy"):
+    with pytest.raises(
+        ss.errors.DataError, match="sample_weight must be the name of a column for a Toy"
+    ):
         ss.sketch(rows, SPEC, sample_weight=np.ones(300))
 
 
 def test_columns_that_may_stand_in_another_order_in_other_parts_are_refused(table):
     other = TABLE.slice(150).select(["y", "x"])
     mixed = ToyCollection(TABLE.slice(0, 150).select(["x", "y"]), other)
-    with pytest.raises(ss.DataError, match=r"part 0: columns 'x', 'y' may stand in another order"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"part 0: columns 'x', 'y' may stand in another order"
+    ):
         ss.sketch(mixed, SPEC)
 
     found = ss.sketch(mixed, SPEC, columns=["x", "y"])
@@ -302,19 +316,19 @@ def test_columns_that_may_stand_in_another_order_in_other_parts_are_refused(tabl
 
 def test_a_reader_that_gives_the_same_iterator_twice_is_refused(tmp_path):
     blocks = iter([X[:50], X[50:]])
-    ss.register_format(".toy", lambda path, request: blocks)
+    ss.data.register_format(".toy", lambda path, request: blocks)
     write_toy(tmp_path / "a.toy", X)
 
-    with pytest.raises(ss.DataError, match=r"a\.toy' returned the same iterator twice"):
+    with pytest.raises(ss.errors.DataError, match=r"a\.toy' returned the same iterator twice"):
         ss.sketch(tmp_path / "a.toy", SPEC)
 
 
 def test_a_reader_whose_columns_change_is_refused(tmp_path):
     tables = iter([TABLE.select(["x", "y"]), TABLE.select(["y", "x"])])
-    ss.register_format(".toy", lambda path, request: next(tables))
+    ss.data.register_format(".toy", lambda path, request: next(tables))
     write_toy(tmp_path / "a.toy", X)
 
-    with pytest.raises(ss.DataError, match=r"the columns of .*a\.toy' changed"):
+    with pytest.raises(ss.errors.DataError, match=r"the columns of .*a\.toy' changed"):
         ss.sketch(tmp_path / "a.toy", SPEC)
 
 
@@ -322,15 +336,15 @@ def test_a_damaged_first_block_of_a_new_format_is_said_with_the_name_of_the_file
     def open_blocks(path, request):
         yield np.loadtxt(path, delimiter="|", ndmin=2)
 
-    ss.register_format(".toy", open_blocks)
+    ss.data.register_format(".toy", open_blocks)
     (tmp_path / "a.toy").write_text("1|2\n3|q\n")
 
-    with pytest.raises(ss.DataError, match=r"cannot read .*a\.toy: it seems damaged"):
+    with pytest.raises(ss.errors.DataError, match=r"cannot read .*a\.toy: it seems damaged"):
         ss.sketch(tmp_path / "a.toy", SPEC)
 
 
 def test_the_flag_for_laws_knows_a_new_law(tmp_path, monkeypatch):
-    ss.register_law("unit-length", lambda seed, j, g: np.ones(len(j)))
+    ss.features.register_law("unit-length", lambda seed, j, g: np.ones(len(j)))
     monkeypatch.chdir(tmp_path)
     write_toy(tmp_path / "a.csv", X).write_text("x,y\n" + "\n".join(f"{a},{b}" for a, b in X))
 

@@ -29,11 +29,35 @@ MODULES = [
 PUBLIC = [getattr(module, name) for module in (ss, ss.privacy) for name in module.__all__]
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 FUNCTIONS = [thing for thing in PUBLIC if inspect.isfunction(thing)]
-RESULTS = {ss.Decoding, ss.KCurve, ss.Round, ss.Step}  # made by the library, never by hand
-RESULTS |= {ss.ClusterChange, ss.Comparison, ss.Distance, ss.SketchTable, ss.Watch}
-RESULTS |= {ss.Certificate, ss.CoarseLists, ss.SinceWhen, ss.Trust, ss.WatchedSlice, ss.Window}
-RESULTS |= {ss.Assignment, ss.ClusterProfile, ss.Cube, ss.Profile, ss.Survey}
-RESULTS |= {ss.StableMixture, ss.SurveyedColumn, ss.Trait}
+RESULTS = {
+    ss.Decoding,
+    ss.decoders.KCurve,
+    ss.decoders.Round,
+    ss.decoders.Step,
+}  # made by the library, never by hand
+RESULTS |= {
+    ss.drift.ClusterChange,
+    ss.drift.Comparison,
+    ss.drift.Distance,
+    ss.SketchTable,
+    ss.drift.Watch,
+}
+RESULTS |= {
+    ss.decoders.Certificate,
+    ss.index.CoarseLists,
+    ss.drift.SinceWhen,
+    ss.decoders.Trust,
+    ss.drift.WatchedSlice,
+    ss.drift.Window,
+}
+RESULTS |= {
+    ss.metrics.Assignment,
+    ss.decoders.ClusterProfile,
+    ss.live.Cube,
+    ss.decoders.Profile,
+    ss.profiling.Survey,
+}
+RESULTS |= {ss.decoders.StableMixture, ss.profiling.SurveyedColumn, ss.decoders.Trait}
 SKETCHES = {ss.Sketch, ss.privacy.PrivateSketch}  # likewise
 NOUNS = [c for c in CLASSES if not issubclass(c, Exception | Enum) and c not in SKETCHES]
 

@@ -89,7 +89,7 @@ def test_centroids_leave_no_more_of_a_sketch_than_their_error_in_k_means(seed, k
     rng = np.random.default_rng(seed)
     X, C = rng.normal(size=(40, 3)), rng.normal(size=(k, 3))
     spec = ss.SketchSpec(3, 60, bandwidth, seed=seed)
-    labels = ss.assign(X, C)
+    labels = ss.metrics.assign(X, C)
     omega = 2 * np.pi * spec.frequencies.turns.astype(float)
 
     shares = np.bincount(labels, minlength=k) / len(X)

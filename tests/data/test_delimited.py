@@ -377,8 +377,8 @@ def test_a_letter_of_another_encoding_among_utf8_is_named_with_what_to_do(write)
     assert "column 'k' holds b'\\xe9' in row 1 (data rows count from 0), which is not" in str(
         caught.value
     )
-    assert str(caught.value).endswith(": `with ss.text_dialect(encoding='cp1252'):`.")
-    with ss.text_dialect(encoding="cp1252"):
+    assert str(caught.value).endswith(": `with ss.data.text_dialect(encoding='cp1252'):`.")
+    with ss.data.text_dialect(encoding="cp1252"):
         (block,) = open_source(path, columns=["x"], keys=["k"])
     assert block.keys["k"].to_pylist()[1] == "é"
 
@@ -570,7 +570,7 @@ def test_what_is_said_in_a_with_holds_inside_of_it_alone(write):
     def mean() -> float:
         return float(ss.sketch(path, n_clusters=1).mean[0])
 
-    with ss.text_dialect(thousands=","):
+    with ss.data.text_dialect(thousands=","):
         assert mean() == pytest.approx(1789.5)
     assert mean() == pytest.approx(1.7895)
 

@@ -129,12 +129,14 @@ def test_what_folders_cannot_be_is_said(tmp_path):
     write_events(tmp_path / "events")
 
     for asked in ({"columns": ["x", "month"]}, {"columns": ["x"], "sample_weight": "month"}):
-        with pytest.raises(ss.DataError, match=r"'month': it stands in the names of folders alone"):
+        with pytest.raises(
+            ss.errors.DataError, match=r"'month': it stands in the names of folders alone"
+        ):
             ss.plan(tmp_path / "events", 2, **asked)
-    with pytest.raises(ss.DataError, match=r"no column 'dya'\. Did you mean 'day'\?"):
+    with pytest.raises(ss.errors.DataError, match=r"no column 'dya'\. Did you mean 'day'\?"):
         ss.sketch_by(tmp_path / "events", "dya", SPEC)
     pq.write_table(pa.table({"x": [1.0], "y": [2.0]}), tmp_path / "events" / "no level.parquet")
-    with pytest.raises(ss.DataError, match=r"no level\.parquet has no column 'day'"):
+    with pytest.raises(ss.errors.DataError, match=r"no level\.parquet has no column 'day'"):
         ss.sketch_by(tmp_path / "events", "day", SPEC)
 
 
@@ -145,7 +147,9 @@ def test_folders_of_a_store_are_keys_too(tmp_path):
 
     found = ss.sketch_by(f"memory://{tmp_path.name}", ["day", "shop"], SPEC)
     assert found == ss.sketch_by(table, ["day", "shop"], SPEC)
-    cube = ss.follow(f"memory://{tmp_path.name}", tmp_path / "cube", spec=SPEC, by=["day", "shop"])
+    cube = ss.live.follow(
+        f"memory://{tmp_path.name}", tmp_path / "cube", spec=SPEC, by=["day", "shop"]
+    )
     assert cube.table() == found
     memory.rm(f"/{tmp_path.name}", recursive=True)
 
@@ -185,20 +189,20 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
     assert ss.sketch_by(tmp_path / "in", "shop", SPEC).keys["shop"].to_pylist() == [1, 10]
     cubes = [("cube", None), ("some", "shop >= 2")]
     for name, where in cubes:
-        ss.follow(tmp_path / "in", tmp_path / name, spec=SPEC, by="shop", where=where)
+        ss.live.follow(tmp_path / "in", tmp_path / name, spec=SPEC, by="shop", where=where)
     put("2")
     for name, where in cubes:
         table = ss.sketch_by(tmp_path / "in", "shop", SPEC, where=where)
-        found = ss.follow(tmp_path / "in", tmp_path / name).table()
+        found = ss.live.follow(tmp_path / "in", tmp_path / name).table()
         assert found.keys["shop"].to_pylist() == sorted(map(str, table.keys["shop"].to_pylist()))
         assert found.merge() == table.merge()
     put("B7")
     (tmp_path / "in" / "shop=10" / "a.parquet").unlink()
-    cube = ss.follow(tmp_path / "in", tmp_path / "cube")
+    cube = ss.live.follow(tmp_path / "in", tmp_path / "cube")
     assert cube.table() == ss.sketch_by(tmp_path / "in", "shop", SPEC)
     assert cube.table().keys["shop"].to_pylist() == ["1", "2", "B7"]
-    with pytest.raises(ss.DataError, match="'B7', which is no number"):
-        ss.follow(tmp_path / "in", tmp_path / "some")
+    with pytest.raises(ss.errors.DataError, match="'B7', which is no number"):
+        ss.live.follow(tmp_path / "in", tmp_path / "some")
 
 
 def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path, monkeypatch):
@@ -213,7 +217,7 @@ def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_
             yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
 
     monkeypatch.setattr(door, "_formats", dict(door._formats))
-    ss.register_format(".slow", open_slowly)
+    ss.data.register_format(".slow", open_slowly)
     X = np.random.default_rng(0).normal(size=(300, 2))
     for month in range(3):
         (tmp_path / f"month={month}").mkdir()

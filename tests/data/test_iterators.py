@@ -155,6 +155,6 @@ def test_an_iterator_may_fill_the_same_array_again(n_threads, is_planned):
     if is_planned:
         assert ss.sketch(blocks(), spec, n_threads=n_threads) == ss.sketch(X, spec)
     else:
-        with pytest.warns(ss.PlanWarning, match="first 2,000 rows"):
+        with pytest.warns(ss.errors.PlanWarning, match="first 2,000 rows"):
             found = ss.sketch(blocks(), n_clusters=2, n_threads=n_threads, cells=False)
         assert found == ss.sketch(X, found.spec)

@@ -328,7 +328,7 @@ def test_lists_without_rows_take_the_length_of_the_spec():
     with pytest.raises(DataError, match="no vectors to plan on in column 'v'"):
         ss.plan(pa.table({"v": pa.array([None, []], pa.list_(pa.float32()))}), 1)
     with pytest.raises(DataError, match="no vectors"):
-        ss.bandwidth(empty)
+        ss.decoders.bandwidth(empty)
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
@@ -504,7 +504,7 @@ def test_bfloat16_is_read_as_it_is(gather, block_rows):
     assert ss.sketch(short, ss.plan(short, 2)) == ss.sketch(values, ss.plan(values, 2))
     np.testing.assert_array_equal(gather([short[:10], short[10:]]), values)
     np.testing.assert_array_equal(gather(pd.DataFrame({"v": list(short)})), values)
-    np.testing.assert_array_equal(ss.assign(short, X[:3]), ss.assign(values, X[:3]))
+    np.testing.assert_array_equal(ss.metrics.assign(short, X[:3]), ss.metrics.assign(values, X[:3]))
     fitted = [ss.CompressiveKMeans(2, random_state=0).fit(rows) for rows in (short, values)]
     np.testing.assert_array_equal(*(fit.cluster_centers_ for fit in fitted))
 

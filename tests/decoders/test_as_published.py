@@ -17,7 +17,7 @@ PUBLISHED = {
     "threshold": "weight",
     "repairs": False,
 }
-SQUARE = ss.Box([-1, -1], [1, 1])
+SQUARE = ss.decoders.Box([-1, -1], [1, 1])
 MEANS = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])
 
 
@@ -61,7 +61,7 @@ def test_all_atoms_are_looked_for_whatever_is_left():
 
     assert len(found.trace) == 2
     assert len(repaired.trace) == 1
-    assert found.outcome is ss.Outcome.COMPLETE
+    assert found.outcome is ss.decoders.Outcome.COMPLETE
     assert distance(found.centroids, point) < 0.01
 
 

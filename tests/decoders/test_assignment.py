@@ -39,8 +39,8 @@ def test_rows_belong_to_the_nearest_centroid_of_standardised_columns(wine, decod
 
 
 def test_a_decoding_is_assigned_by_its_scales_and_bare_centroids_are_not(wine, decoding):
-    np.testing.assert_array_equal(ss.assign(wine, decoding), decoding.predict(wine))
-    bare = ss.assign(wine.to_numpy(), decoding.centroids)
+    np.testing.assert_array_equal(ss.metrics.assign(wine, decoding), decoding.predict(wine))
+    bare = ss.metrics.assign(wine.to_numpy(), decoding.centroids)
     np.testing.assert_array_equal(bare, cdist(wine, decoding.centroids).argmin(axis=1))
     assert np.mean(bare == decoding.predict(wine)) < 0.8
 
@@ -100,13 +100,17 @@ def test_far_data_costs_no_digits_and_blocks_do_not_matter():
 
 
 def test_other_columns_and_no_clusters_are_refused_in_words(decoding):
-    with pytest.raises(ss.DataError, match="13"):
+    with pytest.raises(ss.errors.DataError, match="13"):
         decoding.predict(np.zeros((4, 3)))
-    made = ss.Decoding(np.zeros((1, 2)), np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
-    with pytest.raises(ss.DataError, match="the data has 3 columns, and the clusters have 2"):
+    made = ss.Decoding(np.zeros((1, 2)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
+    with pytest.raises(
+        ss.errors.DataError, match="the data has 3 columns, and the clusters have 2"
+    ):
         made.predict(np.zeros((4, 3)))
-    none = ss.Decoding(np.empty((0, 2)), np.empty(0), None, 1.0, ss.Outcome.FLAT_CORRELATION, ())
-    with pytest.raises(ss.DataError, match="no clusters to assign rows to"):
+    none = ss.Decoding(
+        np.empty((0, 2)), np.empty(0), None, 1.0, ss.decoders.Outcome.FLAT_CORRELATION, ()
+    )
+    with pytest.raises(ss.errors.DataError, match="no clusters to assign rows to"):
         none.predict(np.zeros((4, 2)))
     assert (none.profile.lines(), none.to_arrow().num_rows) == ([], 0)
 
@@ -114,6 +118,6 @@ def test_other_columns_and_no_clusters_are_refused_in_words(decoding):
 def test_a_decoding_draws_itself_where_it_knows_its_sketch(decoding):
     pytest.importorskip("matplotlib")
     assert decoding.plot().axes
-    made = ss.Decoding(np.zeros((1, 2)), np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
-    with pytest.raises(ss.DataError, match="decoding_figure"):
+    made = ss.Decoding(np.zeros((1, 2)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
+    with pytest.raises(ss.errors.DataError, match="decoding_figure"):
         made.plot()

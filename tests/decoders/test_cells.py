@@ -40,7 +40,7 @@ def test_clusters_are_as_good_as_those_of_k_means(make, seed):
     X, k = make(), 6
     decoding = ss.decode(ss.sketch(X, ss.plan(X, k, seed=seed, cells=True)), k, seed=seed)
 
-    assert ss.mse(X, decoding.centroids) <= 1.02 * reference(X, k)
+    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(X, k)
 
 
 def grid(side: int, rows: int, std: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ def test_every_one_of_many_clusters_is_found():
     found = ss.decode(ss.sketch(X, n_clusters=625), 625).centroids
 
     assert cKDTree(found).query(means)[0].max() < 0.3
-    assert ss.mse(X, found) < 1.01 * ss.mse(X, X.reshape(40, 625, 2).mean(axis=0))
+    assert ss.metrics.mse(X, found) < 1.01 * ss.metrics.mse(X, X.reshape(40, 625, 2).mean(axis=0))
 
 
 def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_asked_for():
@@ -75,22 +75,22 @@ def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_
 def test_cells_and_waves_beat_waves_alone_on_tails():
     X, k = tails(), 8
     waves, both = (
-        ss.mse(X, ss.decode(ss.sketch(X, ss.plan(X, k, cells=cells)), k).centroids)
+        ss.metrics.mse(X, ss.decode(ss.sketch(X, ss.plan(X, k, cells=cells)), k).centroids)
         for cells in (False, True)
     )
 
     assert both < waves
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_waves_see_what_the_plan_has_not_seen():
     """The plan has seen one half of the clusters; cells alone would be far worse."""
     X, k = blobs(k=8), 8
     spec = ss.plan(X[X[:, 0] < np.median(X[:, 0])], k, cells=True)
     sketch, best = ss.sketch(X, spec), reference(X, k)
 
-    both = ss.mse(X, ss.decode(sketch, k).centroids) / best
-    alone = ss.mse(X, ss.decode(sketch.prefix(0), k).centroids) / best
+    both = ss.metrics.mse(X, ss.decode(sketch, k).centroids) / best
+    alone = ss.metrics.mse(X, ss.decode(sketch.prefix(0), k).centroids) / best
 
     assert both < 1.1
     assert both < alone
@@ -120,7 +120,7 @@ def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     far = np.full((1, 4), size * float(spec.scale))
     without = ss.decode(ss.sketch(X, spec), 6)
 
-    with pytest.warns(ss.PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
+    with pytest.warns(ss.errors.PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
         found = ss.decode(ss.sketch(np.vstack([X, far]), spec), 6)
 
     np.testing.assert_allclose(found.centroids, without.centroids, atol=1e-6)
@@ -131,7 +131,9 @@ def test_many_far_rows_are_a_cluster():
     spec = ss.plan(X, 6, cells=True)
     far = np.array([1e5, 0.0, 0.0, 0.0]) + RNG.normal(size=(500, 4))
 
-    with pytest.warns(ss.PlanWarning, match="the size for 6 clusters, and 7 may be inaccurate"):
+    with pytest.warns(
+        ss.errors.PlanWarning, match="the size for 6 clusters, and 7 may be inaccurate"
+    ):
         decoding = ss.decode(ss.sketch(np.vstack([X, far]), spec), 7)
 
     assert np.linalg.norm(decoding.centroids - far.mean(axis=0), axis=1).min() < 0.5
@@ -141,7 +143,7 @@ def test_rows_of_few_values_are_found_exactly():
     X = np.repeat(np.array([[0.0, 0.0], [5.0, 1.0], [-3.0, 2.0]]), [50, 30, 20], axis=0)
     decoding = ss.decode(ss.sketch(X, ss.plan(X, 5, cells=True)), 5)
 
-    assert decoding.outcome is ss.Outcome.EMPTY_RESIDUAL
+    assert decoding.outcome is ss.decoders.Outcome.EMPTY_RESIDUAL
     np.testing.assert_allclose(decoding.centroids, [[0, 0], [5, 1], [-3, 2]], atol=1e-5)
     np.testing.assert_allclose(decoding.weights, [0.5, 0.3, 0.2])
 
@@ -167,11 +169,11 @@ def test_the_number_of_clusters_is_found():
     assert len(ss.decode(ss.sketch(X, ss.plan(X, 10, cells=True)), "auto").centroids) == 4
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.ScaleHint")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")
 def test_the_estimated_cost_is_that_of_the_rows():
     for X in (blobs(), tails(), load_digits().data):
         decoding = ss.decode(ss.sketch(X, ss.plan(X, 6, cells=True)), 6)
-        cost = ss.mse(X, decoding.centroids)
+        cost = ss.metrics.mse(X, decoding.centroids)
 
         assert decoding.cost == pytest.approx(cost, rel=0.02)
         assert cost <= decoding.cost_bound <= 1.3 * cost
@@ -183,7 +185,7 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     unseen = ss.plan(X[X[:, 0] < np.quantile(X[:, 0], 0.2)], 8, cells=True)
 
     good = ss.decode(ss.sketch(X, seen), 8).trust
-    with pytest.warns(ss.PlanWarning) as told:
+    with pytest.warns(ss.errors.PlanWarning) as told:
         poor = ss.decode(ss.sketch(X, unseen), 8).trust
 
     assert [str(warning.message) for warning in told] == [str(poor)]
@@ -202,7 +204,7 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
 def test_clusters_are_not_trusted_where_far_rows_belong_to_none():
     X = blobs()
     spec = ss.plan(X, 6, cells=True)
-    with pytest.warns(ss.PlanWarning, match="belong to no cluster"):
+    with pytest.warns(ss.errors.PlanWarning, match="belong to no cluster"):
         found = ss.decode(ss.sketch(np.vstack([X, np.full((1, 4), 1e9)]), spec), 6)
 
     assert not found.trust.is_good
@@ -349,7 +351,7 @@ def test_rows_of_zeros_and_ones_are_decoded(k):
     decoding = ss.decode(ss.sketch(X, ss.plan(X, k, cells=True)), k)
 
     assert len(decoding.centroids) == min(k, 8)
-    assert decoding.cost == pytest.approx(ss.mse(X, decoding.centroids), abs=1e-6)
+    assert decoding.cost == pytest.approx(ss.metrics.mse(X, decoding.centroids), abs=1e-6)
     assert decoding.trust.is_good
 
 
@@ -363,14 +365,14 @@ def test_equal_rows_are_one_cluster_that_is_trusted():
 
 
 @pytest.mark.parametrize("away", [1e4, 1e9])
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_rows_that_are_all_far_are_decoded(away):
     X = blobs(2000)
     found = ss.decode(ss.sketch(X + away, ss.plan(X, 6, cells=True)), 6)
 
     assert found.weights.sum() == pytest.approx(1.0)
     assert np.abs(found.centroids - away).max() < 30.0
-    assert found.cost_bound >= ss.mse(X + away, found.centroids)
+    assert found.cost_bound >= ss.metrics.mse(X + away, found.centroids)
 
 
 def test_far_rows_beside_points_are_not_lost():
@@ -385,7 +387,7 @@ def test_far_rows_beside_points_are_not_lost():
 def test_rows_whose_squares_no_float_can_hold_are_told_of(size):
     X = blobs(2000)
     sketch = ss.sketch(np.vstack([X, np.full((10, 4), size)]), ss.plan(X, 6, cells=True))
-    with pytest.warns(ss.PlanWarning, match="Rows of weight 10 lie"):
+    with pytest.warns(ss.errors.PlanWarning, match="Rows of weight 10 lie"):
         found = ss.decode(sketch, 6)
 
     assert np.isfinite(found.cost)
@@ -405,16 +407,16 @@ def test_rows_whose_squares_no_float_can_hold_are_told_of(size):
 def test_what_needs_waves_says_so(use):
     X = blobs(500)
     sketch = ss.sketch(X, ss.plan(X, 3, cells=True)).prefix(0)
-    with pytest.raises(ss.DataError, match="this needs waves"):
+    with pytest.raises(ss.errors.DataError, match="this needs waves"):
         use(sketch)
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
     X = blobs(3000)
     spec = ss.plan(X, 6, cells=True)
     far = ss.sketch(np.vstack([X[:2000], X[2000:] + 1e9]), spec)
-    with pytest.warns(ss.PlanWarning, match="rows of weight 1,000 lie beyond the reach"):
+    with pytest.warns(ss.errors.PlanWarning, match="rows of weight 1,000 lie beyond the reach"):
         ss.compare(ss.sketch(X, spec), far, n_clusters=3)
 
 
@@ -424,18 +426,18 @@ def test_far_rows_count_in_the_bound():
     for size in (1e4, 1e9):
         Y = np.vstack([X, np.full((3, 4), size)])
         centroids = X[:6]
-        assert ss.certify(ss.sketch(Y, spec), centroids).cost_bound >= ss.mse(Y, centroids)
+        assert ss.certify(ss.sketch(Y, spec), centroids).cost_bound >= ss.metrics.mse(Y, centroids)
 
 
 def test_a_sketch_without_cells_proves_nothing_and_says_so():
     X = blobs(500)
-    with pytest.raises(ss.DataError, match="only sketches with cells prove anything"):
+    with pytest.raises(ss.errors.DataError, match="only sketches with cells prove anything"):
         ss.certify(ss.sketch(X, n_clusters=3, cells=False), X[:3])
     spec = ss.plan(X, 3, cells=True)
-    with pytest.raises(ss.DataError, match="nothing to prove"):
+    with pytest.raises(ss.errors.DataError, match="nothing to prove"):
         ss.certify(ss.Sketcher(spec).sketch(), X[:3])
     for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4)), "ab"):
-        with pytest.raises(ss.SpecError, match="centroids"):
+        with pytest.raises(ss.errors.SpecError, match="centroids"):
             ss.certify(ss.sketch(X, spec), bad)
 
 
@@ -446,7 +448,7 @@ def test_sketches_without_waves_decode_too():
         warnings.simplefilter("error")
         decoding = ss.decode(ss.sketch(X, spec), 6)
 
-    assert ss.mse(X, decoding.centroids) <= 1.02 * reference(X, 6)
+    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(X, 6)
 
 
 def test_constants_of_the_decoder_can_be_changed():
@@ -454,7 +456,9 @@ def test_constants_of_the_decoder_can_be_changed():
     sketch = ss.sketch(X, ss.plan(X, 6, cells=True))
     decoder = Turnkey(cell_points=CellPoints(fewest_points=500, points_per_cluster=10))
 
-    assert ss.mse(X, ss.decode(sketch, 6, decoder=decoder).centroids) <= 1.05 * reference(X, 6)
+    assert ss.metrics.mse(X, ss.decode(sketch, 6, decoder=decoder).centroids) <= 1.05 * reference(
+        X, 6
+    )
 
 
 def wells(n=20_000, seed=0):
@@ -468,7 +472,9 @@ def wells(n=20_000, seed=0):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["all", "half", "head"])
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning", "ignore::sketchshift.ScaleHint")
+@pytest.mark.filterwarnings(
+    "ignore::sketchshift.errors.PlanWarning", "ignore::sketchshift.errors.ScaleHint"
+)
 def test_no_centroid_lies_where_no_row_can_be(seed, kind):
     X = wells(seed=seed)
     seen = {"all": X, "half": X[X[:, 0] < np.median(X[:, 0])], "head": X[:200]}[kind]
@@ -513,27 +519,27 @@ def test_standardised_clusters_are_judged_by_standardised_distances():
     stale = ss.plan(X[groups == 0.0] * [1.0, 0.1], 4, standardize=True)
 
     good = ss.decode(ss.sketch(X, spec), 4)
-    with pytest.warns(ss.PlanWarning, match="seem to explain"):
+    with pytest.warns(ss.errors.PlanWarning, match="seem to explain"):
         poor = ss.decode(ss.sketch(X, stale), 4)
 
     scaled = X / spec.scale_vector
-    left = ss.mse(scaled, good.centroids / spec.scale_vector) / scaled.var(axis=0).sum()
+    left = ss.metrics.mse(scaled, good.centroids / spec.scale_vector) / scaled.var(axis=0).sum()
     assert f"The clusters explain {100.0 * (1.0 - left):.0f} % of the variance" in str(good.trust)
     assert not poor.trust.is_good
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.ScaleHint")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")
 @pytest.mark.parametrize("sentinel", [9_999_999_999.0, 2.0**31 - 1.0])
 def test_clusters_are_not_trusted_where_sentinels_leave_nothing_but_rounding(sentinel):
     """The plan has seen them, and its steps are as wide as the clusters are."""
     rng = np.random.default_rng(1)
     X = (rng.normal(size=(4, 3)) * 10)[rng.integers(4, size=20_000)] + rng.normal(size=(20_000, 3))
     X[:20, 1] = sentinel
-    with pytest.warns(ss.PlanWarning, match="seem to explain"):
+    with pytest.warns(ss.errors.PlanWarning, match="seem to explain"):
         found = ss.decode(ss.sketch(X, n_clusters=5), 5)
 
     assert not found.is_good
-    assert found.cost_bound >= ss.mse(X, found.centroids)
+    assert found.cost_bound >= ss.metrics.mse(X, found.centroids)
 
 
 def test_clusters_are_not_trusted_where_a_light_shell_holds_most_of_their_cost():
@@ -544,13 +550,13 @@ def test_clusters_are_not_trusted_where_a_light_shell_holds_most_of_their_cost()
     spec, X = ss.plan(rows[:20_000], n_clusters=11), rows[20_000:]
     for i, y in enumerate((-60.0, 0.0, 60.0)):
         X[4 * i : 4 * i + 4] = [250.0, y]
-    with pytest.warns(ss.PlanWarning, match="seem to explain"):
+    with pytest.warns(ss.errors.PlanWarning, match="seem to explain"):
         found = ss.decode(ss.sketch(X, spec), 11)
 
     assert not found.is_good
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_rows_over_thirty_decades_are_decoded():
     rng = np.random.default_rng(69)
     spec = ss.plan(rng.normal(size=(60, 5)), n_clusters=3)
@@ -561,7 +567,7 @@ def test_rows_over_thirty_decades_are_decoded():
     ).all()
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_one_row_at_a_trillion_spreads_leaves_the_clusters_of_a_small_table_alone():
     X = np.vstack([RNG.normal(size=(250, 2)), RNG.normal(size=(250, 2)) + 20.0])
     spec = ss.plan(X, 2)

@@ -32,7 +32,7 @@ def test_the_number_of_gaussians_is_found(k, d):
     assert decoding.curve.chosen == k
     assert decoding.curve.criterion == "misfit"
     assert decoding.centroids.shape == (k, d)
-    assert decoding.outcome is ss.Outcome.COMPLETE
+    assert decoding.outcome is ss.decoders.Outcome.COMPLETE
 
 
 @pytest.mark.parametrize("n", [50, 1_000, 30_000])
@@ -68,7 +68,7 @@ def test_a_few_distinct_points_are_so_many_clusters(counts):
 
     decoding = ss.decode(sketch, n_clusters="auto", max_clusters=10)
 
-    found = decoding.centroids[ss.match_centroids(POINTS, decoding.centroids)]
+    found = decoding.centroids[ss.metrics.match_centroids(POINTS, decoding.centroids)]
     np.testing.assert_allclose(found, POINTS, atol=1e-3)
     assert decoding.curve.criterion == "distinct points"
     np.testing.assert_array_equal(decoding.curve.n_clusters, [1, 2, 3])
@@ -193,7 +193,7 @@ def test_the_clusters_are_those_of_the_fit_for_the_largest_number():
     sketch = ss.sketch(mixture(4, 3, apart=5.0), n_clusters=8)
 
     auto = ss.decode(sketch, n_clusters="auto")
-    chosen, _ = ss.decode_range(sketch, [auto.curve.chosen, 8])
+    chosen, _ = ss.decoders.decode_range(sketch, [auto.curve.chosen, 8])
 
     np.testing.assert_array_equal(auto.centroids, chosen.centroids)
     assert chosen.curve is None
@@ -203,7 +203,10 @@ SPECS = {
     "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
     "bandwidth far too small": (2, {"sketch_size": 100, "bandwidth": 3e-4}),
     "bandwidth far too large": (2, {"sketch_size": 100, "bandwidth": 300.0}),
-    "a low cap": (2, {"sketch_size": 100, "bandwidth": 0.3, "tilt": ss.Tilt(1.0, cap=1.5)}),
+    "a low cap": (
+        2,
+        {"sketch_size": 100, "bandwidth": 0.3, "tilt": ss.features.Tilt(1.0, cap=1.5)},
+    ),
     "units": (2, {"sketch_size": 100, "bandwidth": 0.3, "center": (50, 7), "scale": (9, 0.2)}),
     "structured": (64, {"sketch_size": 1280, "bandwidth": 3.0, "structured": True}),
     "many columns": (70, {"sketch_size": 1400, "bandwidth": 3.0}),
@@ -235,7 +238,9 @@ def test_rows_that_were_removed_do_not_count():
     assert ss.decode(left, n_clusters="auto").curve.chosen == 2
 
 
-@pytest.mark.parametrize("tilt", [None, ss.Tilt(0.8, cap=64.0), ss.Tilt(1.0, cap=3.0)])
+@pytest.mark.parametrize(
+    "tilt", [None, ss.features.Tilt(0.8, cap=64.0), ss.features.Tilt(1.0, cap=3.0)]
+)
 def test_the_transform_of_a_gaussian_after_the_tilt_is_that_of_tilted_draws(tilt):
     rng = np.random.default_rng(0)
     c, root = np.array([0.7, -0.4]), np.array([[0.3, 0.0], [0.2, 0.1]])
@@ -259,7 +264,7 @@ def test_the_transform_of_a_gaussian_after_the_tilt_is_that_of_tilted_draws(tilt
 def test_the_transform_of_variances_is_that_of_their_diagonal_matrix():
     rng = np.random.default_rng(1)
     c, variances, omega = rng.normal(size=3), np.array([0.1, 0.5, 0.2]), rng.normal(size=(3, 9))
-    wave, tilt = np.exp(1j * (c @ omega)), ss.Tilt(1.0)
+    wave, tilt = np.exp(1j * (c @ omega)), ss.features.Tilt(1.0)
 
     left = tilted_wave(c, variances, omega, wave, tilt)
     right = tilted_wave(c, np.diag(variances), omega, wave, tilt)
@@ -270,7 +275,7 @@ def test_the_transform_of_variances_is_that_of_their_diagonal_matrix():
 
 def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_their_law():
     rng = np.random.default_rng(2)
-    law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0, tilt=ss.Tilt(1.0))
+    law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0, tilt=ss.features.Tilt(1.0))
     weights = np.full(len(law), 1.0 / len(law))
     true = ss.sketch(law, spec)
     sketches = [ss.sketch(law[rng.integers(len(law), size=100)], spec) for _ in range(40)]
@@ -320,10 +325,10 @@ def test_a_largest_number_needs_auto():
         ss.decode(sketch, n_clusters="best")
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PrivacyWarning")
 def test_noise_that_leaves_less_than_half_a_row_is_decoded():
     """The number of rows is then 0, and something is divided by it."""
-    spec = ss.SketchSpec(3, 12, bandwidth=1.0, origin=ss.Origin("declared", 20.0))
+    spec = ss.SketchSpec(3, 12, bandwidth=1.0, origin=ss.features.Origin("declared", 20.0))
     rows = np.random.default_rng(0).normal(size=(50, 3))
     released = ss.privacy.release(ss.sketch(rows, spec), 9.0, 1e-6, force=True)
     few = dataclasses.replace(released._totals, scaled_count=released._totals.count_factor // 3)

@@ -116,7 +116,7 @@ def test_gradients_and_hessians_have_the_weights_too(problem):
 
     np.testing.assert_array_equal(weighted.gradient(C), scaled.gradient(C))
     np.testing.assert_array_equal(weighted.hessian(C), scaled.hessian(C))
-    with pytest.raises(ss.SpecError, match="frequency_weights must be 400 finite numbers"):
+    with pytest.raises(ss.errors.SpecError, match="frequency_weights must be 400 finite numbers"):
         CorrelationFunction(turns, residual, frequency_weights=weights[1:])
 
 
@@ -133,9 +133,11 @@ def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
 def test_shapes_that_do_not_fit_are_refused(problem):
     C, turns, residual = problem
 
-    with pytest.raises(ss.SpecError, match=r"Got \(3, 400\) and \(399,\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"Got \(3, 400\) and \(399,\)"):
         CorrelationFunction(turns, residual[1:])
-    with pytest.raises(ss.DataError, match=r"in dimension 3, and the points have shape \(8, 2\)"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"in dimension 3, and the points have shape \(8, 2\)"
+    ):
         CorrelationFunction(turns, residual)(C[:, :2])
-    with pytest.raises(ss.DataError, match=r"shape \(1, 8, 3\)"):
+    with pytest.raises(ss.errors.DataError, match=r"shape \(1, 8, 3\)"):
         CorrelationFunction(turns, residual).hessian(C[None])

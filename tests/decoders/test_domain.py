@@ -76,7 +76,7 @@ def test_the_corners_cannot_be_changed():
     ],
 )
 def test_corners_that_make_no_box_are_refused(lower, upper, message):
-    with pytest.raises(ss.SpecError, match=message):
+    with pytest.raises(ss.errors.SpecError, match=message):
         Box(lower, upper)
 
 
@@ -132,7 +132,7 @@ def test_the_box_of_constant_data_is_one_bandwidth_wide(bandwidth):
 def test_many_columns_have_a_box_and_starts_too():
     """Beyond 64 columns only variances are known."""
     X = np.random.default_rng(0).normal(size=(300, 80)) * np.linspace(1, 2, 80)
-    for tilt in (None, ss.Tilt(radius=1.0, cap=1.0)):
+    for tilt in (None, ss.features.Tilt(radius=1.0, cap=1.0)):
         s = ss.sketch(X, ss.SketchSpec(80, 10, bandwidth=5.0, tilt=tilt))
 
         box = Box.of(s, width=4.0)
@@ -197,17 +197,17 @@ def test_what_cannot_be_drawn_is_refused():
     s = ss.sketch(np.eye(2), spec)
     box = Box.of(s)
 
-    with pytest.raises(ss.SpecError, match="'kind' parameter of draw_starts"):
+    with pytest.raises(ss.errors.SpecError, match="'kind' parameter of draw_starts"):
         draw_starts(s, 5, 0, box=box, kind="random")
-    with pytest.raises(ss.SpecError, match="2 columns, and the box has 3"):
+    with pytest.raises(ss.errors.SpecError, match="2 columns, and the box has 3"):
         draw_starts(s, 5, 0, box=Box(np.zeros(3), np.ones(3)))
-    with pytest.raises(ss.SpecError, match="'n' parameter"):
+    with pytest.raises(ss.errors.SpecError, match="'n' parameter"):
         draw_starts(s, 0, 0, box=box)
-    with pytest.raises(ss.SpecError, match="'seed' parameter"):
+    with pytest.raises(ss.errors.SpecError, match="'seed' parameter"):
         box.sample(5, -1)
-    with pytest.raises(ss.SpecError, match="'n_points' parameter"):
+    with pytest.raises(ss.errors.SpecError, match="'n_points' parameter"):
         box.grid(0)
-    with pytest.raises(ss.SpecError, match="'width' parameter"):
+    with pytest.raises(ss.errors.SpecError, match="'width' parameter"):
         Box.of(s, width=-1.0)
-    with pytest.raises(ss.DataError, match="0 rows of weight 0"):
+    with pytest.raises(ss.errors.DataError, match="0 rows of weight 0"):
         Box.of(ss.Sketcher(spec).sketch())

@@ -28,15 +28,15 @@ def test_sentinels_get_a_cluster_and_leave_the_others_alone(n, distance, above):
     decoder = Turnkey(stochastic=Stochastic(above=above))
     X, sketch = with_far(n, distance)
 
-    with pytest.warns(ss.PlanWarning, match=f"They are about {n}, near column 0 = "):
+    with pytest.warns(ss.errors.PlanWarning, match=f"They are about {n}, near column 0 = "):
         decoding = ss.decode(sketch, 5, decoder=decoder)
 
     far = int(np.argmin(decoding.weights))
     others = np.delete(decoding.centroids, far, axis=0)
-    assert ss.rse(X, decoding.centroids, ss.lloyd(X, 5)) < 1.05
+    assert ss.metrics.rse(X, decoding.centroids, ss.metrics.lloyd(X, 5)) < 1.05
     assert decoding.weights[far] * len(X) == pytest.approx(n, rel=0.1)
     np.testing.assert_allclose(decoding.centroids[far], distance, rtol=0.05)
-    assert ss.rse(CLUSTERS, others, ss.lloyd(CLUSTERS, 4)) < 1.01
+    assert ss.metrics.rse(CLUSTERS, others, ss.metrics.lloyd(CLUSTERS, 4)) < 1.01
 
 
 def test_far_rows_all_round_are_left_out_with_a_warning():
@@ -47,10 +47,12 @@ def test_far_rows_all_round_are_left_out_with_a_warning():
         np.vstack([CLUSTERS, directions]), ss.plan(CLUSTERS, n_clusters=4, cells=False)
     )
 
-    with pytest.warns(ss.PlanWarning, match=r"hold 100% of the variance\. Clusters are those of"):
+    with pytest.warns(
+        ss.errors.PlanWarning, match=r"hold 100% of the variance\. Clusters are those of"
+    ):
         centroids = ss.decode(sketch, 4).centroids
 
-    assert ss.rse(CLUSTERS, centroids, ss.lloyd(CLUSTERS, 4)) < 1.01
+    assert ss.metrics.rse(CLUSTERS, centroids, ss.metrics.lloyd(CLUSTERS, 4)) < 1.01
 
 
 @pytest.mark.parametrize("scale", [0.2, 3.0])
@@ -62,11 +64,11 @@ def test_rows_that_all_drifted_are_fitted_with_their_moments(scale):
         warnings.simplefilter("error")
         centroids = ss.decode(sketch, 4).centroids
 
-    assert ss.rse(CLUSTERS * scale, centroids, ss.lloyd(CLUSTERS * scale, 4)) < 1.01
+    assert ss.metrics.rse(CLUSTERS * scale, centroids, ss.metrics.lloyd(CLUSTERS * scale, 4)) < 1.01
 
 
 def test_heavy_tails_are_no_far_rows():
     X = CLUSTERS + 0.3 * np.random.default_rng(1).standard_t(2, size=CLUSTERS.shape)
     sketch = ss.sketch(X, n_clusters=5, cells=False)
 
-    assert ss.rse(X, ss.decode(sketch, 5).centroids, ss.lloyd(X, 5)) < 1.06
+    assert ss.metrics.rse(X, ss.decode(sketch, 5).centroids, ss.metrics.lloyd(X, 5)) < 1.06

@@ -19,8 +19,8 @@ from sketchshift.metrics import match_centroids
         {"bandwidth": (0.05, 0.5), "far_share": 0.1},
         {"bandwidth": 0.15, "law": "folded_gaussian"},
         {"bandwidth": 0.15, "law": "leverage"},
-        {"bandwidth": 0.15, "tilt": ss.Tilt(radius=0.5)},
-        {"bandwidth": (0.1, 1.0), "far_share": 0.15, "tilt": ss.Tilt(radius=0.5, cap=4.0)},
+        {"bandwidth": 0.15, "tilt": ss.features.Tilt(radius=0.5)},
+        {"bandwidth": (0.1, 1.0), "far_share": 0.15, "tilt": ss.features.Tilt(radius=0.5, cap=4.0)},
     ],
     ids=["range", "far", "law", "leverage", "tilt", "tilt and range"],
 )

@@ -19,7 +19,7 @@ def clusters(n=10_000, seed=0):
 
 
 def sketch_of(X, n_landmarks=60, bandwidth=0.2):
-    landmarks = ss.Landmarks.draw(X, n_landmarks)
+    landmarks = ss.features.Landmarks.draw(X, n_landmarks)
     return ss.sketch(X, ss.SketchSpec(2, 0, bandwidth, landmarks=landmarks))
 
 
@@ -36,14 +36,14 @@ def central_differences(g, C, h):
 @pytest.fixture(scope="module")
 def problem():
     X = np.random.default_rng(0).normal(size=(400, 2))
-    sketch = ss.sketch(X, ss.SketchSpec(2, 0, 0.8, landmarks=ss.Landmarks.draw(X, 50)))
+    sketch = ss.sketch(X, ss.SketchSpec(2, 0, 0.8, landmarks=ss.features.Landmarks.draw(X, 50)))
     return LandmarkProblem.of(sketch, 3, None, 0, "test")
 
 
 def test_with_all_rows_as_landmarks_the_correlation_is_the_kernel_density():
     """K^+ s = 1 / n for every landmark, in the span; outside it, 1e-4 of the density is left."""
     X = np.random.default_rng(1).normal(size=(120, 2)).astype(np.float32).astype(np.float64)
-    sketch = ss.sketch(X, ss.SketchSpec(2, 0, 0.4, landmarks=ss.Landmarks.of(X)))
+    sketch = ss.sketch(X, ss.SketchSpec(2, 0, 0.4, landmarks=ss.features.Landmarks.of(X)))
     problem = LandmarkProblem.of(sketch, 3, None, 0, "test")
     places = np.concatenate([X, np.random.default_rng(2).normal(size=(200, 2))])
 
@@ -55,7 +55,7 @@ def test_with_all_rows_as_landmarks_the_correlation_is_the_kernel_density():
 def test_with_some_rows_it_is_the_density_projected_on_their_kernels():
     """The orthogonal projection in the space of the kernel, by NumPy's least squares."""
     X = np.random.default_rng(3).normal(size=(500, 2))
-    landmarks = ss.Landmarks.draw(X, 12)
+    landmarks = ss.features.Landmarks.draw(X, 12)
     L = landmarks.table.astype(np.float64)
     sketch = ss.sketch(X, ss.SketchSpec(2, 0, 0.7, landmarks=landmarks))
     problem = LandmarkProblem.of(sketch, 3, None, 0, "test")
@@ -122,7 +122,7 @@ def test_sketch_and_shift_finds_clusters_from_landmarks(refine):
 def test_fewer_distinct_rows_than_clusters_are_found_as_they_are():
     sketch = ss.sketch(
         np.repeat(CENTRES, [5, 3, 2], axis=0),
-        ss.SketchSpec(2, 0, 0.3, landmarks=ss.Landmarks.of(clusters(40))),
+        ss.SketchSpec(2, 0, 0.3, landmarks=ss.features.Landmarks.of(clusters(40))),
     )
 
     decoding = ss.SketchAndShift(n_initializations=50, refine=True)(sketch, 3)
@@ -139,7 +139,7 @@ def test_clusters_far_from_the_center_are_found_as_near_ones(offset):
     bandwidth = 0.25
 
     def centroids(rows):
-        spec = ss.SketchSpec(2, 0, bandwidth, landmarks=ss.Landmarks.draw(rows, 100))
+        spec = ss.SketchSpec(2, 0, bandwidth, landmarks=ss.features.Landmarks.draw(rows, 100))
         return ss.SketchAndShift(n_initializations=50)(ss.sketch(rows, spec), 3).centroids
 
     near, far = centroids(X), centroids(X + offset)
@@ -158,21 +158,21 @@ def test_landmarks_that_are_equal_or_one_have_a_map():
 def test_what_needs_waves_says_so():
     sketch = sketch_of(clusters(500))
 
-    with pytest.raises(ss.DataError, match=r"needs waves or cells.*ss\.SketchAndShift"):
+    with pytest.raises(ss.errors.DataError, match=r"needs waves or cells.*ss\.SketchAndShift"):
         ss.decode(sketch, 3)
     decoding = ss.SketchAndShift(n_initializations=50)(sketch, 3)
-    with pytest.raises(ss.DataError, match="shares needs waves or cells"):
-        ss.shares(decoding, sketch)
-    with pytest.raises(ss.DataError, match="this sketch has landmarks alone"):
+    with pytest.raises(ss.errors.DataError, match="shares needs waves or cells"):
+        ss.decoders.shares(decoding, sketch)
+    with pytest.raises(ss.errors.DataError, match="this sketch has landmarks alone"):
         decoding.plot()
-    with pytest.raises(ss.SpecError, match="this sketch has landmarks and no frequencies"):
+    with pytest.raises(ss.errors.SpecError, match="this sketch has landmarks and no frequencies"):
         ss.SketchAndShift(fitted_model="gaussian")(sketch, 3)
-    with pytest.raises(ss.SpecError, match="must be a Sketch with landmarks"):
+    with pytest.raises(ss.errors.SpecError, match="must be a Sketch with landmarks"):
         LandmarkProblem.of(ss.sketch(np.eye(2), ss.SketchSpec(2, 5, 0.5)), 1, None, 0, "here")
 
 
 def test_landmarks_that_no_row_is_near_are_named():
-    spec = ss.SketchSpec(2, 0, 0.2, landmarks=ss.Landmarks.of([[50.0, 0.0]]))
+    spec = ss.SketchSpec(2, 0, 0.2, landmarks=ss.features.Landmarks.of([[50.0, 0.0]]))
 
-    with pytest.raises(ss.DataError, match="no row is near a landmark"):
+    with pytest.raises(ss.errors.DataError, match="no row is near a landmark"):
         ss.SketchAndShift()(ss.sketch(clusters(100), spec), 3)

@@ -90,10 +90,10 @@ def test_no_components_have_the_sketch_zero(spec):
     ],
 )
 def test_what_does_not_fit_together_is_refused(weights, means, covariances, message):
-    with pytest.raises(ss.SpecError, match=message):
+    with pytest.raises(ss.errors.SpecError, match=message):
         Mixture(weights, means, covariances)
 
 
 def test_frequencies_of_another_dimension_are_refused():
-    with pytest.raises(ss.SpecError, match=r"shape \(2, m\). Got \(3, 10\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"shape \(2, m\). Got \(3, 10\)"):
         Mixture(WEIGHTS, MEANS).sketch(np.zeros((3, 10), dtype=np.float32))

@@ -172,15 +172,17 @@ def test_what_does_not_fit_together_is_refused(problem):
     objective, alpha, C, S = problem
     turns, z = objective.turns, objective.z
 
-    with pytest.raises(ss.SpecError, match="'spread' parameter of MomentMatching must be one of"):
+    with pytest.raises(
+        ss.errors.SpecError, match="'spread' parameter of MomentMatching must be one of"
+    ):
         MomentMatching(turns, z, "spherical")
-    with pytest.raises(ss.SpecError, match=r"Got \(3, 150\) and \(149,\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"Got \(3, 150\) and \(149,\)"):
         MomentMatching(turns, z[1:])
-    with pytest.raises(ss.SpecError, match=r"150 finite numbers .* Got shape \(1,\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"150 finite numbers .* Got shape \(1,\)"):
         MomentMatching(turns, z, frequency_weights=np.ones(1))
-    with pytest.raises(ss.SpecError, match="least -1"):
+    with pytest.raises(ss.errors.SpecError, match="least -1"):
         MomentMatching(turns, z, frequency_weights=-np.ones(M))
-    with pytest.raises(ss.SpecError, match=r"takes C of shape \(k, 3\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"takes C of shape \(k, 3\)"):
         objective.value(alpha, C[:, :2], S)
-    with pytest.raises(ss.SpecError, match=r"and S of shape .* Got \(4, 3\) and \(9,\)"):
+    with pytest.raises(ss.errors.SpecError, match=r"and S of shape .* Got \(4, 3\) and \(9,\)"):
         objective.value_and_gradient(alpha, C, np.ones(9))

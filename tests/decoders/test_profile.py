@@ -40,7 +40,9 @@ TABLES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning", "ignore::sketchshift.ScaleHint")
+@pytest.mark.filterwarnings(
+    "ignore::sketchshift.errors.PlanWarning", "ignore::sketchshift.errors.ScaleHint"
+)
 @pytest.mark.parametrize(
     ("load", "k", "standardize"), TABLES, ids=lambda v: getattr(v, "__name__", v)
 )
@@ -53,7 +55,7 @@ def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(load, k, standa
     """
     X = table_of(load)
     decoding = decode(X, k, standardize=standardize)
-    profile, groups = decoding.profile, X.groupby(ss.assign(X, decoding))
+    profile, groups = decoding.profile, X.groupby(ss.metrics.assign(X, decoding))
     unit = X.std(ddof=0).replace(0.0, 1.0).to_numpy()
 
     counted = groups.size().reindex(range(k), fill_value=0)
@@ -115,7 +117,7 @@ def told(
     rows=1000,
     covariance=None,
     width=0.01,
-) -> ss.Profile:
+) -> ss.decoders.Profile:
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
     d = means.shape[1]
@@ -124,7 +126,7 @@ def told(
     moments = None if covariance is None else (spread[0], np.asarray(covariance))
     sketch = SimpleNamespace(spec=spec, count=rows, spread=spread, moments=moments)
     covariances = np.tile(width * np.eye(d), (len(means), 1, 1))
-    done = ss.Outcome.COMPLETE
+    done = ss.decoders.Outcome.COMPLETE
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
 
 
@@ -321,7 +323,7 @@ def test_a_table_of_any_columns_is_told_and_assigned_as_it_is():
     typical = np.expm1(np.log1p(table["price"][is_large]).mean())
     assert price.value == pytest.approx(typical, rel=1e-3)
     np.testing.assert_array_equal(decoding.predict(table), is_large)
-    np.testing.assert_array_equal(ss.assign(table[["cut", "price"]], decoding), is_large)
+    np.testing.assert_array_equal(ss.metrics.assign(table[["cut", "price"]], decoding), is_large)
 
 
 def test_a_profile_is_a_table_with_the_names_of_the_columns_kept():
@@ -355,12 +357,12 @@ def test_lines_tell_rows_share_name_and_what_sets_a_cluster_apart():
 
 def test_a_decoding_without_a_sketch_is_told_from_its_clusters():
     means, shares = np.array([[0.0], [10.0]]), np.array([0.5, 0.5])
-    made = ss.Decoding(means, shares, np.ones((2, 1, 1)), 0.0, ss.Outcome.COMPLETE, ())
+    made = ss.Decoding(means, shares, np.ones((2, 1, 1)), 0.0, ss.decoders.Outcome.COMPLETE, ())
 
     assert made.std == pytest.approx(np.sqrt(26.0))
     assert [c.name for c in made.profile.clusters] == ["low column 0", "high column 0"]
     assert made.profile.clusters[0].rows is None
-    bare = ss.Decoding(means, shares, None, 0.0, ss.Outcome.COMPLETE, ())
+    bare = ss.Decoding(means, shares, None, 0.0, ss.decoders.Outcome.COMPLETE, ())
     assert bare.std == pytest.approx(5.0)
     assert bare.profile.clusters[0].spread is None
 

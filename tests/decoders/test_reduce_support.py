@@ -72,7 +72,7 @@ def test_merging_raises_the_inertia_least_each_time():
     assert spread(merge_nearest(mixture, 5)) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("tilt", [None, ss.Tilt(radius=0.5)], ids=["plain", "tilted"])
+@pytest.mark.parametrize("tilt", [None, ss.features.Tilt(radius=0.5)], ids=["plain", "tilted"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_light_cluster_is_not_dropped_for_a_second_part_of_a_heavy_one(seed, tilt):
     """Shares 0.4 to 0.05, width 0.15; dropping one costs a distance above 1.

@@ -13,9 +13,9 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.decoders import Decoder, Fit, Turnkey, decoder
 from sketchshift.errors import SpecError
-from sketchshift.report.document import SketchFile
-from sketchshift.report.explorer import Fits
-from sketchshift.report.page import report_on
+from sketchshift.view.report.document import SketchFile
+from sketchshift.view.report.explorer import Fits
+from sketchshift.view.report.page import report_on
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class ToyFit:
     def decode(self, k):
         mean, covariance = self.sketch.outline
         drawn = self.rng.multivariate_normal(mean, self.spread**2 * covariance, size=k)
-        return ss.Decoding(drawn, np.full(k, 1 / k), None, 1.0, ss.Outcome.COMPLETE, ())
+        return ss.Decoding(drawn, np.full(k, 1 / k), None, 1.0, ss.decoders.Outcome.COMPLETE, ())
 
 
 @pytest.fixture
 def toy():
-    ss.register_decoder("toy", Toy)
+    ss.decoders.register_decoder("toy", Toy)
     return Toy
 
 
@@ -66,7 +66,10 @@ def test_decode_takes_the_name_or_the_decoder(toy, sketch):
     assert named.centroids.shape == (3, 2)
     np.testing.assert_array_equal(named.centroids, given.centroids)
     assert np.ptp(ss.decode(sketch, 3, decoder=Toy(spread=0.0)).centroids, axis=0).max() < 1e-9
-    assert [len(d.weights) for d in ss.decode_range(sketch, [3, 1], decoder="toy")] == [3, 1]
+    assert [len(d.weights) for d in ss.decoders.decode_range(sketch, [3, 1], decoder="toy")] == [
+        3,
+        1,
+    ]
 
 
 def test_the_command_clusters_with_it_and_its_help_says_what_it_is(toy, sketch, run):
@@ -111,7 +114,7 @@ def test_a_field_of_the_right_name_is_set_by_its_flag(sketch, run):
             return super().fit(sketch, n_clusters)
 
     seen: list[int] = []
-    ss.register_decoder("starter", Starter)
+    ss.decoders.register_decoder("starter", Starter)
     try:
         result = run("cluster week.sketch -k 3 --decoder starter --starts 17")
         refused = run("cluster week.sketch -k 3 --decoder starter --no-refine")
@@ -170,7 +173,7 @@ def test_what_is_no_decoder_is_refused(sketch, given):
 )
 def test_what_cannot_be_registered_is_refused(name, cls, sentence):
     with pytest.raises(SpecError, match=sentence):
-        ss.register_decoder(name, cls)
+        ss.decoders.register_decoder(name, cls)
 
 
 @pytest.mark.parametrize("name", ["turnkey", "sketch-and-shift", "cl-ompr", "sliding-frank-wolfe"])
@@ -187,7 +190,7 @@ def test_a_fit_answers_for_equal_rows_and_for_fewer_rows_than_clusters(name, n_r
     for k in (5, 1):
         found = fit.decode(k)
         np.testing.assert_allclose(found.centroids, [[2.0, 3.0]], atol=1e-2)
-        assert (found.outcome is ss.Outcome.COMPLETE) == (k == 1)
+        assert (found.outcome is ss.decoders.Outcome.COMPLETE) == (k == 1)
 
 
 def test_a_fit_of_equal_rows_has_a_point_that_stands_for_them_and_for_others():
@@ -211,7 +214,7 @@ def test_a_fit_of_the_papers_decoders_gives_any_k_like_a_call():
 
 def test_a_domain_is_a_field_or_an_argument():
     sketch = ss.sketch(np.random.default_rng(0).normal(size=(200, 2)), ss.SketchSpec(2, 60, 0.5))
-    box = ss.Box([0.0, 0.0], [1.0, 1.0])
+    box = ss.decoders.Box([0.0, 0.0], [1.0, 1.0])
 
     field = ss.decode(sketch, 2, decoder=ss.ClOmpr(domain=box))
 
@@ -235,7 +238,7 @@ def test_constants_are_fields():
 def test_a_cell_of_a_notebook_may_register_its_decoder_again(toy):
     again = type("Toy", (Toy,), {"__module__": Toy.__module__, "__qualname__": Toy.__qualname__})
 
-    ss.register_decoder("toy", again)
+    ss.decoders.register_decoder("toy", again)
 
     assert decoder.DECODERS["toy"] is again
 
@@ -264,11 +267,11 @@ class Refining(Toy):
 
     def decode(self, k):
         point = np.full((1, 2), float(self.refine))
-        return ss.Decoding(point, np.ones(1), None, 1.0, ss.Outcome.COMPLETE, ())
+        return ss.Decoding(point, np.ones(1), None, 1.0, ss.decoders.Outcome.COMPLETE, ())
 
 
 def test_flags_that_were_not_typed_leave_the_constants_of_a_decoder_alone(run):
-    ss.register_decoder("refining", Refining)
+    ss.decoders.register_decoder("refining", Refining)
 
     silent = run("cluster week.sketch -k 1 --decoder refining --json")
     typed = run("cluster week.sketch -k 1 --decoder refining --refine --json")

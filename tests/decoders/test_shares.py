@@ -61,11 +61,11 @@ def test_the_weights_that_the_decoding_came_with_do_not_matter_without_a_referen
     np.testing.assert_array_equal(shares(decoding, whole), shares(other, whole))
 
 
-@pytest.mark.parametrize("tilt", [None, ss.Tilt(radius=5.0)])
+@pytest.mark.parametrize("tilt", [None, ss.features.Tilt(radius=5.0)])
 def test_points_without_covariances_have_the_shares_of_their_rows(tilt):
     """A sketch of repeated points is exactly a mixture of them: only float32 is in the way."""
     spec = replace(PLAIN, tilt=tilt)
-    decoding = ss.Decoding(CORNERS, np.full(3, 1 / 3), None, 0.0, ss.Outcome.COMPLETE, ())
+    decoding = ss.Decoding(CORNERS, np.full(3, 1 / 3), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
     part = ss.sketch(np.repeat(CORNERS, [10, 60, 30], axis=0), spec)
 
     np.testing.assert_allclose(shares(decoding, part), [0.1, 0.6, 0.3], atol=1e-4)
@@ -99,7 +99,7 @@ def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do():
     X = rng.normal(size=(30_000, 3))
     whole = ss.sketch(X, n_clusters=4)
     decoding = ss.decode(whole, n_clusters=4)
-    labels = ss.assign(X, decoding.centroids)
+    labels = ss.metrics.assign(X, decoding.centroids)
     counted = np.bincount(labels) / len(X)
     np.testing.assert_allclose(shares(decoding, whole), counted, atol=0.02)
 
@@ -117,7 +117,7 @@ def test_shares_of_far_rows_are_those_of_the_nearest_cluster():
     whole = ss.sketch(X, n_clusters=3)
     decoding = ss.decode(whole, n_clusters=3)
     far = np.vstack([X, np.repeat([[1e6, 0.0]], 1000, axis=0)])
-    nearest = ss.assign([[1e6, 0.0]], decoding.centroids)[0]
+    nearest = ss.metrics.assign([[1e6, 0.0]], decoding.centroids)[0]
 
     found = shares(decoding, ss.sketch(far, whole.spec))
 
@@ -125,7 +125,9 @@ def test_shares_of_far_rows_are_those_of_the_nearest_cluster():
 
 
 def test_no_clusters_have_no_shares(whole):
-    none = ss.Decoding(np.zeros((0, 2)), np.zeros(0), None, 1.0, ss.Outcome.FLAT_CORRELATION, ())
+    none = ss.Decoding(
+        np.zeros((0, 2)), np.zeros(0), None, 1.0, ss.decoders.Outcome.FLAT_CORRELATION, ()
+    )
 
     assert shares(none, whole).shape == (0,)
 
@@ -134,9 +136,9 @@ def test_what_cannot_be_compared_is_refused(whole, decoding):
     other = ss.sketch(rows([5, 5, 5]), replace(whole.spec, seed=7))
     wide = ss.sketch(np.zeros((5, 3)), ss.SketchSpec(3, 20, 1.0))
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="made with different plans"):
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="made with different plans"):
         shares(decoding, whole, reference=other)
-    with pytest.raises(ss.SpecError, match="must be a Decoding of the sketch's 3 columns"):
+    with pytest.raises(ss.errors.SpecError, match="must be a Decoding of the sketch's 3 columns"):
         shares(decoding, wide)
-    with pytest.raises(ss.DataError, match="no shares in a sketch of 0 rows"):
+    with pytest.raises(ss.errors.DataError, match="no shares in a sketch of 0 rows"):
         shares(decoding, ss.Sketcher(whole.spec).sketch())

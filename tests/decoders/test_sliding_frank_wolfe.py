@@ -55,7 +55,7 @@ def test_points_apart_are_recovered_exactly_from_their_sketch(bandwidth, seed):
 
     found = ss.decode(sketch, 3, seed=seed, decoder=SlidingFrankWolfe(refine=True))
 
-    assert found.outcome is ss.Outcome.COMPLETE
+    assert found.outcome is ss.decoders.Outcome.COMPLETE
     np.testing.assert_allclose(found.centroids, POINTS, atol=1e-5)
     np.testing.assert_allclose(found.weights, SHARES, atol=1e-5)
 
@@ -155,7 +155,7 @@ def test_a_penalty_that_is_too_large_leaves_fewer_clusters():
 
     found = SlidingFrankWolfe(penalty=0.8)(sketch, 3)
 
-    assert found.outcome is ss.Outcome.FLAT_CORRELATION
+    assert found.outcome is ss.decoders.Outcome.FLAT_CORRELATION
     np.testing.assert_allclose(found.centroids, POINTS[:1], atol=5e-3)
 
 

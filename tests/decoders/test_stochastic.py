@@ -27,7 +27,7 @@ def sixty():
 def test_clusters_are_found_from_blocks_of_frequencies(sixty):
     X, error, sketch = sixty
     decoding = ss.decode(sketch, 60, decoder=ALWAYS)
-    assert ss.mse(X, decoding.centroids) < 1.02 * error
+    assert ss.metrics.mse(X, decoding.centroids) < 1.02 * error
     assert decoding.weights.sum() == pytest.approx(1.0)
     assert [step.total for step in decoding.trace] == [Stochastic.fits] * Stochastic.fits
 
@@ -62,4 +62,4 @@ def test_the_present_search_is_kept_where_it_is_quick():
 def test_a_thousand_clusters():
     X, error = mixture(1000, 10, 100_000, 0.06)
     decoding = ss.decode(ss.sketch(X, n_clusters=1000, cells=False), 1000)
-    assert ss.mse(X, decoding.centroids) < 1.02 * error
+    assert ss.metrics.mse(X, decoding.centroids) < 1.02 * error

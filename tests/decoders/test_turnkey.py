@@ -22,14 +22,14 @@ CLOUDS = CLOUDS + RNG.normal(size=CLOUDS.shape)
 def test_planted_clusters_are_found_with_their_shares_and_covariances():
     decoding = ss.decode(ss.sketch(CLOUDS, n_clusters=4), 4)
 
-    assert decoding.outcome is ss.Outcome.COMPLETE
+    assert decoding.outcome is ss.decoders.Outcome.COMPLETE
     np.testing.assert_allclose(decoding.weights, [0.4, 0.3, 0.2, 0.1], atol=0.01)
     expected = [[0, 0], [6, 0], [0, 8], [9, 9]]
     np.testing.assert_allclose(decoding.centroids, expected, atol=0.3)
     np.testing.assert_allclose(
         decoding.covariances, np.broadcast_to(np.eye(2), (4, 2, 2)), atol=0.35
     )
-    assert ss.rse(CLOUDS, decoding.centroids, ss.lloyd(CLOUDS, 4)) < 1.01
+    assert ss.metrics.rse(CLOUDS, decoding.centroids, ss.metrics.lloyd(CLOUDS, 4)) < 1.01
 
 
 def test_clusters_have_the_mean_and_the_covariance_of_the_rows():
@@ -52,7 +52,7 @@ def test_real_data_is_clustered_as_well_as_by_k_means(spectral_mnist):
 
     decoding = ss.decode(ss.sketch(X, n_clusters=10), 10)
 
-    assert ss.rse(X, decoding.centroids, ss.lloyd(X, 10)) < 1.02
+    assert ss.metrics.rse(X, decoding.centroids, ss.metrics.lloyd(X, 10)) < 1.02
 
 
 def test_the_order_of_the_rows_does_not_matter(spectral_mnist):
@@ -116,7 +116,7 @@ def test_plain_sketches_of_one_bandwidth_are_decoded_too(bandwidth):
 
     decoding = ss.decode(ss.sketch(CLOUDS, spec), 4)
 
-    assert ss.rse(CLOUDS, decoding.centroids, ss.lloyd(CLOUDS, 4)) < 1.05
+    assert ss.metrics.rse(CLOUDS, decoding.centroids, ss.metrics.lloyd(CLOUDS, 4)) < 1.05
 
 
 def test_many_columns_keep_their_variances():
@@ -127,13 +127,13 @@ def test_many_columns_keep_their_variances():
     d = ss.decode(ss.sketch(X, n_clusters=3), 3)
 
     np.testing.assert_allclose(d.weights, 1 / 3, atol=0.01)
-    assert ss.rse(X, d.centroids, ss.lloyd(X, 3)) < 1.02
+    assert ss.metrics.rse(X, d.centroids, ss.metrics.lloyd(X, 3)) < 1.02
 
 
 def test_several_numbers_of_clusters_come_from_one_fit():
     sketch, rounds = ss.sketch(CLOUDS, n_clusters=6, cells=False), []
 
-    three, six, one = ss.decode_range(sketch, [3, 6, 1], progress=rounds.append)
+    three, six, one = ss.decoders.decode_range(sketch, [3, 6, 1], progress=rounds.append)
 
     assert [len(d.centroids) for d in (three, six, one)] == [3, 6, 1]
     assert six.centroids.tobytes() == ss.decode(sketch, 6).centroids.tobytes()
@@ -143,8 +143,8 @@ def test_several_numbers_of_clusters_come_from_one_fit():
 
 
 def test_no_number_of_clusters_is_an_error():
-    with pytest.raises(ss.SpecError, match="at least one integer"):
-        ss.decode_range(ss.sketch(CLOUDS, n_clusters=3), [])
+    with pytest.raises(ss.errors.SpecError, match="at least one integer"):
+        ss.decoders.decode_range(ss.sketch(CLOUDS, n_clusters=3), [])
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
@@ -156,7 +156,9 @@ def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(k):
 
     n = min(k, 3)
     assert decoding.centroids.shape == (n, 2)
-    assert decoding.outcome is (ss.Outcome.COMPLETE if k <= 3 else ss.Outcome.EMPTY_RESIDUAL)
+    assert decoding.outcome is (
+        ss.decoders.Outcome.COMPLETE if k <= 3 else ss.decoders.Outcome.EMPTY_RESIDUAL
+    )
     if k > 3:
         np.testing.assert_allclose(decoding.centroids, values, atol=1e-4)
         np.testing.assert_allclose(decoding.weights, np.array([4, 2, 1]) / 7, atol=1e-4)
@@ -164,13 +166,15 @@ def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(k):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_equal_rows_are_one_cluster(k):
-    with pytest.warns(ss.PlanWarning, match="all 50 rows"):
+    with pytest.warns(ss.errors.PlanWarning, match="all 50 rows"):
         sketch = ss.sketch(np.full((50, 2), 3.25), n_clusters=k)
 
     decoding = ss.decode(sketch, k)
 
     np.testing.assert_allclose(decoding.centroids, [[3.25, 3.25]])
-    assert decoding.outcome is (ss.Outcome.COMPLETE if k == 1 else ss.Outcome.EMPTY_RESIDUAL)
+    assert decoding.outcome is (
+        ss.decoders.Outcome.COMPLETE if k == 1 else ss.decoders.Outcome.EMPTY_RESIDUAL
+    )
 
 
 HOSTILE = {
@@ -199,14 +203,14 @@ def test_an_outlier_that_the_sample_did_not_hold_is_named():
     """A plan made from rows without it reaches some thousand radii."""
     spec = ss.plan(CLOUDS, 2, cells=False)
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 1000 .* too far out"):
+    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 1000 .* too far out"):
         ss.sketch(np.vstack([CLOUDS, [1e9, 1e9]]), spec)
 
 
 def test_an_empty_sketch_is_refused():
     spec = ss.plan(CLOUDS, 2)
 
-    with pytest.raises(ss.DataError, match="nothing to decode"):
+    with pytest.raises(ss.errors.DataError, match="nothing to decode"):
         ss.decode(ss.Sketcher(spec).sketch(), 2)
 
 

@@ -27,8 +27,8 @@ def test_clusters_are_as_good_as_those_of_k_means_on_all_rows(k):
 
     decoding = ss.decode(ss.sketch(rows, n_clusters=k), k)
 
-    cost = ss.mse(rows, decoding.centroids)
-    assert cost <= 1.01 * ss.mse(rows, reference)
+    cost = ss.metrics.mse(rows, decoding.centroids)
+    assert cost <= 1.01 * ss.metrics.mse(rows, reference)
     assert decoding.cost == pytest.approx(cost, rel=0.03)
     assert decoding.cost_bound >= cost
     assert decoding.is_good
@@ -44,7 +44,7 @@ def test_clusters_are_no_worse_than_those_of_the_sample_after_one_exact_pass():
 
     decoding = ss.decode(ss.sketch(rows, spec), k)
 
-    assert ss.mse(rows, decoding.centroids) <= 1.001 * ss.mse(rows, means)
+    assert ss.metrics.mse(rows, decoding.centroids) <= 1.001 * ss.metrics.mse(rows, means)
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
@@ -52,13 +52,13 @@ def test_a_plan_that_saw_half_of_the_space_is_far_better_than_its_own_clusters()
     rows, k = draw_rows(12_000, 6), 6
     first = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][0]
     spec = ss.plan(rows[rows @ first < np.median(rows @ first)], n_clusters=k)
-    reference = ss.mse(rows, KMeans(k, n_init=5, random_state=0).fit(rows).cluster_centers_)
+    reference = ss.metrics.mse(rows, KMeans(k, n_init=5, random_state=0).fit(rows).cluster_centers_)
     pilot = spec.cells.groups.middles * spec.scale + spec.center_vector
 
     decoding = ss.decode(ss.sketch(rows, spec), k)
 
-    assert ss.mse(rows, pilot) >= 1.3 * reference
-    assert ss.mse(rows, decoding.centroids) <= 1.1 * reference
+    assert ss.metrics.mse(rows, pilot) >= 1.3 * reference
+    assert ss.metrics.mse(rows, decoding.centroids) <= 1.1 * reference
 
 
 def test_fewer_clusters_than_planned_and_a_number_chosen_by_the_decoder():
@@ -66,7 +66,9 @@ def test_fewer_clusters_than_planned_and_a_number_chosen_by_the_decoder():
     sketch = ss.sketch(rows, n_clusters=10)
     reference = KMeans(4, n_init=5, random_state=0).fit(rows).cluster_centers_
 
-    assert ss.mse(rows, ss.decode(sketch, 4).centroids) <= 1.02 * ss.mse(rows, reference)
+    assert ss.metrics.mse(rows, ss.decode(sketch, 4).centroids) <= 1.02 * ss.metrics.mse(
+        rows, reference
+    )
     assert 2 <= len(ss.decode(sketch, "auto").centroids) <= 10
 
 
@@ -90,7 +92,9 @@ def test_shares_of_another_slice_are_those_of_its_rows():
     part = rows[(labels != 1) | (np.arange(len(rows)) % 4 == 0)]
     expected = np.bincount(ss.metrics.assign(part, decoding.centroids), minlength=k) / len(part)
 
-    np.testing.assert_allclose(ss.shares(decoding, ss.sketch(part, spec)), expected, atol=0.01)
+    np.testing.assert_allclose(
+        ss.decoders.shares(decoding, ss.sketch(part, spec)), expected, atol=0.01
+    )
 
 
 def test_the_estimator_clusters_directions_and_predicts_them():
@@ -100,7 +104,7 @@ def test_the_estimator_clusters_directions_and_predicts_them():
 
     model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
 
-    assert ss.mse(units, model.cluster_centers_) <= 1.01 * ss.mse(units, reference)
+    assert ss.metrics.mse(units, model.cluster_centers_) <= 1.01 * ss.metrics.mse(units, reference)
     assert (model.predict(rows) == ss.metrics.assign(units, model.cluster_centers_)).all()
 
 
@@ -112,7 +116,7 @@ def test_the_bound_holds_for_tight_rows_far_from_the_plan():
         for weights in (None, rng.random(200)):
             sketch = ss.sketch(rows, plan, sample_weight=weights)
             for centroids in (rows.mean(axis=0, keepdims=True), rows[:3]):
-                cost = ss.mse(rows, centroids, sample_weight=weights)
+                cost = ss.metrics.mse(rows, centroids, sample_weight=weights)
                 assert ss.certify(sketch, centroids).cost_bound >= cost * (1.0 - 1e-12)
 
 
@@ -160,7 +164,7 @@ def test_short_rows_are_predicted_by_their_directions_and_rows_of_zeros_are_refu
     model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
 
     assert (model.predict(1e-20 * rows) == model.predict(rows)).all()
-    with pytest.raises(ss.InvalidRowsError, match="row 1 has no direction"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 1 has no direction"):
         model.predict(np.vstack([rows[:1], np.zeros((1, D))]))
 
 
@@ -168,5 +172,5 @@ def test_private_plans_and_mixtures_say_what_to_do_with_many_columns():
     rows = draw_rows(1000, 3)
 
     assert ss.privacy.plan_public(rows, 3).axes is None
-    with pytest.raises(ss.DataError, match="cells=False"):
+    with pytest.raises(ss.errors.DataError, match="cells=False"):
         ss.CompressiveGaussianMixture(3, spec=ss.plan(rows, 3)).fit(rows)

@@ -14,7 +14,7 @@ from sketchshift.drift.compare import compare
 PLAIN = ss.SketchSpec(2, 80, 1.0)
 
 
-def verdicts(found: ss.Comparison) -> list[str]:
+def verdicts(found: ss.drift.Comparison) -> list[str]:
     return [cluster.verdict for cluster in found.clusters]
 
 
@@ -134,7 +134,7 @@ def test_a_few_rows_are_no_reason_to_fail(blobs, counts, spec):
     assert np.isfinite(found.threshold)
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_rows_that_are_all_equal_differ_only_if_the_rows_do(blobs):
     same, other = (ss.sketch(np.full((200, 2), value), blobs.spec) for value in (1.0, 2.0))
 
@@ -188,23 +188,28 @@ def test_what_cannot_be_compared_is_refused(blobs):
     a = blobs.sketch(20)
 
     with pytest.raises(
-        ss.IncompatibleSketchesError, match="cannot compare sketches that were made with differ"
+        ss.errors.IncompatibleSketchesError,
+        match="cannot compare sketches that were made with differ",
     ):
         compare(a, blobs.sketch(20, replace(blobs.spec, seed=5)))
-    with pytest.raises(ss.DataError, match="nothing to compare: the second sketch holds 0 rows"):
+    with pytest.raises(
+        ss.errors.DataError, match="nothing to compare: the second sketch holds 0 rows"
+    ):
         compare(a, ss.Sketcher(blobs.spec).sketch())
-    with pytest.raises(ss.SpecError, match="'b' parameter of compare must be a Sketch"):
+    with pytest.raises(ss.errors.SpecError, match="'b' parameter of compare must be a Sketch"):
         compare(a, None)
-    with pytest.raises(ss.SpecError, match="'false_alarm' parameter of compare must be"):
+    with pytest.raises(ss.errors.SpecError, match="'false_alarm' parameter of compare must be"):
         compare(a, a, false_alarm=0.7)
-    with pytest.raises(ss.SpecError, match="'n_clusters' parameter of compare must be"):
+    with pytest.raises(ss.errors.SpecError, match="'n_clusters' parameter of compare must be"):
         compare(a, a, n_clusters="many")
-    with pytest.raises(ss.SpecError, match="'n_clusters' parameter of compare must be"):
+    with pytest.raises(ss.errors.SpecError, match="'n_clusters' parameter of compare must be"):
         compare(a, a, n_clusters=2.5)
-    with pytest.raises(ss.SpecError, match="'effective_counts' parameter of compare must be"):
+    with pytest.raises(
+        ss.errors.SpecError, match="'effective_counts' parameter of compare must be"
+    ):
         compare(a, a, effective_counts=(5, 21))
     with pytest.raises(
-        ss.SpecError, match="'effective_counts' parameter of compare must be a pair"
+        ss.errors.SpecError, match="'effective_counts' parameter of compare must be a pair"
     ):
         compare(a, a, effective_counts=5)
 

@@ -33,7 +33,7 @@ def rows_of(n: int, seed: int = 0, shift: float = 0.0) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def spec() -> ss.SketchSpec:
-    return ss.plan_drift(rows_of(4096, seed=99), sketch_size=SIZE)
+    return ss.drift.plan_drift(rows_of(4096, seed=99), sketch_size=SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def phi(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
 
 def test_a_slice_has_less_than_16_kilobytes_at_any_number_of_columns():
     X = np.random.default_rng(0).normal(size=(300, 1536)).astype(np.float32)
-    spec = ss.plan_drift(X)
+    spec = ss.drift.plan_drift(X)
 
     assert (spec.sketch_size, spec.moments) == (960, "none")
     assert ss.sketch(X, spec).nbytes <= 16_000
@@ -65,9 +65,9 @@ def test_a_slice_has_less_than_16_kilobytes_at_any_number_of_columns():
 
 def test_a_plan_does_not_depend_on_the_order_of_rows_and_can_be_written():
     X = rows_of(500)
-    spec = ss.plan_drift(X, sketch_size=100)
+    spec = ss.drift.plan_drift(X, sketch_size=100)
 
-    assert ss.plan_drift(X[::-1], sketch_size=100) == spec
+    assert ss.drift.plan_drift(X[::-1], sketch_size=100) == spec
     assert ss.SketchSpec.from_json(spec.to_json()) == spec
 
 
@@ -76,7 +76,7 @@ def test_a_collection_has_the_plan_of_its_rows():
     X = rows_of(900)
     parts = dask.from_array(X, chunks=(250, D))
 
-    assert ss.plan_drift(parts, sketch_size=50) == ss.plan_drift(X, sketch_size=50)
+    assert ss.drift.plan_drift(parts, sketch_size=50) == ss.drift.plan_drift(X, sketch_size=50)
 
 
 def test_the_bandwidth_is_0_7_median_distances(spec):
@@ -87,8 +87,8 @@ def test_the_bandwidth_is_0_7_median_distances(spec):
 
 
 def test_a_center_is_kept_only_where_phases_need_it():
-    assert ss.plan_drift(rows_of(200), sketch_size=50).center is None
-    far = ss.plan_drift(rows_of(200) + 1e3, sketch_size=50)
+    assert ss.drift.plan_drift(rows_of(200), sketch_size=50).center is None
+    far = ss.drift.plan_drift(rows_of(200) + 1e3, sketch_size=50)
 
     assert np.abs(far.center_vector - 1e3).max() < 10.0
     assert np.isfinite(far.spectrum.freedom)
@@ -96,7 +96,7 @@ def test_a_center_is_kept_only_where_phases_need_it():
 
 def test_a_plan_for_directions_sees_no_lengths():
     X = rows_of(500)
-    spec = ss.plan_drift(X, sketch_size=100, metric="cosine")
+    spec = ss.drift.plan_drift(X, sketch_size=100, metric="cosine")
 
     assert spec.metric == "cosine"
     assert ss.sketch(4.0 * X, spec) == ss.sketch(X, spec)
@@ -110,8 +110,8 @@ def test_a_plan_for_directions_sees_no_lengths():
     ],
 )
 def test_rows_that_tell_nothing_are_refused(rows, words):
-    with pytest.raises(ss.DataError, match=words):
-        ss.plan_drift(rows)
+    with pytest.raises(ss.errors.DataError, match=words):
+        ss.drift.plan_drift(rows)
 
 
 # The law without drift.
@@ -171,7 +171,7 @@ def test_false_alarms_are_as_many_as_asked_for(name, counts, monkeypatch):
     monkeypatch.setattr(drift_embeddings, "REPETITIONS", 3_000)
     generate, metric = POPULATIONS[name]
     plan_rows = drift_embeddings.on_host(generate(4096, D, drift_embeddings.stream(1)))
-    spec = ss.plan_drift(plan_rows, sketch_size=SIZE, metric=metric)
+    spec = ss.drift.plan_drift(plan_rows, sketch_size=SIZE, metric=metric)
     table = features(generate(30_000, D, drift_embeddings.stream(2)), spec)
 
     for rate, level in zip(Population(spec, table).rates(counts), (0.05, 0.01), strict=True):
@@ -203,7 +203,7 @@ def test_a_comparison_needs_no_decoder_and_no_frequencies(pair, monkeypatch):
     assert found.drifted
     assert (found.clusters, found.decoding) == ((), None)
     assert repr(found).startswith("<Comparison: drift, distance ")
-    assert ss.watch({"monday": a, "tuesday": b}, false_alarm=0.1, effect=0.0).alarms
+    assert ss.drift.watch({"monday": a, "tuesday": b}, false_alarm=0.1, effect=0.0).alarms
 
 
 def test_a_few_rows_are_no_reason_to_fail(spec):
@@ -215,7 +215,7 @@ def test_a_few_rows_are_no_reason_to_fail(spec):
 
 def test_equal_rows_do_not_drift(spec):
     one = ss.sketch(np.repeat(rows_of(1), 600, axis=0), spec)
-    with pytest.warns(ss.PlanWarning, match="vary otherwise"):
+    with pytest.warns(ss.errors.PlanWarning, match="vary otherwise"):
         found = ss.compare(one, one)
 
     assert (found.distance, found.drifted) == (0.0, False)
@@ -223,7 +223,7 @@ def test_equal_rows_do_not_drift(spec):
 
 def test_data_that_the_plan_has_not_seen_is_told_of(spec, pair):
     first, second = (ss.sketch(3.0 * rows_of(600, seed=i), spec) for i in (5, 6))
-    with pytest.warns(ss.PlanWarning, match="Plan anew on recent rows"):
+    with pytest.warns(ss.errors.PlanWarning, match="Plan anew on recent rows"):
         ss.compare(first, second)
     ss.compare(pair[0], first)  # only one side is other data: that is drift, and no warning
 
@@ -236,23 +236,23 @@ def test_scores_are_the_witness_function(spec, pair):
     X = rows_of(300, seed=7)
 
     expected = (phi(X, spec).conj() @ (b.z - a.z)).real
-    assert ss.score_rows(a, b, X) == pytest.approx(expected, abs=1e-7)
-    assert ss.score_rows(b, a, X) == pytest.approx(-expected, abs=1e-7)
+    assert ss.drift.score_rows(a, b, X) == pytest.approx(expected, abs=1e-7)
+    assert ss.drift.score_rows(b, a, X) == pytest.approx(-expected, abs=1e-7)
 
 
 def test_the_mean_scores_of_the_rows_add_up_to_the_squared_distance(spec, pair):
     X = [rows_of(1000, seed=1), rows_of(1000, seed=2)]
     X[1][100:150] += 2.0
-    before, after = (ss.score_rows(*pair, side).mean() for side in X)
+    before, after = (ss.drift.score_rows(*pair, side).mean() for side in X)
 
     assert after - before == pytest.approx(ss.compare(*pair).distance ** 2, rel=1e-3)
 
 
 def test_rows_without_a_score_are_nan_and_the_others_do_not_change(spec, pair):
     X = rows_of(10)
-    expected = ss.score_rows(*pair, X)
+    expected = ss.drift.score_rows(*pair, X)
     X[3, 5], X[7] = np.nan, 1e30
-    scores = ss.score_rows(*pair, X)
+    scores = ss.drift.score_rows(*pair, X)
 
     assert np.flatnonzero(np.isnan(scores)).tolist() == [3, 7]
     assert np.delete(scores, [3, 7]) == pytest.approx(np.delete(expected, [3, 7]))
@@ -266,7 +266,7 @@ def test_scores_of_sketches_with_cells_and_axes_follow_their_waves(options):
     alone = [ss.sketch(row[None], spec) for row in X[:5]]
 
     expected = [((b.z - a.z) * one.z.conj()).sum().real for one in alone]
-    assert ss.score_rows(a, b, X[:5]) == pytest.approx(expected, abs=1e-5)
+    assert ss.drift.score_rows(a, b, X[:5]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_rows_of_a_new_cluster_come_first_with_their_numbers(pair):
@@ -274,7 +274,7 @@ def test_the_rows_of_a_new_cluster_come_first_with_their_numbers(pair):
     X[100:150] += 2.0
     blocks = iter(np.array_split(X, 7))
     found = find_top_rows(*pair, blocks, 40)
-    scores = ss.score_rows(*pair, X)
+    scores = ss.drift.score_rows(*pair, X)
 
     assert {row.row for row in found} <= set(range(100, 150))
     assert [row.row for row in found] == np.argsort(-scores, kind="stable")[:40].tolist()
@@ -282,10 +282,10 @@ def test_the_rows_of_a_new_cluster_come_first_with_their_numbers(pair):
 
 
 def test_rows_of_other_columns_are_refused(pair):
-    with pytest.raises(ss.DataError, match="has 3 columns, and the sketches have 80"):
-        ss.score_rows(*pair, np.ones((5, 3)))
-    with pytest.raises(ss.SketchshiftError, match="before"):
-        ss.score_rows("a.sketch", pair[1], np.ones((5, D)))
+    with pytest.raises(ss.errors.DataError, match="has 3 columns, and the sketches have 80"):
+        ss.drift.score_rows(*pair, np.ones((5, 3)))
+    with pytest.raises(ss.errors.SketchshiftError, match="before"):
+        ss.drift.score_rows("a.sketch", pair[1], np.ones((5, D)))
 
 
 def test_the_command_lists_rows(pair, tmp_path, monkeypatch):
@@ -298,7 +298,7 @@ def test_the_command_lists_rows(pair, tmp_path, monkeypatch):
     line = ["compare", "a.sketch", "b.sketch", "--rows", "rows.npy", "--top", "3"]
     shown, machine = (CliRunner().invoke(main, [*line, *more]) for more in ([], ["--json"]))
 
-    best = np.argsort(-ss.score_rows(*pair, X))[:3].tolist()
+    best = np.argsort(-ss.drift.score_rows(*pair, X))[:3].tolist()
     assert [row["row"] for row in json.loads(machine.stdout)["top_rows"]] == best
     assert "Rows most typical of the second" in shown.stdout
     assert all(f"\n{row:>3}  " in shown.stdout for row in best)
@@ -311,7 +311,7 @@ def test_the_command_plans_for_drift(tmp_path, monkeypatch):
     done = CliRunner().invoke(main, line)
     mixed = CliRunner().invoke(main, [*line, "-k", "3"])
 
-    expected = ss.plan_drift(rows_of(500), sketch_size=70, seed=3)
+    expected = ss.drift.plan_drift(rows_of(500), sketch_size=70, seed=3)
     assert done.exit_code == 0
     assert ss.SketchSpec.from_json((tmp_path / "plan.json").read_text()) == expected
     assert "give --drift or --n-clusters, not both" in mixed.stderr
@@ -344,5 +344,5 @@ def test_a_prefix_has_no_spectrum(spec):
     [{"leading": (0.1, 0.2)}, {"leading": (0.9, 0.2)}, {"leading": 0.1}, {"freedom": 0.5}],
 )
 def test_what_is_no_spectrum_is_refused(spec, change):
-    with pytest.raises(ss.SpecError):
+    with pytest.raises(ss.errors.SpecError):
         dataclasses.replace(spec.spectrum, **change)

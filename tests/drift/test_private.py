@@ -97,7 +97,7 @@ def test_noise_in_shares_is_that_of_many_releases(blobs):
     atoms = ClusterSketches.of(decoding, SPEC)
     pairs = [(released(raw, rng), released(raw, rng)) for _ in range(300)]
 
-    changes = [ss.shares(decoding, a) - ss.shares(decoding, b) for a, b in pairs]
+    changes = [ss.decoders.shares(decoding, a) - ss.decoders.shares(decoding, b) for a, b in pairs]
 
     expected = np.sqrt(AddedNoise.of(*pairs[0]).share_variances(atoms))
     np.testing.assert_allclose(np.std(changes, axis=0), expected, rtol=0.2)
@@ -119,7 +119,7 @@ def test_watching_two_is_comparing_them(days):
     """Of two slices both tests are that of compare, at half the rate; the whole is the same."""
     a, b = list(days.values())[:2]
 
-    second = ss.watch({"a": a, "b": b}, n_clusters=None, false_alarm=0.02).slices[1]
+    second = ss.drift.watch({"a": a, "b": b}, n_clusters=None, false_alarm=0.02).slices[1]
 
     found = ss.compare(a, b, n_clusters=None, false_alarm=0.01)
     assert second.before == second.earlier
@@ -128,7 +128,7 @@ def test_watching_two_is_comparing_them(days):
 
 
 def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum(days):
-    found = ss.watch(days, n_clusters=None, by="day")
+    found = ss.drift.watch(days, n_clusters=None, by="day")
 
     *earlier, last = days.values()
     expected = ss.compare(sum(earlier), last, n_clusters=None, false_alarm=0.01 / 6)
@@ -139,7 +139,7 @@ def test_the_last_slice_beside_all_earlier_ones_is_the_comparison_with_their_sum
 
 
 def test_a_jump_is_seen_through_the_noise_and_shares_have_its_errors(days):
-    found = ss.watch(days, n_clusters=3)
+    found = ss.drift.watch(days, n_clusters=3)
 
     assert [each.key for each in found.alarms] == ["day 3"]
     grown = int(np.argmin(((found.decoding.centroids - [0.0, 6.0]) ** 2).sum(axis=1)))
@@ -157,7 +157,7 @@ def test_a_slice_that_noise_leaves_nothing_of_is_stepped_over(days):
     below, above = (next(s for s in empty if (s.total_weight > 0) == sign) for sign in (0, 1))
     a, b = list(days.values())[:2]
 
-    found = ss.watch({0: a, 1: below, 2: above, 3: b}, n_clusters=2)
+    found = ss.drift.watch({0: a, 1: below, 2: above, 3: b}, n_clusters=2)
 
     for each in found.slices[1:3]:
         assert each.before is each.earlier is None
@@ -177,23 +177,23 @@ def test_fewer_rows_than_one_are_no_error(days):
 def test_what_cannot_be_watched_is_refused(days, blobs):
     a, b = list(days.values())[:2]
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="both hold the release"):
-        ss.watch({0: a, 1: b, 2: a})
-    with pytest.raises(ss.IncompatibleSketchesError, match="a raw sketch and a private one"):
-        ss.watch({0: a, 1: blobs.sketch(100, SPEC)})
-    with pytest.raises(ss.SpecError, match="or a mapping of times to sketches"):
-        ss.watch([a, b])
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="both hold the release"):
+        ss.drift.watch({0: a, 1: b, 2: a})
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="a raw sketch and a private one"):
+        ss.drift.watch({0: a, 1: blobs.sketch(100, SPEC)})
+    with pytest.raises(ss.errors.SpecError, match="or a mapping of times to sketches"):
+        ss.drift.watch([a, b])
 
 
 def test_a_raw_sketch_and_a_private_one_are_not_compared(blobs):
     raw = blobs.sketch(3_000, SPEC)
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="a raw sketch and a private one"):
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="a raw sketch and a private one"):
         ss.compare(raw, released(raw, np.random.default_rng(0)))
 
 
 def test_a_release_is_not_compared_with_itself(blobs):
     private = released(blobs.sketch(3_000, SPEC), np.random.default_rng(0))
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="both hold the release"):
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="both hold the release"):
         ss.compare(private, private)

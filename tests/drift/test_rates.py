@@ -38,7 +38,7 @@ def test_a_small_shift_of_shares_is_found(kind):
     assert rejections(table, (5_000, 5_000), laws=1, each=50, odds=odds)[-1] > 0.9
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.ScaleHint")  # covertype's units differ
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")  # covertype's units differ
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["planned", "plain"])
 @pytest.mark.parametrize("counts", [(100, 1_000), (5_000, 2_000)])

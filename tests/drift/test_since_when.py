@@ -38,7 +38,7 @@ def evidence_at(parts: list[np.ndarray], boundary: int) -> float:
 def test_windows_are_the_last_1_2_4_slices_beside_all_rows_before_them():
     sketches, parts = slices_of(11, changed=3, shift=0.5)
 
-    found = ss.since_when(sketches)
+    found = ss.drift.since_when(sketches)
 
     assert [w.n_slices for w in found.windows] == [1, 2, 4, 8]
     assert [w.since for w in found.windows] == [10, 9, 7, 3]
@@ -56,7 +56,7 @@ def test_a_change_is_found_within_a_factor_of_two_of_its_time(changed):
     """
     sketches, parts = slices_of(40, changed=changed, shift=0.6, seed=changed)
 
-    found = ss.since_when(sketches)
+    found = ss.drift.since_when(sketches)
 
     best = max(range(1, 40), key=lambda boundary: evidence_at(parts, boundary))
     assert abs(40 - best - changed) <= 1
@@ -69,7 +69,7 @@ def test_a_change_is_found_within_a_factor_of_two_of_its_time(changed):
 def test_the_strongest_evidence_has_the_smallest_p_value():
     sketches, _ = slices_of(20, changed=5, shift=0.15)
 
-    found = ss.since_when(sketches)
+    found = ss.drift.since_when(sketches)
 
     p_values = [w.test.p_value for w in found.windows]
     assert min(p_values) == found.strongest.test.p_value > 0.0
@@ -90,7 +90,10 @@ def test_the_strongest_alone_is_the_one_of_all():
     (alone,) = compare_windows(*given, noise=noise, false_alarm=0.01, only_strongest=True)
 
     assert alone == max(every, key=lambda window: window.evidence)
-    all_found, found = ss.SinceWhen("time", every, 0.01), ss.SinceWhen("time", (alone,), 0.01)
+    all_found, found = (
+        ss.drift.SinceWhen("time", every, 0.01),
+        ss.drift.SinceWhen("time", (alone,), 0.01),
+    )
     assert (found.since, found.p_value) == (all_found.since, all_found.p_value)
     assert found.sentence == all_found.sentence
 
@@ -119,9 +122,9 @@ def test_a_reference_stays_what_the_slices_are_compared_with():
     sketches, _ = slices_of(6, changed=6, shift=0.4)
     reference = slices_of(5, seed=99)[0]
 
-    drifting = ss.since_when(sketches, reference=sum(reference))
+    drifting = ss.drift.since_when(sketches, reference=sum(reference))
 
-    assert not ss.since_when(sketches).drifted
+    assert not ss.drift.since_when(sketches).drifted
     assert drifting.drifted
     assert [w.counts for w in drifting.windows] == [(1000, 200), (1000, 400), (1000, 800)]
     assert drifting.since == 2
@@ -133,7 +136,7 @@ def test_tables_and_mappings_have_times(blobs):
     days = pa.array(np.repeat([f"2026-01-0{i}" for i in range(1, 7)], 400))
     table = ss.sketch_by(pa.table({"x": X[:, 0], "y": X[:, 1], "day": days}), "day", n_clusters=3)
 
-    found = ss.since_when(table)
+    found = ss.drift.since_when(table)
 
     assert found.by == "day"
     assert found.since == "2026-01-06"
@@ -141,12 +144,12 @@ def test_tables_and_mappings_have_times(blobs):
         "Drift since day 2026-01-06: the last 1 slice (400 rows) against 2,000 rows before, "
     )
     assert repr(found) == f"<SinceWhen: {found.sentence}>"
-    named = ss.since_when(dict(zip("abcdef", table.sketches, strict=True)), by="letter")
+    named = ss.drift.since_when(dict(zip("abcdef", table.sketches, strict=True)), by="letter")
     assert (named.by, named.since) == ("letter", "f")
 
 
 def test_without_drift_nothing_is_since_anything():
-    found = ss.since_when(slices_of(5)[0])
+    found = ss.drift.since_when(slices_of(5)[0])
 
     assert not found.drifted
     assert found.since is None
@@ -157,9 +160,9 @@ def test_slices_without_rows_are_no_windows():
     sketches, _ = slices_of(4)
     empty = sketches[0] - sketches[0]
 
-    found = ss.since_when([*sketches, empty])
-    nothing = ss.since_when([empty, empty])
-    one = ss.since_when(sketches[:1])
+    found = ss.drift.since_when([*sketches, empty])
+    nothing = ss.drift.since_when([empty, empty])
+    one = ss.drift.since_when(sketches[:1])
 
     assert [w.n_slices for w in found.windows] == [2, 4]
     assert nothing.windows == one.windows == ()
@@ -172,12 +175,12 @@ def test_what_cannot_be_compared_is_refused():
     sketches, _ = slices_of(3)
     other = ss.sketch(np.zeros((9, 2)), ss.SketchSpec(2, 10, 1.0))
     with pytest.raises(
-        ss.SpecError, match="'slices' parameter of since_when must be a SketchTable"
+        ss.errors.SpecError, match="'slices' parameter of since_when must be a SketchTable"
     ):
-        ss.since_when([])
-    with pytest.raises(ss.SpecError, match="'false_alarm' parameter of since_when must be"):
-        ss.since_when(sketches, false_alarm=1.0)
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot compare"):
-        ss.since_when(sketches, reference=other)
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot merge"):
-        ss.since_when([*sketches, other])
+        ss.drift.since_when([])
+    with pytest.raises(ss.errors.SpecError, match="'false_alarm' parameter of since_when must be"):
+        ss.drift.since_when(sketches, false_alarm=1.0)
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot compare"):
+        ss.drift.since_when(sketches, reference=other)
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot merge"):
+        ss.drift.since_when([*sketches, other])

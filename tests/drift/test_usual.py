@@ -25,7 +25,7 @@ def rows(n: int, shares, rng) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def spec() -> ss.SketchSpec:
-    return ss.plan_drift(rows(4_000, SHARES, np.random.default_rng(9)), sketch_size=60)
+    return ss.drift.plan_drift(rows(4_000, SHARES, np.random.default_rng(9)), sketch_size=60)
 
 
 def varying(spec, n: int, seed: int, spread: float, jump: float = 0.0) -> dict[int, ss.Sketch]:
@@ -262,13 +262,15 @@ def test_the_arrow_table_tells_what_is_usual_and_what_changed(grown):
 
 def test_what_cannot_be_judged_is_refused_with_the_remedy(spec, grown):
     slices = varying(spec, 6, 0, 0.0)
-    with pytest.raises(ss.DataError, match=r"at least 3 slices with rows.*chooses 2 of 6"):
+    with pytest.raises(ss.errors.DataError, match=r"at least 3 slices with rows.*chooses 2 of 6"):
         watch(slices, n_clusters=None, reference="time < 2")
-    with pytest.raises(ss.DataError, match="chooses all slices, and leaves none to judge"):
+    with pytest.raises(ss.errors.DataError, match="chooses all slices, and leaves none to judge"):
         watch(slices, n_clusters=None, reference="time >= 0")
-    with pytest.raises(ss.DataError, match="a season needs times that are dates, and day has '0'"):
+    with pytest.raises(
+        ss.errors.DataError, match="a season needs times that are dates, and day has '0'"
+    ):
         watch(grown, n_clusters=None, season="year")
-    with pytest.raises(ss.SpecError, match="'season' parameter of watch must be"):
+    with pytest.raises(ss.errors.SpecError, match="'season' parameter of watch must be"):
         watch(grown, n_clusters=None, season="month")
-    with pytest.raises(ss.SpecError, match="'effect' parameter of watch must be"):
+    with pytest.raises(ss.errors.SpecError, match="'effect' parameter of watch must be"):
         watch(grown, n_clusters=None, effect=2.0)

@@ -175,7 +175,7 @@ def test_partitions_without_rows_have_no_keys(folder, spec):
     table = engine.sketch_by(frame[frame["age"] >= threshold], "w", spec)
 
     assert table == ss.sketch_by(rows[rows["age"] >= threshold], "w", spec)
-    with pytest.raises(ss.DataError, match="no rows to sketch"):
+    with pytest.raises(ss.errors.DataError, match="no rows to sketch"):
         engine.sketch_by(frame[frame["age"] > threshold], "w", spec)
 
 
@@ -330,7 +330,7 @@ def test_estimators_fit_collections_where_they_lie(folder, spec, expected, clien
     )
     assert planned.sketch_.spec == engine.plan(frame[list(spec.columns)], 3, seed=5)
     matched = planned.cluster_centers_[
-        ss.match_centroids(km.cluster_centers_, planned.cluster_centers_)
+        ss.metrics.match_centroids(km.cluster_centers_, planned.cluster_centers_)
     ]
     np.testing.assert_allclose(matched, km.cluster_centers_, atol=0.1)
 
@@ -361,7 +361,7 @@ def test_estimators_add_and_forget_collections(folder, spec, expected):
 
     km.forget(dd.read_parquet(files[0]))
     assert km.sketch_ == ss.sketch(files[1:], spec)
-    with pytest.raises(ss.DataError, match="cannot be read here"):
+    with pytest.raises(ss.errors.DataError, match="cannot be read here"):
         km.predict(dd.read_parquet(files[1])[list(spec.columns)])
 
 

@@ -101,7 +101,7 @@ def test_decoding_waits_until_somebody_looks(blobs):
 def test_few_rows_can_be_added_before_there_are_enough(blobs):
     km = ss.CompressiveKMeans(3, spec=ss.plan(blobs, 3, sketch_size=50)).partial_fit(blobs[:2])
 
-    with pytest.raises(ss.DataError, match="n_samples=2 rows are in, and n_clusters=3"):
+    with pytest.raises(ss.errors.DataError, match="n_samples=2 rows are in, and n_clusters=3"):
         _ = km.cluster_centers_
 
     assert len(km.partial_fit(blobs[2:]).cluster_centers_) == 3
@@ -130,7 +130,7 @@ def test_more_than_is_in_cannot_be_forgotten_and_nothing_changes(estimator, blob
     estimator.partial_fit(blobs[:50])
     before = estimator.sketch_
 
-    with pytest.raises(ss.RemovalError, match="cannot remove more than was added"):
+    with pytest.raises(ss.errors.RemovalError, match="cannot remove more than was added"):
         estimator.forget(blobs)
 
     assert estimator.sketch_ == before
@@ -142,5 +142,7 @@ def test_nothing_can_be_forgotten_before_anything_is_known(estimator, blobs):
 
 
 def test_only_sketches_are_fitted_as_sketches(estimator, blobs):
-    with pytest.raises(ss.SpecError, match=r"'sketch' parameter of .*fit_sketch must be a Sketch"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"'sketch' parameter of .*fit_sketch must be a Sketch"
+    ):
         estimator.fit_sketch(blobs)

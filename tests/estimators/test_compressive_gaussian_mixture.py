@@ -155,9 +155,13 @@ def test_information_criteria_need_rows(fitted):
 
     assert fitted.aic(X) == pytest.approx(2 * p - 2 * 200 * fitted.score(X))
     assert fitted.bic(X) == pytest.approx(p * np.log(200) - 2 * 200 * fitted.score(X))
-    with pytest.raises(ss.DataError, match=r"bic needs the likelihood of the rows.*bic\(X\)"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"bic needs the likelihood of the rows.*bic\(X\)"
+    ):
         fitted.bic()
-    with pytest.raises(ss.DataError, match=r"aic needs the likelihood of the rows.*aic\(X\)"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"aic needs the likelihood of the rows.*aic\(X\)"
+    ):
         fitted.aic()
 
 

@@ -40,7 +40,7 @@ def test_few_rows_get_more_frequencies_of_the_same_plan(blobs):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
 @pytest.mark.parametrize("k", [3, 5])
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_small_tables_are_clustered_as_well_as_by_k_means(load, k):
     """Against the best of 20 starts of k-means, which one start misses by up to 10 %."""
     X = scale(load().data)
@@ -56,7 +56,7 @@ def test_labels_inertia_and_weights_agree_with_scikit_learn(blobs):
     km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
 
     exact = KMeans(3, n_init=3, random_state=0).fit(blobs)
-    order = ss.match_centroids(km.cluster_centers_, exact.cluster_centers_)
+    order = ss.metrics.match_centroids(km.cluster_centers_, exact.cluster_centers_)
     np.testing.assert_allclose(km.cluster_centers_, exact.cluster_centers_[order], atol=0.05)
     np.testing.assert_array_equal(order[km.labels_], exact.labels_)
     assert km.inertia_ == pytest.approx(exact.inertia_, rel=0.02)
@@ -69,7 +69,7 @@ def test_the_error_on_real_data_is_near_that_of_k_means(spectral_mnist):
 
     km = ss.CompressiveKMeans(10, random_state=0).fit(X)
 
-    assert ss.rse(X, km.cluster_centers_, ss.lloyd(X, 10)) < 1.05
+    assert ss.metrics.rse(X, km.cluster_centers_, ss.metrics.lloyd(X, 10)) < 1.05
 
 
 def assert_that_order_does_not_matter(X: np.ndarray, y: np.ndarray) -> None:
@@ -83,14 +83,14 @@ def assert_that_order_does_not_matter(X: np.ndarray, y: np.ndarray) -> None:
     assert by_label.tobytes() == at_random.tobytes()
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_few_rows_in_another_order_give_the_same_bytes():
     """A plan looks at all of them."""
     X, y = load_digits(return_X_y=True)
     assert_that_order_does_not_matter(X[:, 18:23], y)
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_many_rows_in_another_order_give_the_same_bytes(spectral_mnist):
     """A plan looks at some of them."""
     assert_that_order_does_not_matter(*spectral_mnist)
@@ -174,7 +174,9 @@ def test_fewer_centroids_than_asked_for_are_a_warning_with_the_outcome():
 
 
 def test_more_clusters_than_rows_are_refused_with_both_numbers():
-    with pytest.raises(ss.DataError, match=r"n_samples=4 rows are in, and n_clusters=5 is more"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"n_samples=4 rows are in, and n_clusters=5 is more"
+    ):
         ss.CompressiveKMeans(5).fit(np.eye(4))
 
 

@@ -64,17 +64,19 @@ def test_rows_are_refused_before_they_are_read(verb, kind):
     private = released(rows())
     fitted = kind(3, random_state=0).fit_sketch(private)
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="Release a sketch of the new rows"):
+    with pytest.raises(
+        ss.errors.IncompatibleSketchesError, match="Release a sketch of the new rows"
+    ):
         getattr(fitted, verb)("there-is-no-such-file.parquet")
 
     assert fitted.sketch_ is private
 
 
 def test_more_clusters_than_about_so_many_rows_are_refused():
-    with pytest.warns(ss.PrivacyWarning):
+    with pytest.warns(ss.errors.PrivacyWarning):
         few = ss.privacy.release(ss.sketch(rows(50), SPEC), 10.0, 1e-8, force=True)
 
-    with pytest.raises(ss.DataError, match="about n_samples="):
+    with pytest.raises(ss.errors.DataError, match="about n_samples="):
         ss.CompressiveKMeans(500).fit_sketch(few)
 
 
@@ -110,7 +112,7 @@ def test_the_true_mixture_has_a_misfit_of_one_on_average():
         normal = np.random.default_rng(seed).normal(size=(5_000, 2))
         X = 1.0 + 4.0 * (place + normal * np.sqrt(np.diagonal(variance[0])))
         private = released(X)
-        decoding = ss.Decoding(place, np.ones(1), variance, 0.0, ss.Outcome.COMPLETE, ())
+        decoding = ss.Decoding(place, np.ones(1), variance, 0.0, ss.decoders.Outcome.COMPLETE, ())
         fit = MomentFit.of(private, decoding, Coordinates.of(private, decoding, "full"))
         noise = 1.0 - float(np.vdot(truth, truth).real)
         misfits.append(fit.n_rows * float(np.linalg.norm(private.z - truth)) ** 2 / noise)

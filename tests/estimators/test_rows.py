@@ -64,7 +64,7 @@ def test_there_are_no_labels_of_files_and_the_message_says_why(folder):
         _ = km.labels_
     with pytest.raises(AttributeError, match="no labels_"):
         km.fit_predict(folder)
-    with pytest.raises(ss.DataError, match="all else needs rows in memory"):
+    with pytest.raises(ss.errors.DataError, match="all else needs rows in memory"):
         km.predict(str(folder))
 
 
@@ -102,12 +102,14 @@ def test_names_come_from_the_sketch(frame):
 def test_a_plan_for_other_columns_is_refused(frame):
     spec = ss.plan(frame[NAMES[::-1]], 3)
 
-    with pytest.raises(ss.DataError, match=r"for the columns \['weight', 'height'\], and X has"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"for the columns \['weight', 'height'\], and X has"
+    ):
         ss.CompressiveKMeans(3, spec=spec).fit(frame)
 
 
 def test_the_name_of_a_column_of_weights_in_memory_is_refused_with_the_remedy(frame):
-    with pytest.raises(ss.DataError, match=r"Pass sample_weight=X\['weight'\], and leave"):
+    with pytest.raises(ss.errors.DataError, match=r"Pass sample_weight=X\['weight'\], and leave"):
         clone(KM).fit(frame, sample_weight="weight")
 
 
@@ -123,11 +125,13 @@ def test_a_plan_is_the_same_for_whole_weights_and_repeated_rows(blobs):
 
 
 def test_weights_of_zero_are_refused_when_there_is_no_other(blobs):
-    with pytest.raises(ss.DataError, match="all sample weights are zero"):
+    with pytest.raises(ss.errors.DataError, match="all sample weights are zero"):
         clone(KM).fit(blobs, sample_weight=np.zeros(600))
 
 
 @pytest.mark.parametrize("data", [None, {"a": [1.0]}, 3.0])
 def test_what_is_no_data_is_refused_with_what_there_is(data):
-    with pytest.raises(ss.DataError, match=r"cannot read data of type .* Pass an array of shape"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"cannot read data of type .* Pass an array of shape"
+    ):
         clone(KM).fit(data)

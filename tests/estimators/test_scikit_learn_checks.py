@@ -10,7 +10,7 @@ import sketchshift as ss
 SMALL = {"sketch_size": 50, "n_threads": 1}
 """The smallest sketch that a plan makes: the contract is not about quality."""
 
-pytestmark = pytest.mark.filterwarnings("ignore::sketchshift.PlanWarning")  # of so few rows
+pytestmark = pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")  # of so few rows
 
 
 @parametrize_with_checks(

@@ -125,7 +125,7 @@ def test_names_and_keys_are_shown_as_text_whatever_they_hold(table):
     name = '<script>alert("1")</script>&\\x1b[31m'
 
     shown = [whole, table, table.spec, decoding, decoding.profile]
-    shown += [ss.compare(a, b, n_clusters=2), ss.watch(table, n_clusters=2)]
+    shown += [ss.compare(a, b, n_clusters=2), ss.drift.watch(table, n_clusters=2)]
     for thing in shown:
         assert name in read(thing).seen, type(thing)
     assert f"1 {name}" in read(table).seen
@@ -173,7 +173,9 @@ def test_columns_of_a_recipe_are_shown_as_the_table_has_them():
 
 
 def test_empty_and_single_things_are_shown_too(table):
-    none = ss.Decoding(np.empty((0, 2)), np.empty(0), None, 1.0, ss.Outcome.FLAT_CORRELATION, ())
+    none = ss.Decoding(
+        np.empty((0, 2)), np.empty(0), None, 1.0, ss.decoders.Outcome.FLAT_CORRELATION, ()
+    )
     assert "0 clusters, 2 columns" in read(none).seen
     assert "0 slices by key: 0 rows" in read(table.where("count > 10000")).seen
     assert (

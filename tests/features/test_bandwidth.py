@@ -24,7 +24,7 @@ def clouds() -> np.ndarray:
 
 def cluster_std(X):
     """What the regression estimates, before it is made a bandwidth."""
-    return ss.bandwidth(X, rule="regression") / math.sqrt(X.shape[1] / SQUARED_LENGTH)
+    return ss.decoders.bandwidth(X, rule="regression") / math.sqrt(X.shape[1] / SQUARED_LENGTH)
 
 
 def entropy(X, bandwidth, seed):
@@ -39,16 +39,18 @@ def entropy(X, bandwidth, seed):
 @pytest.mark.parametrize("factor", [1e-6, 3.7, 1e9])
 def test_a_bandwidth_grows_with_the_data(clouds, rule, factor):
     """Rules see the rows in units of their own radius: equal but for rounding, here 1e-6."""
-    expected = factor * ss.bandwidth(clouds, rule=rule)
+    expected = factor * ss.decoders.bandwidth(clouds, rule=rule)
 
-    assert ss.bandwidth(factor * clouds, rule=rule) == pytest.approx(expected, rel=1e-6)
+    assert ss.decoders.bandwidth(factor * clouds, rule=rule) == pytest.approx(expected, rel=1e-6)
 
 
 @each_rule
 def test_a_bandwidth_does_not_move_with_the_data(clouds, rule):
     moved = clouds + np.array([100.0, -3.0])
 
-    assert ss.bandwidth(moved, rule=rule) == pytest.approx(ss.bandwidth(clouds, rule=rule), 1e-6)
+    assert ss.decoders.bandwidth(moved, rule=rule) == pytest.approx(
+        ss.decoders.bandwidth(clouds, rule=rule), 1e-6
+    )
 
 
 @each_rule
@@ -57,7 +59,7 @@ def test_the_order_of_the_rows_does_not_matter(clouds, rule):
     X = np.concatenate([clouds, clouds[:, ::-1], clouds + 0.1])
     assert len(X) > MAX_ROWS
 
-    assert ss.bandwidth(X[::-1], rule=rule) == ss.bandwidth(X, rule=rule)
+    assert ss.decoders.bandwidth(X[::-1], rule=rule) == ss.decoders.bandwidth(X, rule=rule)
 
 
 @pytest.mark.parametrize("d", [2, 5, 10, 40])
@@ -96,7 +98,7 @@ def test_no_other_bandwidth_of_the_grid_has_a_larger_entropy(clouds, seed):
     """By NumPy in float64; a modulus that rounding moves to the next bin is worth below 0.02."""
     X = clouds[:1000]
     r0 = math.sqrt(X.var(axis=0).sum())
-    chosen = ss.bandwidth(X, rule="entropy", seed=seed)
+    chosen = ss.decoders.bandwidth(X, rule="entropy", seed=seed)
 
     entropies = [entropy(X, r0 * width, seed) for width in GRID]
 
@@ -111,14 +113,14 @@ def test_our_rule_is_a_share_of_the_tilted_radius(clouds):
     t = 0.5 + 0.5 * squares / squares.mean()
     rq = math.sqrt((t @ squares) / t.sum() - (((t @ X) / t.sum()) ** 2).sum())
 
-    assert ss.bandwidth(clouds, n_clusters=4) == pytest.approx(0.45 * rq, rel=1e-12)
-    assert ss.bandwidth(clouds) == ss.bandwidth(clouds, n_clusters=10)
+    assert ss.decoders.bandwidth(clouds, n_clusters=4) == pytest.approx(0.45 * rq, rel=1e-12)
+    assert ss.decoders.bandwidth(clouds) == ss.decoders.bandwidth(clouds, n_clusters=10)
 
 
 def rse_of(decoder, X, rule, seed):
-    width = ss.bandwidth(X, rule=rule, n_clusters=3, seed=seed)
+    width = ss.decoders.bandwidth(X, rule=rule, n_clusters=3, seed=seed)
     s = ss.sketch(X, ss.SketchSpec(2, 500, width, seed=seed, center=(0.3, 7.0)))
-    return ss.rse(X, decoder(s, 3, seed=seed).centroids, ss.lloyd(X, 3))
+    return ss.metrics.rse(X, decoder(s, 3, seed=seed).centroids, ss.metrics.lloyd(X, 3))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -137,7 +139,7 @@ def test_two_rules_serve_cl_ompr_on_the_first_figure(clouds, rule, seed):
 
 def test_the_regression_is_too_narrow_for_one_start_of_cl_ompr(clouds):
     """It answers 0.05, the clusters' width, where the paper's figure 1 has CL-OMPR fail."""
-    assert ss.bandwidth(clouds, rule="regression") == pytest.approx(0.05, rel=0.2)
+    assert ss.decoders.bandwidth(clouds, rule="regression") == pytest.approx(0.05, rel=0.2)
     assert rse_of(ss.ClOmpr(), clouds, "regression", seed=0) > 5
 
 
@@ -151,8 +153,8 @@ def test_the_regression_is_too_narrow_for_one_start_of_cl_ompr(clouds):
     ],
 )
 def test_rows_without_distances_are_refused(rows, fact, rule):
-    with pytest.raises(ss.DataError, match=rf"{fact}.*Take a sample across the data"):
-        ss.bandwidth(rows, rule=rule)
+    with pytest.raises(ss.errors.DataError, match=rf"{fact}.*Take a sample across the data"):
+        ss.decoders.bandwidth(rows, rule=rule)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -160,15 +162,17 @@ def test_missing_values_are_named(clouds, value):
     X = clouds.copy()
     X[17, 1] = value
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 17 of array holds NaN or infinity"):
-        ss.bandwidth(X)
+    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 17 of array holds NaN or infinity"):
+        ss.decoders.bandwidth(X)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-25, 1e25, 1e300])
 def test_data_that_no_spec_reaches_is_refused(clouds, factor):
     """And no square of it overflows on the way: warnings are errors."""
-    with pytest.raises(ss.DataError, match=r"a spec takes 1e-20 to 1e\+20. Multiply the data"):
-        ss.bandwidth(factor * clouds)
+    with pytest.raises(
+        ss.errors.DataError, match=r"a spec takes 1e-20 to 1e\+20. Multiply the data"
+    ):
+        ss.decoders.bandwidth(factor * clouds)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +185,8 @@ def test_data_that_no_spec_reaches_is_refused(clouds, factor):
     ],
 )
 def test_parameters_are_checked(clouds, options, message):
-    with pytest.raises(ss.SpecError, match=message):
-        ss.bandwidth(clouds, **options)
+    with pytest.raises(ss.errors.SpecError, match=message):
+        ss.decoders.bandwidth(clouds, **options)
 
 
 @each_rule
@@ -190,19 +194,19 @@ def test_a_few_points_repeated_still_have_a_bandwidth(rule):
     """Clusters of no width: the regression stops at a thousandth of the data's radius."""
     X = np.repeat(CENTRES, 100, axis=0)
 
-    assert 1e-4 < ss.bandwidth(X, rule=rule) < 1.0
+    assert 1e-4 < ss.decoders.bandwidth(X, rule=rule) < 1.0
 
 
 @each_rule
 def test_two_rows_and_one_column_are_enough(rule):
-    assert 0.0 < ss.bandwidth([[0.0], [1.0]], rule=rule) <= 1.0
+    assert 0.0 < ss.decoders.bandwidth([[0.0], [1.0]], rule=rule) <= 1.0
 
 
 def test_files_frames_and_iterators_are_samples_too(clouds, tmp_path):
     pandas = pytest.importorskip("pandas")
     np.save(tmp_path / "rows.npy", clouds)
-    expected = ss.bandwidth(clouds)
+    expected = ss.decoders.bandwidth(clouds)
 
-    assert ss.bandwidth(tmp_path / "rows.npy") == expected
-    assert ss.bandwidth(pandas.DataFrame(clouds, columns=["a", "b"])) == expected
-    assert ss.bandwidth(iter([clouds[:10], clouds[10:]])) == expected
+    assert ss.decoders.bandwidth(tmp_path / "rows.npy") == expected
+    assert ss.decoders.bandwidth(pandas.DataFrame(clouds, columns=["a", "b"])) == expected
+    assert ss.decoders.bandwidth(iter([clouds[:10], clouds[10:]])) == expected

@@ -22,7 +22,7 @@ def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:
     t = np.array([min(cap, 0.5 + 0.5 * sum(row**2)) for row in Y])
     middle = sum(w * row for w, row in zip(t, Y, strict=True)) / sum(t)
     rq = math.sqrt(sum(w * sum((row - middle) ** 2) for w, row in zip(t, Y, strict=True)) / sum(t))
-    rw = math.sqrt(ss.mse(Y, ss.lloyd(Y, k)) * n / (n - k))
+    rw = math.sqrt(ss.metrics.mse(Y, ss.metrics.lloyd(Y, k)) * n / (n - k))
     return {"r0": r0, "low": 0.3 * rw * math.sqrt(rq), "high": 0.8 * k ** (-1 / d) * rq}
 
 
@@ -39,7 +39,7 @@ def test_a_plan_is_the_formula(d, k):
     assert spec.bandwidth[0] == pytest.approx(expected["low"], rel=0.05)
     high = max(expected["high"], 3 * spec.bandwidth[0])
     assert spec.bandwidth[1] == pytest.approx(high, rel=1e-5)
-    assert spec.tilt == ss.Tilt(radius=1.0, cap=64.0)
+    assert spec.tilt == ss.features.Tilt(radius=1.0, cap=64.0)
     assert spec.far_share == 0.15
     assert spec.sketch_size == 10 * k * d
 
@@ -133,9 +133,11 @@ def test_seed_and_columns_go_into_the_spec(X):
 def test_columns_of_very_different_spread_are_pointed_out():
     X = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 150.0, 20.0]
 
-    with pytest.warns(ss.ScaleHint, match=r"'pay' varies by 1\d\d and column 'age' by .*standard"):
+    with pytest.warns(
+        ss.errors.ScaleHint, match=r"'pay' varies by 1\d\d and column 'age' by .*standard"
+    ):
         plan_rows(X, 2, columns=["age", "pay", "size"])
-    with pytest.warns(ss.ScaleHint, match="column 1 varies by .* and column 0 by"):
+    with pytest.warns(ss.errors.ScaleHint, match="column 1 varies by .* and column 0 by"):
         plan_rows(X, 2)
 
 
@@ -146,7 +148,7 @@ def test_a_column_that_spreads_a_million_times_as_widely_may_be_an_identifier():
         r"^column 'customer_id' spreads 2e\+14 times as widely as column 'age': if it is an "
         r"identifier, leave it out; otherwise pass standardize=True \(--standardize\)\.$"
     )
-    with pytest.warns(ss.ScaleHint, match=message):
+    with pytest.warns(ss.errors.ScaleHint, match=message):
         plan_rows(X, 2, columns=["age", "customer_id"])
 
 
@@ -187,7 +189,7 @@ def test_very_few_rows_give_a_spec_that_can_be_used(rows, standardize):
 def test_equal_rows_give_a_spec_and_a_warning(value):
     X = np.full((50, 3), value)
 
-    with pytest.warns(ss.PlanWarning, match="all 50 rows of the sample are equal"):
+    with pytest.warns(ss.errors.PlanWarning, match="all 50 rows of the sample are equal"):
         spec = plan_rows(X, 4)
 
     s = ss.sketch(X, spec)
@@ -198,9 +200,9 @@ def test_equal_rows_give_a_spec_and_a_warning(value):
 def test_numbers_that_no_spec_can_hold_are_refused_with_the_column():
     X = np.random.default_rng(0).normal(size=(20, 2))
 
-    with pytest.raises(ss.DataError, match=r"large as 1e\+300 in column 'b'.*Divide"):
+    with pytest.raises(ss.errors.DataError, match=r"large as 1e\+300 in column 'b'.*Divide"):
         plan_rows(np.vstack([X, [0.0, 1e300]]), 2, columns=["a", "b"])
-    with pytest.raises(ss.DataError, match=r"vary by .*e-20\d at most.*Multiply"):
+    with pytest.raises(ss.errors.DataError, match=r"vary by .*e-20\d at most.*Multiply"):
         plan_rows(1e-200 * X, 2)
 
 
@@ -266,7 +268,7 @@ def test_one_absurd_bound_does_not_spoil_the_plan():
     ],
 )
 def test_parameters_are_checked(X, parameters, words):
-    with pytest.raises(ss.SpecError, match=words):
+    with pytest.raises(ss.errors.SpecError, match=words):
         plan_rows(X, **parameters)
 
 

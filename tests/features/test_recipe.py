@@ -200,7 +200,7 @@ def test_days_in_digits_are_days_as_numbers_and_as_text():
 
 
 def test_times_of_day_have_no_weekday():
-    with pytest.raises(ss.DataError, match="Take their hour"):
+    with pytest.raises(ss.errors.DataError, match="Take their hour"):
         Cycle("at", "weekday").encode(pa.array([time(5, 10)]))
 
 
@@ -263,22 +263,22 @@ CYCLE = {
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(content, words):
-    with pytest.raises(ss.SpecError, match=words):
+    with pytest.raises(ss.errors.SpecError, match=words):
         Recipe.from_list(content)
 
 
 def test_one_name_cannot_be_made_twice():
-    with pytest.raises(ss.SpecError, match="'x' twice"):
+    with pytest.raises(ss.errors.SpecError, match="'x' twice"):
         Recipe([Number("x"), Log("x")])
 
 
 def test_arrays_have_no_columns_to_make_numbers_of():
-    with pytest.raises(ss.DataError, match="no column names"):
+    with pytest.raises(ss.errors.DataError, match="no column names"):
         ss.plan(np.eye(4), n_clusters=1, columns=Recipe([Number("x")]))
 
 
 def test_a_column_that_the_recipe_needs_and_the_data_lacks_is_named(table):
-    with pytest.raises(ss.DataError, match="has no column 'colour'"):
+    with pytest.raises(ss.errors.DataError, match="has no column 'colour'"):
         ss.plan(table, n_clusters=2, columns=Recipe([Category("colour", ("a", "b"))]))
 
 

@@ -34,9 +34,9 @@ from sketchshift.cli.inspect import _statistics
 from sketchshift.cli.output import keys_in_words, sketch_record, spec_record
 from sketchshift.features import Cells, Origin
 from sketchshift.privacy.sketch import released_parts
-from sketchshift.report import SketchFile, report_on
 from sketchshift.sketch.measure import parts_of
 from sketchshift.sketch.stored import summarise_file
+from sketchshift.view.report import SketchFile, report_on
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
 SECONDS = 60  # for one file; a decoding takes a tenth of one
@@ -58,11 +58,16 @@ def spec_of(**options: Any) -> ss.SketchSpec:
 
 
 SPECS = [
-    spec_of(bandwidth=(0.5, 2.0), tilt=ss.Tilt(3.0, 4.0), center=(1, 2, 3), scale=(1.0, 2.0, 3.0)),
+    spec_of(
+        bandwidth=(0.5, 2.0),
+        tilt=ss.features.Tilt(3.0, 4.0),
+        center=(1, 2, 3),
+        scale=(1.0, 2.0, 3.0),
+    ),
     spec_of(n_features=1, columns=("x",), scale=2.0),
     spec_of(n_features=2, columns=("x", "y"), law="adapted_radius", precision="float64"),
-    spec_of(n_features=2, bandwidth=(0.3, 3.0), tilt=ss.Tilt(2.0), far_share=0.25, seed=3),
-    spec_of(sketch_size=0, landmarks=ss.Landmarks.of([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0]])),
+    spec_of(n_features=2, bandwidth=(0.3, 3.0), tilt=ss.features.Tilt(2.0), far_share=0.25, seed=3),
+    spec_of(sketch_size=0, landmarks=ss.features.Landmarks.of([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0]])),
 ]
 
 
@@ -273,7 +278,7 @@ def use_sketch(sketch: Any, like: Any, rng: np.random.Generator) -> None:
         lambda: ss.CompressiveKMeans(2, random_state=0).fit_sketch(sketch).cluster_centers_,
         lambda: ss.CompressiveGaussianMixture(2, random_state=0).fit_sketch(sketch).means_,
         lambda: report_on(SketchFile.of("a", 1, sketch), 2),
-        lambda: ss.watch({0: like, 1: like, 2: sketch}, n_clusters=None),
+        lambda: ss.drift.watch({0: like, 1: like, 2: sketch}, n_clusters=None),
         lambda: ss.SketchAndShift(n_initializations=10)(sketch, 2),
         lambda: ss.ClOmpr(n_initializations=10)(sketch, 2),
         lambda: ss.privacy.release(sketch, 1.0, 1e-6, force=True),
@@ -327,7 +332,7 @@ def try_table(folder: Path, rng: np.random.Generator) -> None:
     use(found.merge)
     if len(found):
         use(lambda: use_sketch(found.sketches[0], table().sketches[0], rng))
-        use(lambda: ss.watch(found, n_clusters=None))
+        use(lambda: ss.drift.watch(found, n_clusters=None))
     use(lambda: found.to_parquet(folder / "again.parquet"))
 
 

@@ -28,7 +28,7 @@ SPECS = {
         columns=("height", "weight"),
         center=(0.5, -0.25),
         scale=(1.5, 3.0),
-        tilt=ss.Tilt(radius=1.0, cap=6.0),
+        tilt=ss.features.Tilt(radius=1.0, cap=6.0),
     ),
     "v1_structured": ss.SketchSpec(
         n_features=65,
@@ -82,7 +82,7 @@ SPECS = {
         n_features=2,
         sketch_size=2,
         bandwidth=0.5,
-        landmarks=ss.Landmarks.of([[-0.5, 0.0], [0.25, 0.5], [1.0, -1.0]]),
+        landmarks=ss.features.Landmarks.of([[-0.5, 0.0], [0.25, 0.5], [1.0, -1.0]]),
     ),
 }
 

@@ -27,7 +27,7 @@ def spec(rows):
 
 @pytest.fixture(scope="module")
 def lists(rows, spec):
-    return ss.train_lists(ss.sketch(rows, spec), K)
+    return ss.index.train_lists(ss.sketch(rows, spec), K)
 
 
 def test_centroids_are_ready_for_an_index(lists):
@@ -39,7 +39,7 @@ def test_centroids_are_ready_for_an_index(lists):
 
 
 def test_centroids_are_as_good_as_those_of_k_means_of_all_rows(rows, lists):
-    assert ss.rse(rows, lists.centroids, ss.lloyd(rows, K)) < 1.001
+    assert ss.metrics.rse(rows, lists.centroids, ss.metrics.lloyd(rows, K)) < 1.001
 
 
 def test_shares_are_those_of_the_rows_that_lists_get(rows, lists):
@@ -53,17 +53,17 @@ def test_shards_tables_and_the_whole_give_the_same_bytes(rows, spec, lists):
     shards = [ss.sketch(part, spec) for part in np.split(rows, 4)]
 
     for given in (table, shards, iter(shards), [table.where("key < 2"), table.where("key >= 2")]):
-        same = ss.train_lists(given, K)
+        same = ss.index.train_lists(given, K)
         assert same.centroids.tobytes() == lists.centroids.tobytes()
 
 
 def test_some_slices_of_a_table_are_chosen_by_a_condition(rows, spec):
     table = ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
 
-    chosen = ss.train_lists(table, K, where="key < 3")
+    chosen = ss.index.train_lists(table, K, where="key < 3")
 
     assert chosen.n_rows == 3000
-    alone = ss.train_lists(ss.sketch(rows[:3000], spec), K)
+    alone = ss.index.train_lists(ss.sketch(rows[:3000], spec), K)
     assert chosen.centroids.tobytes() == alone.centroids.tobytes()
 
 
@@ -71,9 +71,9 @@ def test_deleted_rows_leave_no_trace(rows, spec):
     is_gone = np.random.default_rng(1).random(6000) < 1 / 3
     whole, gone = ss.sketch(rows, spec), ss.sketch(rows[is_gone], spec)
 
-    left = ss.train_lists(whole, K, without=gone)
+    left = ss.index.train_lists(whole, K, without=gone)
 
-    never = ss.train_lists(ss.sketch(rows[~is_gone], spec), K)
+    never = ss.index.train_lists(ss.sketch(rows[~is_gone], spec), K)
     assert left.n_rows == never.n_rows
     assert left.centroids.tobytes() == never.centroids.tobytes()
 
@@ -83,7 +83,7 @@ def test_a_refresh_keeps_the_numbers_of_lists(rows, spec, lists):
     order = np.random.default_rng(2).permutation(K)
     whole, gone = ss.sketch(rows, spec), ss.sketch(rows[::2], spec)
 
-    fresh = ss.train_lists(whole, K, without=gone, previous=lists.centroids[order])
+    fresh = ss.index.train_lists(whole, K, without=gone, previous=lists.centroids[order])
 
     assert fresh.n_moved == 0
     assert np.array_equal(fresh.assign(rows), np.argsort(order)[lists.assign(rows)])
@@ -94,7 +94,7 @@ def test_one_list_moves_when_its_cluster_goes(rows, spec, lists):
     is_gone = lists.assign(rows) == 3
     whole, gone = ss.sketch(rows, spec), ss.sketch(rows[is_gone], spec)
 
-    fresh = ss.train_lists(whole, K, without=gone, previous=lists)
+    fresh = ss.index.train_lists(whole, K, without=gone, previous=lists)
 
     assert np.flatnonzero(fresh.has_moved).tolist() == [3]
     stays = np.arange(K) != 3
@@ -105,9 +105,9 @@ def test_new_centroids_take_the_numbers_of_those_next_to_them(rows, spec, lists)
     """Previous ones that are no good as a start: all in one place but for a little."""
     poor = lists.centroids[:1] + 1e-3 * np.random.default_rng(3).normal(size=(K, D))
 
-    fresh = ss.train_lists(ss.sketch(rows, spec), K, previous=poor)
+    fresh = ss.index.train_lists(ss.sketch(rows, spec), K, previous=poor)
 
-    order = ss.match_centroids(fresh.centroids, lists.centroids)
+    order = ss.metrics.match_centroids(fresh.centroids, lists.centroids)
     np.testing.assert_allclose(fresh.centroids, lists.centroids[order], atol=0.2)
     assert fresh.n_moved > 0
 
@@ -116,7 +116,7 @@ def test_directions_have_length_one(rows):
     directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     sketch = ss.sketch(directions, n_clusters=K)
 
-    lists = ss.train_lists(sketch, K, metric="cosine")
+    lists = ss.index.train_lists(sketch, K, metric="cosine")
 
     np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
     by_angle = (rows @ lists.centroids.T).argmax(axis=1)
@@ -128,16 +128,18 @@ def test_a_plan_of_directions_gives_lists_of_directions(rows):
     lengths = np.exp(np.random.default_rng(4).normal(size=(len(rows), 1)))
     spec = ss.plan(rows, n_clusters=K, metric="cosine")
 
-    lists = ss.train_lists(ss.sketch(lengths * rows, spec), K)
+    lists = ss.index.train_lists(ss.sketch(lengths * rows, spec), K)
 
     assert lists.metric == "cosine"
     np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
     directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    best = ss.lloyd(directions, K)
+    best = ss.metrics.lloyd(directions, K)
     best /= np.linalg.norm(best, axis=1, keepdims=True)
-    assert ss.rse(directions, lists.centroids, best) < 1.01
-    with pytest.raises(ss.SpecError, match="must be 'cosine': the plan keeps directions alone"):
-        ss.train_lists(ss.sketch(rows, spec), K, metric="euclidean")
+    assert ss.metrics.rse(directions, lists.centroids, best) < 1.01
+    with pytest.raises(
+        ss.errors.SpecError, match="must be 'cosine': the plan keeps directions alone"
+    ):
+        ss.index.train_lists(ss.sketch(rows, spec), K, metric="euclidean")
 
 
 def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
@@ -146,11 +148,11 @@ def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
     spec = ss.plan(X, n_clusters=40)
     is_gone = rng.random(8000) < 1 / 3
 
-    lists = ss.train_lists(ss.sketch(X, spec), 40)
-    left = ss.train_lists(ss.sketch(X, spec), 40, without=ss.sketch(X[is_gone], spec))
+    lists = ss.index.train_lists(ss.sketch(X, spec), 40)
+    left = ss.index.train_lists(ss.sketch(X, spec), 40, without=ss.sketch(X[is_gone], spec))
 
-    assert ss.rse(X, lists.centroids, ss.lloyd(X, 40)) < 1.01
-    never = ss.train_lists(ss.sketch(X[~is_gone], spec), 40)
+    assert ss.metrics.rse(X, lists.centroids, ss.metrics.lloyd(X, 40)) < 1.01
+    never = ss.index.train_lists(ss.sketch(X[~is_gone], spec), 40)
     assert left.centroids.tobytes() == never.centroids.tobytes()
 
 
@@ -158,30 +160,34 @@ def test_more_lists_than_cells_are_refused_with_their_number(rows):
     spec = ss.plan(rows, n_clusters=2)
     n_cells = spec.cells.n_cells
 
-    with pytest.raises(ss.DataError, match=f"has {n_cells} cells: it cannot tell 4,000 lists"):
-        ss.train_lists(ss.sketch(rows, spec), 4000)
+    with pytest.raises(
+        ss.errors.DataError, match=f"has {n_cells} cells: it cannot tell 4,000 lists"
+    ):
+        ss.index.train_lists(ss.sketch(rows, spec), 4000)
 
 
 def test_fewer_distinct_rows_than_lists_are_refused(spec, rows):
     sketch = ss.sketch(np.repeat(rows[:3], 50, axis=0), spec)
 
-    with pytest.raises(ss.DataError, match="tells only 3 lists apart, and 12 were asked for"):
-        ss.train_lists(sketch, K)
+    with pytest.raises(
+        ss.errors.DataError, match="tells only 3 lists apart, and 12 were asked for"
+    ):
+        ss.index.train_lists(sketch, K)
 
 
 def test_sketches_of_two_plans_are_refused(rows, spec):
     other = ss.plan(rows[:500], n_clusters=K)
     one, two = ss.sketch(rows, spec), ss.sketch(rows, other)
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot merge sketches"):
-        ss.train_lists([one, two], K)
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot subtract sketches"):
-        ss.train_lists(one, K, without=two)
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot merge sketches"):
+        ss.index.train_lists([one, two], K)
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot subtract sketches"):
+        ss.index.train_lists(one, K, without=two)
 
 
 def test_more_than_was_added_cannot_be_deleted(rows, spec):
-    with pytest.raises(ss.RemovalError, match="more than was added"):
-        ss.train_lists(ss.sketch(rows[:10], spec), K, without=ss.sketch(rows, spec))
+    with pytest.raises(ss.errors.RemovalError, match="more than was added"):
+        ss.index.train_lists(ss.sketch(rows[:10], spec), K, without=ss.sketch(rows, spec))
 
 
 @pytest.mark.parametrize(
@@ -199,17 +205,21 @@ def test_more_than_was_added_cannot_be_deleted(rows, spec):
 def test_what_cannot_be_used_is_named(rows, spec, given, message):
     given = {"n_lists": K} | given
 
-    with pytest.raises(ss.SpecError, match=message):
-        ss.train_lists(ss.sketch(rows, spec), **given)
+    with pytest.raises(ss.errors.SpecError, match=message):
+        ss.index.train_lists(ss.sketch(rows, spec), **given)
 
 
 def test_no_sketches_at_all_are_refused(rows, spec):
     table = ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
 
-    with pytest.raises(ss.DataError, match="'sketches' of train_lists has no sketches in it"):
-        ss.train_lists(table, K, where="key > 100")
-    with pytest.raises(ss.SpecError, match=r"must be sketches or tables of sketches\. Got array"):
-        ss.train_lists([rows], K)
+    with pytest.raises(
+        ss.errors.DataError, match="'sketches' of train_lists has no sketches in it"
+    ):
+        ss.index.train_lists(table, K, where="key > 100")
+    with pytest.raises(
+        ss.errors.SpecError, match=r"must be sketches or tables of sketches\. Got array"
+    ):
+        ss.index.train_lists([rows], K)
 
 
 def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
@@ -233,7 +243,7 @@ def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
 def test_faiss_compares_directions_by_inner_products(rows):
     faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
     directions = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-    lists = ss.train_lists(ss.sketch(directions, n_clusters=K), K, metric="cosine")
+    lists = ss.index.train_lists(ss.sketch(directions, n_clusters=K), K, metric="cosine")
 
     index = lists.to_faiss()
     index.add(directions)
@@ -247,5 +257,7 @@ def test_faiss_compares_directions_by_inner_products(rows):
 def test_without_faiss_one_is_told_what_to_install(lists, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
 
-    with pytest.raises(ss.MissingDependencyError, match=r"pip install 'sketchshift\[index\]'"):
+    with pytest.raises(
+        ss.errors.MissingDependencyError, match=r"pip install 'sketchshift\[index\]'"
+    ):
         lists.to_faiss()

@@ -15,7 +15,7 @@ import numpy as np
 import sketchshift as ss
 
 X = np.random.default_rng(0).normal(size=(500, 3))
-spec = ss.SketchSpec(n_features=3, sketch_size=40, bandwidth=0.5, tilt=ss.Tilt(radius=1.7))
+spec = ss.SketchSpec(n_features=3, sketch_size=40, bandwidth=0.5, tilt=ss.features.Tilt(radius=1.7))
 """
 
 WITHOUT_LIBRARY = """
@@ -45,7 +45,7 @@ def test_a_kernel_is_found_by_its_name(name):
 def test_without_a_gpu_its_kernel_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
 
-    with pytest.raises(ss.MissingDependencyError) as caught:
+    with pytest.raises(ss.errors.MissingDependencyError) as caught:
         select_kernel("cuda")
 
     assert str(caught.value) == (
@@ -63,7 +63,7 @@ def test_the_fastest_kernel_is_taken_by_default():
 def test_an_unknown_kernel_is_refused_with_the_names_there_are(name):
     text = f"there is no kernel named '{name}'. Use 'auto' or one of cpu, cuda, reference."
 
-    with pytest.raises(ss.SpecError, match=f"^{text}$"):
+    with pytest.raises(ss.errors.SpecError, match=f"^{text}$"):
         select_kernel(name)
 
 
@@ -75,7 +75,9 @@ def test_a_kernel_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
         monkeypatch.setattr(select, function, getattr(select, function).__wrapped__)  # uncached
 
     missing = r"the compiled kernels \(kernels.native.so\) are not there. Install sketchshift again"
-    with pytest.raises(ss.MissingDependencyError, match=rf"^kernel='cpu' cannot .*: {missing}"):
+    with pytest.raises(
+        ss.errors.MissingDependencyError, match=rf"^kernel='cpu' cannot .*: {missing}"
+    ):
         select_kernel("cpu")
 
     with pytest.warns(RuntimeWarning, match=rf"^NumPy does .* the same bytes: {missing}"):

@@ -167,9 +167,9 @@ def test_matching_minimises_the_total_not_each_distance():
     ],
 )
 def test_what_has_no_error_is_refused(X, centroids, message):
-    with pytest.raises(ss.DataError, match=message):
+    with pytest.raises(ss.errors.DataError, match=message):
         mse(X, centroids)
-    with pytest.raises(ss.DataError, match=message):
+    with pytest.raises(ss.errors.DataError, match=message):
         assign(X, centroids)
 
 
@@ -183,7 +183,7 @@ def test_what_has_no_error_is_refused(X, centroids, message):
     ],
 )
 def test_weights_that_make_no_mean_are_refused(weights, message):
-    with pytest.raises(ss.DataError, match=message):
+    with pytest.raises(ss.errors.DataError, match=message):
         mse(np.ones((3, 2)), np.ones((1, 2)), sample_weight=weights)
 
 
@@ -191,27 +191,29 @@ def test_weights_that_make_no_mean_are_refused(weights, message):
 def test_a_reference_error_must_be_positive(problem, reference):
     X, C = problem
 
-    with pytest.raises(ss.SpecError, match="'reference' parameter of rse"):
+    with pytest.raises(ss.errors.SpecError, match="'reference' parameter of rse"):
         rse(X, C, reference)
 
 
 def test_no_ratio_to_a_reference_without_error(problem):
     X, C = problem
 
-    with pytest.raises(ss.DataError, match="reference has an MSE of 0"):
+    with pytest.raises(ss.errors.DataError, match="reference has an MSE of 0"):
         rse(X[:5], C, X[:5])
 
 
 def test_lloyd_and_matching_refuse_what_they_cannot_use(problem):
     X, C = problem
 
-    with pytest.raises(ss.SpecError, match=r"'n_clusters' parameter of lloyd .* from 1 to 5000"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"'n_clusters' parameter of lloyd .* from 1 to 5000"
+    ):
         lloyd(X, 5001)
-    with pytest.raises(ss.SpecError, match="'n_init' parameter of lloyd"):
+    with pytest.raises(ss.errors.SpecError, match="'n_init' parameter of lloyd"):
         lloyd(X, 3, n_init=0)
-    with pytest.raises(ss.SpecError, match="'seed' parameter of lloyd"):
+    with pytest.raises(ss.errors.SpecError, match="'seed' parameter of lloyd"):
         lloyd(X, 3, seed=-1)
-    with pytest.raises(ss.DataError, match="lloyd needs finite rows"):
+    with pytest.raises(ss.errors.DataError, match="lloyd needs finite rows"):
         lloyd(np.where(X > 3, np.nan, X), 3)
-    with pytest.raises(ss.DataError, match=r"Got shapes \(7, 4\) and \(6, 4\)"):
+    with pytest.raises(ss.errors.DataError, match=r"Got shapes \(7, 4\) and \(6, 4\)"):
         match_centroids(C, C[1:])

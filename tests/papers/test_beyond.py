@@ -227,7 +227,7 @@ def test_other_sketches_of_the_same_data_are_decoded(options):
     data = dataset("separated", 3, (-1, 1), n_samples=2000)
     found = look("decoding", data, 100, 0.3, **options)
 
-    assert found["mse"] < 3 * ss.mse(data.X, data.means)
+    assert found["mse"] < 3 * ss.metrics.mse(data.X, data.means)
     assert found["rse"] == found["mse"]  # the reference was 1
 
 
@@ -252,7 +252,7 @@ def test_landmarks_have_as_many_integers_or_bytes_as_waves():
 
     assert n == 2 * m == look("decoding", data, m, 0.3)["numbers"]
     assert fewer * (8 + 4 * 6) <= 2 * m * 8 < (fewer + 1) * (8 + 4 * 6)
-    with pytest.raises(ss.DataError, match=r"equal 'weight'\. Use 'integers' or 'bytes'"):
+    with pytest.raises(ss.errors.DataError, match=r"equal 'weight'\. Use 'integers' or 'bytes'"):
         look("decoding", data, m, 0.3, landmarks="weight", **SHIFT)
 
 
@@ -268,7 +268,7 @@ def test_times_have_slopes():
     found = look("time", data, 10, 0.3, part="sketch", along="N", values=[500, 1000, 2000])
 
     assert set(found) == {"seconds", "slope", "first", "last"}
-    with pytest.raises(ss.DataError, match="no part 'nap' to time"):
+    with pytest.raises(ss.errors.DataError, match="no part 'nap' to time"):
         look("time", data, 10, 0.3, part="nap", along="N", values=[1])
 
 
@@ -278,14 +278,14 @@ def test_times_have_slopes():
 def test_data_in_units_of_the_bandwidth_have_bandwidth_one():
     data = dataset("in_bandwidths", 4, of="mixture", k=4, n_samples=2000, d=3, uneven=True)
 
-    assert ss.bandwidth(data.X, n_clusters=4) == pytest.approx(1.0, rel=1e-6)
+    assert ss.decoders.bandwidth(data.X, n_clusters=4) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_clusters_on_a_grid_are_where_they_are_said_to_be():
     data = dataset("grid", 9, side=3, rows_per_cluster=50)
 
     assert data.X.shape == (450, 2)
-    assert ss.mse(data.X, data.means) == pytest.approx(2 * 0.15**2, rel=0.2)
+    assert ss.metrics.mse(data.X, data.means) == pytest.approx(2 * 0.15**2, rel=0.2)
 
 
 def test_lines_are_means_over_realizations_in_the_order_of_the_axis():

@@ -196,12 +196,12 @@ class FindsNothing:
         return self
 
     def decode(self, k):
-        outcome = ss.Outcome.FLAT_CORRELATION
+        outcome = ss.decoders.Outcome.FLAT_CORRELATION
         return ss.Decoding(np.empty((0, 2)), np.empty(0), None, 1.0, outcome, ())
 
 
 def test_a_decoder_that_finds_nothing_has_the_error_of_the_mean(cell):
-    ss.register_decoder("finds-nothing", FindsNothing)
+    ss.decoders.register_decoder("finds-nothing", FindsNothing)
 
     assert look("finds_nothing", cell, L=None)["mse"] == pytest.approx(
         cell.data.X.var(axis=0).sum()

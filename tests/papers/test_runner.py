@@ -69,8 +69,10 @@ def test_numbers_are_those_of_the_library(tiny, files):
     (row,) = (r for r in store.rows if all(r[name] == value for name, value in where.items()))
 
     assert len(data.X) == 500
-    assert row["mse"] == pytest.approx(ss.mse(data.X, found.centroids), rel=1e-9)
-    assert row["rse"] == pytest.approx(ss.rse(data.X, found.centroids, ss.lloyd(data.X, 3)))
+    assert row["mse"] == pytest.approx(ss.metrics.mse(data.X, found.centroids), rel=1e-9)
+    assert row["rse"] == pytest.approx(
+        ss.metrics.rse(data.X, found.centroids, ss.metrics.lloyd(data.X, 3))
+    )
 
 
 def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
@@ -81,7 +83,7 @@ def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
     class Nonsense:
         def decode(self, k):
             point = np.full((1, 2), 7.0)
-            return ss.Decoding(point, np.ones(1), None, 0.0, ss.Outcome.COMPLETE, ())
+            return ss.Decoding(point, np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
 
     monkeypatch.setattr(decoders.SketchAndShift, "fit", lambda *words, **options: Nonsense())
     fooled = reproduce(tiny, grid, files, again=True)

@@ -37,7 +37,7 @@ def release():
 
     def release(sketch, epsilon=1.0, delta=1e-8, **options):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ss.PrivacyWarning)
+            warnings.simplefilter("ignore", ss.errors.PrivacyWarning)
             return ss.privacy.release(sketch, epsilon, delta, force=True, **options)
 
     return release

@@ -27,7 +27,7 @@ for _ in range(times):
     name = os.urandom(16).hex()
     try:
         account.add([Charge(name, "release", 0.01, 1e-8, 1.0, 7.1, "add_remove", 1, "test")])
-    except ss.PrivacyError:
+    except ss.errors.PrivacyError:
         break
     print(name, flush=True)
 """
@@ -81,7 +81,7 @@ def test_releases_are_charged_until_the_budget_is_spent(raw, release, path):
     account = ss.privacy.Account(path)
 
     assert account.spent == pytest.approx(1.4405, abs=1e-3)
-    with pytest.raises(ss.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
         release(raw, account=account)
     assert ss.privacy.Account(path).spent == account.spent
 
@@ -99,19 +99,21 @@ def test_a_plan_is_charged_once_however_often_it_is_used(X, release, path):
 def test_a_budget_is_fixed_when_its_account_is_opened(raw, release, path):
     release(raw, account=ss.privacy.Account(path, epsilon=2, delta=1e-8))
 
-    with pytest.raises(ss.PrivacyError, match=r"has epsilon 2, and 3 was asked for\. Leave eps"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"has epsilon 2, and 3 was asked for\. Leave eps"
+    ):
         ss.privacy.Account(path, epsilon=3)
 
 
 def test_another_file_is_not_an_account(path):
     path.write_text('{"schema": 1}')
 
-    with pytest.raises(ss.PrivacyError, match="is not an account"):
+    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
         ss.privacy.Account(path)
 
 
 def test_a_new_account_needs_its_budget(path):
-    with pytest.raises(ss.SpecError, match="'epsilon' parameter of Account"):
+    with pytest.raises(ss.errors.SpecError, match="'epsilon' parameter of Account"):
         ss.privacy.Account(path)
 
 
@@ -120,7 +122,7 @@ def test_two_accounts_on_one_file_do_not_overspend_it(raw, release, path):
     first, second = (ss.privacy.Account(path, epsilon=1.2, delta=1e-8) for _ in range(2))
     release(raw, account=first)
 
-    with pytest.raises(ss.PrivacyError, match=r"budget is too small: .* 1 are spent"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1 are spent"):
         release(raw, account=second)
     assert second.spent == first.spent == pytest.approx(1.0, abs=1e-3)
 
@@ -130,7 +132,9 @@ def test_an_account_is_settled_when_it_is_opened(path, second):
     """The file is there before the first charge, and says what the budget is."""
     ss.privacy.Account(path, epsilon=2, delta=1e-8)
 
-    with pytest.raises(ss.PrivacyError, match=f"has epsilon 2, and {second:g} was asked for"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=f"has epsilon 2, and {second:g} was asked for"
+    ):
         ss.privacy.Account(path, epsilon=second, delta=1e-8)
     assert (ss.privacy.Account(path).epsilon, ss.privacy.Account(path).spent) == (2.0, 0.0)
 
@@ -148,7 +152,7 @@ def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path, d
     rewrite(path, epsilon=5)
 
     words = "has epsilon 5, and 50 was asked for" if declared else "budget is too small"
-    with pytest.raises(ss.PrivacyError, match=words):
+    with pytest.raises(ss.errors.PrivacyError, match=words):
         account.add([charge(2.0)])
     assert (json.loads(path.read_text())["epsilon"], len(ids(path))) == (5, 1)
 
@@ -158,7 +162,7 @@ def test_an_account_that_is_gone_is_not_made_anew_by_those_who_have_it_open(path
     account.add([charge()])
     path.unlink()
 
-    with pytest.raises(ss.PrivacyError, match=r"is gone\. Put it back"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"is gone\. Put it back"):
         account.add([charge()])
     assert not path.exists()
 
@@ -179,7 +183,9 @@ def test_hard_links_are_refused_since_a_charge_would_reach_one_of_them(path):
     other.hardlink_to(path)
 
     for use in (lambda: account.add([charge()]), lambda: ss.privacy.Account(other)):
-        with pytest.raises(ss.PrivacyError, match=r"has 2 names \(hard links\).* symbolic link"):
+        with pytest.raises(
+            ss.errors.PrivacyError, match=r"has 2 names \(hard links\).* symbolic link"
+        ):
             use()
     other.unlink()
     account.add([charge()])
@@ -216,7 +222,9 @@ def test_an_account_with_other_content_is_refused(path, changes):
     path.write_text(path.read_text().replace('"DEEP"', DEEP))
 
     for use in (lambda: ss.privacy.Account(path), lambda: account.spent):
-        with pytest.raises(ss.PrivacyError, match=r"is not an account: .* Restore it from a copy"):
+        with pytest.raises(
+            ss.errors.PrivacyError, match=r"is not an account: .* Restore it from a copy"
+        ):
             use()
 
 
@@ -234,7 +242,7 @@ def test_a_charge_with_an_unusable_number_is_refused(path, name, number):
     if number in ([1e6] if name in ("sensitivity", "scale") else []):
         assert account.spent > 0.0
         return
-    with pytest.raises(ss.PrivacyError, match="is not an account"):
+    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
         _ = account.spent
 
 
@@ -244,7 +252,7 @@ def test_charges_that_promise_different_things_are_no_account(path):
     (written,) = json.loads(path.read_text())["charges"]
     rewrite(path, charges=[written, written | {"rows_per_person": 2}])
 
-    with pytest.raises(ss.PrivacyError, match="is not an account: these releases promise"):
+    with pytest.raises(ss.errors.PrivacyError, match="is not an account: these releases promise"):
         ss.privacy.Account(path)
 
 
@@ -252,19 +260,21 @@ def test_charges_that_promise_different_things_are_no_account(path):
 def test_bytes_that_are_no_account_are_refused(path, content):
     path.write_bytes(content)
 
-    with pytest.raises(ss.PrivacyError, match="is not an account"):
+    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
         ss.privacy.Account(path, epsilon=5, delta=1e-8)
     assert path.read_bytes() == content
 
 
 def test_a_folder_is_not_an_account(tmp_path):
-    with pytest.raises(ss.PrivacyError, match="is not an account: it is not a regular file"):
+    with pytest.raises(ss.errors.PrivacyError, match="is not an account: it is not a regular file"):
         ss.privacy.Account(tmp_path, epsilon=5, delta=1e-8)
 
 
 def test_a_folder_that_is_not_there_is_not_made(tmp_path):
     """A name misspelt would be a new account, with nothing spent."""
-    with pytest.raises(ss.PrivacyError, match=r"there is no folder .*poeple\. Make it first"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"there is no folder .*poeple\. Make it first"
+    ):
         ss.privacy.Account(tmp_path / "poeple" / "people.json", epsilon=5, delta=1e-8)
     assert not (tmp_path / "poeple").exists()
 
@@ -312,9 +322,11 @@ def test_the_path_of_an_account_is_no_account_and_is_refused_before_anything_is_
     X = np.zeros((50, 2))
     path = str(tmp_path / "a.json")
 
-    with pytest.raises(ss.SpecError, match="'account' parameter of release must be an Account"):
+    with pytest.raises(
+        ss.errors.SpecError, match="'account' parameter of release must be an Account"
+    ):
         ss.privacy.release(ss.sketch(X, spec), epsilon=1, delta=1e-8, account=path)
-    with pytest.raises(ss.SpecError, match="'account' parameter of plan must be an Account"):
+    with pytest.raises(ss.errors.SpecError, match="'account' parameter of plan must be an Account"):
         ss.privacy.plan(
             X, center=[0, 0], radius=9, n_clusters=2, epsilon=1, delta=1e-8, account=path
         )

@@ -23,7 +23,7 @@ def data(name: str) -> tuple[np.ndarray, float]:
         X = datasets.gaussian_mixture(100_000, 10, 10, seed=3)[0]
     else:
         X = (datasets.china_pixels() if name == "china" else datasets.load(name)).astype(np.float64)
-    return X, min(ss.mse(X, ss.lloyd(X, 10, seed=i)) for i in range(BEST_OF))
+    return X, min(ss.metrics.mse(X, ss.metrics.lloyd(X, 10, seed=i)) for i in range(BEST_OF))
 
 
 def error(name: str, epsilon: float, seed: int) -> float:
@@ -32,7 +32,7 @@ def error(name: str, epsilon: float, seed: int) -> float:
     sample = X[np.random.default_rng(seed).choice(len(X), 1000, replace=False)]
     spec = ss.privacy.plan_public(sample, 10, seed=seed)
     released = ss.privacy.release(ss.sketch(X, spec), epsilon, DELTA)
-    return ss.mse(X, ss.decode(released, 10, seed=seed).centroids) / least
+    return ss.metrics.mse(X, ss.decode(released, 10, seed=seed).centroids) / least
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_clusters_of_a_small_mixture_survive_the_noise():
     spec = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5)
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
 
-    assert ss.rse(X, ss.decode(released, 5).centroids, ss.lloyd(X, 5)) < 1.05
+    assert ss.metrics.rse(X, ss.decode(released, 5).centroids, ss.metrics.lloyd(X, 5)) < 1.05
 
 
 def test_noise_is_not_taken_for_clusters():
@@ -88,7 +88,7 @@ def test_a_descent_stops_at_the_noise_floor(above, monkeypatch):
 @pytest.mark.parametrize("decoder", [ss.SketchAndShift(), ss.ClOmpr(n_initializations=100)])
 def test_the_decoders_of_the_paper_take_private_sketches(decoder):
     X, _ = datasets.gaussian_mixture(50_000, 2, 3, seed=2)
-    spec = ss.SketchSpec(2, 200, 0.2, origin=ss.Origin("declared", 10.0))
+    spec = ss.SketchSpec(2, 200, 0.2, origin=ss.features.Origin("declared", 10.0))
     released = ss.privacy.release(ss.sketch(X, spec), 1.0, DELTA)
 
-    assert ss.rse(X, decoder(released, 3).centroids, ss.lloyd(X, 3)) < 1.2
+    assert ss.metrics.rse(X, decoder(released, 3).centroids, ss.metrics.lloyd(X, 3)) < 1.2

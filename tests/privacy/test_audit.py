@@ -42,7 +42,7 @@ ALL, WAVES, INNER, COUNT = slice(None), slice(2), slice(2, -1), slice(-1, None)
 def quietly(function, *arguments, **options):
     """The call without its warnings of few rows and of much epsilon."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ss.PrivacyWarning)
+        warnings.simplefilter("ignore", ss.errors.PrivacyWarning)
         return function(*arguments, **options)
 
 

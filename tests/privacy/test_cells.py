@@ -173,7 +173,7 @@ def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng, at, numbe
     raw = ss.sketch(rng.normal(size=(200, 3)), SPEC)
     raw._totals.parts["clipped"][at] += number
 
-    with pytest.raises(ss.SketchFormatError, match="not those of any rows"):
+    with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
         ss.Sketch.from_bytes(raw.to_bytes())
 
 
@@ -250,7 +250,7 @@ def test_an_unsound_header_with_cells_is_refused(rng, release, version, changes,
     header, payload = unpack(data, PRIVATE_MAGIC, 2)
     forged = pack(PRIVATE_MAGIC, version, json.loads(header) | changes, bytes(payload))
 
-    with pytest.raises(ss.SketchFormatError, match=words):
+    with pytest.raises(ss.errors.SketchFormatError, match=words):
         PrivateSketch.from_bytes(forged)
 
 
@@ -260,7 +260,7 @@ def test_a_file_of_version_1_has_no_cells(rng, release):
     content = json.loads(header)
     del content["cell_factor"]
 
-    with pytest.raises(ss.SketchFormatError, match="canonical way"):
+    with pytest.raises(ss.errors.SketchFormatError, match="canonical way"):
         PrivateSketch.from_bytes(pack(PRIVATE_MAGIC, 1, content, bytes(payload)))
 
 
@@ -268,26 +268,28 @@ def test_a_file_of_version_1_has_no_cells(rng, release):
 
 
 def test_a_private_spec_has_waves_beside_its_cells():
-    with pytest.raises(ss.SpecError, match=r"and waves beside them: here are 14 cells and 0 freq"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"and waves beside them: here are 14 cells and 0 freq"
+    ):
         replace(SPEC, sketch_size=0)
-    with pytest.raises(ss.SpecError, match="waves beside them"):
+    with pytest.raises(ss.errors.SpecError, match="waves beside them"):
         SPEC.prefix(0)
 
 
 def test_a_private_spec_has_few_cells():
     cells = Cells.of(np.arange(5000.0)[:, None], unit=8.0)
 
-    with pytest.raises(ss.SpecError, match="at most 4096 cells"):
+    with pytest.raises(ss.errors.SpecError, match="at most 4096 cells"):
         ss.SketchSpec(1, 5, 0.5, origin=Origin("declared", 1.0), cells=cells)
 
 
 def test_a_ball_beyond_the_reach_of_cells_is_refused_before_any_row():
-    with pytest.raises(ss.SpecError, match=r"declared radius is 600 .* reach 512 times"):
+    with pytest.raises(ss.errors.SpecError, match=r"declared radius is 600 .* reach 512 times"):
         ss.Sketcher(replace(SPEC, bandwidth=50.0, origin=Origin("public", 600.0)))
 
 
 def test_a_plan_with_cells_from_the_data_is_refused(X):
-    with pytest.raises(ss.PrivacyError, match="may tell of private rows"):
+    with pytest.raises(ss.errors.PrivacyError, match="may tell of private rows"):
         ss.privacy.release(ss.sketch(X, ss.plan(X, 3, cells=True)), 1.0, 1e-8)
 
 
@@ -296,7 +298,7 @@ def test_integers_of_cells_that_could_overflow_are_refused():
     raw = ss.sketch(np.zeros((1, 2)), spec)
     raw._totals.count = 2**39
 
-    with pytest.raises(ss.PrivacyError, match=r"would reach 2\*\*62"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"would reach 2\*\*62"):
         release_vector(raw)
 
 
@@ -326,7 +328,7 @@ def test_a_plan_may_be_told_how_many_cells_it_has(rng):
 
     assert ss.plan(rows, 5, cells=7).cells.n_cells == 7
     assert ss.plan(rows, 5, cells=900).cells.n_cells == 40  # of the 200 numbers there are
-    with pytest.raises(ss.SpecError, match="'cells' parameter of plan must be"):
+    with pytest.raises(ss.errors.SpecError, match="'cells' parameter of plan must be"):
         ss.plan(rows, 5, cells=0)
 
 
@@ -387,11 +389,11 @@ def test_cells_find_a_small_far_cluster_that_waves_miss(rng):
     X = datasets.gaussian_mixture(60_000, 4, 9, cluster_std=0.1, seed=5)[0]
     X = np.vstack([X, rng.normal(size=(600, 4)) * 0.3 + 12.0])
     sample = X[rng.choice(len(X), 1500, replace=False)]
-    least = ss.mse(X, ss.lloyd(X, 10, seed=0))
+    least = ss.metrics.mse(X, ss.metrics.lloyd(X, 10, seed=0))
     errors = []
     for cells in (False, True):
         spec = ss.privacy.plan_public(sample, 10, cells=cells)
         released = ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8)
-        errors.append(ss.mse(X, ss.decode(released, 10).centroids) / least)
+        errors.append(ss.metrics.mse(X, ss.decode(released, 10).centroids) / least)
 
     assert errors[1] < 2.0 < 20.0 < errors[0]

@@ -22,7 +22,7 @@ N, K, DRAWS = 20_000, 5, 2000
 X = datasets.gaussian_mixture(N, 3, K, cluster_std=0.2, seed=4)[0] * 3.0 + 10.0
 SPEC = ss.privacy.plan_public(X[:600], K)
 RAW = ss.sketch(X, SPEC)
-GOOD = ss.lloyd(X, K)
+GOOD = ss.metrics.lloyd(X, K)
 
 
 def rows_as_seen() -> np.ndarray:
@@ -73,7 +73,7 @@ def most_failures(risk: float, n: int = DRAWS) -> float:
 def test_bounds_on_given_centroids_fail_as_rarely_as_they_say(quiet, k, risk):
     """With one centroid the cells' cost is the very cost, so that some bounds must fail as well."""
     given = X.mean(axis=0, keepdims=True) if k == 1 else GOOD
-    cost = ss.mse(SEEN, given)
+    cost = ss.metrics.mse(SEEN, given)
 
     def bounded(sketch):
         found = ss.certify(sketch, given, confidence=1.0 - risk, independent=True)
@@ -90,7 +90,7 @@ def test_bounds_hold_for_centroids_that_noise_has_chosen(quiet):
     """Of many candidates, those that look best in this release: they profit from its noise."""
     rng = np.random.default_rng(0)
     candidates = [GOOD + rng.normal(size=GOOD.shape) * s for s in rng.uniform(0, 3.0, 30)]
-    costs = [ss.mse(SEEN, c) for c in candidates]
+    costs = [ss.metrics.mse(SEEN, c) for c in candidates]
 
     def bounded(sketch):
         bounds = [ss.certify(sketch, c).cost_bound for c in candidates]
@@ -102,7 +102,7 @@ def test_bounds_hold_for_centroids_that_noise_has_chosen(quiet):
 def test_bounds_hold_for_centroids_that_were_decoded(quiet):
     def bounded(sketch):
         centroids = ss.decode(sketch, K).centroids
-        return ss.certify(sketch, centroids).cost_bound, ss.mse(SEEN, centroids)
+        return ss.certify(sketch, centroids).cost_bound, ss.metrics.mse(SEEN, centroids)
 
     assert n_failures(quiet, bounded, seed=4, n=20) <= most_failures(0.05, 20)
 
@@ -112,7 +112,7 @@ def test_without_noise_a_bound_is_near_the_cost(quiet):
 
     for independent in (False, True):
         found = ss.certify(silent, GOOD, independent=independent)
-        assert 1.0 <= found.cost_bound / ss.mse(SEEN, GOOD) < 1.1
+        assert 1.0 <= found.cost_bound / ss.metrics.mse(SEEN, GOOD) < 1.1
         assert found.confidence == 0.95
         assert found.bounds.sum() == pytest.approx(found.cost_bound)
         assert found.weights.sum() == pytest.approx(1.0)
@@ -148,19 +148,19 @@ def test_a_certificate_says_its_confidence(quiet):
 
 @pytest.mark.parametrize("confidence", [0.0, 0.4, 1.0, float("nan"), "sure"])
 def test_a_confidence_that_is_none_is_refused(quiet, confidence):
-    with pytest.raises(ss.SpecError, match="The 'confidence' parameter of certify must be"):
+    with pytest.raises(ss.errors.SpecError, match="The 'confidence' parameter of certify must be"):
         ss.certify(quiet, GOOD, confidence=confidence)
 
 
 def test_a_release_without_cells_proves_nothing(release):
     plain = release(ss.sketch(X, ss.privacy.plan_public(X[:600], K, cells=False)))
 
-    with pytest.raises(ss.DataError, match=r"only sketches with cells prove anything"):
+    with pytest.raises(ss.errors.DataError, match=r"only sketches with cells prove anything"):
         ss.certify(plain, GOOD)
 
 
 def test_rows_that_may_be_none_prove_nothing(quiet):
     few = replace(quiet, _totals=replace(quiet._totals, scaled_count=1))
 
-    with pytest.raises(ss.DataError, match=r"nothing to prove: with the noise .* no rows"):
+    with pytest.raises(ss.errors.DataError, match=r"nothing to prove: with the noise .* no rows"):
         ss.certify(few, GOOD)

@@ -89,7 +89,7 @@ def test_a_ledger_is_written_and_read(ledger):
 
 @pytest.mark.parametrize("other", [charge("b", 0.1, "replace_one"), charge("b", 0.1, rows=2)])
 def test_different_promises_do_not_add_up(other):
-    with pytest.raises(ss.PrivacyError, match=r"promise different things .*one adjacency"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"promise different things .*one adjacency"):
         Ledger.of([A]) + Ledger.of([other])
 
 
@@ -98,11 +98,11 @@ def test_different_promises_do_not_add_up(other):
     [{}, {"charges": [], "parts": []}, {"charges": [], "parts": [[0]]}, {"charges": 3, "parts": 4}],
 )
 def test_anything_else_is_not_a_ledger(content):
-    with pytest.raises(ss.SpecError, match="ledger"):
+    with pytest.raises(ss.errors.SpecError, match="ledger"):
         Ledger.from_dict(content)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, math.inf, "small"])
 def test_a_delta_that_is_none_is_refused(delta):
-    with pytest.raises(ss.SpecError, match=r"'delta' parameter of Ledger\.epsilon must be"):
+    with pytest.raises(ss.errors.SpecError, match=r"'delta' parameter of Ledger\.epsilon must be"):
         Ledger.of([A]).epsilon(delta)

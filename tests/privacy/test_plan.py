@@ -88,7 +88,7 @@ def test_plans_are_charged_until_the_budget_is_spent(X, tmp_path):
     spent = account.spent
 
     assert spent == pytest.approx(0.8626, abs=1e-3)
-    with pytest.raises(ss.PrivacyError, match="budget is too small"):
+    with pytest.raises(ss.errors.PrivacyError, match="budget is too small"):
         ss.privacy.plan(X, [30.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
     assert account.spent == spent
     released = ss.privacy.release(ss.sketch(X, specs[0]), 0.1, 1e-8, account=account)
@@ -98,10 +98,10 @@ def test_plans_are_charged_until_the_budget_is_spent(X, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"n_clusters": 0}, ss.SpecError),
-        ({"sketch_size": 0}, ss.SpecError),
-        ({"seed": -1}, ss.SpecError),
-        ({"rows": "broken.csv"}, ss.DataError),
+        ({"n_clusters": 0}, ss.errors.SpecError),
+        ({"sketch_size": 0}, ss.errors.SpecError),
+        ({"seed": -1}, ss.errors.SpecError),
+        ({"rows": "broken.csv"}, ss.errors.DataError),
     ],
 )
 def test_a_plan_that_cannot_be_made_costs_nothing(X, tmp_path, monkeypatch, changes, error):
@@ -121,31 +121,33 @@ def test_a_plan_is_charged_before_it_says_how_many_rows_there_are(X, tmp_path):
     """A warning may be an exception: what it tells is then paid for, too."""
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
 
-    with pytest.raises(ss.PrivacyWarning, match="too few to plan on"):
+    with pytest.raises(ss.errors.PrivacyWarning, match="too few to plan on"):
         ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
     assert account.spent == pytest.approx(0.6, abs=1e-3)
 
 
 def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
-    with pytest.warns(ss.PrivacyWarning, match="too few to plan on: the plan is made from center"):
+    with pytest.warns(
+        ss.errors.PrivacyWarning, match="too few to plan on: the plan is made from center"
+    ):
         spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
 
     assert spec.center == (0.0, 0.0, 0.0)
 
 
 def test_a_stream_is_refused_since_it_is_read_three_times(X):
-    with pytest.raises(ss.DataError, match="reads the data three times"):
+    with pytest.raises(ss.errors.DataError, match="reads the data three times"):
         ss.privacy.plan(iter([X]), [0.0] * 3, 50.0, 4, 1.0, 1e-8)
 
 
 def test_a_center_of_another_dimension_is_refused(X):
-    with pytest.raises(ss.DataError, match="has 3 columns, and center has 2 numbers"):
+    with pytest.raises(ss.errors.DataError, match="has 3 columns, and center has 2 numbers"):
         ss.privacy.plan(X, [0.0, 0.0], 50.0, 4, 1.0, 1e-8)
 
 
 @pytest.mark.parametrize("center", [3.0, [], [math.nan, 0.0], [[0.0]]])
 def test_a_center_that_is_none_is_refused(center):
-    with pytest.raises(ss.SpecError, match="'center' parameter of plan_declared"):
+    with pytest.raises(ss.errors.SpecError, match="'center' parameter of plan_declared"):
         ss.privacy.plan_declared(center, 1.0, 3)
 
 

@@ -58,7 +58,7 @@ def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows):
 def test_a_ball_beyond_reach_is_refused_before_any_row(public_spec):
     spec = replace(public_spec, origin=Origin("declared", 1e9))
 
-    with pytest.raises(ss.SpecError, match=r"declared radius is 1e\+09 times the scale"):
+    with pytest.raises(ss.errors.SpecError, match=r"declared radius is 1e\+09 times the scale"):
         ss.Sketcher(spec)
 
 
@@ -79,5 +79,5 @@ def test_an_unsound_origin_is_refused(public_spec, origin):
 
     content = json.loads(public_spec.to_json()) | {"origin": origin}
 
-    with pytest.raises(ss.SpecError):
+    with pytest.raises(ss.errors.SpecError):
         ss.SketchSpec.from_dict(content)

@@ -50,9 +50,11 @@ def test_each_reader_names_the_other(private, raw, tmp_path):
     private.save(tmp_path / "private.sketch")
     raw.save(tmp_path / "raw.sketch")
 
-    with pytest.raises(ss.SketchFormatError, match=r"private sketch\. Read it with ss\.load"):
+    with pytest.raises(
+        ss.errors.SketchFormatError, match=r"private sketch\. Read it with ss\.load"
+    ):
         ss.Sketch.from_bytes(private.to_bytes())
-    with pytest.raises(ss.SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
+    with pytest.raises(ss.errors.SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
         ss.privacy.load(tmp_path / "raw.sketch")
 
 
@@ -73,7 +75,7 @@ def test_each_reader_names_the_other(private, raw, tmp_path):
     ],
 )
 def test_an_unsound_header_is_refused(private, changes, words):
-    with pytest.raises(ss.SketchFormatError, match=words):
+    with pytest.raises(ss.errors.SketchFormatError, match=words):
         PrivateSketch.from_bytes(altered(private.to_bytes(), **changes))
 
 
@@ -90,15 +92,17 @@ def test_a_charge_that_nothing_can_be_made_of_is_refused(private, place, name, n
     else:
         header["spec"]["origin"] = {"kind": "private", "radius": 10.0, "charges": charges}
 
-    with pytest.raises(ss.SketchFormatError, match=f"no usable {place}: The '{name}' parameter"):
+    with pytest.raises(
+        ss.errors.SketchFormatError, match=f"no usable {place}: The '{name}' parameter"
+    ):
         PrivateSketch.from_bytes(altered(data, **header))
 
 
-@pytest.mark.parametrize("changes", [{"origin": None}, {"tilt": ss.Tilt(1.0)}])
+@pytest.mark.parametrize("changes", [{"origin": None}, {"tilt": ss.features.Tilt(1.0)}])
 def test_a_spec_that_no_release_has_is_refused(private, changes):
     spec = json.loads(replace(private.spec, **changes).to_json())
 
-    with pytest.raises(ss.SketchFormatError, match="that has an origin, and no tilt"):
+    with pytest.raises(ss.errors.SketchFormatError, match="that has an origin, and no tilt"):
         PrivateSketch.from_bytes(altered(private.to_bytes(), spec=spec))
 
 
@@ -111,21 +115,21 @@ def test_integers_that_no_release_has_are_refused(private, number, at):
     numbers[at] = number
     forged = pack(PRIVATE_MAGIC, 1, json.loads(header), numbers.tobytes())
 
-    with pytest.raises(ss.SketchFormatError, match=r"reach 2\*\*62"):
+    with pytest.raises(ss.errors.SketchFormatError, match=r"reach 2\*\*62"):
         PrivateSketch.from_bytes(forged)
 
 
 def test_a_damaged_or_newer_file_is_refused(private):
     data = bytearray(private.to_bytes())
     data[-40] ^= 1
-    with pytest.raises(ss.SketchFormatError, match="digest does not match"):
+    with pytest.raises(ss.errors.SketchFormatError, match="digest does not match"):
         PrivateSketch.from_bytes(bytes(data))
     newer = data[:8] + struct.pack("<H", 3) + data[10:]
-    with pytest.raises(ss.SketchFormatError, match="format version 3"):
+    with pytest.raises(ss.errors.SketchFormatError, match="format version 3"):
         PrivateSketch.from_bytes(bytes(newer))
     header, payload = unpack(private.to_bytes(), PRIVATE_MAGIC, 1)
     short = pack(PRIVATE_MAGIC, 1, json.loads(header), bytes(payload[:-8]))
-    with pytest.raises(ss.SketchFormatError, match="bytes of integers"):
+    with pytest.raises(ss.errors.SketchFormatError, match="bytes of integers"):
         PrivateSketch.from_bytes(short)
 
 
@@ -172,14 +176,18 @@ def test_raw_and_private_sketches_do_not_mix(private, raw):
         lambda: raw - private,
         lambda: private.merge(raw),
     ):
-        with pytest.raises(ss.IncompatibleSketchesError, match=r"what the private one hides"):
+        with pytest.raises(
+            ss.errors.IncompatibleSketchesError, match=r"what the private one hides"
+        ):
             mix()
 
 
 def test_other_specs_do_not_merge(private, X, public_spec, release):
     other = release(ss.sketch(X, replace(public_spec, seed=1)))
 
-    with pytest.raises(ss.IncompatibleSketchesError, match=r"different plans[\s\S]*one plan, then"):
+    with pytest.raises(
+        ss.errors.IncompatibleSketchesError, match=r"different plans[\s\S]*one plan, then"
+    ):
         private + other
 
 
@@ -189,7 +197,9 @@ def test_moments_are_not_known_of_a_private_sketch(raw, private):
 
 
 def test_a_release_is_not_counted_twice(private):
-    with pytest.raises(ss.IncompatibleSketchesError, match=r"rows would count twice\. Take every"):
+    with pytest.raises(
+        ss.errors.IncompatibleSketchesError, match=r"rows would count twice\. Take every"
+    ):
         private + private
 
 
@@ -208,9 +218,9 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
     empty = release(ss.sketch(np.full((3, 3), np.nan), public_spec))
 
     assert empty.count == 0
-    with pytest.raises(ss.PrivacyError, match="no mean of nothing"):
+    with pytest.raises(ss.errors.PrivacyError, match="no mean of nothing"):
         _ = empty.z
-    with pytest.raises(ss.DataError, match="nothing to decode"):
+    with pytest.raises(ss.errors.DataError, match="nothing to decode"):
         ss.decode(empty, 2)
 
 
@@ -220,5 +230,5 @@ def test_numbers_that_no_cluster_explains_are_not_decoded(private):
     totals = replace(private._totals, parts={"waves": waves}, scale=1.0)
     silent = replace(private, _totals=totals)
 
-    with pytest.raises(ss.DataError, match="no cluster of any weight is like this sketch"):
+    with pytest.raises(ss.errors.DataError, match="no cluster of any weight is like this sketch"):
         ss.decode(silent, 2)

@@ -76,33 +76,37 @@ def test_a_spec_planned_from_the_data_is_refused(X):
     spec = replace(ss.plan(X, 3), tilt=None)
 
     with pytest.raises(
-        ss.PrivacyError, match=r"may tell of private rows.*plan_declared or plan_public"
+        ss.errors.PrivacyError, match=r"may tell of private rows.*plan_declared or plan_public"
     ):
         ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8)
 
 
 def test_a_tilt_is_refused(X):
-    with pytest.raises(ss.PrivacyError, match=r"multiply the noise by 64\. Sketch the data"):
+    with pytest.raises(ss.errors.PrivacyError, match=r"multiply the noise by 64\. Sketch the data"):
         ss.privacy.release(ss.sketch(X, n_clusters=3, cells=False), 1.0, 1e-8)
 
 
 def test_a_public_spec_with_a_tilt_is_refused_before_any_row(public_spec):
-    with pytest.raises(ss.SpecError, match="for private releases cannot weigh far rows more"):
-        ss.Sketcher(replace(public_spec, tilt=ss.Tilt(1.0)))
+    with pytest.raises(
+        ss.errors.SpecError, match="for private releases cannot weigh far rows more"
+    ):
+        ss.Sketcher(replace(public_spec, tilt=ss.features.Tilt(1.0)))
 
 
 def test_weights_are_refused(X, public_spec):
-    with pytest.raises(ss.DataError, match=r"every row counts 1\. Leave the weights out"):
+    with pytest.raises(ss.errors.DataError, match=r"every row counts 1\. Leave the weights out"):
         ss.sketch(X, public_spec, sample_weight=np.full(len(X), 2.0))
 
 
 def test_a_release_of_a_release_is_refused(raw, release):
-    with pytest.raises(ss.PrivacyError, match=r"private already.*release the raw sketch once"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"private already.*release the raw sketch once"
+    ):
         ss.privacy.release(release(raw), 1.0, 1e-8)
 
 
 def test_anything_but_a_sketch_is_refused(X):
-    with pytest.raises(ss.SpecError, match="'sketch' parameter of release must be a Sketch"):
+    with pytest.raises(ss.errors.SpecError, match="'sketch' parameter of release must be a Sketch"):
         ss.privacy.release(X, 1.0, 1e-8)
 
 
@@ -119,7 +123,7 @@ def test_anything_but_a_sketch_is_refused(X):
     ],
 )
 def test_a_promise_that_is_none_is_refused(raw, options, name):
-    with pytest.raises(ss.SpecError, match=f"The '{name}' parameter of release must be"):
+    with pytest.raises(ss.errors.SpecError, match=f"The '{name}' parameter of release must be"):
         ss.privacy.release(raw, **{"epsilon": 1.0, "delta": 1e-8, **options})
 
 
@@ -129,7 +133,9 @@ def test_integers_that_could_overflow_are_refused(public_spec):
     totals = Measure.zero(spec)
     totals.count = 2**39
 
-    with pytest.raises(ss.PrivacyError, match=r"would reach 2\*\*62\. Release parts of the data"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"would reach 2\*\*62\. Release parts of the data"
+    ):
         release_vector(ss.Sketch(spec, spec.fingerprint, totals))
 
 
@@ -139,21 +145,25 @@ def test_raw_totals_never_reach_what_a_release_could_not_hold(public_spec):
     totals.count, totals.parts["moments"][:2] = 2**39, (2 ** (39 + 22), 2 ** (39 + 52))
     half = ss.Sketch(public_spec, public_spec.fingerprint, totals)
 
-    with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):
+    with pytest.raises(ss.errors.DataError, match=r"total weight below 2\*\*40"):
         half + half
 
 
 def test_too_few_rows_are_refused_unless_forced(raw, no_noise):
-    with pytest.raises(ss.PrivacyError, match=r"rows are too few: at m=50 .* pass force=True"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"rows are too few: at m=50 .* pass force=True"
+    ):
         ss.privacy.release(raw, 0.05, 1e-8)
 
-    with pytest.warns(ss.PrivacyWarning, match=r"rows are few: .* m=50 at this epsilon needs"):
+    with pytest.warns(
+        ss.errors.PrivacyWarning, match=r"rows are few: .* m=50 at this epsilon needs"
+    ):
         ss.privacy.release(raw, 0.05, 1e-8, force=True)
 
 
 def test_a_refusal_tells_no_count_that_nobody_keeps(raw, no_noise):
     """To see that rows are few is a look at them; whoever asked must know what it cost."""
-    with pytest.raises(ss.PrivacyError, match=r"^the rows are too few") as refusal:
+    with pytest.raises(ss.errors.PrivacyError, match=r"^the rows are too few") as refusal:
         ss.privacy.release(raw, 0.05, 1e-8)
 
     said, (charge,) = str(refusal.value), refusal.value.ledger.charges
@@ -167,7 +177,9 @@ def test_a_refusal_tells_no_count_that_nobody_keeps(raw, no_noise):
 def test_a_refusal_is_charged_to_the_account_and_tells_the_count(raw, no_noise, tmp_path):
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
 
-    with pytest.raises(ss.PrivacyError, match=r"^about 1,000 rows .* in .*people\.json") as refusal:
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"^about 1,000 rows .* in .*people\.json"
+    ) as refusal:
         ss.privacy.release(raw, 0.05, 1e-8, account=account)
     assert account.spent == refusal.value.ledger.epsilon(1e-8) == pytest.approx(0.05)
 
@@ -177,7 +189,7 @@ def test_few_rows_are_warned_of(raw, no_noise):
     assert rows_needed(50, 5.39 * np.sqrt(50) * 2**22) == pytest.approx(50 * 5.39)
     ss.privacy.release(raw, 1.0, 1e-8)
 
-    with pytest.warns(ss.PrivacyWarning, match="rows are few"):
+    with pytest.warns(ss.errors.PrivacyWarning, match="rows are few"):
         ss.privacy.release(raw, 0.15, 1e-8)
 
 
@@ -185,7 +197,9 @@ def test_few_rows_are_warned_of(raw, no_noise):
 def test_a_plan_that_promised_something_else_is_refused(X):
     spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 1.0, 1e-8)
 
-    with pytest.raises(ss.PrivacyError, match=r"charged for add_remove, .*Use the same for both"):
+    with pytest.raises(
+        ss.errors.PrivacyError, match=r"charged for add_remove, .*Use the same for both"
+    ):
         ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8, adjacency="replace_one")
 
 
@@ -197,10 +211,10 @@ def test_a_missing_package_is_named_with_its_extra(raw, monkeypatch):
 
     monkeypatch.setattr(mechanism, "import_module", absent)
 
-    with pytest.raises(ss.MissingDependencyError, match=r"sketchshift\[privacy\]"):
+    with pytest.raises(ss.errors.MissingDependencyError, match=r"sketchshift\[privacy\]"):
         ss.privacy.release(raw, 1.0, 1e-8)
 
 
 def test_an_origin_must_have_charges_if_and_only_if_it_is_private():
-    with pytest.raises(ss.SpecError, match='charges for the kind "private"'):
+    with pytest.raises(ss.errors.SpecError, match='charges for the kind "private"'):
         Origin("private", 1.0)

@@ -74,5 +74,5 @@ def test_opendp_agrees_with_the_epsilon_that_was_asked_for(epsilon, delta):
 
 
 def test_an_epsilon_above_ten_is_warned_of(raw):
-    with pytest.warns(ss.PrivacyWarning, match="epsilon=20 promises little"):
+    with pytest.warns(ss.errors.PrivacyWarning, match="epsilon=20 promises little"):
         ss.privacy.release(raw, 20.0, 1e-8)

@@ -30,14 +30,14 @@ def test_slices_of_no_usable_rows_are_no_error(labels, X, public_spec):
 
 
 def test_weights_are_refused_in_slices_too(X, labels, public_spec):
-    with pytest.raises(ss.DataError, match="every row counts 1"):
+    with pytest.raises(ss.errors.DataError, match="every row counts 1"):
         ss.sketch_by(X, labels, public_spec, sample_weight=np.ones(len(X)))
 
 
 def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
     secrets = np.array([f"person-{i}" for i in range(len(X))])
 
-    with pytest.raises(ss.DataError, match="more than 5 slices") as caught:
+    with pytest.raises(ss.errors.DataError, match="more than 5 slices") as caught:
         ss.sketch_by(X, secrets, public_spec, max_slices=5)
 
     assert "person" not in str(caught.value)
@@ -54,14 +54,14 @@ def test_releases_of_disjoint_slices_cost_as_much_as_one(X, labels, public_spec,
 
 
 def test_a_table_is_not_released_as_one(X, labels, public_spec, release):
-    with pytest.raises(ss.PrivacyError, match="one sketch is released at a time"):
+    with pytest.raises(ss.errors.PrivacyError, match="one sketch is released at a time"):
         release(ss.sketch_by(X, labels, public_spec))
 
 
 def test_slices_of_a_plan_from_the_data_are_not_released(X, labels, release):
     table = ss.sketch_by(X, labels, n_clusters=3)
 
-    with pytest.raises(ss.PrivacyError):
+    with pytest.raises(ss.errors.PrivacyError):
         release(table[0])
 
 
@@ -71,5 +71,7 @@ def test_a_table_of_private_sketches_is_refused_by_row(X, labels, public_spec, r
     private = release(ss.sketch(X, public_spec))
     table = pa.table({"day": [1], "sketch": [private.to_bytes()]})
 
-    with pytest.raises(ss.SketchFormatError, match="row 0 of the table: this is a private sketch"):
+    with pytest.raises(
+        ss.errors.SketchFormatError, match="row 0 of the table: this is a private sketch"
+    ):
         ss.SketchTable.from_arrow(table)

@@ -75,7 +75,12 @@ def test_moments_with_weights_and_tilt_match_their_definition():
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(5000, 3)) * [1, 2, 3] + 1, rng.gamma(1.0, size=5000)
     spec = ss.SketchSpec(
-        3, 20, bandwidth=1.0, center=(1, 1, 1), scale=2.0, tilt=ss.Tilt(radius=2.0, cap=4.0)
+        3,
+        20,
+        bandwidth=1.0,
+        center=(1, 1, 1),
+        scale=2.0,
+        tilt=ss.features.Tilt(radius=2.0, cap=4.0),
     )
 
     s = ss.sketch(X, spec, sample_weight=w)

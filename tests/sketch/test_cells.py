@@ -120,7 +120,7 @@ def test_what_is_not_a_number_is_still_refused():
     for value in (np.nan, np.inf):
         bad = X.copy()
         bad[17, 1] = value
-        with pytest.raises(ss.InvalidRowsError, match="row 17"):
+        with pytest.raises(ss.errors.InvalidRowsError, match="row 17"):
             ss.sketch(bad, SPEC)
         left, others = ss.sketch(bad, SPEC, on_invalid="skip"), ss.sketch(np.delete(X, 17, 0), SPEC)
         assert (left.n_invalid, left.count) == (1, 2999)
@@ -134,7 +134,7 @@ def test_a_number_that_normalisation_cannot_hold_is_refused_by_its_row():
     huge = X.copy()
     huge[5, 0] = 1e306
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 5 of .* lies too far out"):
+    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 5 of .* lies too far out"):
         ss.sketch(huge, spec)
 
 
@@ -160,7 +160,9 @@ def test_integers_of_cells_that_no_rows_left_are_refused():
         sketch = ss.sketch(X, SPEC)
         row, column, by = change
         sketch._totals.parts["cells"][row, column] += by
-        with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+        with pytest.raises(
+            ss.errors.SketchFormatError, match="the integers are not those of any rows"
+        ):
             ss.Sketch.from_bytes(sketch.to_bytes())
 
 
@@ -172,7 +174,7 @@ def test_a_file_of_cells_that_is_cut_off_or_goes_on_is_refused():
     import json
 
     for changed in (payload[:-1], payload[:-30], payload[:700], bytes(payload) + b"\0"):
-        with pytest.raises(ss.SketchFormatError):
+        with pytest.raises(ss.errors.SketchFormatError):
             ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), bytes(changed)))
 
 
@@ -225,18 +227,18 @@ def test_of_few_different_rows_there_are_no_more_cells():
 )
 def test_cells_that_make_no_sense_are_refused(change, message):
     fields = {"centers": CELLS.centers, "n_features": 3} | change
-    with pytest.raises(ss.SpecError, match=message):
+    with pytest.raises(ss.errors.SpecError, match=message):
         Cells(**fields)
 
 
 def test_cells_of_other_columns_are_refused_by_a_spec():
-    with pytest.raises(ss.SpecError, match="Cells of 2 columns"):
+    with pytest.raises(ss.errors.SpecError, match="Cells of 2 columns"):
         ss.SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
 
 
 def test_cells_come_without_a_tilt():
-    with pytest.raises(ss.SpecError, match="cells or a tilt, not both"):
-        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, tilt=ss.Tilt(1.0, 4.0))
+    with pytest.raises(ss.errors.SpecError, match="cells or a tilt, not both"):
+        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, tilt=ss.features.Tilt(1.0, 4.0))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_keys_that_no_far_row_has_are_refused(key):
     (row,) = sketch._totals.parts["far"][0].rows.values()
     sketch._totals.parts["far"][0] = FarSums({key: row})
 
-    with pytest.raises(ss.SketchFormatError, match="no far rows with the key"):
+    with pytest.raises(ss.errors.SketchFormatError, match="no far rows with the key"):
         ss.Sketch.from_bytes(sketch.to_bytes())
 
 
@@ -262,7 +264,7 @@ def test_a_far_weight_beyond_all_capacity_is_refused():
     (row,) = sketch._totals.parts["far"][0].rows.values()
     row[0] += 2**110
 
-    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+    with pytest.raises(ss.errors.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(sketch.to_bytes())
 
 
@@ -288,7 +290,7 @@ def test_numbers_of_partial_weights_that_no_rows_have_are_refused(n):
     header, payload = unpack(data, MAGIC, VERSION)
     forged = bytes(payload[:-8]) + n.to_bytes(8, "little", signed=True)
 
-    with pytest.raises(ss.SketchFormatError, match="not those of any rows"):
+    with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
         ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), forged))
 
 

@@ -163,7 +163,7 @@ def test_rows_that_are_in_are_not_summed_again(tmp_path, monkeypatch):
     def read():
         return ss.sketch(tmp_path / "x.parquet", NAMED, checkpoint=tmp_path / "c")
 
-    with pytest.raises(ss.DataError, match="no rows"):
+    with pytest.raises(ss.errors.DataError, match="no rows"):
         sketch_with_cuts(read, [9, 9])
 
     assert sum(summed) < N + 3 * 13
@@ -190,7 +190,9 @@ def test_data_that_has_changed_is_refused(tmp_path, name, row):
     write(rows().set_column(0, "x", pa.array(x)), tmp_path / name)
     before = (tmp_path / "c").read_bytes()
 
-    with pytest.raises(ss.DataError, match=rf"{name} has changed since the checkpoint.*delete"):
+    with pytest.raises(
+        ss.errors.DataError, match=rf"{name} has changed since the checkpoint.*delete"
+    ):
         read()
 
     assert (tmp_path / "c").read_bytes() == before
@@ -201,7 +203,7 @@ def test_data_that_has_become_shorter_is_refused(tmp_path, n_left):
     read = cut_off(tmp_path, "x.csv")
     write(rows().slice(0, n_left), tmp_path / "x.csv")
 
-    with pytest.raises(ss.DataError, match="changed since the checkpoint"):
+    with pytest.raises(ss.errors.DataError, match="changed since the checkpoint"):
         read()
 
 
@@ -211,7 +213,7 @@ def test_columns_that_were_renamed_are_seen_also_when_all_was_read(tmp_path, nam
     ss.sketch(tmp_path / name, NAMED, checkpoint=tmp_path / "c")
     write(rows().rename_columns(["y", "x", "w", "key"]), tmp_path / name)
 
-    with pytest.raises(ss.DataError, match="changed since the checkpoint"):
+    with pytest.raises(ss.errors.DataError, match="changed since the checkpoint"):
         ss.sketch(tmp_path / name, NAMED, checkpoint=tmp_path / "c")
 
 
@@ -232,7 +234,7 @@ def test_keys_that_were_renamed_in_their_dictionary_are_seen(tmp_path, name, n_w
         read()
     write_keys("a", "c")
 
-    with pytest.raises(ss.DataError, match="changed since the checkpoint"):
+    with pytest.raises(ss.errors.DataError, match="changed since the checkpoint"):
         read()
 
 
@@ -252,7 +254,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
         with (tmp_path / "x.csv").open("a") as file:
             file.write("1.0,2.0,1.0,a\n")
 
-    with pytest.raises(ss.DataError, match=r"x\.csv changed while it was read"):
+    with pytest.raises(ss.errors.DataError, match=r"x\.csv changed while it was read"):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c", progress=progress)
 
 
@@ -269,7 +271,9 @@ def test_another_plan_is_refused_with_both_in_words(tmp_path):
     cut_off(tmp_path, "x.csv")
     other = ss.SketchSpec(n_features=2, sketch_size=30, bandwidth=2.0, columns=("x", "y"))
 
-    with pytest.raises(ss.DataError, match=r"another plan:\n.*bandwidth=1\.0.*\n.*bandwidth=2\.0"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"another plan:\n.*bandwidth=1\.0.*\n.*bandwidth=2\.0"
+    ):
         ss.sketch(tmp_path / "x.csv", other, checkpoint=tmp_path / "c")
 
 
@@ -278,22 +282,26 @@ def test_another_plan_of_slices_is_refused_too(tmp_path):
     ss.sketch_by(tmp_path / "x.csv", "key", NAMED, checkpoint=tmp_path / "c")
     other = ss.SketchSpec(n_features=2, sketch_size=31, bandwidth=1.0, columns=("x", "y"))
 
-    with pytest.raises(ss.DataError, match=r"^the checkpoint was begun with another plan"):
+    with pytest.raises(ss.errors.DataError, match=r"^the checkpoint was begun with another plan"):
         ss.sketch_by(tmp_path / "x.csv", "key", other, checkpoint=tmp_path / "c")
 
 
 def test_other_options_are_refused_by_name(tmp_path):
     cut_off(tmp_path, "x.csv")
 
-    with pytest.raises(ss.DataError, match="begun with on_invalid='raise', and now it is 'skip'"):
+    with pytest.raises(
+        ss.errors.DataError, match="begun with on_invalid='raise', and now it is 'skip'"
+    ):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c", on_invalid="skip")
     with pytest.raises(
-        ss.DataError, match=r"with columns=\['x', 'y'\], and now it is \['y', 'w'\]"
+        ss.errors.DataError, match=r"with columns=\['x', 'y'\], and now it is \['y', 'w'\]"
     ):
         ss.sketch(tmp_path / "x.csv", SPEC, checkpoint=tmp_path / "c", columns=["y", "w"])
-    with pytest.raises(ss.DataError, match="begun with sample_weight=None, and now it is 'w'"):
+    with pytest.raises(
+        ss.errors.DataError, match="begun with sample_weight=None, and now it is 'w'"
+    ):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c", sample_weight="w")
-    with pytest.raises(ss.SketchFormatError, match="checkpoint of a sketch, not of slices"):
+    with pytest.raises(ss.errors.SketchFormatError, match="checkpoint of a sketch, not of slices"):
         ss.sketch_by(tmp_path / "x.csv", "key", NAMED, checkpoint=tmp_path / "c")
 
 
@@ -315,7 +323,7 @@ def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path, monkeypatc
     "data", [np.zeros((9, 2)), iter([np.zeros((9, 2))]), rows().select(["x", "y"])]
 )
 def test_data_in_memory_needs_no_checkpoint_and_gets_none(tmp_path, data):
-    with pytest.raises(ss.DataError, match=r"needs data in files.*Sketcher"):
+    with pytest.raises(ss.errors.DataError, match=r"needs data in files.*Sketcher"):
         ss.sketch(data, SPEC, columns=None, checkpoint=tmp_path / "c")
 
     assert not (tmp_path / "c").exists()
@@ -325,7 +333,7 @@ def test_a_file_that_is_no_checkpoint_is_left_as_it_is(tmp_path):
     write(rows(), tmp_path / "x.csv")
     (tmp_path / "c").write_text("my thesis")
 
-    with pytest.raises(ss.SketchFormatError, match=r"no checkpoint\. It was left as it is"):
+    with pytest.raises(ss.errors.SketchFormatError, match=r"no checkpoint\. It was left as it is"):
         ss.sketch(tmp_path / "x.csv", NAMED, checkpoint=tmp_path / "c")
 
     assert (tmp_path / "c").read_text() == "my thesis"
@@ -358,7 +366,7 @@ def test_a_forged_checkpoint_is_refused_or_goes_on_but_never_breaks(tmp_path, by
                 inner = inner[name]
             inner[last] = strange
             checkpoint.write_checkpoint(tmp_path / "c", kind, *forged, integers)
-            with suppress(ss.SketchshiftError):
+            with suppress(ss.errors.SketchshiftError):
                 read()
 
 
@@ -370,7 +378,7 @@ def test_forged_lengths_are_refused(tmp_path, field, strange):
     header = json.loads(text) | {field: strange}
     (tmp_path / "c").write_bytes(pack(checkpoint.MAGIC, 1, header, bytes(payload)))
 
-    with pytest.raises(ss.SketchFormatError, match="cannot go on from"):
+    with pytest.raises(ss.errors.SketchFormatError, match="cannot go on from"):
         read()
 
 
@@ -388,7 +396,7 @@ def test_damage_is_noticed(tmp_path):
     data[len(data) // 2] ^= 1
     (tmp_path / "c").write_bytes(data)
 
-    with pytest.raises(ss.SketchFormatError, match=r"cannot go on from .*c: the digest"):
+    with pytest.raises(ss.errors.SketchFormatError, match=r"cannot go on from .*c: the digest"):
         read()
 
 
@@ -437,13 +445,15 @@ def test_a_long_position_and_a_long_trail_are_read_again(tmp_path):
 def test_a_checkpoint_of_a_pass_is_no_sketcher(tmp_path):
     cut_off(tmp_path, "x.csv")
 
-    with pytest.raises(ss.SketchFormatError, match="checkpoint of a sketch, not of a Sketcher"):
+    with pytest.raises(
+        ss.errors.SketchFormatError, match="checkpoint of a sketch, not of a Sketcher"
+    ):
         ss.Sketcher.load(tmp_path / "c")
 
 
 @pytest.mark.parametrize("position", [{1, 2}, float("nan"), b"bytes", {(1, 2): 3}])
 def test_a_position_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path, position):
-    with pytest.raises(ss.DataError, match="position"):
+    with pytest.raises(ss.errors.DataError, match="position"):
         ss.Sketcher(SPEC).save(tmp_path / "s", position=position)
 
     assert not (tmp_path / "s").exists()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sketchshift as ss
 
 TILTED = ss.SketchSpec(
-    n_features=2, sketch_size=40, bandwidth=(0.1, 2.0), tilt=ss.Tilt(radius=1.5, cap=3.0)
+    n_features=2, sketch_size=40, bandwidth=(0.1, 2.0), tilt=ss.features.Tilt(radius=1.5, cap=3.0)
 )
 PLAIN = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.5)
 STRUCTURED = ss.SketchSpec(n_features=70, sketch_size=150, bandwidth=4.0, structured=True)

@@ -15,7 +15,9 @@ import sketchshift as ss
 from sketchshift.kernels import select_kernel
 
 PLACES = np.array([[0.5, -0.25], [-1.0, 0.75], [2.0, 2.0], [0.0, 0.0]])
-SPEC = ss.SketchSpec(2, 0, 0.7, landmarks=ss.Landmarks.of(PLACES), scale=2.0, center=(0.1, 0.2))
+SPEC = ss.SketchSpec(
+    2, 0, 0.7, landmarks=ss.features.Landmarks.of(PLACES), scale=2.0, center=(0.1, 0.2)
+)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -156,7 +158,7 @@ def test_slices_rows_of_databases_and_cubes_hold_the_same_sums(tmp_path):
     spec = replace(SPEC, columns=("x", "y"))
     data = pa.table({"day": days, "x": X[:, 0], "y": X[:, 1]})
     whole, table = ss.sketch(X, spec), ss.sketch_by(data, by="day", spec=spec)
-    cube = ss.Cube.create(tmp_path / "cube", spec, by="day")
+    cube = ss.live.Cube.create(tmp_path / "cube", spec, by="day")
     cube.append_rows(data)
 
     assert table.merge() == whole
@@ -176,38 +178,38 @@ def test_sums_that_no_rows_have_are_refused():
 
 def test_sketches_of_other_landmarks_do_not_mix():
     X = rows(8)
-    moved = replace(SPEC, landmarks=ss.Landmarks.of(PLACES + 0.5))
+    moved = replace(SPEC, landmarks=ss.features.Landmarks.of(PLACES + 0.5))
 
     for other in (moved, replace(SPEC, landmarks=None, sketch_size=4)):
-        with pytest.raises(ss.IncompatibleSketchesError, match="different plans"):
+        with pytest.raises(ss.errors.IncompatibleSketchesError, match="different plans"):
             ss.sketch(X, SPEC) + ss.sketch(X, other)
 
 
 def test_landmarks_are_drawn_from_the_rows_each_once():
     X = np.repeat(rows(9, 50), 3, axis=0)
 
-    few, many = (ss.Landmarks.draw(X, n, seed=3).table for n in (10, 1000))
+    few, many = (ss.features.Landmarks.draw(X, n, seed=3).table for n in (10, 1000))
 
     assert many.shape == (50, 2)
     np.testing.assert_array_equal(many[:10], few)
     assert {tuple(x) for x in many} == {tuple(x) for x in X.astype(np.float32)}
-    assert ss.Landmarks.draw(X, 10, seed=4) != ss.Landmarks.draw(X, 10, seed=3)
+    assert ss.features.Landmarks.draw(X, 10, seed=4) != ss.features.Landmarks.draw(X, 10, seed=3)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"bandwidth": (0.5, 2.0)}, r"the kernel of one bandwidth, .* as bandwidth=1\."),
-        ({"tilt": ss.Tilt(1.0)}, "a spec with landmarks has no tilt"),
-        ({"cells": ss.Cells.of(PLACES)}, "a spec with landmarks has no cells"),
-        ({"origin": ss.Origin("declared", 3.0)}, "a spec with landmarks has no origin"),
+        ({"tilt": ss.features.Tilt(1.0)}, "a spec with landmarks has no tilt"),
+        ({"cells": ss.features.Cells.of(PLACES)}, "a spec with landmarks has no cells"),
+        ({"origin": ss.features.Origin("declared", 3.0)}, "a spec with landmarks has no origin"),
         ({"landmarks": PLACES}, "'landmarks' parameter .* must be Landmarks of 2 columns"),
-        ({"landmarks": ss.Landmarks.of(np.eye(3))}, "must be Landmarks of 2 columns"),
+        ({"landmarks": ss.features.Landmarks.of(np.eye(3))}, "must be Landmarks of 2 columns"),
         ({"landmarks": None}, "'sketch_size' parameter .* must be an integer from 1"),
     ],
 )
 def test_what_does_not_go_with_landmarks_is_refused(change, message):
-    with pytest.raises(ss.SpecError, match=message):
+    with pytest.raises(ss.errors.SpecError, match=message):
         replace(SPEC, **change)
 
 
@@ -225,13 +227,13 @@ def test_what_does_not_go_with_landmarks_is_refused(change, message):
     ],
 )
 def test_places_that_are_no_places_are_refused(places):
-    with pytest.raises(ss.SpecError, match="'places' parameter"):
-        ss.Landmarks.of(places)
-    with pytest.raises(ss.SpecError, match=r"'(places|rows)' parameter"):
-        ss.Landmarks.draw(places, 5)
+    with pytest.raises(ss.errors.SpecError, match="'places' parameter"):
+        ss.features.Landmarks.of(places)
+    with pytest.raises(ss.errors.SpecError, match=r"'(places|rows)' parameter"):
+        ss.features.Landmarks.draw(places, 5)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 0.5, None])
 def test_a_seed_that_is_none_is_refused(seed):
-    with pytest.raises(ss.SpecError, match=r"'seed' parameter of Landmarks\.draw"):
-        ss.Landmarks.draw(rows(9), 5, seed=seed)
+    with pytest.raises(ss.errors.SpecError, match=r"'seed' parameter of Landmarks\.draw"):
+        ss.features.Landmarks.draw(rows(9), 5, seed=seed)

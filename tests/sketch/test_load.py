@@ -119,7 +119,7 @@ def test_a_plan_may_be_indented(tmp_path):
 def test_any_other_file_is_refused_by_what_it_begins_with(content, words, tmp_path):
     (tmp_path / "thing").write_bytes(content)
 
-    with pytest.raises(ss.SketchFormatError, match=rf"thing: .*{words}"):
+    with pytest.raises(ss.errors.SketchFormatError, match=rf"thing: .*{words}"):
         ss.load(tmp_path / "thing")
 
 
@@ -132,11 +132,11 @@ def test_data_in_parquet_and_json_that_is_no_plan_are_refused(data, tmp_path):
     (tmp_path / "settings.json").write_text('{"a": 1}')
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
 
-    with pytest.raises(ss.DataError, match=r"data\.parquet.*a column 'sketch' of bytes"):
+    with pytest.raises(ss.errors.DataError, match=r"data\.parquet.*a column 'sketch' of bytes"):
         ss.load(data)
-    with pytest.raises(ss.SpecError, match=r"settings\.json: "):
+    with pytest.raises(ss.errors.SpecError, match=r"settings\.json: "):
         ss.load(tmp_path / "settings.json")
-    with pytest.raises(ss.SpecError, match=r"latin\.json: a plan must be JSON"):
+    with pytest.raises(ss.errors.SpecError, match=r"latin\.json: a plan must be JSON"):
         ss.load(tmp_path / "latin.json")
 
 
@@ -145,7 +145,7 @@ def test_every_truncation_of_every_kind_is_an_error_of_ours_that_names_the_file(
         content = path.read_bytes()
         for length in {*range(12), *np.linspace(12, len(content) - 1, 25).astype(int)}:
             (tmp_path / "cut").write_bytes(content[:length])
-            with pytest.raises(ss.SketchshiftError, match="cut"):
+            with pytest.raises(ss.errors.SketchshiftError, match="cut"):
                 ss.load(tmp_path / "cut")
 
 
@@ -157,7 +157,9 @@ def test_a_checkpoint_of_slices_that_does_not_say_by_what_is_refused(files, tmp_
     for reading in ({}, {"by": ["day", "shop"]}, {"by": 3}, []):
         write_checkpoint(path, "slices", position | {"reading": reading}, state, integers)
         assert path.read_bytes().startswith(MAGIC)
-        with pytest.raises(ss.SketchFormatError, match="slices of the checkpoint are damaged"):
+        with pytest.raises(
+            ss.errors.SketchFormatError, match="slices of the checkpoint are damaged"
+        ):
             ss.load(path)
 
 
@@ -174,5 +176,7 @@ def test_one_more_kind_of_file_is_one_line(tmp_path, monkeypatch):
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(ss.SketchFormatError, match=r"pipe is a pipe.*Save it to a file first"):
+    with pytest.raises(
+        ss.errors.SketchFormatError, match=r"pipe is a pipe.*Save it to a file first"
+    ):
         ss.load(tmp_path / "pipe")

@@ -36,11 +36,11 @@ def weights(request: pytest.FixtureRequest):
 
 def test_a_missing_weight_is_refused(weights):
     for data in (X, pa.table(dict(zip("ab", X.T, strict=True))), csr_array(X)):
-        with pytest.raises(ss.InvalidRowsError, match=r"row 3 of .* has weight nan"):
+        with pytest.raises(ss.errors.InvalidRowsError, match=r"row 3 of .* has weight nan"):
             ss.sketch(data, SPEC, sample_weight=weights)
-    with pytest.raises(ss.InvalidRowsError, match="row 3 of array has weight nan"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 3 of array has weight nan"):
         ss.Sketcher(SPEC).update(X, sample_weight=weights)
-    with pytest.raises(ss.InvalidRowsError, match="row 3 of array has weight nan"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 3 of array has weight nan"):
         ss.sketch_by(X, by=np.arange(300) % 2, spec=SPEC, sample_weight=weights)
 
 
@@ -69,15 +69,15 @@ def test_a_masked_number_of_a_row_is_missing(rows):
 
 def test_metrics_refuse_what_is_masked():
     C = X[:3]
-    for measure in (ss.mse, ss.assign):
-        with pytest.raises(ss.DataError, match=r"finite|NaN"):
+    for measure in (ss.metrics.mse, ss.metrics.assign):
+        with pytest.raises(ss.errors.DataError, match=r"finite|NaN"):
             measure(ROWS, C)
-    with pytest.raises(ss.DataError, match="finite"):
-        ss.mse(X, np.ma.array(C, mask=C > 0))
-    with pytest.raises(ss.DataError, match="sample_weight must be finite"):
-        ss.mse(X, C, sample_weight=MASKED["float"])
-    with pytest.raises(ss.DataError, match=r"finite|NaN"):
-        ss.lloyd(ROWS, 2)
+    with pytest.raises(ss.errors.DataError, match="finite"):
+        ss.metrics.mse(X, np.ma.array(C, mask=C > 0))
+    with pytest.raises(ss.errors.DataError, match="sample_weight must be finite"):
+        ss.metrics.mse(X, C, sample_weight=MASKED["float"])
+    with pytest.raises(ss.errors.DataError, match=r"finite|NaN"):
+        ss.metrics.lloyd(ROWS, 2)
 
 
 @pytest.mark.parametrize("kind", [ss.CompressiveKMeans, ss.CompressiveGaussianMixture])
@@ -86,7 +86,7 @@ def test_estimators_refuse_what_is_masked(kind):
     for step in (model.fit, model.partial_fit):
         with pytest.raises(ValueError, match="NaN"):
             step(ROWS)
-        with pytest.raises(ss.InvalidRowsError, match="weight nan"):
+        with pytest.raises(ss.errors.InvalidRowsError, match="weight nan"):
             step(X, sample_weight=MASKED["float"])
     model.fit(X)
     for step in (model.predict, model.score, model.forget):
@@ -98,14 +98,14 @@ def test_estimators_refuse_what_is_masked(kind):
 def test_a_score_has_no_room_for_missing_weights(rows):
     model = ss.CompressiveKMeans(2, random_state=0).fit(X)
 
-    with pytest.raises(ss.DataError, match="sample_weight must be finite"):
+    with pytest.raises(ss.errors.DataError, match="sample_weight must be finite"):
         model.score(rows, sample_weight=MASKED["float"])
 
 
 def test_declared_numbers_may_not_be_masked():
     ends = np.ma.array([1.0, 2.0], mask=[False, True])
 
-    with pytest.raises(ss.SpecError, match="center"):
+    with pytest.raises(ss.errors.SpecError, match="center"):
         ss.privacy.plan_declared(ends, 5.0, n_clusters=2)
-    with pytest.raises(ss.SpecError, match="finite corners"):
-        ss.Box(np.zeros(2), ends)
+    with pytest.raises(ss.errors.SpecError, match="finite corners"):
+        ss.decoders.Box(np.zeros(2), ends)

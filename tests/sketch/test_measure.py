@@ -16,7 +16,7 @@ from sketchshift.sketch import measure as module
 from sketchshift.sketch.measure import Measure, Moments, Part, WeightedRows, parts_of
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=12, bandwidth=0.8)
-TILTED = replace(SPEC, tilt=ss.Tilt(1.0, 5.0))
+TILTED = replace(SPEC, tilt=ss.features.Tilt(1.0, 5.0))
 PUBLIC = replace(SPEC, origin=Origin("declared", 100.0))
 X = np.random.default_rng(3).normal(size=(500, 2))
 
@@ -131,9 +131,9 @@ def test_integers_of_one_more_part_that_no_rows_left_are_refused(one_more):
     whole, part = ss.sketch(X, SPEC), ss.sketch(X[:200], SPEC)
     part._totals.parts["positive"] += 10**12
 
-    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+    with pytest.raises(ss.errors.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(part.to_bytes())
-    with pytest.raises(ss.RemovalError, match="with sums that no rows have"):
+    with pytest.raises(ss.errors.RemovalError, match="with sums that no rows have"):
         whole - part
 
 
@@ -141,7 +141,7 @@ def test_a_file_without_a_part_of_the_spec_is_refused_by_its_length(monkeypatch)
     data = ss.sketch(X, SPEC).to_bytes()
     monkeypatch.setattr(module, "PARTS", [*module.PARTS, lambda spec: PositivePart()])
 
-    with pytest.raises(ss.SketchFormatError, match=r"announces \d+ bytes of .*, and there"):
+    with pytest.raises(ss.errors.SketchFormatError, match=r"announces \d+ bytes of .*, and there"):
         ss.Sketch.from_bytes(data)
 
 

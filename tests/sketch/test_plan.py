@@ -157,9 +157,9 @@ def test_rows_of_weight_zero_do_not_count(X):
     weights = np.r_[np.ones(600), np.zeros(400)]
 
     assert ss.plan(X, 4, sample_weight=weights) == ss.plan(X[:600], 4, sample_weight=np.ones(600))
-    with pytest.raises(ss.DataError, match="no rows to plan on"):
+    with pytest.raises(ss.errors.DataError, match="no rows to plan on"):
         ss.plan(X, 4, sample_weight=np.zeros(1000))
-    with pytest.raises(ss.InvalidRowsError, match="row 3 of array has weight -1"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 3 of array has weight -1"):
         ss.plan(X, 4, sample_weight=np.where(np.arange(1000) == 3, -1.0, 1.0))
 
 
@@ -171,7 +171,7 @@ def test_invalid_rows_are_refused_as_in_a_sketch_or_left_out(X, bad):
 
     for call in (lambda: ss.plan(dirty, 4), lambda: ss.sketch(dirty, n_clusters=4)):
         with pytest.raises(
-            ss.InvalidRowsError, match=r"row 3 of array has .* in column 1 .*3, 700"
+            ss.errors.InvalidRowsError, match=r"row 3 of array has .* in column 1 .*3, 700"
         ):
             call()
     assert ss.plan(dirty, 4, on_invalid="skip") == ss.plan(clean, 4)
@@ -182,13 +182,13 @@ def test_invalid_rows_are_refused_as_in_a_sketch_or_left_out(X, bad):
 def test_invalid_rows_alone_are_no_rows():
     X = np.full((5, 2), np.nan)
 
-    with pytest.raises(ss.DataError, match="no rows to plan on"):
+    with pytest.raises(ss.errors.DataError, match="no rows to plan on"):
         ss.plan(X, 2, on_invalid="skip")
 
 
 @pytest.mark.parametrize("data", [np.empty((0, 2)), [np.empty((0, 2))], iter([np.empty((0, 2))])])
 def test_there_must_be_rows(data):
-    with pytest.raises(ss.DataError, match="no rows to plan on"):
+    with pytest.raises(ss.errors.DataError, match="no rows to plan on"):
         ss.sketch(data, n_clusters=2)
 
 
@@ -200,7 +200,7 @@ def test_a_stream_is_planned_on_its_head_and_every_row_counts_once():
     X = np.random.default_rng(0).normal(size=(10_000, 2))
 
     with pytest.warns(
-        ss.PlanWarning, match=r"first 2,000 rows.*if it is sorted, pass spec=ss.plan"
+        ss.errors.PlanWarning, match=r"first 2,000 rows.*if it is sorted, pass spec=ss.plan"
     ):
         s = ss.sketch(chunks(X), n_clusters=3, cells=False)
 
@@ -212,7 +212,7 @@ def test_a_stream_is_planned_on_its_head_and_every_row_counts_once():
 def test_the_warning_points_at_the_line_that_called():
     X = np.random.default_rng(0).normal(size=(5000, 2))
 
-    with pytest.warns(ss.PlanWarning) as caught:
+    with pytest.warns(ss.errors.PlanWarning) as caught:
         ss.plan(chunks(X), 3, cells=False)
 
     assert caught[0].filename == __file__
@@ -230,11 +230,11 @@ def test_invalid_rows_of_a_stream_do_not_fill_its_head():
     X = np.random.default_rng(0).normal(size=(6000, 2))
     X[:3000:2] = np.nan
 
-    with pytest.warns(ss.PlanWarning, match="first 3,500 rows"):
+    with pytest.warns(ss.errors.PlanWarning, match="first 3,500 rows"):
         s = ss.sketch(chunks(X), n_clusters=3, on_invalid="skip", cells=False)
 
     assert (s.count, s.n_invalid) == (4500, 1500)
-    with pytest.raises(ss.InvalidRowsError, match="row 0 of block 0 has nan"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 0 of block 0 has nan"):
         ss.sketch(chunks(X), n_clusters=3)
 
 
@@ -254,13 +254,15 @@ def test_plans_may_be_made_in_several_threads(X):
 def test_exactly_one_of_spec_and_number_of_clusters_is_needed(X):
     spec = ss.plan(X, 3)
 
-    with pytest.raises(ss.SpecError, match=r"needs spec or n_clusters. Pass n_clusters=10"):
+    with pytest.raises(ss.errors.SpecError, match=r"needs spec or n_clusters. Pass n_clusters=10"):
         ss.sketch(X)
-    with pytest.raises(ss.SpecError, match=r"needs spec or n_clusters"):
+    with pytest.raises(ss.errors.SpecError, match=r"needs spec or n_clusters"):
         ss.sketch(X, seed=3)
-    with pytest.raises(ss.SpecError, match=r"not both: n_clusters cannot change what the spec"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"not both: n_clusters cannot change what the spec"
+    ):
         ss.sketch(X, spec, n_clusters=3)
-    with pytest.raises(ss.SpecError, match=r"not both: seed, standardize cannot change"):
+    with pytest.raises(ss.errors.SpecError, match=r"not both: seed, standardize cannot change"):
         ss.sketch(X, spec, seed=0, standardize=False)
 
 
@@ -274,7 +276,7 @@ def test_exactly_one_of_spec_and_number_of_clusters_is_needed(X):
     ],
 )
 def test_parameters_are_checked(X, parameters, words):
-    with pytest.raises(ss.SpecError, match=words):
+    with pytest.raises(ss.errors.SpecError, match=words):
         ss.plan(X, **parameters)
 
 

@@ -26,7 +26,7 @@ def test_z_is_the_mean_of_the_features_in_the_papers_normalisation(X):
 
 def test_with_a_tilt_z_is_the_tilted_mean(X):
     """The tilt is t = min(cap, 1/2 + |x'|^2 / (2 radius^2)), computed from the row alone."""
-    tilt = ss.Tilt(radius=2.0, cap=3.0)
+    tilt = ss.features.Tilt(radius=2.0, cap=3.0)
     spec = ss.SketchSpec(3, 50, bandwidth=0.7, center=tuple(X.mean(axis=0)), tilt=tilt)
 
     z = ss.sketch(X, spec).z
@@ -50,9 +50,11 @@ def test_merging_refuses_another_spec_and_names_both_sides(X):
     left = ss.sketch(X, ss.SketchSpec(3, 20, bandwidth=0.3, seed=7))
     right = ss.sketch(X, ss.SketchSpec(3, 20, bandwidth=0.1, seed=7))
 
-    with pytest.raises(ss.IncompatibleSketchesError, match=r"bandwidth=0\.3.*\n.*bandwidth=0\.1"):
+    with pytest.raises(
+        ss.errors.IncompatibleSketchesError, match=r"bandwidth=0\.3.*\n.*bandwidth=0\.1"
+    ):
         left + right
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot subtract sketches"):
+    with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot subtract sketches"):
         left - right
 
 
@@ -60,7 +62,9 @@ def test_an_error_of_different_specs_has_both_and_what_was_to_be_done(X):
     specs = [ss.SketchSpec(3, 50, bandwidth) for bandwidth in (0.3, 0.1)]
     left, right = (ss.sketch(X[:, :3], spec) for spec in specs)
 
-    with pytest.raises(ss.IncompatibleSketchesError, match="cannot weigh sketches") as caught:
+    with pytest.raises(
+        ss.errors.IncompatibleSketchesError, match="cannot weigh sketches"
+    ) as caught:
         check_same_spec(left, right, "weigh")
 
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
@@ -90,14 +94,14 @@ def test_merging_refuses_what_is_no_sketch(spec, X, other):
 def test_removing_more_than_was_added_is_an_error(spec, X):
     few, many = ss.sketch(X[:10], spec), ss.sketch(X, spec)
 
-    with pytest.raises(ss.RemovalError, match=r"1000 rows .* from 10 "):
+    with pytest.raises(ss.errors.RemovalError, match=r"1000 rows .* from 10 "):
         few - many
 
 
 def test_removing_other_rows_is_noticed_when_nothing_could_be_left(spec, X):
     left, right = ss.sketch(X[:10], spec), ss.sketch(X[10:20], spec)
 
-    with pytest.raises(ss.RemovalError, match=r"were never added|more than was added"):
+    with pytest.raises(ss.errors.RemovalError, match=r"were never added|more than was added"):
         left - right
 
 
@@ -105,7 +109,7 @@ def test_removing_a_heavier_row_is_noticed(spec, X):
     whole = ss.sketch(X[:10], spec)
     heavy = ss.sketch(X[:2], spec, sample_weight=[100.0, 1.0])
 
-    with pytest.raises(ss.RemovalError, match=r"weight 101"):
+    with pytest.raises(ss.errors.RemovalError, match=r"weight 101"):
         whole - heavy
 
 
@@ -167,7 +171,7 @@ def test_the_empty_sketch_is_the_zero_of_addition(spec, X):
 
     assert s + empty == s
     assert s - s == empty
-    with pytest.raises(ss.RemovalError, match="no mean of nothing"):
+    with pytest.raises(ss.errors.RemovalError, match="no mean of nothing"):
         _ = empty.z
     assert np.isnan(empty.mean).all()
     assert np.isnan(empty.covariance).all()

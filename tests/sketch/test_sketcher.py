@@ -36,7 +36,7 @@ def test_empty_batches_are_welcome_in_a_stream(X):
 
 
 def test_no_rows_at_all_is_an_error():
-    with pytest.raises(ss.DataError, match="no rows to sketch"):
+    with pytest.raises(ss.errors.DataError, match="no rows to sketch"):
         ss.sketch(np.empty((0, 3)), SPEC)
 
 
@@ -45,7 +45,9 @@ def test_no_rows_at_all_is_an_error():
 def test_rows_with_nan_or_infinity_are_named(X, bad, n_threads):
     X[701, 2] = bad
 
-    with pytest.raises(ss.InvalidRowsError, match=rf"row 701 of array has {bad} in column 2"):
+    with pytest.raises(
+        ss.errors.InvalidRowsError, match=rf"row 701 of array has {bad} in column 2"
+    ):
         ss.sketch(X, SPEC, n_threads=n_threads)
 
 
@@ -53,7 +55,9 @@ def test_bad_rows_of_later_blocks_are_named_by_their_place_in_the_source():
     X = np.zeros((200_000, 3))
     X[150_000, 1] = np.nan
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 150000 of array has nan in column 1"):
+    with pytest.raises(
+        ss.errors.InvalidRowsError, match=r"row 150000 of array has nan in column 1"
+    ):
         ss.sketch(X, SPEC)
 
 
@@ -62,7 +66,9 @@ def test_bad_rows_are_named_by_column_when_there_are_names(X):
     frame = pandas.DataFrame(X, columns=["height", "weight", "age"])
     frame.loc[5, "weight"] = np.nan
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 5 of table has nan in column 'weight'"):
+    with pytest.raises(
+        ss.errors.InvalidRowsError, match=r"row 5 of table has nan in column 'weight'"
+    ):
         ss.sketch(frame, SPEC)
 
 
@@ -72,9 +78,9 @@ def test_a_refused_update_adds_nothing(X):
     blocks = [X[:500].copy(), X[500:].copy()]
     blocks[1][-1, 0] = np.nan
 
-    with pytest.raises(ss.InvalidRowsError):
+    with pytest.raises(ss.errors.InvalidRowsError):
         sketcher.update(iter(blocks))
-    with pytest.raises(ss.RemovalError):
+    with pytest.raises(ss.errors.RemovalError):
         sketcher.remove(np.concatenate([X, X]))
 
     assert sketcher.sketch() == before
@@ -110,7 +116,7 @@ def test_a_point_too_far_out_is_named_and_never_skipped(X, far):
 
     for on_invalid in ("raise", "skip"):
         with pytest.raises(
-            ss.InvalidRowsError, match=r"row 12 of array lies too far out.*column 1"
+            ss.errors.InvalidRowsError, match=r"row 12 of array lies too far out.*column 1"
         ):
             ss.sketch(X, SPEC, on_invalid=on_invalid)
 
@@ -132,7 +138,7 @@ def test_weights_that_make_no_sense_are_refused(X, bad):
     weights = np.ones(len(X))
     weights[17] = bad
 
-    with pytest.raises(ss.InvalidRowsError, match="row 17 of array has weight"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 17 of array has weight"):
         ss.sketch(X, SPEC, sample_weight=weights)
 
 
@@ -157,25 +163,25 @@ def test_rows_whose_weight_is_missing_are_named_with_the_remedy(X):
     weights = np.where(np.arange(len(X)) == 17, np.nan, 1.0)
 
     message = r'row 17 of array has weight nan .*on_invalid="skip"'
-    with pytest.raises(ss.InvalidRowsError, match=message):
+    with pytest.raises(ss.errors.InvalidRowsError, match=message):
         ss.sketch(X, SPEC, sample_weight=weights)
-    with pytest.raises(ss.InvalidRowsError, match=message):
+    with pytest.raises(ss.errors.InvalidRowsError, match=message):
         ss.plan(X, 3, sample_weight=weights)
 
 
 def test_negative_weights_are_not_skipped(X):
     weights = np.where(np.arange(len(X)) == 17, -1.0, 1.0)
 
-    with pytest.raises(ss.InvalidRowsError, match=r"row 17 of array has weight -1\.0"):
+    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 17 of array has weight -1\.0"):
         ss.sketch(X, SPEC, sample_weight=weights, on_invalid="skip")
 
 
 def test_a_total_weight_beyond_the_capacity_is_refused(X):
     sketcher = ss.Sketcher(SPEC).update(X[:1], sample_weight=[2.0**39])
 
-    with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):
+    with pytest.raises(ss.errors.DataError, match=r"total weight below 2\*\*40"):
         sketcher.update(X[:1], sample_weight=[2.0**39])
-    with pytest.raises(ss.DataError, match=r"total weight below 2\*\*40"):
+    with pytest.raises(ss.errors.DataError, match=r"total weight below 2\*\*40"):
         ss.sketch(X[:4], SPEC, sample_weight=np.full(4, 2.0**38.5))
 
 
@@ -218,7 +224,9 @@ def test_weights_far_from_the_center_keep_the_covariance():
 def test_weights_too_small_for_the_integers_are_refused(X):
     weights = np.full(len(X), 1e-6)
 
-    with pytest.raises(ss.DataError, match=r"too small .* Multiply the weights by a constant"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"too small .* Multiply the weights by a constant"
+    ):
         ss.sketch(X, SPEC, sample_weight=weights)
 
 
@@ -247,19 +255,21 @@ def test_the_first_bad_row_is_named_whatever_the_threads():
     X[[70_000, 200_000, 390_000], 1] = np.nan
 
     for _ in range(10):
-        with pytest.raises(ss.InvalidRowsError, match="row 70000 of array"):
+        with pytest.raises(ss.errors.InvalidRowsError, match="row 70000 of array"):
             ss.sketch(X, SPEC, n_threads=4)
 
 
 def test_another_number_of_columns_is_refused_with_both_numbers(X):
-    with pytest.raises(ss.DataError, match=r"array has 2 columns, and the spec has n_features=3"):
+    with pytest.raises(
+        ss.errors.DataError, match=r"array has 2 columns, and the spec has n_features=3"
+    ):
         ss.sketch(X[:, :2], SPEC)
 
 
 def test_columns_must_be_those_of_the_spec(X):
     spec = ss.SketchSpec(3, 20, bandwidth=1.0, columns=("a", "b", "c"))
 
-    with pytest.raises(ss.DataError, match=r"are not those of the spec"):
+    with pytest.raises(ss.errors.DataError, match=r"are not those of the spec"):
         ss.sketch({"a": 1}, spec, columns=["c", "b", "a"])
 
 
@@ -272,12 +282,14 @@ def test_columns_must_be_those_of_the_spec(X):
     ],
 )
 def test_parameters_are_checked(X, parameters, words):
-    with pytest.raises(ss.SpecError, match=words):
+    with pytest.raises(ss.errors.SpecError, match=words):
         ss.sketch(X, SPEC, **parameters)
 
 
 def test_something_else_than_a_spec_is_refused(X):
-    with pytest.raises(ss.SpecError, match=r"'spec' parameter of sketch must be a SketchSpec"):
+    with pytest.raises(
+        ss.errors.SpecError, match=r"'spec' parameter of sketch must be a SketchSpec"
+    ):
         ss.sketch(X, {"bandwidth": 1.0})
 
 
@@ -287,7 +299,7 @@ def test_frames_with_columns_in_another_order_are_read_by_the_first_ones_names(X
     s = ss.Sketcher(SPEC).update(frame).update(frame[["c", "a", "b"]]).update(X).sketch()
 
     assert s == sum([ss.sketch(X, SPEC)] * 3)
-    with pytest.raises(ss.DataError, match="no column 'b'"):
+    with pytest.raises(ss.errors.DataError, match="no column 'b'"):
         ss.Sketcher(SPEC).update(frame).update(frame.rename(columns={"b": "z"}))
 
 
@@ -327,7 +339,7 @@ def test_an_array_may_be_filled_again_after_each_update(spec, X):
 def test_a_bad_row_is_refused_by_the_call_that_brings_it(spec, X, bad):
     sketcher = ss.Sketcher(spec).update(X[:5])
 
-    with pytest.raises(ss.InvalidRowsError, match="row 1 of array"):
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 1 of array"):
         sketcher.update(np.array([X[5], [0.0, bad, 0.0], X[6]]))
 
     assert sketcher.sketch() == ss.sketch(X[:5], spec)

@@ -15,14 +15,18 @@ from sketchshift.sketch.file import MAGIC, pack, unpack
 SPECS = {
     "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),
     "precise": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=0.7, precision="float64"),
-    "tilted": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0, tilt=ss.Tilt(1.0, 5.0)),
-    "far": ss.SketchSpec(
-        n_features=3, sketch_size=6, bandwidth=(0.1, 3.0), tilt=ss.Tilt(1e-3, 2.0**16)
+    "tilted": ss.SketchSpec(
+        n_features=2, sketch_size=6, bandwidth=1.0, tilt=ss.features.Tilt(1.0, 5.0)
     ),
-    "one column": ss.SketchSpec(n_features=1, sketch_size=6, bandwidth=1e-20, tilt=ss.Tilt(1e20)),
+    "far": ss.SketchSpec(
+        n_features=3, sketch_size=6, bandwidth=(0.1, 3.0), tilt=ss.features.Tilt(1e-3, 2.0**16)
+    ),
+    "one column": ss.SketchSpec(
+        n_features=1, sketch_size=6, bandwidth=1e-20, tilt=ss.features.Tilt(1e20)
+    ),
     "wide": ss.SketchSpec(n_features=70, sketch_size=6, bandwidth=1.0),
     "landmarks": ss.SketchSpec(
-        n_features=2, sketch_size=3, bandwidth=0.7, landmarks=ss.Landmarks.of(np.eye(2))
+        n_features=2, sketch_size=3, bandwidth=0.7, landmarks=ss.features.Landmarks.of(np.eye(2))
     ),
 }
 WEIGHTS = [0.0, 1.0, 2.0**-60, 2.0**-53, 2.0**-24, 2.0**-23, 0.3, 0.5, 1 - 2.0**-53, 1.5, 7.25]
@@ -96,5 +100,5 @@ def test_integers_that_no_rows_left_are_refused(forgery, measure):
     sketch = ss.sketch(X + 3.0, SPECS["tilted"])
 
     assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.weights[0])) == sketch
-    with pytest.raises(ss.SketchFormatError, match="the integers are not those of any rows"):
+    with pytest.raises(ss.errors.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(forged(sketch, *forgery, measure))

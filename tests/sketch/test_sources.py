@@ -16,7 +16,7 @@ import scipy.sparse
 import sketchshift as ss
 
 COLUMNS = ("height", "weight", "age")
-SPEC = ss.SketchSpec(3, 40, bandwidth=1.0, columns=COLUMNS, tilt=ss.Tilt(radius=3.0))
+SPEC = ss.SketchSpec(3, 40, bandwidth=1.0, columns=COLUMNS, tilt=ss.features.Tilt(radius=3.0))
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,6 @@ def test_a_missing_value_in_a_file_is_named_by_file_column_and_row(tmp_path):
     pa.parquet.write_table(pa.table(dict.fromkeys(COLUMNS, column)), path)
 
     with pytest.raises(
-        ss.InvalidRowsError, match=r"row 2 of .*events\.parquet has nan in column 'height'"
+        ss.errors.InvalidRowsError, match=r"row 2 of .*events\.parquet has nan in column 'height'"
     ):
         ss.sketch(path, SPEC)

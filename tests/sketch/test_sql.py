@@ -31,10 +31,12 @@ def plans() -> dict[str, ss.SketchSpec]:
     rng = np.random.default_rng(0)
     return {
         "waves": ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=0.7),
-        "tilt": ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=1.0, tilt=ss.Tilt(1.0, 5.0)),
+        "tilt": ss.SketchSpec(
+            n_features=3, sketch_size=20, bandwidth=1.0, tilt=ss.features.Tilt(1.0, 5.0)
+        ),
         "cells": ss.plan(rng.normal(size=(300, 3)), n_clusters=3),
         "axes": ss.plan(rng.normal(size=(300, 40)) * np.arange(1, 41), n_clusters=3),
-        "drift": ss.plan_drift(rng.normal(size=(300, 3)), sketch_size=20),
+        "drift": ss.drift.plan_drift(rng.normal(size=(300, 3)), sketch_size=20),
         "private": ss.privacy.plan_public(rng.normal(size=(300, 3)), n_clusters=3),
     }
 

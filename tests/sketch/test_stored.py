@@ -103,7 +103,7 @@ def test_the_argument_allows_more_and_less(table: ss.SketchTable, tmp_path: Path
         tmp_path / "t.parquet", where="key = 'a'", max_bytes=n_bytes // 2
     )
     assert one == table.where("key = 'a'")
-    with pytest.raises(ss.SpecError, match="max_bytes"):
+    with pytest.raises(ss.errors.SpecError, match="max_bytes"):
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=-1)
 
 

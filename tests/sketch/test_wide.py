@@ -131,7 +131,7 @@ def test_the_certificate_is_never_below_the_cost(spec):
         rows = draw_rows(500, seed) * 10.0 ** rng.choice([0, 0, 0, 1.5], size=(500, 1))
         sketch = ss.sketch(rows, spec)
         for centroids in (rows[:3], ss.decode(sketch, K).centroids, rng.normal(size=(7, D))):
-            assert ss.certify(sketch, centroids).cost_bound >= ss.mse(rows, centroids)
+            assert ss.certify(sketch, centroids).cost_bound >= ss.metrics.mse(rows, centroids)
 
 
 def test_a_slice_is_small_and_integers_take_the_bytes_they_need(spec):
@@ -157,7 +157,7 @@ def test_a_spec_that_makes_no_sense_is_refused(spec):
     for change in (
         {"moments": "full"},
         {"scale": (1.0,) * D},
-        {"tilt": ss.Tilt(1.0), "cells": None},
+        {"tilt": ss.features.Tilt(1.0), "cells": None},
         {"axes": Axes.of(np.eye(7)[:2])},
     ):
         with pytest.raises(SpecError):

@@ -24,8 +24,8 @@ from sketchshift.errors import MissingDependencyError
 from sketchshift.features.plan import MAX_CLUSTERS
 
 if TYPE_CHECKING:
-    from sketchshift.report.explorer import Explorer
-    from sketchshift.report.server import Address
+    from sketchshift.view.report.explorer import Explorer
+    from sketchshift.view.report.server import Address
 
 __all__ = ["explore"]
 
@@ -111,8 +111,8 @@ def explore(
 
 def _import_server() -> tuple[Any, type[Explorer]]:
     try:
-        from sketchshift.report.explorer import Explorer
-        from sketchshift.report.server import listening
+        from sketchshift.view.report.explorer import Explorer
+        from sketchshift.view.report.server import listening
     except ImportError as cause:
         msg = 'the explorer needs Starlette and uvicorn. Run: pip install "sketchshift[explore]"'
         raise MissingDependencyError(msg) from cause

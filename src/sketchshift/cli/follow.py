@@ -19,7 +19,7 @@ from sketchshift.errors import DataError
 from sketchshift.sketch.file import is_cube
 
 if TYPE_CHECKING:
-    from sketchshift.sketch.cube import Cube
+    from sketchshift.live.cube import Cube
 
 __all__ = ["follow"]
 
@@ -137,8 +137,8 @@ def _bring_up(
     is_quiet: bool,
 ) -> None:
     """Follow once, and tell what came of it; of nothing, where that is no news, nothing."""
-    from sketchshift.following import follow as follow_once
-    from sketchshift.sketch.cube import Cube
+    from sketchshift.live.cube import Cube
+    from sketchshift.live.following import follow as follow_once
 
     before = Cube.open(state).version if is_cube(state) else 0
     with show_progress("rows", "Looking for changes", then="Reading rows", show=progress) as told:

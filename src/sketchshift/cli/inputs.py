@@ -36,18 +36,18 @@ from sketchshift.cli.output import (
     quote,
     show_progress,
 )
-from sketchshift.data.database import Query, ask, is_database, without_password
 from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, ScaleHint, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.live.database import Query, ask, is_database, without_password
 from sketchshift.privacy import PrivateSketch
+from sketchshift.profiling.survey import Survey, survey
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, is_cube, name_file
-from sketchshift.sketch.survey import Survey, survey
 
 if TYPE_CHECKING:
-    from sketchshift.report import SketchFile
+    from sketchshift.view.report import SketchFile
 
 __all__ = [
     "OF_DATA",
@@ -479,7 +479,7 @@ class Inputs:
 
     def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
         """What ``report`` and ``explore`` show: a sketch, a table, or data that is read now."""
-        from sketchshift.report import SketchFile
+        from sketchshift.view.report import SketchFile
 
         params = self._params
         if not self.is_data:
@@ -649,7 +649,7 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     """Whether the paths are data, and the files they mean."""
-    from sketchshift.data.lake_names import find_lake
+    from sketchshift.live.lake_names import find_lake
 
     if any(map(is_database, paths)) or click.get_current_context().meta.get(QUERY) is not None:
         return True, data_files(paths)
@@ -692,7 +692,7 @@ def load_file(file: str, where: str | None = None) -> SketchFile:
     file : SketchFile
         Under that name.
     """
-    from sketchshift.report import SketchFile
+    from sketchshift.view.report import SketchFile
 
     found = sketch_files([file])
     if len(found) > 1:

@@ -114,7 +114,7 @@ def _record_of_cube(path: Place) -> dict[str, Any]:
     """What a cube has beside its rows; nothing of a file."""
     if not is_cube(path):
         return {}
-    from sketchshift.sketch.cube import Cube
+    from sketchshift.live.cube import Cube
 
     cube = Cube.open(path)
     return {"kind": "cube" if cube.by else "sketch in a cube", "version": cube.version}

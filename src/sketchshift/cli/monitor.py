@@ -1,7 +1,7 @@
 """``sketchshift monitor``: new files or rows as they come, alarms, and metrics for Prometheus.
 
 Looks for files, opens standard input, or follows data that changes, and shows what
-``drift.monitor`` remembers and finds.
+``live.monitor`` remembers and finds.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from sketchshift.sketch.reading import Planning, Reading
 
 if TYPE_CHECKING:
     from sketchshift.data import Block, Source
-    from sketchshift.data.messages import RowPipe
-    from sketchshift.drift.monitor import CubeMonitor, Evaluation, FileMark, Monitor
-    from sketchshift.sketch.cube import Cube
+    from sketchshift.live.cube import Cube
+    from sketchshift.live.messages import RowPipe
+    from sketchshift.live.monitor import CubeMonitor, Evaluation, FileMark, Monitor
 
 __all__ = ["METRICS", "monitor"]
 
@@ -221,7 +221,7 @@ def _monitor_files(
     out: Output,
 ) -> int:
     """Watch files, or standard input; how many files could not be read."""
-    from sketchshift.drift.monitor import Monitor, Slicing
+    from sketchshift.live.monitor import Monitor, Slicing
 
     given = ctx.params
     inputs, columns, once = given["inputs"], given["columns"], given["once"]
@@ -255,7 +255,7 @@ def _monitor_changes(
     out: Output,
 ) -> int:
     """Watch data that changes; how often it could not be read."""
-    from sketchshift.drift.monitor import CubeMonitor
+    from sketchshift.live.monitor import CubeMonitor
 
     follower = _Follower(ctx, folder, spec, stop)
     poll = None if ctx.params["once"] else ctx.params["poll"]
@@ -275,8 +275,8 @@ def _monitor_changes(
 
 def _is_followed(ctx: click.Context, folder: Path) -> bool:
     """Whether slices are values of a column; refuse what goes only with the other kind."""
-    from sketchshift.data.changes import is_changing
-    from sketchshift.drift.monitor import CUBE, is_of_files
+    from sketchshift.live.changes import is_changing
+    from sketchshift.live.monitor import CUBE, is_of_files
     from sketchshift.sketch.file import is_cube
 
     inputs, by = ctx.params["inputs"], ctx.params["by"]
@@ -442,7 +442,7 @@ class _Look:
 
     def files(self) -> list[tuple[Path, FileMark]]:
         """All files that are there, and how they are now; none of our own."""
-        from sketchshift.drift.monitor import FileMark
+        from sketchshift.live.monitor import FileMark
 
         paths = [path for given in self.inputs for path in _expand(given)]
         folders = {folder: folder.resolve() for folder in {path.parent for path in paths}}
@@ -603,7 +603,7 @@ class _FileSession(_Session):
         return False
 
     def _read_file(self, path: Path, mark: FileMark, is_last: bool) -> None:
-        from sketchshift.drift.monitor import FileMark
+        from sketchshift.live.monitor import FileMark
 
         try:
             source = self._reading.open(path)
@@ -693,7 +693,7 @@ class _Follower:
     def __init__(
         self, ctx: click.Context, folder: Path, spec: SketchSpec | None, stop: _Stop
     ) -> None:
-        from sketchshift.drift.monitor import CUBE
+        from sketchshift.live.monitor import CUBE
 
         given = ctx.params
         self._planning = turnkey_arguments(ctx) | {"standardize": given["standardize"]}
@@ -714,7 +714,7 @@ class _Follower:
 
         Without ``poll`` there is no other time, and an error is one.
         """
-        from sketchshift.following import follow
+        from sketchshift.live.following import follow
 
         if self.stop.is_asked:
             return None
@@ -736,8 +736,8 @@ class _Follower:
 
     def _known_plan(self) -> SketchSpec:
         """The plan of the state; made of the first rows that come, and kept."""
-        from sketchshift.data.changes import open_changes
-        from sketchshift.following import plan_changes
+        from sketchshift.live.changes import open_changes
+        from sketchshift.live.following import plan_changes
 
         if self._spec is None:
             source, reading = open_changes(self._source), Reading(**self._reading)
@@ -818,7 +818,7 @@ class _Pipe:
 
 
 def _open_pipe(columns: Sequence[str] | None, spec: SketchSpec | None, stop: _Stop) -> _Pipe:
-    from sketchshift.data.messages import RowPipe
+    from sketchshift.live.messages import RowPipe
 
     names = columns if columns is not None or spec is None else spec.columns
     rows = RowPipe(sys.stdin.fileno(), names, lambda: stop.is_asked)

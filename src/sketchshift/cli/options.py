@@ -23,9 +23,9 @@ from sketchshift.features import SketchSpec, Tilt
 from sketchshift.features.frequencies import LAWS
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.features.spec import METRICS
+from sketchshift.profiling.survey import ENCODINGS, ON_MISSING, SCALES
 from sketchshift.sketch import AnySketch
 from sketchshift.sketch import sketch as sketch_rows
-from sketchshift.sketch.survey import ENCODINGS, ON_MISSING, SCALES
 
 if TYPE_CHECKING:
     pass
@@ -586,7 +586,7 @@ def turnkey_arguments(ctx: click.Context) -> dict[str, Any]:
 
 
 def drift_arguments(ctx: click.Context) -> dict[str, Any]:
-    """Arguments of :func:`sketchshift.plan_drift` that were typed; others are refused."""
+    """Arguments of :func:`sketchshift.drift.plan_drift` that were typed; others are refused."""
     params, typed = ctx.params, spec_flags_typed(ctx)
     others = [flag for flag in typed if flag not in _WITH_K]
     others += list_typed(ctx, ["n_clusters", "cells", "weights"])

@@ -34,10 +34,10 @@ from sketchshift._text import (
     visible_lines,
 )
 from sketchshift._writing import draft_of, write_atomically
-from sketchshift.data.database import without_password
 from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
+from sketchshift.live.database import without_password
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sketchshift.cli.inputs import KeyCounts
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
-    from sketchshift.sketch.survey import Survey
+    from sketchshift.profiling.survey import Survey
 
 __all__ = [
     "DIALECT",
@@ -427,7 +427,7 @@ class Picture:
         """Refuse what cannot be drawn or written."""
         if name is None:
             return cls(None, None)
-        from sketchshift.plots.plane import require_matplotlib
+        from sketchshift.view.plots.plane import require_matplotlib
 
         check_suffix("--plot", name, PICTURES)
         require_matplotlib()
@@ -513,7 +513,7 @@ class ClusterFiles:
             lines = [f"Wrote {self.output}."]
 
         def draw() -> Figure:
-            from sketchshift.plots import decoding_figure
+            from sketchshift.view.plots import decoding_figure
 
             return decoding_figure(sketch, decoding, columns=self._find_pair(sketch))
 

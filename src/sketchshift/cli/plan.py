@@ -41,10 +41,10 @@ from sketchshift.cli.output import (
     survey_record,
     typed_options,
 )
+from sketchshift.drift import plan_drift
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
 from sketchshift.sketch import plan as make_plan
-from sketchshift.sketch import plan_drift
 
 __all__ = ["describe_plan", "plan", "write_plan"]
 

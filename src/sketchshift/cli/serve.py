@@ -14,7 +14,7 @@ from sketchshift.cli.command import EverydayOption, command
 from sketchshift.cli.inputs import read_spec
 from sketchshift.cli.options import KEYS
 from sketchshift.cli.output import Output, note
-from sketchshift.sketch.cube import Cube
+from sketchshift.live.cube import Cube
 from sketchshift.sketch.file import is_cube
 
 __all__ = ["serve"]

@@ -240,7 +240,7 @@ def text_dialect(
     Examples
     --------
     >>> import sketchshift as ss
-    >>> with ss.text_dialect(separator=";", decimal=","):
+    >>> with ss.data.text_dialect(separator=";", decimal=","):
     ...     pass  # ss.sketch("sales.csv", n_clusters=5)
     """
     dialect = Dialect(separator, decimal, thousands, encoding, tuple(missing), header)

@@ -30,8 +30,6 @@ from sketchshift._text import counted, listed
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
-from sketchshift.data.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
-from sketchshift.data.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.data.memory import as_array, native, open_array, open_sparse, open_tensor
 from sketchshift.data.sample import by_position, share_out
 from sketchshift.data.source import (
@@ -45,6 +43,8 @@ from sketchshift.data.source import (
     report_damage,
 )
 from sketchshift.errors import ChooseColumns, DataError, LoadSketch
+from sketchshift.live.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
+from sketchshift.live.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.recipe import Recipe
 
 __all__ = [
@@ -114,7 +114,7 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
     >>> import numpy as np, sketchshift as ss
     >>> def open_bars(path, request):
     ...     return np.loadtxt(path, delimiter="|", ndmin=2)
-    >>> ss.register_format(".bars", open_bars)
+    >>> ss.data.register_format(".bars", open_bars)
     """
     ends = (
         list(suffixes)
@@ -244,18 +244,18 @@ def _import_opener(module: str, name: str) -> Opener:
 
 
 def _opener_in(module: str, name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(import_module(f"sketchshift.data.{module}"), name)
+    found: Callable[..., Any] = getattr(import_module(f"sketchshift.{module}"), name)
     return found
 
 
-register_format(".parquet", _import_opener("arrow", "open_parquet"))
+register_format(".parquet", _import_opener("data.arrow", "open_parquet"))
 for _ends in ((".csv", ".txt", ".dat"), (".tsv", ".tab")):
     _packed = [f"{_end}{_pack}" for _end in _ends for _pack in PACKED]
-    register_format((*_ends, *_packed), _import_opener("text_files", "open_delimited"))
-register_format((".arrow", ".feather", ".ipc"), _import_opener("arrow", "open_ipc"))
-register_format(".npy", _import_opener("npy", "open_npy"))
-register_format(SUFFIXES, _import_opener("database", "open_database_file"))
-register_format(".safetensors", _import_opener("safetensors", "open_safetensors"))
+    register_format((*_ends, *_packed), _import_opener("data.text_files", "open_delimited"))
+register_format((".arrow", ".feather", ".ipc"), _import_opener("data.arrow", "open_ipc"))
+register_format(".npy", _import_opener("data.npy", "open_npy"))
+register_format(SUFFIXES, _import_opener("live.database", "open_database_file"))
+register_format(".safetensors", _import_opener("data.safetensors", "open_safetensors"))
 
 # Tables of lakes, which their own modules read.
 
@@ -874,7 +874,7 @@ def open_source(
 
 
 def _open_query(query: Query, request: Request) -> Source:
-    from sketchshift.data.database import open_query
+    from sketchshift.live.database import open_query
 
     return open_query(query, request)
 

@@ -27,6 +27,7 @@ from sketchshift.decoders.profile import ClusterProfile, Profile, Trait
 from sketchshift.decoders.shares import shares
 from sketchshift.decoders.stable import StableMixture, decode_stable
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
+from sketchshift.sketch.plan import bandwidth
 
 __all__ = [
     "DECODERS",
@@ -52,6 +53,7 @@ __all__ = [
     "Trait",
     "Trust",
     "Turnkey",
+    "bandwidth",
     "certify",
     "decode",
     "decode_range",

@@ -471,10 +471,10 @@ class Decoding:
         if self.sketch is None:
             msg = (
                 "this decoding does not know its sketch. Draw it with "
-                "sketchshift.plots.decoding_figure(sketch, decoding)."
+                "sketchshift.view.plots.decoding_figure(sketch, decoding)."
             )
             raise DataError(msg)
-        plots = import_module("sketchshift.plots")  # stands above this room
+        plots = import_module("sketchshift.view.plots")  # stands above this room
         return plots.decoding_figure(self.sketch, self)
 
     @property
@@ -583,9 +583,9 @@ def register_decoder(name: str, cls: Callable[[], Decoder]) -> None:
     ...         self.centroid = sketch.mean[None]
     ...         return self
     ...     def decode(self, k):
-    ...         outcome = ss.Outcome.COMPLETE if k == 1 else ss.Outcome.EMPTY_RESIDUAL
+    ...         outcome = ss.decoders.Outcome.COMPLETE
     ...         return ss.Decoding(self.centroid, np.ones(1), None, 1.0, outcome, ())
-    >>> ss.register_decoder("mean", Mean)  # doctest: +SKIP
+    >>> ss.decoders.register_decoder("mean", Mean)  # doctest: +SKIP
     >>> ss.decode(ss.sketch(np.eye(2), n_clusters=1), 1, decoder=Mean()).centroids
     array([[0.5, 0.5]])
     """

@@ -79,7 +79,7 @@ def shares(
     >>> whole = ss.sketch(X, n_clusters=2)
     >>> decoding = ss.decode(whole, n_clusters=2)
     >>> part = ss.sketch(X[25:], whole.spec)  # 25 and 50 rows of the two
-    >>> sorted(ss.shares(decoding, part).round(2).tolist())
+    >>> sorted(ss.decoders.shares(decoding, part).round(2).tolist())
     [0.33, 0.67]
     """
     d = sketch.spec.n_features

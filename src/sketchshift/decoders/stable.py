@@ -172,7 +172,7 @@ def decode_stable(
     >>> import numpy as np, sketchshift as ss
     >>> x = 3.0 + 0.5 * np.random.default_rng(0).standard_cauchy((20_000, 1))
     >>> spec = ss.SketchSpec(1, 200, (0.1, 10.0), center=np.median(x, axis=0))
-    >>> found = ss.decode_stable(ss.sketch(x, spec))
+    >>> found = ss.decoders.decode_stable(ss.sketch(x, spec))
     >>> found.alphas.round(1), found.locations.round(1), found.scales.round(1)
     (array([1.]), array([[3.]]), array([[0.5]]))
     """

@@ -630,8 +630,8 @@ def decode(
     """Centroids from a sketch alone, with nothing to tune.
 
     Works on any sketch, and best on one taken with a :func:`~sketchshift.plan`. A
-    :class:`~sketchshift.PlanWarning` tells of clusters that cannot be trusted, and of more than the
-    plan was made for.
+    :class:`~sketchshift.errors.PlanWarning` tells of clusters that cannot be trusted, and of more
+    than the plan was made for.
 
     Parameters
     ----------

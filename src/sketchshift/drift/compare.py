@@ -772,10 +772,10 @@ def score_rows(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> rng = np.random.default_rng(0)
-    >>> spec = ss.plan_drift(rng.normal(size=(1000, 80)), sketch_size=200)
+    >>> spec = ss.drift.plan_drift(rng.normal(size=(1000, 80)), sketch_size=200)
     >>> before, after = rng.normal(size=(2, 1000, 80))
     >>> after[:50] += 2.0
-    >>> scores = ss.score_rows(ss.sketch(before, spec), ss.sketch(after, spec), after)
+    >>> scores = ss.drift.score_rows(ss.sketch(before, spec), ss.sketch(after, spec), after)
     >>> bool((np.argsort(-scores)[:50] < 50).all())
     True
     """

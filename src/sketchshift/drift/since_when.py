@@ -153,7 +153,7 @@ def since_when(
     ----------
     slices : SketchTable, mapping of times to sketches, or sequence of sketches
         In the order of time, with independent rows, of one spec. Private sketches are refused,
-        since they do not subtract: use :func:`sketchshift.watch`.
+        since they do not subtract: use :func:`sketchshift.drift.watch`.
     reference : Sketch or None
         What to compare with, of the same spec; none of its rows may be in the slices. None
         takes all slices before a window.
@@ -177,7 +177,7 @@ def since_when(
     >>> rng = np.random.default_rng(0)
     >>> X, day = rng.normal(size=(20_000, 2)), np.repeat(np.arange(20), 1000)
     >>> X[day >= 16] += 0.2
-    >>> found = ss.since_when(ss.sketch_by(X, by=day, n_clusters=3))
+    >>> found = ss.drift.since_when(ss.sketch_by(X, by=day, n_clusters=3))
     >>> found.drifted, found.since
     (True, 16)
     """
@@ -204,7 +204,7 @@ def since_when(
 def _raw(sketch: AnySketch, name: str) -> Sketch:
     if isinstance(sketch, Sketch):
         return sketch
-    must = "of sketches that subtract, as private ones do not: ss.watch compares these"
+    must = "of sketches that subtract, as private ones do not: ss.drift.watch compares these"
     raise parameter_error("since_when", name, must, sketch)
 
 

@@ -337,7 +337,7 @@ def watch(
     >>> rng = np.random.default_rng(0)
     >>> X, day = rng.normal(size=(5000, 2)), np.repeat(np.arange(5), 1000)
     >>> X[day == 3] += 1.0
-    >>> found = ss.watch(ss.sketch_by(X, by=day, n_clusters=3))
+    >>> found = ss.drift.watch(ss.sketch_by(X, by=day, n_clusters=3))
     >>> [each.key for each in found.alarms]
     [3, 4]
     """

@@ -118,7 +118,7 @@ def register_engine(collections: str | type, engine: Callable[[], Engine]) -> No
     ...
     ...     def reduce(self, merge, results):
     ...         return merge(results)
-    >>> ss.register_engine(Shelf, ShelfEngine)
+    >>> ss.engines.register_engine(Shelf, ShelfEngine)
     >>> ss.sketch(Shelf([np.eye(2), np.ones((3, 2))]), n_clusters=2).count
     5
     """

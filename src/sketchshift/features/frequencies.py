@@ -330,7 +330,7 @@ def register_law(name: str, radius: Radius) -> None:
     Examples
     --------
     >>> import numpy as np, sketchshift as ss
-    >>> ss.register_law("unit", lambda seed, j, g: np.ones(len(j)))  # doctest: +SKIP
+    >>> ss.features.register_law("unit", lambda seed, j, g: np.ones(len(j)))  # doctest: +SKIP
     >>> spec = ss.SketchSpec(2, 100, bandwidth=0.5, law="unit")  # doctest: +SKIP
     """
     if not isinstance(name, str) or name in LAWS:

@@ -389,8 +389,8 @@ class SketchSpec:
         Whether mean and covariance of the rows are kept (beyond 64 columns, variances alone), or
         their weight alone.
     spectrum : Spectrum or None
-        What :func:`sketchshift.plan_drift` found of the noise of sampling, for comparisons that
-        need neither rows nor a decoder. It changes no integer of a sketch.
+        What :func:`sketchshift.drift.plan_drift` found of the noise of sampling, for comparisons
+        that need neither rows nor a decoder. It changes no integer of a sketch.
     recipe : Recipe or None
         How the columns of a table become the d columns of numbers, whose names are ``columns``;
         None where these are columns of the table. Arrays are taken as these numbers.

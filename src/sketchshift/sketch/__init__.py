@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sketchshift.sketch.file import load
-from sketchshift.sketch.plan import bandwidth, plan, plan_drift
+from sketchshift.sketch.plan import plan
 from sketchshift.sketch.sketch import AnySketch, Sketch
 from sketchshift.sketch.sketcher import Sketcher, sketch
 from sketchshift.sketch.table import SketchTable
@@ -13,9 +13,7 @@ __all__ = [
     "Sketch",
     "SketchTable",
     "Sketcher",
-    "bandwidth",
     "load",
     "plan",
-    "plan_drift",
     "sketch",
 ]

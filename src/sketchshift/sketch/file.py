@@ -216,7 +216,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     file = place(path)
     if file.is_dir():
         if is_cube(file):
-            from sketchshift.sketch.cube import Cube  # imports pyarrow
+            from sketchshift.live.cube import Cube  # imports pyarrow
 
             return Cube.open(file)
         return _KINDS_BY_START[PARQUET_START].read(file)

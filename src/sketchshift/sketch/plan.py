@@ -12,7 +12,6 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
-from sketchshift.data.database import ask
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
 from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
@@ -20,6 +19,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
 from sketchshift.features.spec import directions_of
+from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
@@ -74,7 +74,7 @@ def plan(
         Of the frequencies and of the choice of rows.
     columns : sequence of str, Recipe or None
         Columns to read, by name, or one of vectors; None takes all but the weights. A recipe says
-        how to make numbers of columns of any kind: see :func:`sketchshift.survey`.
+        how to make numbers of columns of any kind: see :func:`sketchshift.profiling.survey`.
     query : str or None
         Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None
@@ -205,7 +205,7 @@ def plan_drift(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> rng = np.random.default_rng(0)
-    >>> spec = ss.plan_drift(rng.normal(size=(1000, 100)), sketch_size=200)
+    >>> spec = ss.drift.plan_drift(rng.normal(size=(1000, 100)), sketch_size=200)
     >>> before, after = (ss.sketch(rng.normal(size=(1000, 100)) + m, spec) for m in (0.0, 0.1))
     >>> ss.compare(before, after).drifted
     True
@@ -388,7 +388,7 @@ def bandwidth(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> spec = ss.SketchSpec(2, sketch_size=100, bandwidth=ss.bandwidth(X, n_clusters=5))
+    >>> spec = ss.SketchSpec(2, sketch_size=100, bandwidth=ss.decoders.bandwidth(X, n_clusters=5))
     >>> round(spec.bandwidth, 1)
     0.7
     """

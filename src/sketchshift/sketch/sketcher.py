@@ -22,11 +22,11 @@ import numpy as np
 from sketchshift._places import place
 from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
-from sketchshift.data.database import ask
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError, SpecError, warn
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
+from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import (
     check_same_plan,
@@ -434,7 +434,7 @@ def sketch(
     data : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
         NumPy arrays (memmaps too), SciPy sparse matrices, pandas and Polars frames, Arrow
         tables, readers and anything with ``__arrow_c_stream__``, files (.parquet, .csv,
-        .csv.gz, .arrow, .npy, .safetensors, and what :func:`sketchshift.register_format` adds),
+        .csv.gz, .arrow, .npy, .safetensors, and those of :func:`sketchshift.data.register_format`),
         folders and globs of them, or an iterator of such blocks. Also a database: the address
         ``postgresql://...``, a file (.duckdb, .sqlite), or a connection of duckdb or sqlite3. Also
         a collection of Dask, Spark or Ray, which is read where it lies
@@ -449,7 +449,7 @@ def sketch(
     columns : sequence of str, Recipe or None
         Columns to read, by name; None takes the spec's, or all. One column of vectors is read as
         one column for each of their numbers. A recipe says how to make numbers of columns of any
-        kind: see :func:`sketchshift.survey`.
+        kind: see :func:`sketchshift.profiling.survey`.
     query : str or None
         Of a database: a SELECT, or the name of a table. None takes the only table.
     where : str or None

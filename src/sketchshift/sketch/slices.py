@@ -20,9 +20,9 @@ import pyarrow as pa
 from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
-from sketchshift.data.database import ask
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
+from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import (

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from sketchshift._text import listed
 from sketchshift._typing import IntArray
-from sketchshift.data.database import Query, append_rows, ask, fetch_table
 from sketchshift.data.sample import mix, random_bits
 from sketchshift.errors import (
     DataError,
@@ -28,6 +27,7 @@ from sketchshift.errors import (
     SketchFormatError,
 )
 from sketchshift.features import SketchSpec
+from sketchshift.live.database import Query, append_rows, ask, fetch_table
 from sketchshift.sketch.cells import FarPart
 from sketchshift.sketch.measure import Measure, Part, WideArray, parts_of
 

@@ -28,7 +28,7 @@ def main(
     spark.sketch_by(session.read.parquet(times), key, spec).to_parquet(by_time)
     try:
         spark.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
-    except ss.DataError as error:
+    except ss.errors.DataError as error:
         message = f"{type(error).__name__}: {error}"
     scan = session.read.schema("id long, x double").parquet(damaged)
     rows = session.range(800).selectExpr("id", "IF(id < 80, 0, 100) + id % 7 AS z")

@@ -1,0 +1,370 @@
+"""Parts of a cube: files of slices that never change.
+
+A part has a head with the keys of its slices, an index, and the digits of the slices
+(:mod:`sketchshift.live.cube_digits`), each slice with a digest: so some of them can be read and
+checked without the others. ``docs/format.md`` has the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from sketchshift._typing import BoolArray, IntArray
+from sketchshift.errors import SketchFormatError
+from sketchshift.live.cube_digits import Digits, Family, Layout, SliceRows
+from sketchshift.live.cube_log import PartRecord, to_stream
+from sketchshift.sketch.file import name_file, pack, read_header, unpack
+from sketchshift.sketch.keys import as_type, encode_keys
+
+__all__ = ["PartIndex", "write_part"]
+
+MAGIC = b"\x89SKB\r\n\x1a\n"
+VERSION = 2
+"""In version 1 the columns of the key are not dictionaries."""
+
+_KINDS = {
+    "digits": dict,
+    "entries": dict,
+    "fingerprint": str,
+    "index": str,
+    "n_keys": int,
+    "n_slices": int,
+}
+_DIGEST = 16
+_READ_BYTES = 2**26  # of slices that are in memory at a time
+
+
+def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) -> tuple[int, int]:
+    """Write slices.
+
+    Parameters
+    ----------
+    file : file
+        Empty.
+    layout : Layout
+        Of the slices.
+    keys : Arrow table of n rows
+        Their keys; without columns for a cube of one slice.
+    slices : SliceRows
+        Their integers, with entries in the order of the slices.
+
+    Returns
+    -------
+    n_head, n_bytes : int
+        Bytes of the head of the file, and of all of it.
+    """
+    n, dense = len(slices.counts), slices.dense
+    tables, ends = [], []
+    for family in layout.tables:
+        owners, table, _ = slices.entries[family.name]
+        tables.append(table)
+        ends.append(np.searchsorted(owners, np.arange(n + 1)))
+    index = _index_of(slices.counts, dense, tables, ends)
+    head = pack(
+        MAGIC,
+        VERSION,
+        {
+            "digits": layout.digits_in(slices),
+            "entries": {f.name: len(own) for f, own in zip(layout.tables, tables, strict=True)},
+            "fingerprint": layout.spec.fingerprint,
+            "index": _digest_of(index).hex(),
+            "n_keys": keys.num_columns,
+            "n_slices": n,
+        },
+        to_stream(pa.table(encode_keys(keys)), "lz4"),
+    )
+    n_bytes = file.write(head)
+    n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
+    return len(head), n_bytes
+
+
+def _bytes_of(array: Any) -> memoryview:
+    """The bytes of an array, which writing to them changes if it lies in one piece."""
+    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+
+
+def _index_of(
+    counts: IntArray, dense: Digits, tables: Sequence[Digits], ends: Sequence[IntArray]
+) -> IntArray:
+    """What is known of each slice: a row of the index.
+
+    Rows, rows left out, where its entries of each family begin, and how many there are; then the
+    digest in two numbers.
+    """
+    begins = [end[:-1] for end in ends]
+    lengths = [np.diff(end) for end in ends]
+    facts = np.column_stack([counts, *begins, *lengths]).astype("<i8")
+    digests = np.frombuffer(b"".join(_digests(facts, dense, tables, ends)), "<i8").reshape(-1, 2)
+    return np.hstack([facts, digests])
+
+
+def _digests(
+    facts: IntArray, dense: Digits, tables: Sequence[Digits], ends: Sequence[IntArray]
+) -> Iterator[bytes]:
+    """Of each slice: its row of the index, its row of digits, then its entries of each family."""
+    rows = [(_bytes_of(each), each.itemsize * each.shape[1]) for each in (facts, dense)]
+    others = [
+        (_bytes_of(table), (4 * table.shape[1] * end).tolist())
+        for table, end in zip(tables, ends, strict=True)
+        if table.size
+    ]
+    for i in range(len(facts)):
+        digest = hashlib.blake2b(digest_size=_DIGEST)
+        for data, width in rows:
+            digest.update(data[i * width : i * width + width])
+        for data, places in others:
+            digest.update(data[places[i] : places[i + 1]])
+        yield digest.digest()
+
+
+def _digest_of(array: IntArray) -> bytes:
+    return hashlib.blake2b(_bytes_of(array), digest_size=_DIGEST).digest()
+
+
+@dataclass
+class PartIndex:
+    """The head of a part: what slices it has, and where.
+
+    Attributes
+    ----------
+    keys : dict of str to Arrow dictionaries of n values
+        Of the slices, by name.
+    """
+
+    path: Path
+    layout: Layout
+    keys: dict[str, Any]
+    _n: int
+    _digest: str
+    _places: IntArray
+    _tables: list[tuple[Family, int, IntArray]]
+    _firsts: list[int]
+
+    @classmethod
+    def read(cls, path: Path, record: PartRecord, layout: Layout) -> PartIndex:
+        """Read the head of a part; anything but an intact one is a :class:`SketchFormatError`."""
+        with path.open("rb", buffering=0) as file, name_file(path):
+            if os.fstat(file.fileno()).st_size != record.n_bytes:
+                msg = f"it has not the {record.n_bytes:,} bytes that were written. Was it cut off?"
+                raise SketchFormatError(msg)
+            header, payload = unpack(file.read(record.n_head), MAGIC, VERSION)
+            content = read_header(header, _KINDS)
+            if content["fingerprint"] != layout.spec.fingerprint:
+                raise SketchFormatError("it was made with another plan than the cube.")
+            options = pa.ipc.IpcReadOptions(use_threads=False)  # a few kilobytes
+            try:
+                table = pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
+                table.validate()
+                keys = encode_keys(table)
+                for own in keys.values():
+                    _validate(own)
+            except pa.ArrowException as cause:
+                raise SketchFormatError(f"its keys cannot be read ({cause}).") from None
+            return cls._of(path, record, layout, content, keys)
+
+    @classmethod
+    def _of(
+        cls,
+        path: Path,
+        record: PartRecord,
+        layout: Layout,
+        content: dict[str, Any],
+        keys: dict[str, Any],
+    ) -> PartIndex:
+        n, digits, entries = content["n_slices"], content["digits"], content["entries"]
+        families = [*layout.dense, *layout.tables]
+        has_all = all(len(own) == n and not own.indices.null_count for own in keys.values())
+        if n != record.n_slices or len(keys) != content["n_keys"] or not has_all:
+            raise SketchFormatError("its keys are not those of its slices.")
+        names = {family.name for family in families}, {family.name for family in layout.tables}
+        are_counts = all(type(length) is int and length >= 0 for length in entries.values())
+        if (set(digits), set(entries)) != names or not are_counts:
+            raise SketchFormatError("its digits are not those of the spec.")
+        places, others = layout.places_in(digits)
+        tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
+        sizes = [8 * (4 + 2 * len(tables)) * n, 4 * len(places) * n]
+        sizes += [4 * length * (family.id_width + len(own)) for family, length, own in tables]
+        firsts = list(accumulate([record.n_head, *sizes]))
+        if firsts[-1] != record.n_bytes:
+            raise SketchFormatError("its length is not that of its slices. Was it cut off?")
+        return cls(path, layout, keys, n, content["index"], places, tables, firsts)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def keys_of(self, rows: IntArray, schema: Any) -> Any:
+        """The keys of some slices, as an Arrow table of a schema."""
+        some = pa.array(rows)
+        columns = [self.values_of(f).take(self.keys[f.name].indices.take(some)) for f in schema]
+        return pa.table(columns, schema)
+
+    def values_of(self, field: Any) -> Any:
+        """The different values of a key, in the type of a field that holds them."""
+        return as_type(self.keys[field.name].dictionary, field.type)
+
+    def find(self, names: Sequence[str], is_found: BoolArray) -> IntArray:
+        """The slices with some values of the keys of these names, an axis for each; ascending."""
+        if not is_found.any():
+            return np.zeros(0, np.int64)
+        first, *others = (self.keys[name].indices.to_numpy() for name in names)
+        may_be = is_found.reshape(len(is_found), -1).any(axis=1)
+        rows = np.flatnonzero(may_be.take(first))  # few are looked at further
+        places = first[rows].astype(np.int64)
+        for numbers, length in zip(others, is_found.shape[1:], strict=True):
+            places = places * length + numbers[rows]
+        found: IntArray = rows[is_found.take(places)]
+        return found
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Rows, and rows left out, shape (n, 2)."""
+        with self.path.open("rb", buffering=0) as file, name_file(self.path):
+            index = self._read_index(file.fileno(), np.array([0]), np.array([len(self)]))
+            if _digest_of(index).hex() != self._digest:
+                raise SketchFormatError("the digest of its index does not match: it was damaged.")
+            return index[:, :2].copy()
+
+    def _read_index(self, file: int, firsts: IntArray, lasts: IntArray) -> IntArray:
+        width = 4 + 2 * len(self._tables)
+        index: IntArray = _read_spans(file, self._firsts[0], firsts, lasts, width, "<i8")
+        return index
+
+    def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, SliceRows]]:
+        """Some slices, with those of some megabytes in memory at a time.
+
+        Parameters
+        ----------
+        rows : int array, ascending
+            Which slices.
+
+        Yields
+        ------
+        span : slice
+            Of the rows.
+        slices : SliceRows
+            Each compared with its digest.
+        """
+        if not len(rows):
+            return
+        with self.path.open("rb", buffering=0) as file, name_file(self.path):
+            spans = _spans_of(rows)
+            index = self._read_index(file.fileno(), spans.firsts, spans.lasts)
+            pieces = np.cumsum(self._sizes(index)) // _READ_BYTES
+            if not pieces[-1]:
+                yield slice(0, len(rows)), self._read(file.fileno(), rows, index, spans)
+                return
+            cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(rows)]
+            for first, last in pairwise(cuts):
+                some = slice(first, last)
+                own = rows[some]
+                yield some, self._read(file.fileno(), own, index[some], _spans_of(own))
+
+    def is_like(self, other: PartIndex) -> bool:
+        """Whether both have the same digits, as :meth:`Layout.places_in` tells."""
+        return self._places is other._places
+
+    def _sizes(self, index: IntArray) -> IntArray:
+        """Bytes of slices, by their rows of the index, of which entries are in the file."""
+        begins, lengths = self._entries(index)
+        n_entries = [n for _, n, _ in self._tables]
+        if ((begins < 0) | (lengths < 0) | (lengths > n_entries - begins)).any():
+            raise SketchFormatError("there are no such entries.")
+        widths = [4 * (family.id_width + len(places)) for family, _, places in self._tables]
+        sizes: IntArray = lengths @ np.array(widths, dtype=np.int64) + 4 * len(self._places)
+        return sizes
+
+    def _entries(self, index: IntArray) -> tuple[IntArray, IntArray]:
+        """Where entries begin, and how many there are: one column for each family."""
+        n = len(self._tables)
+        return index[:, 2 : 2 + n], index[:, 2 + n : 2 + 2 * n]
+
+    def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> SliceRows:
+        dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, len(self._places))
+        entries, tables, ends = {}, [], []
+        begins, lengths = self._entries(index)
+        froms, tos = begins[spans.starts], (begins + lengths)[spans.stops - 1]
+        if ((tos - froms).sum(axis=0) != lengths.sum(axis=0)).any() or (tos < froms).any():
+            raise SketchFormatError("the entries of slices do not follow each other.")
+        for i, (family, n, places) in enumerate(self._tables):
+            width = family.id_width + len(places)
+            table, owners = np.empty((0, width), "<i4"), np.zeros(0, np.int64)
+            if n:
+                table = _read_spans(file, self._firsts[2 + i], froms[:, i], tos[:, i], width)
+                self._check_names(family, table)
+                owners = np.repeat(np.arange(len(rows)), lengths[:, i])
+            entries[family.name] = owners, table, places
+            tables.append(table)
+            ends.append(np.append(0, np.cumsum(lengths[:, i])))
+        digests, wanted = _digests(index[:, :-2].copy(), dense, tables, ends), index[:, -2:].copy()
+        found = np.frombuffer(b"".join(digests), "<i8").reshape(-1, 2)
+        is_wrong = (found != wanted).any(axis=1)
+        if is_wrong.any():
+            row = rows[np.argmax(is_wrong)]
+            msg = f"the digest of slice {row} does not match: the file was damaged."
+            raise SketchFormatError(msg)
+        return SliceRows(index[:, :2], dense, self._places, entries)
+
+    @staticmethod
+    def _check_names(family: Family, table: Digits) -> None:
+        if family.id_width == 1 and len(table):
+            numbers = table[:, 0]
+            if numbers.min() < 0 or numbers.max() >= family.part.shape[0]:
+                raise SketchFormatError(f"there is no such entry of {family.name}.")
+
+
+def _validate(keys: Any) -> None:
+    """Refuse a dictionary of keys with numbers of no value; Arrow takes thrice the time for it."""
+    keys.dictionary.validate(full=True)
+    numbers = keys.indices.to_numpy(zero_copy_only=False)
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(keys.dictionary):
+        raise pa.ArrowInvalid("a number is that of no key")
+
+
+class _Spans(NamedTuple):
+    """Runs of ascending rows that follow each other.
+
+    Attributes
+    ----------
+    starts, stops : int array
+        Where a run begins and ends among the rows.
+    firsts, lasts : int array
+        Its first row, and the one after its last.
+    """
+
+    starts: IntArray
+    stops: IntArray
+    firsts: IntArray
+    lasts: IntArray
+
+
+def _spans_of(rows: IntArray) -> _Spans:
+    cuts = np.flatnonzero(rows[1:] != rows[:-1] + 1) + 1
+    starts, stops = np.append(0, cuts), np.append(cuts, len(rows))
+    return _Spans(starts, stops, rows[starts], rows[stops - 1] + 1)
+
+
+def _read_spans(
+    file: int, at: int, firsts: IntArray, lasts: IntArray, width: int, kind: str = "<i4"
+) -> Any:
+    """Rows of a matrix that begins at a place of a file: those from firsts to lasts."""
+    lengths = lasts - firsts
+    found = np.empty((int(lengths.sum()), width), dtype=kind)
+    if not found.size:
+        return found
+    data, done, a_row = _bytes_of(found), 0, found.itemsize * width
+    for first, length in zip(firsts.tolist(), lengths.tolist(), strict=True):
+        n = a_row * length
+        if n and os.preadv(file, [data[done : done + n]], at + a_row * first) != n:
+            raise SketchFormatError("it ends within a slice. Was it cut off?")
+        done += n
+    return found

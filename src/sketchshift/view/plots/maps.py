@@ -1,0 +1,654 @@
+"""Maps of clusters: where the rows of each lie, over a plane, over pairs of columns, on a line.
+
+Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not needed.
+Where the sketch has cells, a map is the density of the rows of the cells, with their exact means
+and variances; else that of the clusters as Gaussians. Where there are neither, as with the paper's
+decoders, it is the correlation function: on planes through the centroids, since one through the
+mean alone may miss all rows of many columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from sketchshift._colours import colour_of, mark_of
+from sketchshift._text import column_names, counted, rows_in_words
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift._validation import check_integer, parameter_error
+from sketchshift.decoders import Decoding
+from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.decoders.problem import spread_of
+from sketchshift.metrics import assign
+from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.view.plots.looks import (
+    INK,
+    SHAPES,
+    best_pair,
+    check_decoding,
+    legend_of_clusters,
+    names_in_words,
+    positions_of,
+    separation,
+    wrap_name,
+)
+from sketchshift.view.plots.plane import (
+    LABEL,
+    Plane,
+    column_plane,
+    count_in_units,
+    label_axes,
+    main_plane,
+    new_axes,
+    plane_image,
+    range_of,
+    require_matplotlib,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
+    from numpy.typing import NDArray
+
+__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "plot_pairs", "spread"]
+
+# Where numbers go so that none lies on another.
+#
+# :func:`spread` moves labels along a line apart. :func:`keep_apart` finds places around marks,
+# and looks again whenever the figure is drawn: only then sizes and layout are known.
+
+DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+SIDES = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
+
+
+def spread(places: FloatArray, gap: float, low: float, high: float) -> FloatArray:
+    r"""Places at least a gap apart, in the same order, as near to the given ones as can be.
+
+    With the i-th smallest place minus i gaps, the condition is that the values do not decrease:
+    an isotonic regression.
+
+    Parameters
+    ----------
+    places : array of shape (n,)
+        In any order.
+    gap : float
+        At least this far from one to the next; less where n of them have no room.
+    low, high : float
+        Ends of the room.
+
+    Returns
+    -------
+    places : array of shape (n,)
+        From low to high.
+
+    Examples
+    --------
+    >>> spread(np.array([0.0, 5.0, 5.0]), 1.0, 0.0, 9.0)
+    array([0. , 4.5, 5.5])
+    """
+    n = len(places)
+    if n == 0:
+        return places
+    gap = min(gap, (high - low) / max(n - 1, 1))
+    order, gaps = np.argsort(places, kind="stable"), gap * np.arange(n)
+    nearest = isotonic_regression(places[order] - gaps).x
+    result = np.empty(n)
+    result[order] = np.clip(nearest, low, high - gaps[-1]) + gaps
+    return result
+
+
+def keep_apart(ax: Axes, notes: Sequence[Annotation], radii: FloatArray) -> None:
+    """Let numbers find free places around their marks, the first ones first.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where they are.
+    notes : sequence of Annotation
+        With offsets in points. One that finds no free place inside the axes is not drawn.
+    radii : array of shape (n,)
+        Of the marks, in points; numbers keep off other marks where they can.
+    """
+    from matplotlib.artist import Artist
+
+    class Placement(Artist):
+        """Draws nothing: comes before the numbers and moves them."""
+
+        def draw(self, renderer: Any) -> None:
+            _place(ax, notes, radii, renderer)
+
+    placement = Placement()
+    placement.set_in_layout(False)
+    placement.set_zorder(min((note.get_zorder() for note in notes), default=0.0) - 0.5)
+    ax.add_artist(placement)
+
+
+def _place(ax: Axes, notes: Sequence[Annotation], radii: FloatArray, renderer: Any) -> None:
+    from matplotlib.transforms import Bbox
+
+    frame, point = ax.get_window_extent(renderer), renderer.points_to_pixels(1.0)
+    middles = ax.transData.transform([note.xy for note in notes])
+    marks = [Bbox([c - r * point, c + r * point]) for c, r in zip(middles, radii, strict=True)]
+    occupied: list[Any] = []
+    for i, note in enumerate(notes):
+        note.set_visible(True)
+        size = note.get_window_extent(renderer).size
+        others = marks[:i] + marks[i + 1 :]
+        free = []
+        for way in DIRECTIONS:
+            offset = np.array(way) * (radii[i] + 1.5) * (0.75 if all(way) else 1.0)
+            corner = middles[i] + offset * point + (np.array(way) - 1) / 2 * size
+            box = Bbox([corner, corner + size])
+            if _is_inside(box, frame) and not box.count_overlaps(occupied):
+                free.append((box.count_overlaps(others), box, way, offset))
+        note.set_visible(bool(free))
+        if free:
+            _, box, way, offset = min(free, key=lambda place: place[0])
+            note.set_position(tuple(offset))
+            note.set(ha=SIDES[way[0]][0], va=SIDES[way[1]][1])
+            occupied.append(box)
+
+
+def _is_inside(box: Any, frame: Any) -> bool:
+    return bool(
+        frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+    )
+
+
+# Centroids as marks on a picture: area by weight, legible in greyscale, numbered.
+
+LARGEST, SMALLEST = 260.0, 16.0
+"""Areas of marks, in points squared; the smallest can still be seen."""
+
+NUMBERED = 40
+"""Marks with numbers, the heaviest ones: more would hide the picture."""
+
+
+def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: float = 1.0) -> None:
+    """Mark centroids on given axes, with numbers where there is room for them.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    places : array of shape (k, 2)
+        Heaviest first, in the coordinates of the axes.
+    weights : array of shape (k,)
+        The area of a mark is proportional to its weight.
+    size : float
+        Of marks and numbers; 1 for axes as large as a page is wide.
+    """
+    from matplotlib.patheffects import withStroke
+
+    if not len(weights):
+        return
+    areas = size**2 * np.maximum(LARGEST * weights / weights.max(), SMALLEST)
+    x, y = places.T
+    for mark, i in _by_mark(len(weights)).items():
+        ax.scatter(
+            x[i], y[i], s=areas[i], c=[colour_of(j) for j in i], marker=SHAPES[mark],
+            edgecolors="white", linewidths=1.5 * size, zorder=3,
+        )  # fmt: skip
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    notes = [
+        ax.annotate(
+            str(i),
+            (float(x[i]), float(y[i])),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=max(9 * size, 6),
+            fontweight="bold",
+            path_effects=halo,
+            zorder=4,
+            annotation_clip=True,
+            in_layout=False,
+        )
+        for i in range(min(len(places), NUMBERED))
+    ]
+    keep_apart(ax, notes, np.sqrt(areas[: len(notes)]) / 2)
+
+
+def _by_mark(k: int) -> dict[str, list[int]]:
+    """Clusters with the same mark."""
+    found: dict[str, list[int]] = {}
+    for i in range(k):
+        found.setdefault(mark_of(i), []).append(i)
+    return found
+
+
+def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
+    """Draw an ellipse around each place: where a Gaussian has fallen to 1/sqrt(e).
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    places : array of shape (k, 2)
+        Middles.
+    covariances : array of shape (k, 2, 2)
+        In the coordinates of the axes; zeros draw nothing.
+    """
+    from matplotlib.collections import LineCollection
+    from matplotlib.patheffects import withStroke
+
+    angles = np.linspace(0.0, 2.0 * np.pi, 73)
+    circle = np.array([np.cos(angles), np.sin(angles)])
+    values, vectors = np.linalg.eigh(covariances)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    outlines = places[:, None, :] + np.swapaxes(roots @ circle, 1, 2)
+    edge = [withStroke(linewidth=2.6, foreground="white", alpha=0.8)]
+    colours = [colour_of(i) for i in range(len(places))]
+    lines = LineCollection(
+        list(outlines), colors=colours, linewidths=1.3, path_effects=edge, zorder=2
+    )
+    ax.add_collection(lines, autolim=False)
+
+
+# The pictures: one plane, or the planes of all pairs of a few columns.
+
+OUTLINED = 40
+"""Clusters up to which ellipses are drawn: more of them hide the map."""
+
+SECTIONS = 64
+"""Centroids that the plane is moved through, the heaviest ones."""
+
+PAIRED = 5
+"""Columns of a matrix of pairs where none are named."""
+
+
+def plot_centroids(
+    sketch: AnySketch,
+    decoding: Decoding,
+    ax: Axes | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    resolution: int = 200,
+) -> Axes:
+    """Draw a map of the clusters: where the rows of each lie.
+
+    Every cluster has its colour, darker where its rows are denser. Nothing is drawn at values that
+    no row of the plan reached.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of any number of columns; of one column, the map is a curve for each cluster.
+    decoding : Decoding
+        What a decoder made of it.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure of pyplot.
+    columns : pair of int or str, or None
+        The axes of the map. None takes the two columns over which the clusters lie apart most; of
+        more than 30 columns, the two main axes of all rows.
+    resolution : int
+        Pixels each way.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        With marks of an area proportional to the weight, numbered as the rows of
+        ``decoding.centroids``, an ellipse of one standard deviation around each where the
+        decoding has covariances, and a legend that says what each cluster is.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchshift as ss
+    >>> from matplotlib.figure import Figure
+    >>> from sketchshift.view.plots import plot_centroids
+    >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0]], 50, axis=0)
+    >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0))
+    >>> decoding = ss.SketchAndShift(n_initializations=10)(s, 2)
+    >>> plot_centroids(s, decoding, Figure().subplots()).get_xlabel()
+    'column 0'
+    """
+    d = sketch.spec.n_features
+    n = check_integer("plot_centroids", "resolution", resolution, 1, 2**14)
+    check_decoding(sketch, decoding, "plot_centroids")
+    ax = new_axes(ax)
+    if d == 1 and columns is None:
+        _draw_curve(sketch, decoding, ax, n)
+    else:
+        _draw_map(sketch, decoding, ax, _plane(sketch, decoding, columns), n)
+    place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    legend_of_clusters(ax, names_in_words(sketch, decoding), decoding.weights, **place)
+    ax.set_title(f"{counted(len(decoding.weights), 'cluster')} of {rows_in_words(sketch)}")
+    return ax
+
+
+def plot_pairs(
+    sketch: AnySketch,
+    decoding: Decoding,
+    figure: Figure | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    resolution: int = 80,
+) -> NDArray[Any]:
+    """Draw :func:`plot_centroids` for every pair of a few columns, with one legend.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least two columns.
+    decoding : Decoding
+        What a decoder made of it.
+    figure : matplotlib Figure, SubFigure or None
+        Where to draw; None makes a new figure of pyplot.
+    columns : sequence of int or str, or None
+        Two to eight columns. None takes the five that tell the clusters apart best: those with
+        the largest share of their variance between the clusters.
+    resolution : int
+        Pixels each way, of each panel.
+
+    Returns
+    -------
+    axes : array of Axes of shape (p - 1, p - 1)
+        Of p columns; ``axes[i, j]`` has column j across and column i + 1 upwards. Those above
+        the diagonal are empty.
+    """
+    d, n = sketch.spec.n_features, check_integer("plot_pairs", "resolution", resolution, 1, 2**12)
+    check_decoding(sketch, decoding, "plot_pairs")
+    if d < 2:
+        raise parameter_error("plot_pairs", "sketch", "a Sketch of at least two columns", sketch)
+    if columns is None:
+        best = np.argsort(-separation(sketch, decoding), kind="stable")[:PAIRED]
+        columns = sorted(best.tolist())
+    chosen = positions_of(sketch, columns, "plot_pairs", (2, min(d, 8)))
+    side = len(chosen) - 1
+    axes = _grid(figure, side)
+    pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
+    planes = {at: column_plane(sketch, pair, "plot_pairs", decoding) for at, pair in pairs.items()}
+    for at, plane in planes.items():
+        _draw_map(sketch, decoding, axes[at], plane, n, size=0.7)
+        label_axes(axes[at], plane, width=22, ticks=3)
+        axes[at].label_outer()
+    for above in np.argwhere(np.triu(np.ones((side, side)), 1)):
+        axes[tuple(above)].set_axis_off()
+    place = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
+    names = names_in_words(sketch, decoding)
+    legend_of_clusters(axes[0, 0].figure, names, decoding.weights, **place)
+    return axes
+
+
+def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
+    d = sketch.spec.n_features
+    if columns is None and (d > MAPPED or not sketch.spec.has_full_covariance):
+        return main_plane(sketch, decoding)
+    if columns is None:
+        columns = (0, 1) if d == 2 else best_pair(sketch, decoding)
+    return column_plane(sketch, columns, "plot_centroids", decoding)
+
+
+def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
+    require_matplotlib()
+    if figure is None:
+        from matplotlib import pyplot
+
+        size = 2.4 * side + 1.6
+        figure = pyplot.figure(figsize=(size + 1.0, size), layout="constrained")
+    return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
+
+
+# What a map shows: the rows of cells, each with its cluster, or the clusters as Gaussians.
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Gaussians in a plane, or on a line, that stand for the rows.
+
+    Attributes
+    ----------
+    places : array of shape (J, p)
+        Their middles; p is 2, or 1 for a line.
+    covariances : array of shape (J, p, p)
+        Theirs.
+    weights : array of shape (J,)
+        Rows of each.
+    owners : int array of shape (J,)
+        Which cluster each belongs to.
+    """
+
+    places: FloatArray
+    covariances: FloatArray
+    weights: FloatArray
+    owners: IntArray
+
+    @classmethod
+    def of(cls, sketch: AnySketch, decoding: Decoding, plane: Plane | None) -> _Rows | None:
+        """Those of cells where there are any, or of clusters; None where neither has a width."""
+        spec = sketch.spec
+        origin = np.zeros(spec.n_features) if plane is None else plane.origin
+        duals = np.eye(1) if plane is None else plane.duals
+        if not len(decoding.weights):
+            return None
+        if isinstance(sketch, Sketch) and sketch.cells is not None and sketch.count:
+            sums = sketch.cells + sketch.outer
+            sums = sums[sums.weights > 0.0]
+            normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+            owners = assign(sums.means, normalised)
+            means = spec.center_vector + spec.scale_vector * sums.means
+            along, variances = duals * spec.scale_vector, sums.variances
+            if spec.axes is not None and sums.along is not None:
+                along, variances = along @ spec.axes.table.astype(np.float64).T, sums.along
+            places, variances = (means - origin) @ duals.T, variances @ np.square(along).T
+            rows = cls(places, _diagonals(variances), sums.weights, owners)
+            return rows if plane is None else rows._lean(_correlation(sketch, plane, rows))
+        if decoding.covariances is None:
+            return None
+        places = (decoding.centroids - origin) @ duals.T
+        covariances = duals @ decoding.covariances @ duals.T
+        return cls(places, covariances, decoding.weights, np.arange(len(places)))
+
+    def _lean(self, correlation: float) -> _Rows:
+        """Cells that are as wide, and slanted: each a row of narrower ones along a diagonal.
+
+        With t a standard normal number of a few values and r the correlation, the places are
+        sqrt(|r|) t deviations along both axes, and the variances 1 - |r| of what they were. Mean
+        and covariance are those of the slanted cells, and the axes stay independent.
+        """
+        if abs(correlation) < UPRIGHT:
+            return self
+        share = abs(correlation)
+        steps = np.linspace(-2.8, 2.8, SLANTED)
+        parts = np.exp(-0.5 * np.square(steps))
+        steps /= math.sqrt(float(np.square(steps) @ parts / parts.sum()))
+        ways = np.array([1.0, math.copysign(1.0, correlation)]) * math.sqrt(share)
+        offsets = self.deviations[:, None, :] * (steps[:, None] * ways)
+        return _Rows(
+            (self.places[:, None, :] + offsets).reshape(-1, 2),
+            np.repeat((1.0 - share) * self.covariances, SLANTED, axis=0),
+            np.outer(self.weights, parts / parts.sum()).ravel(),
+            np.repeat(self.owners, SLANTED),
+        )
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Along each axis, shape (J, p)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+
+    def box(self, centroids: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Corners around nearly all rows and all centroids (k, p); the farthest rows are left out.
+
+        Of few places with large weights, all rows are shown.
+        """
+        reach = 2.5 * self.deviations
+        low, high = (
+            np.array([_quantile(side[:, a], self.weights, share) for a in range(side.shape[1])])
+            for side, share in ((self.places - reach, OUT), (self.places + reach, 1.0 - OUT))
+        )
+        margin = 0.03 * (high - low)
+        low = np.minimum(low, centroids.min(axis=0)) - margin
+        return low, np.maximum(high, centroids.max(axis=0)) + margin
+
+    def densities(self, k: int, axes: Sequence[FloatArray]) -> Iterator[FloatArray]:
+        """Of each cluster on a grid, up to a factor: shape (n,) or (ny, nx)."""
+        smooth = np.square([SMOOTH * (axis[-1] - axis[0]) for axis in axes])
+        covariances = self.covariances + np.diag(smooth)
+        for i in range(k):
+            own = self.owners == i
+            yield _density(self.places[own], covariances[own], self.weights[own], axes)
+
+
+UPRIGHT, STEEPEST, SLANTED = 0.2, 0.9, 15
+"""Correlations within cells that are not drawn, the largest drawn, and parts of a slanted cell."""
+
+
+def _correlation(sketch: AnySketch, plane: Plane, rows: _Rows) -> float:
+    """Of the two axes within cells: what cells leave of the covariance of all rows."""
+    if not sketch.spec.has_full_covariance or sketch.moments is None:
+        return 0.0
+    whole = plane.duals @ sketch.moments[1] @ plane.duals.T
+    shares = rows.weights / rows.weights.sum()
+    rests = rows.places - shares @ rows.places
+    within = whole - (rests.T * shares) @ rests
+    size = math.sqrt(max(within[0, 0], 0.0) * max(within[1, 1], 0.0))
+    return float(np.clip(within[0, 1] / size, -STEEPEST, STEEPEST)) if size > 0.0 else 0.0
+
+
+def _diagonals(variances: FloatArray) -> FloatArray:
+    """Diagonal matrices (J, p, p) of variances (J, p)."""
+    return np.asarray(variances[:, :, None] * np.eye(variances.shape[1]))
+
+
+OUT = 0.005
+"""Share of the rows that may lie beyond either end of an axis: one far row hides no other."""
+
+SMOOTH = 0.012
+"""Standard deviation that maps are smoothed by, as a share of an axis."""
+
+MAPPED = 30
+"""Columns up to which the axes of a map are columns."""
+
+
+def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
+    order = np.argsort(values, kind="stable")
+    passed = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(passed, share)), len(values) - 1)])
+
+
+def _density(
+    places: FloatArray, covariances: FloatArray, weights: FloatArray, axes: Sequence[FloatArray]
+) -> FloatArray:
+    """Of weighted Gaussians on a grid: a product of matrices where axes do not depend."""
+    if len(axes) == 1 or not covariances[:, 0, 1].any():
+        variances = np.diagonal(covariances, axis1=1, axis2=2)
+        bells = [
+            np.exp(-0.5 * np.square(axis[:, None] - places[:, a]) / variances[:, a])
+            / np.sqrt(variances[:, a])
+            for a, axis in enumerate(axes)
+        ]
+        return bells[0] @ weights if len(axes) == 1 else (bells[1] * weights) @ bells[0].T
+    u, v = np.meshgrid(*axes)
+    points, total = np.stack([u, v], axis=-1), np.zeros(u.shape)
+    for place, covariance, weight in zip(places, covariances, weights, strict=True):
+        rests = points - place
+        squares = np.einsum("yxi,ij,yxj->yx", rests, np.linalg.inv(covariance), rests)
+        total += weight * np.exp(-0.5 * squares) / math.sqrt(float(np.linalg.det(covariance)))
+    return total
+
+
+def _draw_map(
+    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int, size: float = 1.0
+) -> None:
+    rows = _Rows.of(sketch, decoding, plane)
+    if rows is None:
+        _draw_correlation(sketch, decoding, ax, plane, n)
+    else:
+        low, high = plane.keep_possible(*rows.box(plane.coordinates(decoding.centroids)))
+        steps = (np.arange(n) + 0.5) / n
+        axes = [low[a] + (high[a] - low[a]) * steps for a in (0, 1)]
+        image = _paint(rows.densities(len(decoding.weights), axes), n)
+        extent = (low[0], high[0], low[1], high[1])
+        ax.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="bilinear")
+    _mark(decoding, ax, plane, size)
+    label_axes(ax, plane)
+
+
+def _paint(densities: Iterator[FloatArray], n: int) -> FloatArray:
+    """Pixels (n, n, 4): colours of the clusters, each opaque where it is densest."""
+    from matplotlib.colors import to_rgb
+
+    colours, weights, opacity = np.zeros((n, n, 3)), np.zeros((n, n)), np.zeros((n, n))
+    for i, density in enumerate(densities):
+        peak = float(density.max(initial=0.0))
+        if peak > 0.0:
+            own = np.sqrt(density / peak)
+            own = np.maximum(own - FAINT, 0.0) / (1.0 - FAINT)
+            colours += np.square(own)[..., None] * to_rgb(colour_of(i))
+            weights += np.square(own)
+            opacity = np.maximum(opacity, OPACITY * own)
+    colours /= np.where(weights > 0.0, weights, 1.0)[..., None]
+    return np.dstack([colours, opacity])
+
+
+FAINT, OPACITY = 0.06, 0.75
+"""Roots of densities, as shares of a cluster's largest, that are not drawn; and the darkest ink."""
+
+
+def _draw_correlation(
+    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int
+) -> None:
+    """The correlation function in grey: where there are neither cells nor widths of clusters."""
+    lower, upper = plane.box_around(decoding.centroids)
+    through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
+    image, extent = plane_image(sketch, plane, n, lower, upper, through)
+    top = max(float(_values(sketch, decoding.centroids).max(initial=0.0)), float(image.max()))
+    look: dict[str, Any] = {"vmin": max(0.0, float(image.min())), "vmax": 1.6 * top}
+    ax.imshow(image, extent=extent, origin="lower", aspect="auto", cmap="Greys", **look)
+
+
+def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None:
+    places = plane.coordinates(decoding.centroids)
+    if decoding.covariances is not None and len(places) <= OUTLINED:
+        mark_spreads(ax, places, plane.duals @ decoding.covariances @ plane.duals.T)
+    mark_centroids(ax, places, decoding.weights, size=size)
+
+
+def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
+    normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
+    return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
+
+
+def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
+    """One column: the density of each cluster, with its centroid."""
+    rows, C = _Rows.of(sketch, decoding, None), decoding.centroids
+    if rows is None:
+        x, y, tops = _correlation_curve(sketch, decoding, n)
+        ax.plot(x, y, color=INK)
+    else:
+        (low,), (high,) = rows.box(C)
+        lowest, highest = range_of(sketch)
+        x = np.linspace(max(low, lowest[0]), min(high, highest[0]), max(4 * n, 2))
+        tops = np.zeros(len(C))
+        for i, density in enumerate(rows.densities(len(C), [x])):
+            ax.plot(x, density, color=colour_of(i), linewidth=1.2)
+            ax.fill_between(x, density, color=colour_of(i), alpha=0.35, linewidth=0)
+            tops[i] = np.interp(C[i, 0], x, density)
+        ax.set_yticks([])
+    ax.vlines(C[:, 0], 0, tops, color=INK, linestyle=":")
+    label = LABEL if rows is None else "density of the rows"
+    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label, xlim=(x[0], x[-1]))
+    count_in_units(ax.xaxis)
+    ax.margins(y=0.15)
+    if rows is not None:
+        ax.set_ylim(bottom=0.0)
+    mark_centroids(ax, np.column_stack([C[:, 0], tops]), decoding.weights)
+
+
+def _correlation_curve(
+    sketch: AnySketch, decoding: Decoding, n: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    means, variances = spread_of(sketch, decoding)
+    spread, mean = 3.0 * float(np.sqrt(variances[0])), float(means[0])
+    bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
+    reach = spread if spread > 0 else 3.0 * bandwidth
+    low = min(mean - reach, decoding.centroids.min(initial=np.inf))
+    high = max(mean + reach, decoding.centroids.max(initial=-np.inf))
+    x = np.linspace(low, high, max(4 * n, 2))
+    return x, _values(sketch, x[:, None]), _values(sketch, decoding.centroids)

@@ -1,0 +1,55 @@
+"""Rules that every file of the source keeps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+SRC = Path(__file__).parents[2] / "src" / "sketchshift"
+FILES = sorted(SRC.rglob("*.py"))
+OF_PAPERS = sorted((SRC.parent / "sketchshift_papers").rglob("*.py"))
+
+
+def test_every_module_says_what_it_is_and_what_it_offers():
+    """A docstring, `from __future__ import annotations`, and an __all__."""
+    for path in [*FILES, *OF_PAPERS]:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), path
+        assert "from __future__ import annotations" in text, path
+        if path.name != "__main__.py":
+            assert "__all__" in text, path
+
+
+def test_every_file_is_written_through_the_one_function():
+    """``_writing`` writes: whole or not at all, and sweeps what killed writers left.
+
+    A download goes on where it was cut off: that file is meant to stay as it is. What a server
+    without ranges gives lies in a file without a name.
+    """
+    writing = r"\.write_(text|bytes)\(|import tempfile|open\([^)\n]*[\"'][wxa]b?[\"']|savefig\(path"
+    found = [
+        path.relative_to(SRC.parent).as_posix()
+        for path in [*FILES, *OF_PAPERS]
+        if re.search(writing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == [
+        "sketchshift/_stores.py",
+        "sketchshift/_writing.py",
+        "sketchshift/data/public.py",
+    ]
+
+
+def test_all_that_is_printed_passes_one_function():
+    """``say`` shows what would control a terminal; rich draws the progress and the demo."""
+    printing = r"click\.s?echo|\bprint\("
+    commands = [path for path in FILES if path.relative_to(SRC).parts[0] == "cli"]
+    found = [
+        path.relative_to(SRC.parent).as_posix()
+        for path in [*commands, *OF_PAPERS]
+        if re.search(printing, path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == ["sketchshift/cli/demo.py", "sketchshift/cli/output.py"]

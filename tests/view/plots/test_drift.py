@@ -1,0 +1,137 @@
+"""Pictures of drift."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import sketchshift as ss
+from sketchshift.view.plots import plot_comparison, plot_watch, watch_figure
+
+MEANS = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+
+
+def rows(n: int, shares, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return MEANS[rng.choice(3, n, p=shares)] + rng.normal(size=(n, 2))
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Twelve days, from the eighth on with other shares."""
+    parts = [rows(300, (0.5, 0.3, 0.2) if day < 7 else (0.2, 0.3, 0.5), day) for day in range(12)]
+    days = np.datetime64("2026-01-01") + np.repeat(np.arange(12), 300)
+    return ss.sketch_by(np.vstack(parts), by=days, n_clusters=4)
+
+
+@pytest.fixture(scope="module")
+def comparison(table):
+    a, b = (table.where(f"key {sign} '2026-01-08'").merge() for sign in ("<", ">="))
+    return ss.compare(a, b, n_clusters=3)
+
+
+@pytest.fixture(scope="module")
+def watch(table):
+    return ss.drift.watch(table, n_clusters=3)
+
+
+def axes():
+    return Figure(layout="constrained").subplots()
+
+
+def test_shares_stand_side_by_side_with_what_became_of_them(comparison, faults):
+    ax = axes()
+
+    assert plot_comparison(comparison, ax) is ax
+
+    heights = [bar.get_height() for bar in ax.patches]
+    expected = [100 * c.share_a for c in comparison.clusters]
+    expected += [100 * c.share_b for c in comparison.clusters]
+    np.testing.assert_allclose(heights, expected)
+    words = [c.verdict.replace("same", "") for c in comparison.clusters]
+    assert [t.get_text() for t in ax.texts] == words
+    assert sorted(words) == ["", "grew", "shrank"]
+    assert ax.get_title().startswith("The second has changed: distance ")
+    opacities = [bar.get_alpha() or 1.0 for bar in ax.patches]
+    assert max(opacities[:3]) < min(opacities[3:])  # what was before is paler, also in grey
+    below = [label.get_text() for label in ax.get_xticklabels()]
+    assert [text.split("\n")[0] for text in below] == ["0", "1", "2"]
+    assert all("column" in text for text in below)
+    assert faults(ax.figure) == []
+
+
+def test_many_clusters_have_signs_instead_of_words(faults):
+    rng = np.random.default_rng(0)
+    X, corners = rng.normal(size=(4_000, 2)), 9.0 * rng.normal(size=(25, 2))
+    spec = ss.plan(X + corners[rng.integers(25, size=4_000)], n_clusters=25)
+    pair = [ss.sketch(X + corners[rng.integers(low, 25, size=4_000)], spec) for low in (0, 5)]
+    found, ax = ss.compare(*pair, n_clusters=25), axes()
+
+    plot_comparison(found, ax)
+
+    assert {t.get_text() for t in ax.texts} <= {"", "+", "-", "~", "+ ~", "- ~"}
+    assert ax.get_xlabel() == "cluster, the 20 heaviest of 25"
+    assert faults(ax.figure) == []
+
+
+def test_a_comparison_without_clusters_cannot_be_drawn(table):
+    found = ss.compare(table.sketches[0], table.sketches[1], n_clusters=None)
+
+    with pytest.raises(ss.errors.SpecError, match="must be a Comparison with clusters"):
+        plot_comparison(found, axes())
+
+
+def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faults):
+    ax = axes()
+
+    assert plot_watch(watch, ax) is ax
+
+    drawn = [line.get_ydata() for line in ax.lines]
+    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in watch.slices[1:]])
+    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in watch.slices[1:]])
+    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in watch.slices[1:]])
+    ringed = [m.before.distance for m in watch.slices[1:] if m.before.drifted]
+    np.testing.assert_array_equal(drawn[2], ringed)
+    assert 7 in ax.lines[2].get_xdata()
+    looks = {(line.get_linestyle(), line.get_marker()) for line in (ax.lines[0], ax.lines[3])}
+    assert len(looks) == 2  # told apart without colour
+    assert faults(ax.figure) == []
+
+
+def test_the_figure_has_the_shares_below_the_distances(watch, table, faults):
+    figure = watch_figure(watch)
+
+    assert [ax.get_ylabel() for ax in figure.axes] == ["distance", "share of the rows (%)"]
+    assert faults(figure) == []
+    assert len(watch_figure(ss.drift.watch(table, n_clusters=None)).axes) == 1
+
+
+def test_a_single_slice_is_drawn_without_distances(table, faults):
+    one = ss.drift.watch(table.where("key = '2026-01-01'"), n_clusters=2)
+
+    assert faults(watch_figure(one)) == []
+
+
+def test_what_is_usual_is_drawn_with_the_reference_shaded(table, faults):
+    found = ss.drift.watch(table, n_clusters=3, reference="key < '2026-01-07'")
+    figure = watch_figure(found)
+    ax = figure.axes[0]
+
+    drawn = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
+    assert np.isnan(drawn[:6].astype(float)).all()
+    assert len(ax.patches) == 6
+    assert "the reference" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert faults(figure) == []
+
+
+def test_small_changes_have_no_ring(table):
+    found = ss.drift.watch(table, n_clusters=3, effect=1.0)
+
+    ax = plot_watch(found, axes())
+
+    assert found.small
+    assert not found.alarms
+    assert len(ax.lines[2].get_xdata()) == 0
+    assert ax.get_title() == "0 alarms in 12 slices (ringed, from 100 % of the rows on)"

@@ -1,0 +1,71 @@
+"""Pictures of private sketches, which tell no moments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import sketchshift as ss
+from sketchshift.decoders.problem import moments_of, spread_of
+from sketchshift.view.plots import decoding_figure, plot_centroids, plot_pairs, plot_parallel
+from sketchshift.view.plots.looks import separation
+
+
+@pytest.fixture(scope="module")
+def private() -> tuple[ss.Sketch, ss.privacy.PrivateSketch, ss.Decoding]:
+    """Two clusters of four columns, raw and released, with their exact moments."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [15_000, 5_000])
+    X = rng.normal(size=(20_000, 4)) + labels[:, None] * [9.0, 0.0, 3.0, 0.0]
+    centroids = np.array([X[labels == i].mean(axis=0) for i in (0, 1)])
+    covariances = np.array([np.cov(X[labels == i].T, bias=True) for i in (0, 1)])
+    raw = ss.sketch(X, ss.privacy.plan_declared(center=[0] * 4, spread=6.0, n_clusters=2))
+    found = (centroids, np.array([0.75, 0.25]), covariances, 0.0, ss.decoders.Outcome.COMPLETE, ())
+    return raw, ss.privacy.release(raw, 1, 1e-8), ss.Decoding(*found)
+
+
+def test_moments_are_those_of_the_clusters(private):
+    """The law of total covariance: exact clusters have the moments of the rows."""
+    raw, released, decoding = private
+
+    mean, covariance = moments_of(released, decoding)
+
+    np.testing.assert_allclose(mean, raw.mean, atol=1e-5)
+    np.testing.assert_allclose(covariance, raw.covariance, atol=1e-4)
+    np.testing.assert_allclose(spread_of(released, decoding)[1], raw.variance, atol=1e-4)
+    np.testing.assert_allclose(separation(released, decoding), separation(raw, decoding), atol=1e-4)
+
+
+def test_without_clusters_moments_are_those_of_the_plan(private):
+    _, released, _ = private
+
+    mean, variance = spread_of(released)
+
+    np.testing.assert_array_equal(mean, 0.0)
+    assert variance.sum() == pytest.approx(36.0)
+
+
+@pytest.mark.parametrize("draw", [plot_centroids, plot_parallel])
+def test_a_private_sketch_is_drawn_on_the_axes_of_a_raw_one(private, draw):
+    raw, released, decoding = private
+
+    axes = [draw(sketch, decoding, Figure().subplots()) for sketch in (raw, released)]
+
+    assert axes[0].get_xlabel() == axes[1].get_xlabel()
+    np.testing.assert_allclose(axes[0].get_xlim(), axes[1].get_xlim(), rtol=1e-3)
+
+
+def test_pictures_say_that_the_number_of_rows_is_not_exact(private):
+    _, released, decoding = private
+
+    ax = plot_centroids(released, decoding, Figure().subplots())
+
+    assert ax.get_title().startswith("2 clusters of about ")
+
+
+def test_pairs_and_the_whole_figure_are_drawn(private):
+    _, released, decoding = private
+
+    assert plot_pairs(released, decoding, Figure()).shape == (3, 3)
+    assert len(decoding_figure(released, ss.decode(released, 2)).get_axes()) >= 4

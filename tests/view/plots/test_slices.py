@@ -1,0 +1,124 @@
+"""Slices over time: bars are the shares that the decoder finds in each."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+import sketchshift as ss
+from sketchshift._colours import colour_of
+from sketchshift.view.plots import plot_slices
+
+CENTERS = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+
+
+def days(parts: list[list[int]]) -> tuple[ss.SketchTable, ss.Decoding]:
+    """One slice a day, with so many rows of each cluster."""
+    rng = np.random.default_rng(0)
+    labels = np.concatenate([np.repeat(np.arange(3), counts) for counts in parts])
+    X = CENTERS[labels] + 0.3 * rng.normal(size=(len(labels), 2))
+    start = datetime.date(2026, 1, 1)
+    by = [start + datetime.timedelta(days=i) for i, c in enumerate(parts) for _ in range(sum(c))]
+    table = ss.sketch_by(X, spec=ss.SketchSpec(2, 100, 1.5), by=np.array(by, dtype="datetime64[D]"))
+    covariances = np.tile(0.09 * np.eye(2), (3, 1, 1))
+    shares = np.bincount(labels) / len(labels)
+    return table, ss.Decoding(CENTERS, shares, covariances, 0.0, ss.decoders.Outcome.COMPLETE, ())
+
+
+def axes():
+    return Figure(layout="constrained").subplots()
+
+
+def bars(ax) -> np.ndarray:
+    """Heights, shape (slices, areas)."""
+    return np.array([[bar.get_height() for bar in area] for area in ax.containers]).T
+
+
+@pytest.mark.parametrize("has_reference", [False, True])
+def test_bars_are_the_shares_of_the_clusters(has_reference):
+    """Against the labels of the rows: clusters are far apart, so that shares are near exact."""
+    parts = [[80, 15, 5], [50, 30, 20], [10, 40, 50]]
+    table, decoding = days(parts)
+
+    ax = plot_slices(table, decoding, axes(), reference=table.merge() if has_reference else None)
+
+    np.testing.assert_allclose(bars(ax), parts, atol=1.5)
+    np.testing.assert_allclose(bars(ax).sum(axis=1), 100.0)
+    assert ax.get_title() == "3 clusters in 3 slices"
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == ["1 Jan 2026", "2 Jan 2026", "3 Jan 2026"]
+
+
+def test_areas_are_numbered_from_below_and_white_lines_part_them():
+    table, decoding = days([[50, 30, 20]] * 2)
+
+    ax = plot_slices(table, decoding, axes())
+
+    heights = {note.get_text(): note.xy[1] for note in ax.texts}
+    assert heights["0"] < heights["1"] < heights["2"]
+    assert [area.patches[0].get_facecolor() for area in ax.containers] == [
+        to_rgba(colour_of(i)) for i in range(3)
+    ]
+    assert {area.patches[0].get_edgecolor() for area in ax.containers} == {to_rgba("white")}
+
+
+def test_of_many_slices_some_are_named_and_the_areas_are_the_same():
+    parts = [[60 + i % 20, 20, 20] for i in range(100)]
+    table, decoding = days(parts)
+
+    ax = plot_slices(table, decoding, axes())
+
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names[:2] == ["1 Jan 2026", "6 Jan 2026"]
+    assert len(names) == 20
+    first = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert first.max() == pytest.approx(100 * 79 / 119, abs=1.5)
+
+
+def test_light_clusters_share_one_area():
+    table, _ = days([[50, 30, 20]])
+    rng = np.random.default_rng(1)
+    weights = np.full(20, 0.05)
+    decoding = ss.Decoding(
+        rng.normal(size=(20, 2)) * 5, weights, None, 0.0, ss.decoders.Outcome.COMPLETE, ()
+    )
+
+    ax = plot_slices(table, decoding, axes())
+
+    assert [note.get_text() for note in ax.texts] == [*map(str, range(11)), "11-19"]
+    assert bars(ax).sum() == pytest.approx(100.0)
+
+
+def test_a_slice_without_rows_has_no_bar():
+    table, decoding = days([[50, 30, 20], [5, 3, 2]])
+    empty = ss.SketchTable(table.keys, (table.sketches[0], table.sketches[1] - table.sketches[1]))
+
+    ax = plot_slices(empty, decoding, axes())
+
+    assert bars(ax)[0].sum() == pytest.approx(100.0)
+    assert bars(ax)[1].sum() == 0.0
+
+
+def test_what_cannot_be_drawn_is_refused():
+    table, decoding = days([[5, 3, 2]])
+    other = ss.Decoding(np.zeros((1, 3)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
+
+    with pytest.raises(ss.errors.SpecError, match="must be a SketchTable of at least one slice"):
+        plot_slices(ss.SketchTable(table.keys.slice(0, 0), ()), decoding, axes())
+    with pytest.raises(ss.errors.SpecError, match="must be a Decoding of the sketch's 2 columns"):
+        plot_slices(table, other, axes())
+
+
+def test_thin_slices_are_hatched_and_named_with_their_rows():
+    table, decoding = days([[50, 30, 20], [5, 3, 1], [60, 40, 0]])
+
+    ax = plot_slices(table, decoding, axes())
+
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == ["1 Jan 2026", "2 Jan 2026 (9 rows)", "3 Jan 2026"]
+    hatched = [patch for patch in ax.patches if patch.get_hatch() == "////"]
+    assert [round(patch.get_x() + patch.get_width() / 2, 6) for patch in hatched] == [1.0]

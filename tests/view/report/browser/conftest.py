@@ -1,0 +1,230 @@
+"""A headless Chromium with the eyes and hands of a person; Selenium is imported on first use."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sketchshift as ss
+from sketchshift.view.report.document import SketchFile
+from sketchshift.view.report.explorer import Explorer
+from sketchshift.view.report.page import report_on
+from sketchshift.view.report.server import listening
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # as root there is none to be had
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 120  # seconds, on a busy machine
+LOCAL = ("file", "data", "blob", "chrome", "about")
+
+
+class Browser:
+    """A window, with the eyes and hands of a person."""
+
+    def __init__(self, driver: Any, downloads: Path) -> None:
+        self.driver, self.downloads = driver, downloads
+
+    def open(self, url: str) -> None:
+        """A page; what was said about others is forgotten."""
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(url)
+
+    def explore(self, url: str) -> None:
+        """The explorer, with clusters, curve and slices on its page."""
+        self.open(url)
+        self.until(lambda: self.text("#status").startswith("Decoded"))
+        self.until(lambda: self.all("#curve svg") and self.all("#trends svg"))
+
+    @contextmanager
+    def another_window(self) -> Iterator[str]:
+        """A second one in front; the first one is there again afterwards."""
+        first = self.driver.current_window_handle
+        self.driver.switch_to.new_window("window")
+        other = self.driver.current_window_handle
+        try:
+            yield other
+        finally:
+            self.driver.switch_to.window(other)
+            self.driver.close()
+            self.driver.switch_to.window(first)
+
+    def find(self, css: str) -> Any:
+        return self.driver.find_element("css selector", css)
+
+    def all(self, css: str) -> list[Any]:
+        return self.driver.find_elements("css selector", css)
+
+    def column(self, n: int) -> list[str]:
+        """A column of the table of clusters, as it is read."""
+        return [cell.text for cell in self.all(f"#table tbody tr > :nth-child({n})")]
+
+    def text(self, css: str) -> str:
+        return self.find(css).text
+
+    def click(self, css: str) -> None:
+        """Scroll there, as a person would, and press."""
+        target = self.find(css)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", target)
+        target.click()
+
+    def script(self, code: str, *arguments: object) -> Any:
+        return self.driver.execute_script(code, *arguments)
+
+    def until(self, condition: Callable[[], Any]) -> Any:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: condition())
+
+    def look(self, width: int, scheme: str = "light") -> None:
+        """Another window and another taste; waits until the page has settled."""
+        cdp = self.driver.execute_cdp_cmd
+        taste = {"name": "prefers-color-scheme", "value": scheme}
+        cdp("Emulation.setEmulatedMedia", {"features": [taste]})
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        cdp("Emulation.setDeviceMetricsOverride", size)
+        self.until(lambda: self.script("return innerWidth") == width)
+        self.until(lambda: self.script("return matchMedia(arguments[0]).matches", _query(scheme)))
+        self.driver.execute_async_script(
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
+        )
+
+    def screenshot(self, path: Path) -> None:
+        """The whole page."""
+        self.script("scrollTo(0, 0)")
+        height = self.script("return document.documentElement.scrollHeight")
+        width = self.script("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        options = {"captureBeyondViewport": True, "clip": clip}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def busy(self) -> float:
+        """Milliseconds of processor time that the page has used so far."""
+        metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+    def faults(self) -> list[str]:
+        """What axe-core finds: serious and critical faults of accessibility."""
+        from axe_core_python.base import AXE_SCRIPT
+
+        self.script(AXE_SCRIPT)
+        found = self.driver.execute_async_script("axe.run().then(arguments[0])")
+        bad = [fault for fault in found["violations"] if fault["impact"] in ("serious", "critical")]
+        return [f"{f['id']}: {node['html'][:120]}" for f in bad for node in f["nodes"]]
+
+    def complaints(self) -> list[str]:
+        """What the console says since the page was opened."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def strangers(self, *own: str) -> list[str]:
+        """Addresses asked for since the page was opened, but for those of its own host."""
+        events = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        sent = [e["params"]["request"]["url"] for e in events if e["method"] == REQUEST]
+        parts = [urlsplit(url) for url in sent]
+        return [p.geturl() for p in parts if p.scheme not in LOCAL and p.netloc not in own]
+
+    def downloaded(self, name: str) -> Path:
+        """A file that was saved, once all of it is there."""
+        path = self.downloads / name
+        self.until(lambda: path.exists() and not list(self.downloads.glob("*.crdownload")))
+        return path
+
+
+REQUEST = "Network.requestWillBeSent"
+
+
+def _query(scheme: str) -> str:
+    return f"(prefers-color-scheme: {scheme})"
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Browser]:
+    """A new Chromium with an empty profile; what it saves comes into the folder."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    program, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
+    assert program, "no chromium on the path: run `make test-browser`"
+    assert driver, "no chromedriver on the path: run `make test-browser`"
+    profile, downloads = folder / "profile", folder / "downloads"
+    downloads.mkdir()
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    window = webdriver.Chrome(options=options, service=Service(driver))
+    window.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    try:
+        yield Browser(window, downloads)
+    finally:
+        window.quit()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def report(subject, tmp_path_factory) -> str:
+    """The address of a report on three columns, five clusters and twelve slices."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(report_on(subject, 5, commands=["sketchshift report x -k 5"])[0])
+    return path.as_uri()
+
+
+@pytest.fixture
+def private_report(private, tmp_path) -> str:
+    """The address of a report on a private sketch."""
+    path = tmp_path / "private.html"
+    path.write_text(
+        report_on(SketchFile.of("people.private.sketch", private.nbytes, private), 3)[0]
+    )
+    return path.as_uri()
+
+
+@pytest.fixture(scope="session")
+def ten() -> SketchFile:
+    """Ten clusters in ten columns, over twelve months: the size that must answer at once."""
+    rng = np.random.default_rng(0)
+    label, month = rng.integers(0, 10, 24_000), np.repeat(np.arange(12), 2000)
+    X = 3 * rng.normal(size=(10, 10))[label] + 0.5 * rng.normal(size=(24_000, 10))
+    columns = {f"a_rather_long_name_of_column_{i}": X[:, i] for i in range(10)}
+    months = [f"2026-{1 + i:02d}" for i in month]
+    table = ss.sketch_by(pa.table({**columns, "month": months}), by="month", n_clusters=10)
+    return SketchFile.of("year.parquet", 1, table)
+
+
+@pytest.fixture(scope="session")
+def explorer(ten) -> Explorer:
+    return Explorer(ten)
+
+
+@pytest.fixture(scope="session")
+def page(explorer) -> Iterator[str]:
+    """The address of the explorer."""
+    with listening(explorer) as address, address.in_background():
+        yield address.url

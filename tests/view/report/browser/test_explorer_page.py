@@ -1,0 +1,267 @@
+"""The explorer in a real browser, used as a person would; its response time is printed."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from sketchshift.decoders import Turnkey
+from sketchshift.view.report.explorer import Explorer, Query
+from sketchshift.view.report.server import listening
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_explorer_can_be_used_without_a_mouse(browser, page):
+    """Tab to the slice and to k, keys to change them."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.explore(page)
+    reached = []
+    for _ in range(4):
+        browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+        reached.append(browser.script("return document.activeElement.id"))
+
+    assert reached[1:] == ["slice", "k", "save-report"]
+    browser.find("#k").send_keys(Keys.ARROW_LEFT)
+    browser.until(lambda: browser.text("#found").startswith("9 clusters"))
+    browser.find("#slice").send_keys(Keys.ARROW_DOWN)
+    browser.until(lambda: "(month = 2026-01)" in browser.text("#found"))
+    assert browser.complaints() == []
+
+
+def test_k_and_slice_are_changed_by_clicking_and_the_time_is_told(browser, page, ten, capsys):
+    """The figures are printed, not judged: machines differ, and what else they do."""
+    browser.explore(page)
+    times = [(k, *press_k(browser, k)) for k in (4, 10, 7, 10, 5, 10)]
+    browser.all("#slice option")[3].click()
+    browser.until(lambda: "(month = 2026-03)" in browser.text("#found"))
+    slice_time = milliseconds(browser)
+    time.sleep(2)  # as a person who looks; the slices beside are fitted meanwhile
+    browser.all("#slice option")[4].click()
+    browser.until(lambda: "(month = 2026-04)" in browser.text("#found"))
+    beside = milliseconds(browser)
+    server = server_milliseconds(Explorer(ten))
+
+    assert len(browser.all("#table tbody tr")) == 10
+    assert browser.complaints() == []
+    assert browser.strangers(urlsplit(page).netloc) == []
+    shown = ", ".join(f"k = {k}: {wall:.0f}" for k, wall, _ in times)
+    busy = min(busy for k, _, busy in times if k == 10)
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    with capsys.disabled():
+        print(f"\nFrom wish to picture, d = 10, in ms: {shown}; ", end="")
+        print(f"a slice not seen before: {slice_time:.0f}, the one beside it: {beside:.0f}")
+        print(f"Processor time at k = 10: page at most {busy:.0f}, server {server:.0f} ({load})")
+
+
+def press_k(browser, k: int) -> tuple[float, float]:
+    """Press the slider at k; time until all is drawn, and processor time of the page."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    slider, before = browser.find("#k"), browser.busy()
+    at = (k - 5.5) / 9 * (slider.size["width"] - 16)
+    ActionChains(browser.driver).move_to_element_with_offset(slider, at, 0).click().perform()
+    assert browser.text("#k-shown") == str(k)
+    browser.until(lambda: browser.text("#found").startswith(f"{k} clusters"))
+    return milliseconds(browser), browser.busy() - before
+
+
+def server_milliseconds(explorer: Explorer) -> float:
+    """Processor time of a number of clusters that was not asked for before."""
+    explorer.decode(Query(k=9), lambda: None)
+    start = time.thread_time()
+    explorer.decode(Query(k=10), lambda: None)
+    return 1000 * (time.thread_time() - start)
+
+
+def milliseconds(browser) -> float:
+    return float(browser.find("#status").get_attribute("data-milliseconds"))
+
+
+def test_many_wishes_end_in_the_last_one(browser, page):
+    browser.explore(page)
+
+    browser.script(
+        "const k = document.getElementById('k');"
+        "for (let i = 1; i <= 8; i += 1) setTimeout(() => { k.value = i;"
+        "k.dispatchEvent(new Event('input')); }, 150 * i);"
+    )
+
+    browser.until(lambda: browser.text("#found").startswith("8 clusters"))
+    assert browser.text("#k-shown") == "8"
+    assert browser.text("#found").startswith("8 clusters")
+    assert "alarm" not in browser.find("#status").get_attribute("class")
+
+
+def test_two_slices_are_compared(browser, page):
+    browser.explore(page)
+
+    browser.all("#after option")[-1].click()  # all other rows
+    browser.click("#compare")
+
+    browser.until(lambda: browser.all("#comparison svg"))
+    assert browser.text("#changes p").startswith(
+        "month = 2026-01 and all other rows do not differ more than chance allows"
+    )
+    assert len(browser.all("#comparison .mark")) == 10
+
+
+def test_a_comparison_has_the_numbers_and_colours_of_the_clusters_shown(browser, subject_page):
+    """The third cluster grows from day to day: its number in words is that of the table."""
+    browser.explore(subject_page)
+    browser.all("#after option")[3].click()
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#changes li"))
+
+    told = [line.text for line in browser.all("#changes li")]
+    found = [re.match(r"Cluster (\d) \((.*)\) (grew|shrank) from [\d.]+ % to", t) for t in told]
+    assert {match[3] for match in found} == {"grew", "shrank"}
+    fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
+    for i, name in ((int(match[1]), match[2]) for match in found):
+        assert browser.all("#profiles .name")[i].text == name
+        marks = [f"#{place} .mark[data-cluster='{i}']" for place in ("comparison", "map")]
+        assert browser.script(fill, marks[0]) == browser.script(fill, marks[1])
+
+
+def test_a_comparison_is_saved_as_csv(browser, subject_page):
+    browser.explore(subject_page)
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#comparison svg"))
+
+    browser.click("[data-file='comparison.csv']")
+
+    with browser.downloaded("comparison.csv").open(newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["cluster", "name", "day = 2026-01-01", "day = 2026-01-02", "change"]
+    for column in (2, 3):
+        assert sum(float(row[column]) for row in rows) == pytest.approx(1.0)
+
+
+def test_the_address_brings_back_k_slice_and_comparison(browser, subject_page):
+    """After a reload, by going back and forward, and as a link in another window."""
+    browser.explore(subject_page)
+    press(browser, "#k", "ARROW_LEFT")
+    browser.until(lambda: browser.text("#found").startswith("4 clusters"))
+    browser.all("#slice option")[2].click()
+    browser.until(lambda: "(day = 2026-01-02)" in browser.text("#found"))
+    browser.click("#compare")
+    browser.until(lambda: browser.all("#comparison svg"))
+    shown, address = browser.text("#found"), browser.script("return location.href")
+
+    browser.driver.refresh()
+    browser.until(lambda: browser.text("#found") == shown)
+    browser.until(lambda: browser.all("#comparison svg"))
+    browser.driver.back()  # before the comparison
+    browser.until(lambda: not browser.find("#comparison").is_displayed())
+    browser.driver.back()  # before the slice
+    browser.until(lambda: browser.text("#found").startswith("4 clusters in 3,000 rows"))
+    browser.driver.forward()
+    browser.until(lambda: browser.text("#found") == shown)
+    with browser.another_window():
+        browser.driver.get(address)
+        browser.until(lambda: browser.text("#found") == shown)
+        browser.until(lambda: browser.all("#comparison svg"))
+
+
+def press(browser, css: str, key: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find(css).send_keys(getattr(Keys, key))
+
+
+@pytest.fixture
+def subject_page(subject):
+    """The address of an explorer of three clusters, one of which grows."""
+    with listening(Explorer(subject, 5)) as address, address.in_background():
+        yield address.url
+
+
+@pytest.fixture
+def slow_page(subject, monkeypatch):
+    """The address of an explorer whose fits take most of a second, and can be ended early."""
+    fit = Turnkey.fit
+
+    def slow(self, sketch, n_clusters, *, seed=0, progress=None):
+        for _ in range(8):
+            time.sleep(0.1)
+            progress(0)
+        return fit(self, sketch, n_clusters, seed=seed, progress=progress)
+
+    monkeypatch.setattr(Turnkey, "fit", slow)
+    with listening(Explorer(subject)) as address, address.in_background():
+        yield address.url
+
+
+def test_two_windows_at_once_both_get_their_clusters(browser, slow_page):
+    """The console tells of what a window prepared and left to the other: of nothing else."""
+    browser.explore(slow_page)
+    places = {browser.driver.current_window_handle: 3}
+    with browser.another_window() as other:
+        browser.explore(slow_page)
+        places[other] = 2
+        labels = {}
+        for window, place in places.items():
+            browser.driver.switch_to.window(window)
+            labels[window] = choose(browser, place)
+
+        for window, label in labels.items():
+            browser.driver.switch_to.window(window)
+            browser.until(lambda label=label: f"({label})" in browser.text("#found"))
+            assert [line for line in browser.complaints() if "/prepare?" not in line] == []
+
+
+def test_a_comparison_waits_for_the_slice_that_is_being_fitted(browser, slow_page):
+    browser.explore(slow_page)
+    before = milliseconds(browser)
+
+    label = choose(browser, -1)
+    time.sleep(0.3)  # the fit has begun
+    browser.click("#compare")
+
+    browser.until(lambda: browser.all("#comparison svg"))
+    assert f"({label})" in browser.text("#found")
+    assert milliseconds(browser) != before
+    assert "faint" not in browser.find("#curve").get_attribute("class")
+
+
+def test_a_comparison_outlives_a_new_choice(browser, slow_page):
+    browser.explore(slow_page)
+
+    choose(browser, -1)
+    browser.click("#compare")
+    label = choose(browser, -2)
+
+    browser.until(lambda: f"({label})" in browser.text("#found"))
+    browser.until(lambda: browser.all("#comparison svg"))
+    assert browser.complaints() == []
+
+
+def choose(browser, place: int) -> str:
+    """Click on a slice; its name."""
+    option = browser.all("#slice option")[place]
+    option.click()
+    return option.text
+
+
+def test_what_is_shown_can_be_saved_as_a_report(browser, page):
+    browser.explore(page)
+    browser.all("#slice option")[2].click()
+    browser.until(lambda: "(month = 2026-02)" in browser.text("#found"))
+    shown = browser.column(3)
+
+    browser.click("#save-report")
+    saved = browser.downloaded("report.html")
+    browser.open(saved.as_uri())
+
+    browser.until(lambda: "(month = 2026-02)" in browser.text("#found"))
+    assert browser.column(3) == shown
+    browser.click("#details summary")
+    assert "where=\"month = '2026-02'\"" in browser.text("#commands")
+    assert browser.complaints() == []
+    assert browser.strangers() == []

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sketchshift as ss
+from sketchshift._text import meaningful
+from sketchshift._times import describe_keys
+from sketchshift.recipe import Category, Log, Recipe
+from sketchshift.view.report.document import (
+    SketchFile,
+    build_document,
+    build_trends,
+    build_view,
+    compare_slices,
+    to_json,
+)
+from sketchshift.view.report.page import policy, render, report_on
+
+
+def floats(packed: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed), dtype="<f4").astype(float)
+
+
+def embedded(text: str) -> dict:
+    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def test_the_page_is_given_rows_means_and_variances_of_the_cells(subject, data):
+    """By the laws of total expectation and variance, cells give the moments of all rows."""
+    cells = build_view(subject.choices[0], subject.whole, ss.decode(subject.whole, 3))["cells"]
+
+    shares = np.array(cells["weights"])
+    means, variances = (floats(cells[name]).reshape(-1, 3) for name in ("means", "variances"))
+    np.testing.assert_allclose(shares.sum(), 1.0)
+    np.testing.assert_allclose(shares @ means, data.mean(axis=0), atol=1e-4)
+    second = shares @ (variances + means**2) - (shares @ means) ** 2
+    np.testing.assert_allclose(second, data.var(axis=0), rtol=1e-3)
+
+
+def test_a_cell_has_the_cluster_of_the_nearest_centroid(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    cells = build_view(subject.choices[0], subject.whole, decoding)["cells"]
+
+    means = floats(cells["means"]).reshape(-1, 3)
+    nearest = ((means[:, None] - decoding.centroids) ** 2).sum(axis=2).argmin(axis=1)
+    assert cells["clusters"] == nearest.tolist()
+
+
+def test_the_map_ends_where_the_columns_do(subject, data):
+    view = build_view(subject.choices[0], subject.whole, ss.decode(subject.whole, 3))
+
+    np.testing.assert_allclose(view["lower"], data.min(axis=0))
+    np.testing.assert_allclose(view["upper"], data.max(axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
+def test_rows_beyond_the_plan_widen_the_map():
+    """A plan of rows above 0, and later rows below it: cells there have other means."""
+    X = np.random.default_rng(0).uniform(size=(2000, 2))
+    sketch = ss.sketch(X - [0.5, 0.0], ss.plan(X, 3))
+
+    file = SketchFile.of("later.sketch", 1, sketch)
+    view = build_view(file.choices[0], sketch, ss.decode(sketch, 3))
+
+    assert view["lower"][0] < -0.2
+    assert view["lower"][1] == X[:, 1].min()
+
+
+def test_the_columns_of_the_map_are_those_that_tell_the_clusters_apart():
+    """Four clusters in two of six columns; a copy of one of these tells nothing more."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 4000)
+    X = rng.normal(size=(4000, 6))
+    X[:, 1] += 8.0 * (labels % 2)
+    X[:, 4] += 7.0 * (labels // 2)
+    X[:, 2] = X[:, 1] + 0.1 * rng.normal(size=4000)
+    sketch = ss.sketch(X, n_clusters=4)
+
+    view = build_view(SketchFile.of("x", 1, sketch).choices[0], sketch, ss.decode(sketch, 4))
+
+    assert 4 in view["pair"]
+    assert set(view["pair"]) & {1, 2}
+    assert set(view["order"][:3]) == {1, 2, 4}
+    assert sorted(view["order"]) == list(range(6))
+
+
+def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_table():
+    """Two groups a thousand times apart; prices on the axis are those of the table."""
+    rng = np.random.default_rng(0)
+    price = np.exp(rng.normal(size=2000)) * np.repeat([1.0, 1000.0], 1000)
+    data = pa.table({"price": price, "cut": np.repeat(["fair", "good"], 1000)})
+    recipe = Recipe([Log("price"), Category("cut", ("fair", "good"))])
+    sketch = ss.sketch(data, ss.plan(data, 2, columns=recipe))
+    decoding = ss.decode(sketch, 2)
+
+    view = build_view(SketchFile.of("x", 1, sketch).choices[0], sketch, decoding)
+
+    for place, text in view["ticks"][0]:
+        assert recipe.parts[0].natural(place) == pytest.approx(
+            float(text.replace(",", "")), rel=0.02
+        )
+    assert {"1", "10", "100", "1,000"} < {text for _, text in view["ticks"][0]}
+    assert view["ticks"][1:] == [None, None]
+    assert view["lead"].startswith("2 clusters in 2,000 rows and 2 columns; ")
+    rich = int(np.argmax(decoding.centroids[:, 0]))
+    assert 500 < float(view["shown"][rich][0].replace(",", "")) < 2000
+    assert view["shown"][rich][1:] == ["0 %", "100 %"]
+
+
+def test_values_are_shown_with_the_digits_that_mean_something(subject):
+    decoding = ss.decode(subject.whole, 3)
+    table, profile = decoding.profile.table, decoding.profile.clusters
+
+    shown = build_view(subject.choices[0], subject.whole, decoding)["shown"]
+
+    for i, row in enumerate(shown):
+        for j, text in enumerate(row):
+            expected = meaningful(table.means[i, j], table.spreads[i, j], profile[i].rows)
+            assert text == expected.replace("-", "\N{MINUS SIGN}")
+
+
+def test_the_first_sentence_says_what_is_in_the_data(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    lead = build_view(subject.choices[0], subject.whole, decoding)["lead"]
+    of_day = build_view(subject.choices[1], subject.sketch_of(subject.choices[1]), decoding)["lead"]
+
+    name, share = decoding.profile.clusters[0].name, f"{100 * decoding.weights[0]:.0f}"
+    assert lead == (
+        f"3 clusters in 3,000 rows and 3 columns; the largest ({name}) has "
+        f"{share}\N{NO-BREAK SPACE}% of the rows. {decoding.trust}"
+    )
+    assert of_day.startswith("3 clusters in 750 rows (day = 2026-01-01) and 3 columns; ")
+
+
+@pytest.mark.parametrize(
+    ("unit", "key", "shown"),
+    [
+        ("month", date(2013, 1, 1), "Jan 2013"),
+        ("day", date(2026, 1, 7), "7 Jan 2026"),
+        ("day", datetime(2026, 1, 7), "7 Jan 2026"),
+        ("year", date(2013, 1, 1), "2013"),
+        ("quarter", date(2013, 4, 1), "Q2 2013"),
+        ("week", date(2026, 1, 5), "week of 5 Jan 2026"),
+        ("hour", datetime(2026, 1, 7, 14, tzinfo=UTC), "7 Jan 2026, 14:00:00+00:00"),
+        ("month_of_year", 4, "Apr"),
+        ("hour_of_day", 4, "4"),
+        ("month", "2013-01", "2013-01"),
+        ("shop", None, "(missing)"),
+    ],
+)
+def test_keys_are_shown_as_people_write_them(unit, key, shown):
+    assert describe_keys(unit, [key]) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["Friday", "Monday", "Sunday"], ["Monday", "Friday", "Sunday"]),
+        (["Apr", "Aug", "Jan"], ["Jan", "Apr", "Aug"]),
+        (["Friday", "Monday", "never"], ["Friday", "Monday", "never"]),
+        (["Apr 2013", "Jan 2014"], ["Apr 2013", "Jan 2014"]),
+    ],
+)
+def test_weekdays_and_months_are_shown_in_their_order(names, expected):
+    groups = np.random.default_rng(0).normal(size=180) + np.tile([0.0, 20.0], 90)
+    data = pd.DataFrame({"x": groups, "day": np.repeat(names, 180 // len(names))})
+    table = ss.sketch_by(data, "day", n_clusters=2)
+    file = SketchFile.of("week", 1, table)
+
+    [trend] = build_trends(file, ss.decode(file.whole, 2), file.whole)
+
+    assert trend["names"] == expected
+
+
+def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_words(subject):
+    """The third cluster grows from day to day, the first one shrinks: see ``rows``."""
+    decoding, (_, first, *_, last) = ss.decode(subject.whole, 3), subject.choices[:5]
+
+    found = compare_slices(subject, first, last, decoding, subject.whole)
+
+    for name, side in (("before", first), ("after", last)):
+        sketch = subject.sketch_of(side)
+        expected = ss.decoders.shares(decoding, sketch, reference=subject.whole)
+        np.testing.assert_allclose([c[name] for c in found["clusters"]], expected, atol=1e-9)
+    grown = int(np.argmin(decoding.centroids[:, 2]))
+    [sentence] = [text for text in found["words"] if "grew" in text]
+    before, after = (100 * found["clusters"][grown][name] for name in ("before", "after"))
+    assert after > before
+    name = decoding.profile.clusters[grown].name
+    assert sentence == f"Cluster {grown} ({name}) grew from {before:.0f} % to {after:.0f} %."
+    assert found["sentence"].startswith("day = 2026-01-01 and day = 2026-01-04 differ: ")
+
+
+def test_slices_that_share_rows_are_not_compared(subject):
+    decoding = ss.decode(subject.whole, 3)
+
+    with pytest.raises(ss.errors.DataError, match="share rows"):
+        compare_slices(subject, subject.choices[1], subject.choices[5], decoding, subject.whole)
+
+
+def test_names_from_the_data_cannot_end_the_script_they_travel_in(subject):
+    text, _ = report_on(subject, 3)
+
+    assert embedded(text)["columns"][1] == "<script>alert(1)</script>"
+    assert "<script>alert(1)" not in text
+    assert text.count("<script") == text.count("</script>") == 2
+
+
+def test_names_neither_turn_nor_hide_what_stands_beside_them(tmp_path):
+    """The page shows escapes; the table that it saves has the true names, and no formulas."""
+    names = ["=a\u202eb", "c\x1b[31m"]
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=names)
+    rows["\u2066day"] = ["\u202e1", "2\u200f"] * 150
+    table = ss.sketch_by(rows, by="\u2066day", n_clusters=2, standardize=True)
+    subject = SketchFile.of("\u202e.parquet", 10, table)
+
+    text, _ = report_on(subject, 2)
+    shown = embedded(text)
+    header = shown.pop("header")
+
+    escapes = re.findall(r"\\u(20[0-9a-f]{2}|001b)", json.dumps(shown).replace("\\\\", ""))
+    assert escapes == []
+    assert "\u202e" not in text
+    assert shown["columns"] == [r"=a\u202eb", r"c\x1b[31m"]
+    scales = [f"'{names[0]} scale", f"{names[1]} scale"]
+    assert header == ["cluster", "share", f"'{names[0]}", names[1], *scales]
+
+
+def test_a_name_in_the_title_is_escaped():
+    spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0)
+    sketch = ss.sketch(np.arange(5.0)[:, None], spec)
+
+    text = render(build_document(SketchFile.of("</title><b>.sketch", 10, sketch), []))
+
+    assert "<title>&lt;/title&gt;&lt;b&gt;.sketch: clusters</title>" in text
+
+
+def test_the_policy_allows_exactly_the_program_and_style_that_are_there(subject):
+    """The digests are those of what stands between the tags."""
+    import hashlib
+
+    text = render(build_document(subject, []))
+
+    for tag in ("script", "style"):
+        body = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.S)[1]
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy(live=False)
+    assert "default-src 'none'" in policy(live=False)
+    assert policy(live=False) in text
+
+
+def test_a_report_names_no_address_outside_itself(subject):
+    """But for the name of SVG, which is no address, though it looks like one."""
+    text, _ = report_on(subject, 3)
+
+    assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", text)
+
+
+def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject):
+    text, decoding = report_on(subject, 3)
+
+    shown = embedded(text)["view"]["profile"]["clusters"]
+    expected = ss.decode(subject.whole, 3).centroids.tolist()
+    assert [cluster["means"] for cluster in shown] == expected
+    assert [cluster["share"] for cluster in shown] == decoding.weights.tolist()
+    assert embedded(text)["curve"]["chosen"] == ss.decode(subject.whole, "auto").curve.chosen
+
+
+def test_the_same_sketch_gives_the_same_report(table):
+    texts = [report_on(SketchFile.of("t", 1, table), "auto", seed=3)[0] for _ in range(2)]
+
+    assert texts[0] == texts[1]
+
+
+def test_shares_over_slices_are_those_of_the_library(subject, table):
+    decoding = ss.decode(subject.whole, 3)
+
+    days, shops = build_trends(subject, decoding, subject.whole)
+
+    assert [days["column"], shops["column"]] == ["day", "shop"]
+    for trend in (days, shops):
+        merged = table.merge_by(trend["column"])
+        for found, sketch in zip(trend["shares"], merged.sketches, strict=True):
+            expected = ss.decoders.shares(decoding, sketch, reference=subject.whole)
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+        assert trend["counts"] == merged.counts.tolist()
+
+
+def test_a_single_sketch_has_no_trends(subject):
+    single = SketchFile.of("all.sketch", 1, subject.whole)
+
+    assert build_trends(single, ss.decode(single.whole, 2), single.whole) == []
+    assert [choice.label for choice in single.choices] == ["all rows"]
+
+
+def test_what_is_not_a_number_becomes_null():
+    assert to_json({"a": [1.5, float("nan")], "b": float("inf")}) == '{"a":[1.5,null],"b":null}'
+
+
+def test_choices_are_all_rows_and_every_value_of_every_key(subject, table):
+    labels = [choice.label for choice in subject.choices]
+
+    assert len(labels) == 1 + 4 + 3
+    assert labels[:2] == ["all rows", "day = 2026-01-01"]
+    for choice in subject.choices[1:]:
+        assert table.where(choice.where).merge() == subject.sketch_of(choice)
+
+
+def test_every_choice_is_selected_by_its_own_condition():
+    """Hours of the night when clocks are set back: one of them comes twice."""
+    times = pd.date_range("2024-10-26 22:00", periods=12, freq="30min", tz="UTC")
+    data = pd.DataFrame({"t": times.tz_convert("Europe/Berlin"), "x": np.arange(12.0)})
+    spec = ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=1.0, columns=["x"])
+    table = ss.sketch_by(data, "hour(t)", spec)
+
+    choices = SketchFile.of("hours", 1, table).choices[1:]
+
+    assert len(choices) == 6
+    for choice in choices:
+        assert table.where(choice.where).merge() == table.sketches[choice.members[0]]
+
+
+def three_groups(n_seen: int, *more: list[float]) -> SketchFile:
+    """Rows in three groups, of which a plan on the first rows sees some; and more rows."""
+    centers = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 600, axis=0)
+    X = np.random.default_rng(0).normal(size=(1800, 2)) + centers
+    sketch = ss.sketch(np.vstack([X, *more]), ss.plan(X[:n_seen], 3))
+    return SketchFile.of("three.sketch", 10, sketch)
+
+
+def test_a_report_says_in_one_sentence_how_far_clusters_can_be_trusted():
+    text, decoding = report_on(three_groups(1800), 3)
+
+    shown = embedded(text)
+    assert shown["view"]["sentence"] == str(decoding.trust)
+    assert shown["view"]["is_good"]
+    assert dict(shown["plan"])["cells"].startswith("planned on 1,800 rows: ")
+
+
+def test_a_report_on_clusters_that_cannot_be_trusted_warns_once():
+    with pytest.warns(ss.errors.PlanWarning) as told:
+        text, decoding = report_on(three_groups(600), 3)
+
+    assert [str(warning.message) for warning in told] == [str(decoding.trust)]
+    assert not embedded(text)["view"]["is_good"]
+
+
+@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
+def test_a_report_counts_rows_beyond_all_cells():
+    text, _ = report_on(three_groups(1800, [1e9, 0.0]), 3)
+
+    assert ["rows beyond all cells", "1"] in embedded(text)["summary"]
+
+
+def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():
+    sketch = three_groups(1800).whole.prefix(0)
+
+    text, decoding = report_on(SketchFile.of("cells.sketch", 10, sketch), 3)
+
+    shown = embedded(text)
+    assert shown["curve"] is None
+    means = [cluster["means"] for cluster in shown["view"]["profile"]["clusters"]]
+    assert means == decoding.centroids.tolist()
