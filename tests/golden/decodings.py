@@ -12,6 +12,7 @@ from sketchshift.features import Cells
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 N_CELLS = 40
+COUNTS: dict[str, Any] = {"cells": (1, 3, 8), "cells and waves": (3, 8, "auto")}
 FEW_COLUMNS = 16  # up to here, waves alone are decoded, too
 
 
@@ -90,9 +91,9 @@ def decodings() -> dict[str, Any]:
     for name, (X, standardize) in datasets().items():
         for kind, spec in specs_for(X, standardize=standardize).items():
             sketch = ss.sketch(X, spec)
-            counts = [1, 3, 8, "auto"] if kind == "cells and waves" else [1, 3, 8]
-            for k in counts if len(X) > 8 else [1, 3]:
-                found[f"{name}; {kind}; {k}"] = facts_of(ss.decode(sketch, k))
+            for k in COUNTS.get(kind, (3, 8)):
+                if k != 8 or len(X) >= 8:
+                    found[f"{name}; {kind}; {k}"] = facts_of(ss.decode(sketch, k))
     return found | {f"moved rows; {name}": facts for name, facts in _of_moved_rows().items()}
 
 

@@ -28,6 +28,8 @@ MODULES = {
     "decodings": "decodings",
     "paper": "decodings",
     "planned": "planned",
+    "commands": "commands",
+    "errors": "commands",
 }
 """Where the function is that makes the values of each file."""
 
@@ -43,16 +45,14 @@ def values_of(name: str, *options: str) -> Any:
 
 def written(value: Any, indent: str = "\n") -> str:
     """Return JSON with one list of plain values a line."""
-    if isinstance(value, dict):
-        parts = [
-            f"{json.dumps(name)}: {written(each, indent + ' ')}" for name, each in value.items()
-        ]
-        brackets = "{}"
-    elif isinstance(value, list) and any(isinstance(each, list | dict) for each in value):
-        parts, brackets = [written(each, indent + " ") for each in value], "[]"
-    else:
+    parts = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(parts, list) or not any(isinstance(each, list | dict) for each in parts):
         return json.dumps(value)
-    return brackets[0] + f"{indent} " + f",{indent} ".join(parts) + indent + brackets[1]
+    lines = [written(each, indent + " ") for each in parts]
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(name)}: {line}" for name, line in zip(value, lines, strict=True)]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}{indent} " + f",{indent} ".join(lines) + indent + last
 
 
 def main(name: str, path: str | None = None, *options: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from commands import planned_commands
 from decodings import datasets, facts_of
 
 import sketchshift as ss
@@ -57,4 +58,4 @@ def planned() -> dict[str, Any]:
         "sketch size": {"sketch_size": 100},
     }.items():
         found[f"wine; 3; {title}"] = {"plan": short_plan(ss.plan(X, 3, **options))}
-    return found
+    return found | planned_commands()
