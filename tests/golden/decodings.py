@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from totals import cells_of
 
 import sketchshift as ss
-from sketchshift.features import Cells
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 N_CELLS = 40
-COUNTS: dict[str, Any] = {"cells": (1, 3, 8), "cells and waves": (3, 8, "auto")}
+COUNTS = {"cells": (1, 3, 8), "cells and waves": (3, 8, "auto")}
 FEW_COLUMNS = 16  # up to here, waves alone are decoded, too
 
 
-def datasets() -> dict[str, tuple[Any, bool]]:
+def datasets():
     """Return rows, and whether each column is standardised, by name."""
     from sklearn import datasets
 
-    found: dict[str, tuple[Any, bool]] = {
+    found = {
         name: (getattr(datasets, f"load_{name}")().data, name != "digits")
         for name in ("iris", "wine", "breast_cancer", "diabetes", "digits")
     }
@@ -43,7 +42,7 @@ def datasets() -> dict[str, tuple[Any, bool]]:
     return found
 
 
-def specs_for(X: Any, *, standardize: bool) -> dict[str, ss.SketchSpec]:
+def specs_for(X, *, standardize):
     """Return specs by a rule that does not change: nothing is planned."""
     n, d = X.shape
     center = np.round(X.mean(axis=0), 3)
@@ -51,7 +50,7 @@ def specs_for(X: Any, *, standardize: bool) -> dict[str, ss.SketchSpec]:
     if not standardize:
         spread = np.full(d, np.sqrt(np.square(spread).mean()))
     scale = [float(f"{number:.3g}") for number in spread]
-    shared: dict[str, Any] = {
+    shared = {
         "n_features": d,
         "center": tuple(center.tolist()),
         "scale": tuple(scale) if standardize else scale[0],
@@ -59,11 +58,10 @@ def specs_for(X: Any, *, standardize: bool) -> dict[str, ss.SketchSpec]:
     rows = (X - center) / scale
     chosen = rows[np.linspace(0, n - 1, N_CELLS).astype(int)]
     places = np.unique(np.round(chosen * 64.0) / 64.0, axis=0)
-    squares = np.square(rows[:, None] - places).sum(axis=2).min(axis=1)
-    cells = Cells(
-        places.astype("<f4").tobytes(),
-        d,
-        within=float(f"{squares.mean():.3g}"),
+    within = np.square(rows[:, None] - places).sum(axis=2).min(axis=1).mean()
+    cells = cells_of(
+        places,
+        within=float(f"{within:.3g}"),
         n_rows=n,
         lower=tuple(X.min(axis=0).tolist()),
         upper=tuple(X.max(axis=0).tolist()),
@@ -85,9 +83,9 @@ def specs_for(X: Any, *, standardize: bool) -> dict[str, ss.SketchSpec]:
     return found
 
 
-def decodings() -> dict[str, Any]:
+def decodings():
     """Return clusters of all data sets, for several k and kinds of specs."""
-    found: dict[str, Any] = {}
+    found = {}
     for name, (X, standardize) in datasets().items():
         for kind, spec in specs_for(X, standardize=standardize).items():
             sketch = ss.sketch(X, spec)
@@ -97,7 +95,7 @@ def decodings() -> dict[str, Any]:
     return found | {f"moved rows; {name}": facts for name, facts in _of_moved_rows().items()}
 
 
-def _of_moved_rows() -> dict[str, Any]:
+def _of_moved_rows():
     """Clusters of rows that lie elsewhere than those of the cells."""
     X, _ = datasets()["mixture"]
     found = {}
@@ -107,7 +105,7 @@ def _of_moved_rows() -> dict[str, Any]:
     return found
 
 
-def facts_of(decoding: ss.Decoding) -> dict[str, Any]:
+def facts_of(decoding):
     """Return what a decoding holds, without its sentences."""
     trust = decoding.trust
     return {
@@ -145,9 +143,9 @@ PUBLISHED = {
 }
 
 
-def paper() -> dict[str, Any]:
+def paper():
     """Return what the decoders of the paper find, at equal seeds."""
-    found: dict[str, Any] = {}
+    found = {}
     for name in ("iris", "china", "mixture", "square"):
         X, standardize = datasets()[name]
         spec = specs_for(X, standardize=standardize)["waves of one bandwidth"]

@@ -13,7 +13,6 @@ import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 PINNED = {
@@ -34,7 +33,7 @@ MODULES = {
 """Where the function is that makes the values of each file."""
 
 
-def values_of(name: str, *options: str) -> Any:
+def values_of(name, *options):
     """Return the values of a file, as JSON holds them, floats with 13 digits."""
     warnings.simplefilter("ignore")
     found = getattr(import_module(MODULES[name]), name)(*options)
@@ -43,7 +42,7 @@ def values_of(name: str, *options: str) -> Any:
     )
 
 
-def written(value: Any, indent: str = "\n") -> str:
+def written(value, indent="\n"):
     """Return JSON with one list of plain values a line."""
     parts = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(parts, list) or not any(isinstance(each, list | dict) for each in parts):
@@ -55,7 +54,7 @@ def written(value: Any, indent: str = "\n") -> str:
     return f"{first}{indent} " + f",{indent} ".join(lines) + indent + last
 
 
-def main(name: str, path: str | None = None, *options: str) -> None:
+def main(name, path=None, *options):
     """Write the values to the golden file, or to another one."""
     if name != "totals" and any(os.environ.get(key) != PINNED[key] for key in PINNED):
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | PINNED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from commands import planned_commands
 from decodings import datasets, facts_of
@@ -14,7 +13,7 @@ NAMES = ("sketch_size", "bandwidth", "far_share", "center", "scale", "law", "met
 OF_CELLS = ("n_cells", "starts", "probes", "unit", "within", "n_rows", "lower", "upper")
 
 
-def short_plan(spec: ss.SketchSpec) -> dict[str, Any]:
+def short_plan(spec):
     """Return the numbers of a plan, with digests of the centers of its cells and of its axes."""
     plan = {name: _short(getattr(spec, name)) for name in NAMES}
     if spec.cells is not None:
@@ -26,19 +25,19 @@ def short_plan(spec: ss.SketchSpec) -> dict[str, Any]:
     return plan
 
 
-def _short(value: Any) -> Any:
+def _short(value):
     """Return long lists as a digest."""
     is_long = isinstance(value, tuple) and len(value) > 12
     return _digest(repr(value).encode()) if is_long else value
 
 
-def _digest(numbers: bytes) -> str:
+def _digest(numbers):
     return hashlib.blake2b(numbers, digest_size=8).hexdigest()
 
 
-def planned() -> dict[str, Any]:
+def planned():
     """Return plans and clusters with cells; of plans without cells the bandwidths."""
-    found: dict[str, Any] = {}
+    found = {}
     for name, (X, standardize) in datasets().items():
         for k in (1, 3, 8):
             if k > len(X):

@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +22,16 @@ MOST_NUMBERS = 400
 """Longer lists of integers are stored as their first ones and a digest."""
 
 
-def data(d: int, n: int = 20) -> tuple[np.ndarray, np.ndarray]:
+def data(d, n=20):
     """Rows and weights, made without a random generator."""
     i = np.arange(n * d, dtype=np.float64).reshape(n, d)
     return np.mod(i * i * 0.37, 3.0) - 1.5, 0.25 + np.mod(np.arange(n) * 0.75, 2.0)
 
 
-def integers_of(sketch: ss.Sketch) -> dict[str, Any]:
+def integers_of(sketch):
     """Return all integers of a sketch as nested lists by name; keys come before far rows."""
     moments, totals = sketch._plain, sketch._totals
-    found: dict[str, Any] = {
+    found = {
         "count": totals.count,
         "n_invalid": totals.n_invalid,
         "weights": [moments.weight, moments.fine_weight],
@@ -47,7 +46,7 @@ def integers_of(sketch: ss.Sketch) -> dict[str, Any]:
     return {name: _shortened(numbers) for name, numbers in found.items()}
 
 
-def _shortened(numbers: Any) -> Any:
+def _shortened(numbers):
     text = json.dumps(numbers, default=int)
     if text.count(",") < MOST_NUMBERS:
         return numbers
@@ -59,15 +58,13 @@ def _shortened(numbers: Any) -> Any:
 # Specs are numbers in specs.json; here they meet the constructors.
 
 
-def specs() -> dict[str, ss.SketchSpec]:
+def specs():
     """Return the written specs by name."""
     found = json.loads(Path(__file__).with_name("specs.json").read_text())
     return {name: _spec_of(**numbers) for name, numbers in found.items()}
 
 
-def _spec_of(
-    cells: Any = None, axes: Any = None, landmarks: Any = None, origin: Any = None, **numbers: Any
-) -> ss.SketchSpec:
+def _spec_of(cells=None, axes=None, landmarks=None, origin=None, **numbers):
     return ss.SketchSpec(
         **numbers,
         cells=None if cells is None else cells_of(**cells),
@@ -77,22 +74,22 @@ def _spec_of(
     )
 
 
-def cells_of(centers: Any, middles: Any = (), are_half: bool = False, **numbers: Any) -> Cells:
+def cells_of(centers, middles=(), are_half=False, **numbers):
     """Return cells around the rows of an array."""
     table, places = (np.array(each, "<f2" if are_half else "<f4") for each in (centers, middles))
     numbers |= {"middles": places.tobytes(), "are_half": are_half}
     return Cells(table.tobytes(), table.shape[1], **numbers)
 
 
-def scattered(X: np.ndarray) -> np.ndarray:
+def scattered(X):
     """Return 20 rows at every distance."""
     return X * np.array(EVERY_DISTANCE)[np.arange(20) % 5, None]
 
 
-def totals(kernel: str = "auto") -> dict[str, Any]:
+def totals(kernel="auto"):
     """Return the integers of all cases."""
     sketch, written = partial(ss.sketch, kernel=kernel), specs()
-    found: dict[str, Any] = {}
+    found = {}
     for name, spec in written.items():
         X, weights = data(spec.n_features)
         found[name] = sketch(X, spec)
@@ -106,7 +103,7 @@ def totals(kernel: str = "auto") -> dict[str, Any]:
     return {name: integers_of(each) for name, each in found.items()}
 
 
-def _other_rows(sketch: Any, written: dict[str, ss.SketchSpec]) -> dict[str, ss.Sketch]:
+def _other_rows(sketch, written):
     """Sketch special rows and weights."""
     X, weights = data(2)
     holes = np.where(np.arange(20)[:, None] % 6 == [3, 5], np.nan, X)
@@ -143,7 +140,7 @@ def _other_rows(sketch: Any, written: dict[str, ss.SketchSpec]) -> dict[str, ss.
     }
 
 
-def _sums(sketch: Any, written: dict[str, ss.SketchSpec]) -> dict[str, ss.Sketch]:
+def _sums(sketch, written):
     """Add, subtract and cut sketches."""
     found = {}
     for name in ("float64", "cells in groups, within", "axes, Euclidean, within"):
@@ -157,7 +154,7 @@ def _sums(sketch: Any, written: dict[str, ss.SketchSpec]) -> dict[str, ss.Sketch
     return found
 
 
-def _sliced(sketch_by: Any, written: dict[str, ss.SketchSpec]) -> dict[str, ss.SketchTable]:
+def _sliced(sketch_by, written):
     """Sketch the rows of each label."""
     X, weights = data(3)
     labels, groups = np.arange(20) % 3, written["cells in groups, within"]
