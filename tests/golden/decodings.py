@@ -96,7 +96,7 @@ def decodings():
 
 
 def _of_moved_rows():
-    """Clusters of rows that lie elsewhere than those of the cells."""
+    """Return clusters of rows that lie elsewhere than the rows of the plan."""
     X, _ = datasets()["mixture"]
     found = {}
     for kind, spec in specs_for(X[:3000], standardize=False).items():

@@ -14,6 +14,7 @@ import pyarrow as pa
 import sketchshift as ss
 from sketchshift.features import Axes, Cells, Landmarks, Origin
 from sketchshift.recipe import Category, Frequency, Number, Recipe
+from sketchshift.sketch.measure import Moments
 
 EVERY_DISTANCE = (0.01, 0.3, 1.0, 2.0, 1e9)
 """Factors of rows: in cells, around them, beyond the reach of cells, beyond that of waves."""
@@ -23,14 +24,15 @@ MOST_NUMBERS = 400
 
 
 def data(d, n=20):
-    """Rows and weights, made without a random generator."""
+    """Make rows and weights without a random generator."""
     i = np.arange(n * d, dtype=np.float64).reshape(n, d)
     return np.mod(i * i * 0.37, 3.0) - 1.5, 0.25 + np.mod(np.arange(n) * 0.75, 2.0)
 
 
 def integers_of(sketch):
     """Return all integers of a sketch as nested lists by name; keys come before far rows."""
-    moments, totals = sketch._plain, sketch._totals
+    totals = sketch._totals
+    moments = Moments.of(totals.parts["moments"], sketch.spec)
     found = {
         "count": totals.count,
         "n_invalid": totals.n_invalid,
