@@ -21,12 +21,7 @@ FORMATS = [
     "%Y-%m-%d %H:%M:%S.%f",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%A, %B %d, %Y %I:%M %p",
-    "%a, %d %b %Y %H:%M:%S",
+    "%m/%d/%Y %I:%M %p",
     "%Y%m%d",
 ]
 
