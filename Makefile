@@ -103,7 +103,6 @@ sanitize: setup  ## minutes: the kernels under the sanitizers of GCC, in a copy 
 bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_sketch.py
 	$(BIN)/python benchmarks/bench_decode.py
-	$(BIN)/python benchmarks/bench_turnkey.py
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
 	$(BIN)/python benchmarks/bench_monitor.py
