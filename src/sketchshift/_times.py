@@ -30,7 +30,7 @@ __all__ = [
     "tell_order",
 ]
 
-PERIODS = {"hour": 24, "weekday": 7, "month": 12, "day_of_year": 366, "clock": 1440}
+PERIODS = {"hour": 24, "weekday": 7, "month": 12, "day_of_year": 366}
 """Parts of a time that come round again, and after how many steps."""
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -261,14 +261,13 @@ def part_of(times: Any, unit: str) -> Any:
     ----------
     times : Arrow array of n dates, timestamps or times of day
         Those with a zone are taken as clocks show them there. Times of day have an hour alone.
-    unit : {"hour", "weekday", "month", "day_of_year", "clock"}
+    unit : {"hour", "weekday", "month", "day_of_year"}
         Which part.
 
     Returns
     -------
     numbers : Arrow array of n int64
-        Hours 0 to 23, weekdays 0 (Monday) to 6, months 1 to 12, days of the year 1 to 366; the
-        clock as people write it without a sign: 1830 is 18:30.
+        Hours 0 to 23, weekdays 0 (Monday) to 6, months 1 to 12, days of the year 1 to 366.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -284,7 +283,6 @@ def part_of(times: Any, unit: str) -> Any:
         "weekday": pc.day_of_week,
         "month": pc.month,
         "day_of_year": pc.day_of_year,
-        "clock": lambda times: pc.add(pc.multiply(pc.hour(times), 100), pc.minute(times)),
     }
     return parts[unit](times)
 

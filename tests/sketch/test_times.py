@@ -144,7 +144,6 @@ def test_parts_are_those_of_pandas():
         "weekday": frame.dt.day_of_week,
         "month": frame.dt.month,
         "day_of_year": frame.dt.day_of_year,
-        "clock": 100 * frame.dt.hour + frame.dt.minute,
     }
     assert expected.keys() == PERIODS.keys()
     for unit, numbers in expected.items():
