@@ -79,7 +79,7 @@ def test_a_worker_killed_midway_loses_nothing_and_counts_nothing_twice(
 def test_workers_with_a_gpu_give_the_same_bytes(dataset, files, spec, expected, kernel):
     """Without a GPU, what is tested is the way to such workers."""
     driver = Driver(engine.RayEngine(num_gpus=0.5, batch_size=900))
-    reading = Reading(spec, kernel=kernel)
+    reading = Reading(spec, kernel=kernel, max_slices=10)
 
     assert driver.sketch(dataset, reading).to_bytes() == expected.to_bytes()
     table = driver.sketch_by(dataset, add_keys(reading, "shop"))
