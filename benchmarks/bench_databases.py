@@ -1,4 +1,4 @@
-"""PostgreSQL as a source, sums in SQL, and sketches made inside the server.
+"""PostgreSQL as a source.
 
 Run: ``python benchmarks/bench_databases.py [--rows 500000]`` where Debian's PostgreSQL is. A
 server of its own starts in a temporary folder, with one table of ten float8 columns (100 bytes a
@@ -18,11 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 
 import adbc_driver_postgresql.dbapi as postgres
-import numpy as np
 import psutil
 from harness import report
 
@@ -31,8 +29,6 @@ import sketchshift as ss
 COLUMNS = [f"x{j}" for j in range(10)]
 NAMES = ", ".join(COLUMNS)
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-SLICES, SLICE_ROWS = 100, 1000
-SUMS = "SELECT part, i, j, limb, SUM(value) AS value FROM state GROUP BY part, i, j, limb"
 CHILD = """
 import json, sys, time
 from pathlib import Path
@@ -147,76 +143,6 @@ def bench_reading(server: Server, n: int, repeats: int) -> dict[str, object]:
     return found
 
 
-def bench_sums(server: Server) -> dict[str, object]:
-    """SUM of many sketches in each engine, against ``+`` in Python."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(SLICES * SLICE_ROWS, 10)) + 5.0 * rng.integers(4, size=(1, 10))
-    spec = ss.plan(X, n_clusters=10)
-    table = ss.sketch_by(X, np.arange(len(X)) // SLICE_ROWS, spec)
-    start = time.perf_counter()
-    whole = table.merge()
-    found: dict[str, object] = {"slices": SLICES, "plus_ms": 1e3 * (time.perf_counter() - start)}
-    found["rows_a_slice"] = len(table.to_sql_rows()) / SLICES
-    found["bytes_a_sketch"] = len(table.sketches[0].to_bytes())
-    folder = Path(tempfile.mkdtemp())
-    places = {
-        "postgres": server.address,
-        "duckdb": folder / "state.duckdb",
-        "sqlite": folder / "state.sqlite",
-    }
-    for name, place in places.items():
-        start = time.perf_counter()
-        table.to_sql(place, "state")
-        written = time.perf_counter() - start
-        start = time.perf_counter()
-        total = ss.Sketch.from_sql(place, spec, query=SUMS)
-        seconds = time.perf_counter() - start
-        assert total == whole, name
-        found[name] = {"write_s": written, "sum_and_read_s": seconds, "equal": total == whole}
-    size = server.run("SELECT pg_total_relation_size('state') AS n")[0][0]
-    found["postgres"]["bytes_a_slice"] = size / SLICES
-    for name in ("duckdb", "sqlite"):
-        found[name]["bytes_a_slice"] = places[name].stat().st_size / SLICES
-    shutil.rmtree(folder)
-    return found
-
-
-def bench_inside(server: Server, n: int) -> dict[str, object]:
-    """Processor seconds of sketches made in the server, against those that are streamed out."""
-    found = [str(Path(ss.__file__).parents[1]), *(p for p in sys.path if "-packages" in p)]
-    path = ", ".join(f"('{folder}')" for folder in dict.fromkeys(found))
-    connect = postgres.connect(server.address, autocommit=True)
-    with connect as connection, connection.cursor() as cursor:
-        cursor.executescript((files("sketchshift.sketch") / "postgres.sql").read_text())
-    text = (server.folder / "plan.json").read_text().replace("'", "''")
-    some = f"(SELECT * FROM points LIMIT {n}) AS p"
-    server.run(
-        f"INSERT INTO sketchshift.path VALUES {path}",
-        f"INSERT INTO sketchshift.plan VALUES ('plan', '{text}')",
-    )
-    packed = f"string_agg(array_send(ARRAY[{NAMES}]), '')"
-    ways = {
-        "by row": f"sketchshift.sketch('plan', {NAMES}) AS s FROM {some}",
-        "packed": f"sketchshift.sketch_packed('plan', {packed}) AS s FROM {some}",
-        "query": f"sketchshift.sketch_query('plan', 'SELECT * FROM points LIMIT {n}') AS s",
-    }
-    spec = ss.load(server.folder / "plan.json")
-    query = f"SELECT * FROM points LIMIT {n}"
-    expected = ss.sketch(server.address, spec, query=query).to_bytes()
-    out = read(server, query, server.folder / "plan.json")
-    out_cpu = out["client_cpu"] + out["server_cpu"]
-    found: dict[str, object] = {"rows": n, "streamed_out": out}
-    for name, sql in ways.items():
-        kept: list[bytes] = []
-        timed = server.timed(
-            lambda sql=sql, kept=kept: kept.append(server.run(f"SELECT {sql}")[0][0])
-        )
-        assert bytes(kept[0]) == expected, name
-        rate = {"rows_per_s": n / timed["seconds"], "cpu_ratio": timed["server_cpu"] / out_cpu}
-        found[name] = {**timed, **rate}
-    return found
-
-
 def flatten(facts: dict[str, object], before: str = "") -> dict[str, float]:
     """Numbers of nested facts, by their joined names."""
     flat: dict[str, float] = {}
@@ -231,16 +157,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    found: dict[str, dict[str, object]] = {}
     server = Server()
     try:
         fill(server, options.rows)
-        found["reading"] = bench_reading(server, options.rows, options.repeats)
-        found["sums"] = bench_sums(server)
-        found["inside"] = bench_inside(server, min(500_000, options.rows))
+        found = bench_reading(server, options.rows, options.repeats)
     finally:
         server.stop()
-        report("databases", {name: flatten(facts) for name, facts in found.items()})
+    report("databases", {"reading": flatten(found)})
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from distributed import Client, LocalCluster
 from harness import best_of, report
 
 import sketchshift as ss
-from sketchshift.engines import dask as engine
 
 D, K = 10, 10
 FILE_ROWS = 500_000
@@ -69,7 +68,7 @@ def cluster_client() -> Iterator[Client]:
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        with Client(server.stdout.readline().strip(), set_as_default=False) as client:
+        with Client(server.stdout.readline().strip()) as client:
             yield client
         server.stdin.close()
 
@@ -96,7 +95,7 @@ def overhead(folder: Path, client: Client, repeats: int) -> dict[str, float]:
     frame = dd.read_parquet(folder)
 
     def by_dask() -> ss.Sketch:
-        return engine.sketch(frame, spec, client=client)
+        return ss.sketch(frame, spec)
 
     def by_threads() -> ss.Sketch:
         return ss.sketch(folder, spec, n_threads=2)
@@ -131,7 +130,7 @@ def driver_memory(folder: Path, client: Client) -> dict[str, float]:
     }
     peak = _peak_kilobytes()
     for name, frame in cases.items():
-        engine.sketch(frame, spec, client=client)
+        ss.sketch(frame, spec)
         results[f"{name}: growth, kilobytes a partition"] = (
             _peak_kilobytes() - peak
         ) / frame.npartitions
@@ -165,9 +164,9 @@ def sketch_kmeans(
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Centroids and costs of one pass."""
     sent, start = bytes_sent(client), time.perf_counter()
-    spec = engine.plan(frame, n_clusters=K, seed=seed, client=client)
+    spec = ss.plan(frame, n_clusters=K, seed=seed)
     planned = time.perf_counter()
-    sketch = engine.sketch(frame, spec, client=client)
+    sketch = ss.sketch(frame, spec)
     sketched = time.perf_counter()
     found = ss.decode(sketch, n_clusters=K, seed=seed)
     done = time.perf_counter()

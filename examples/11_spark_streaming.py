@@ -26,7 +26,6 @@ from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 
 import sketchshift as ss
-from sketchshift.engines import spark
 from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
@@ -51,7 +50,7 @@ def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchS
 
     def keep(batch: DataFrame, number: int) -> None:
         if not batch.isEmpty():
-            table = spark.sketch_by(batch, "sensor", spec)
+            table = ss.sketch_by(batch, "sensor", spec)
             table.to_parquet(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
             print(f"batch {number}: {int(table.counts.sum()):,} rows of {len(table)} sensors")
 

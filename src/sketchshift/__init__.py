@@ -6,9 +6,6 @@ parts add up to the sketch of the whole, and subtract again, bit for bit.
 
 from __future__ import annotations
 
-import sketchshift._interrupt  # noqa: F401  first: the others take a while
-
-# isort: split
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING

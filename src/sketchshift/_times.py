@@ -1,7 +1,7 @@
 """Times as people write them, and the parts of a time that come round again.
 
-A column of texts has one form: 2026-01-05, 05.01.2026, Jan 5, 2026 and so on, each with or without
-a time of day. The form is found from a sample and then holds for every cell. pyarrow is imported
+A column of texts has one form: 2026-01-05, 05.01.2026 or 1/5/2026, each with or without a time of
+day. The form is found from a sample and then holds for every cell. pyarrow is imported
 on first use.
 """
 
@@ -30,7 +30,7 @@ __all__ = [
     "tell_order",
 ]
 
-PERIODS = {"hour": 24, "weekday": 7, "month": 12, "day_of_year": 366, "clock": 1440}
+PERIODS = {"hour": 24, "weekday": 7, "month": 12, "day_of_year": 366}
 """Parts of a time that come round again, and after how many steps."""
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -58,21 +58,16 @@ MISSING = (
 
 CELLS_TRIED, HOUR_US, DAY_US = 100, 3_600_000_000, 86_400_000_000
 CLOCK = (
-    r"(?:(?:[ T]+|, *| at )(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+    r"(?:[ T]+(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?(?P<offset>Z|z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2}|[-+][0-9]{2})?)?"
 )
-DAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,? +)?"
-MONTH = "(?P<month>(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))[a-z]*"
 YEAR, NUMBER = "(?P<year>[0-9]{4})", "[0-9]{1,2}"
-ORDINAL = f"(?P<day>{NUMBER})(?:st|nd|rd|th)?"
 FORMS = {
     "year first": rf"{YEAR}[-/.](?P<month>{NUMBER})[-/.](?P<day>{NUMBER})",
     "numbers": (
         rf"(?P<first>{NUMBER})(?P<sign>[-/.])(?P<then>{NUMBER})[-/.](?P<year>[0-9]{{4}}|[0-9]{{2}})"
     ),
-    "month in words": rf"{DAY}{MONTH}\.?[ -]+{ORDINAL},?[ -]+{YEAR}",
-    "day, then month in words": rf"{DAY}{ORDINAL}\.?(?: of)?[ -]*{MONTH}\.?,?[ -]*{YEAR}",
     "digits": "(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
 }
 """Forms of a date; the last one, 20260105, is read where times are asked for, and never guessed."""
@@ -91,9 +86,9 @@ def as_times(
     Parameters
     ----------
     column : Arrow array or chunked array of n dates, timestamps, times of day or texts
-        Texts are dates as people write them, with or without a time of day, seconds, AM or PM, and
-        an offset from UTC. Empty texts and words such as NA are missing. Fractions of seconds
-        count down to microseconds. Times of day stay such: they have an hour alone.
+        Texts are dates in numbers, the year first or last, with or without a time of day, seconds,
+        AM or PM, and an offset from UTC. Empty texts and words such as NA are missing. Fractions
+        of seconds count down to microseconds. Times of day stay such: they have an hour alone.
     zone : str, optional
         In which the result is, such as "Europe/Paris". Times without an offset are then taken as
         UTC: if they were taken as times of that zone, naming it would change nothing.
@@ -266,14 +261,13 @@ def part_of(times: Any, unit: str) -> Any:
     ----------
     times : Arrow array of n dates, timestamps or times of day
         Those with a zone are taken as clocks show them there. Times of day have an hour alone.
-    unit : {"hour", "weekday", "month", "day_of_year", "clock"}
+    unit : {"hour", "weekday", "month", "day_of_year"}
         Which part.
 
     Returns
     -------
     numbers : Arrow array of n int64
-        Hours 0 to 23, weekdays 0 (Monday) to 6, months 1 to 12, days of the year 1 to 366; the
-        clock as people write it without a sign: 1830 is 18:30.
+        Hours 0 to 23, weekdays 0 (Monday) to 6, months 1 to 12, days of the year 1 to 366.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -289,7 +283,6 @@ def part_of(times: Any, unit: str) -> Any:
         "weekday": pc.day_of_week,
         "month": pc.month,
         "day_of_year": pc.day_of_year,
-        "clock": lambda times: pc.add(pc.multiply(pc.hour(times), 100), pc.minute(times)),
     }
     return parts[unit](times)
 
@@ -429,18 +422,11 @@ def _texts(parts: Any, name: str) -> Any:
 
 def _days(parts: Any, form: str | None, day_first: bool | BoolArray) -> tuple[IntArray, BoolArray]:
     """Days since 1970, and which cells name a day that does not exist."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     year, day = _numbers(parts, "year"), _numbers(parts, "day")
     if form == "numbers":
         first, then = _numbers(parts, "first"), _numbers(parts, "then")
         day, month = np.where(day_first, (first, then), (then, first))
         year = np.where(year < 69, year + 2000, np.where(year < 100, year + 1900, year))
-    elif form is not None and "words" in form:
-        known = pa.array([name[:3].lower() for name in MONTHS])
-        words = pc.utf8_lower(_texts(parts, "month"))
-        month = pc.fill_null(pc.index_in(words, known), -1).to_numpy().astype(np.int64) + 1
     else:
         month = _numbers(parts, "month")
     is_wrong = (month < 1) | (month > 12) | (year < 1)

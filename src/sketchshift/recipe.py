@@ -248,8 +248,7 @@ class Cycle(Part):
     column : str
         Of dates, times or text that holds them; or of the whole numbers p themselves.
     unit : str
-        What comes round: "hour" (P = 24), "weekday" (7), "month" (12), "day_of_year" (366), or
-        "clock" (1440 minutes), for numbers such as 1830 that mean 18:30.
+        What comes round: "hour" (P = 24), "weekday" (7), "month" (12), "day_of_year" (366).
     day_first : bool or None
         Whether 5/1/2026 is the fifth of January, for texts that leave it open.
     zone : str or None
@@ -284,8 +283,6 @@ class Cycle(Part):
         """Cosines and sines, from a table: no two processors differ in it."""
         missing = len(self._circle) - 1
         places: IntArray = np.asarray(self._places(column).fill_null(missing))
-        if self.unit == "clock":  # 1830 is 18:30, and 1865 no time
-            places = np.where(places % 100 < 60, places // 100 * 60 + places % 100, missing)
         return np.asarray(self._circle[np.where((places >= 0) & (places < missing), places, -1)])
 
     def _places(self, column: Any) -> Any:
@@ -299,8 +296,7 @@ class Cycle(Part):
             column = column.cast(column.type.value_type)
         column = drop_words(column)
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        number = rf"^\s*\d{{1,{4 if self.unit == 'clock' else 3}}}(\.0*)?\s*$"
-        if is_text and pc.all(pc.match_substring_regex(column, number)).as_py():
+        if is_text and pc.all(pc.match_substring_regex(column, r"^\s*\d{1,3}(\.0*)?\s*$")).as_py():
             column = pc.utf8_trim_whitespace(column).cast(pa.float64())
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
         if any(is_number(column.type) for is_number in kinds):

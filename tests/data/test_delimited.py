@@ -493,15 +493,7 @@ def test_a_bad_cell_in_a_later_piece_is_named_by_its_row(write, monkeypatch):
 @pytest.mark.parametrize(
     ("cell", "value"),
     [
-        ("$1,200", 1200),
-        ("$1,234,567.89", 1234567.89),
-        ("-$5", -5),
-        ("$-5", -5),
-        ("($1,200.50)", -1200.5),
         ("\u22125", -5),
-        ("USD 7", 7),
-        ("7 USD", 7),
-        ("€ 7", 7),
         ("12 %", 12),
         ("12%", 12),
         ("0.5%", 0.5),
@@ -534,11 +526,10 @@ def test_signs_around_numbers_do_not_change_them(gather, write, cell, value, n_b
         "0,125",
         "1,2345",
         "12,34",
-        "$",
+        "$5",
+        "5 EUR",
         "%",
         "--5",
-        "-$-5",
-        "(5",
         "1.2.3",
         "5 kg",
         "1 23",
@@ -557,7 +548,7 @@ def test_a_word_can_be_said_to_mean_a_missing_value(gather, write):
     path = write("a,b\n1,2\n2,2\nkaputt,3\n")
 
     with pytest.raises(
-        DataError, match=r"say so: `with ss\.text_dialect\(missing=\['kaputt'\]\):`\.$"
+        DataError, match=r"say so: `with ss\.data\.text_dialect\(missing=\['kaputt'\]\):`\.$"
     ):
         list(open_source(path))
     values = gather(path, dialect=Dialect(missing=["kaputt"]))
@@ -637,13 +628,13 @@ numbers = st.one_of(
     decimal=st.sampled_from(".,"),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"]),
     groups=st.sampled_from(["", ",", ".", " ", "'"]),
-    around=st.sampled_from(["{}", "$ {}", "{} €", "{} %"]),
+    around=st.sampled_from(["{}", "{} %"]),
 )
 def test_any_table_of_floats_in_any_dialect_reads_back_to_the_same_floats(
     tmp_path_factory, values, separator, decimal, encoding, groups, around
 ):
     """Oracles: the floats themselves, and pandas for the same dialect where signs are none."""
-    if groups == decimal or ("€" in around and encoding == "latin-1"):
+    if groups == decimal:
         around, groups = "{}", ""
     path = tmp_path_factory.mktemp("dialect") / "x.csv"
     rows = [[around.format(_spell(x, decimal, groups)) for x in row] for row in values]
@@ -690,7 +681,7 @@ def test_what_is_found_of_a_dialect_is_what_was_written(
 
 
 def test_a_sample_is_drawn_by_seeking_in_any_dialect_of_single_bytes(write):
-    rows = [f"{i};{i},5;1.{i % 900 + 100:03d} €" for i in range(20_000)]
+    rows = [f"{i};{i},5;1.{i % 900 + 100:03d} %" for i in range(20_000)]
     path = write(("i;h;p\n" + "\n".join(rows) + "\n").encode("cp1252"))
 
     drawn = np.concatenate([b.values for b in open_source(path).across(500, 100, 0)])

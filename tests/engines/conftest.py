@@ -47,12 +47,18 @@ def cluster():
 
 
 @pytest.fixture(scope="session")
-def client(cluster):
-    """Not the default client: what is not told to use it computes in this process."""
+def connected(cluster):
     from distributed import Client
 
     with Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@pytest.fixture
+def client(connected):
+    """Dask's default client; without it, all is computed in this process."""
+    with connected.as_current():
+        yield connected
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.engines import dask as engine
-from sketchshift.engines.driver import merge_sketches, sketch_partition
+from sketchshift.engines.driver import Driver, merge_sketches, sketch_partition
 from sketchshift.sketch.reading import Reading
 
 pytestmark = [
@@ -64,13 +64,13 @@ def from_files(folder: Path, read) -> dd.DataFrame:
 
 @pytest.mark.parametrize("cut", PARTITIONINGS.values(), ids=PARTITIONINGS)
 def test_any_partitioning_gives_the_bytes_of_one_thread(cut, folder, spec, expected, client):
-    assert engine.sketch(cut(folder), spec, client=client).to_bytes() == expected.to_bytes()
+    assert ss.sketch(cut(folder), spec).to_bytes() == expected.to_bytes()
 
 
 def test_decimals_are_rounded_once(decimals, decimals_spec, decimals_sketch):
     frame = dd.read_parquet(decimals, dtype_backend="pyarrow")
 
-    assert engine.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
+    assert ss.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
 
 
 @settings(deadline=None, max_examples=10)
@@ -88,7 +88,7 @@ def test_no_cut_and_no_tree_changes_a_byte(cuts, split_every, columns):
     parts = [frame[columns].iloc[i:j] for i, j in pairwise(edges)]
 
     cut = dd.from_map(lambda part: part, parts, meta=parts[0].iloc[:0])
-    result = engine.sketch(cut, spec, split_every=split_every)
+    result = Driver(engine.DaskEngine(split_every)).sketch(cut, Reading(spec))
 
     assert result.to_bytes() == ss.sketch(X, spec).to_bytes()
 
@@ -104,11 +104,11 @@ def test_partitions_with_columns_in_other_orders_are_taken_by_name(apart):
     spec = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=1.0)
     both = pd.concat(parts)
 
-    assert engine.sketch(frame, spec, **apart) == ss.sketch(both, spec, **apart)
-    assert engine.sketch_by(frame, "x", ss.SketchSpec(1, 20, bandwidth=1.0), **apart) == (
+    assert ss.sketch(frame, spec, **apart) == ss.sketch(both, spec, **apart)
+    assert ss.sketch_by(frame, "x", ss.SketchSpec(1, 20, bandwidth=1.0), **apart) == (
         ss.sketch_by(both, "x", ss.SketchSpec(1, 20, bandwidth=1.0), **apart)
     )
-    assert engine.plan(frame, 2, **apart) == ss.plan(both, 2, **apart)
+    assert ss.plan(frame, 2, **apart) == ss.plan(both, 2, **apart)
 
 
 ARRAYS = {
@@ -131,7 +131,7 @@ def test_arrays_and_bags_give_the_bytes_of_their_rows(make):
     spec = ss.SketchSpec(3, 20, bandwidth=2.0)
 
     with dask.config.set(scheduler="threads"):
-        assert engine.sketch(make(X), spec) == ss.sketch(X, spec)
+        assert ss.sketch(make(X), spec) == ss.sketch(X, spec)
 
 
 def test_weights_are_a_column_of_a_frame_and_an_array_beside_an_array(folder, spec, client):
@@ -139,8 +139,8 @@ def test_weights_are_a_column_of_a_frame_and_an_array_beside_an_array(folder, sp
     rows, weights = frame[list(spec.columns)].to_numpy(), frame["w"].to_numpy()
     expected = ss.sketch(rows, spec, sample_weight=weights)
 
-    by_name = engine.sketch(dd.read_parquet(folder), spec, sample_weight="w", client=client)
-    beside = engine.sketch(
+    by_name = ss.sketch(dd.read_parquet(folder), spec, sample_weight="w")
+    beside = ss.sketch(
         da.from_array(rows, (700, 3)), spec, sample_weight=da.from_array(weights, 999)
     )
 
@@ -153,7 +153,7 @@ def test_sketches_by_key_are_those_of_one_thread(by, folder, spec, client):
     """Keys of text and numbers; rows of a key lie in all partitions."""
     frame = dd.read_parquet(folder, split_row_groups=True)
 
-    table = engine.sketch_by(frame, by, spec, split_every=3, client=client)
+    table = ss.sketch_by(frame, by, spec)
 
     assert table == ss.sketch_by(folder, by, spec, n_threads=1)
 
@@ -161,7 +161,7 @@ def test_sketches_by_key_are_those_of_one_thread(by, folder, spec, client):
 def test_times_are_keys_as_without_dask(times, shops_spec, time_key, client):
     frame = dd.read_parquet(times, split_row_groups=True)
 
-    table = engine.sketch_by(frame, time_key, shops_spec, client=client)
+    table = ss.sketch_by(frame, time_key, shops_spec)
 
     assert table == ss.sketch_by(times, time_key, shops_spec, n_threads=1)
 
@@ -172,11 +172,11 @@ def test_partitions_without_rows_have_no_keys(folder, spec):
     rows = pq.read_table(folder).to_pandas()
     threshold = np.sort(rows["age"])[-1]
 
-    table = engine.sketch_by(frame[frame["age"] >= threshold], "w", spec)
+    table = ss.sketch_by(frame[frame["age"] >= threshold], "w", spec)
 
     assert table == ss.sketch_by(rows[rows["age"] >= threshold], "w", spec)
     with pytest.raises(ss.errors.DataError, match="no rows to sketch"):
-        engine.sketch_by(frame[frame["age"] > threshold], "w", spec)
+        ss.sketch_by(frame[frame["age"] > threshold], "w", spec)
 
 
 KEYS = {
@@ -195,7 +195,7 @@ def test_partitions_may_differ_in_the_type_of_their_keys(keys, client):
 
     for order in (parts, parts[::-1]):
         bag = db.from_sequence(order, partition_size=1)
-        table = engine.sketch_by(bag, "key", spec, split_every=2, client=client)
+        table = ss.sketch_by(bag, "key", spec)
         assert table == ss.sketch_by(whole, "key", spec)
 
 
@@ -203,7 +203,7 @@ def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expecte
     """The worker dies with a partition half done, and all sketches that it holds are lost."""
     parts = from_files(folder, reader(tmp_path, dies_at="part-2"))
 
-    result = engine.sketch(parts, spec, client=client)
+    result = ss.sketch(parts, spec)
 
     reads = [note.name for note in tmp_path.iterdir() if note.name.startswith("part-2")]
     assert (tmp_path / "died").exists()
@@ -211,26 +211,12 @@ def test_a_worker_that_is_killed_changes_no_byte(tmp_path, folder, spec, expecte
     assert result.to_bytes() == expected.to_bytes()
 
 
-def test_the_client_given_computes_and_else_the_default_one(tmp_path, folder, spec, client):
-    parts = from_files(folder, reader(tmp_path))
-
-    engine.sketch(parts, spec, client=client)
-    with client.as_current():
-        engine.sketch(parts, spec)
-    readers = {note.name.split("-")[2] for note in tmp_path.iterdir()}
-    engine.sketch(parts, spec)
-    readers_at_last = {note.name.split("-")[2] for note in tmp_path.iterdir()}
-
-    assert str(os.getpid()) not in readers
-    assert readers_at_last - readers == {str(os.getpid())}
-
-
 def test_rows_do_not_travel_between_workers(folder, spec, client):
     """A partition is read and sketched by one task: what is sent is sketches."""
     frame = dd.read_parquet(folder, split_row_groups=True)
     sent_before = bytes_sent(client)
 
-    sketch = engine.sketch(frame, spec, client=client)
+    sketch = ss.sketch(frame, spec)
 
     sent = bytes_sent(client) - sent_before
     assert sketch.nbytes / 2 < sent <= 2 * frame.npartitions * sketch.nbytes
@@ -251,12 +237,12 @@ def test_a_plan_sees_all_of_a_sorted_collection_and_reads_64_partitions(tmp_path
     parts = dd.from_map(rows_from, first_rows, notes=tmp_path, meta=rows_from(0).iloc[:0])
     n_notes = len(list(tmp_path.iterdir()))
 
-    spec = engine.plan(parts, n_clusters=5, seed=3)
+    spec = ss.plan(parts, n_clusters=5, seed=3)
 
     assert abs(spec.center[0] - 10_000) < 600
     assert len(list(tmp_path.iterdir())) - n_notes == 64
-    assert engine.plan(parts, n_clusters=5, seed=3) == spec
-    assert engine.plan(parts, n_clusters=5, seed=4).center != spec.center
+    assert ss.plan(parts, n_clusters=5, seed=3) == spec
+    assert ss.plan(parts, n_clusters=5, seed=4).center != spec.center
 
 
 def rows_from(first: int, notes: Path | None = None) -> pd.DataFrame:
@@ -270,7 +256,7 @@ def test_a_plan_of_few_rows_is_that_of_the_rows_in_memory(client):
 
     for rows in (X, np.repeat(X[:500], 3, axis=0)):
         cut = da.from_array(rows, chunks=(400, 1))
-        assert engine.plan(cut, n_clusters=4, client=client) == ss.plan(rows, n_clusters=4)
+        assert ss.plan(cut, n_clusters=4) == ss.plan(rows, n_clusters=4)
 
 
 def test_rows_that_repeat_have_their_share_in_a_plan():
@@ -281,7 +267,7 @@ def test_rows_that_repeat_have_their_share_in_a_plan():
     X = np.zeros((40_000, 1))
     X[::2] = np.random.default_rng(0).normal(1000, 1, size=(20_000, 1))
 
-    spec = engine.plan(da.from_array(X, chunks=(4000, 1)), n_clusters=2)
+    spec = ss.plan(da.from_array(X, chunks=(4000, 1)), n_clusters=2)
 
     assert abs(spec.center[0] - 500) < 60
 
@@ -300,27 +286,12 @@ def test_equal_work_has_equal_keys(folder, spec):
     assert key(folder, spec) != key(folder / "part-0.parquet", spec)
 
 
-def test_the_functions_for_any_data_take_collections(folder, spec, expected, client):
-    frame = dd.read_parquet(folder, split_row_groups=True)
-    columns = list(spec.columns)
-
-    with client.as_current():
-        assert ss.sketch(frame, spec) == expected
-        assert ss.sketch_by(frame, "w", spec) == ss.sketch_by(folder, "w", spec)
-        assert ss.plan(frame, 3, columns=columns) == engine.plan(frame, 3, columns=columns)
-        planned = ss.sketch(frame, n_clusters=3, columns=columns, seed=4)
-
-    assert planned.spec == engine.plan(frame, 3, columns=columns, seed=4)
-    assert planned == ss.sketch(folder, planned.spec)
-
-
 def test_estimators_fit_collections_where_they_lie(folder, spec, expected, client):
     frame = dd.read_parquet(folder, split_row_groups=True)
 
-    with client.as_current():
-        km = ss.CompressiveKMeans(n_clusters=3, spec=spec).fit(frame)
-        planned = ss.CompressiveKMeans(n_clusters=3, random_state=5).fit(frame[list(spec.columns)])
-        gmm = ss.CompressiveGaussianMixture(3, spec=spec).fit(frame)
+    km = ss.CompressiveKMeans(n_clusters=3, spec=spec).fit(frame)
+    planned = ss.CompressiveKMeans(n_clusters=3, random_state=5).fit(frame[list(spec.columns)])
+    gmm = ss.CompressiveGaussianMixture(3, spec=spec).fit(frame)
 
     assert km.sketch_ == gmm.sketch_ == expected
     assert km.n_features_in_ == 3
@@ -328,7 +299,7 @@ def test_estimators_fit_collections_where_they_lie(folder, spec, expected, clien
     np.testing.assert_array_equal(
         km.cluster_centers_, ss.decode(expected, 3, seed=km._seed).centroids
     )
-    assert planned.sketch_.spec == engine.plan(frame[list(spec.columns)], 3, seed=5)
+    assert planned.sketch_.spec == ss.plan(frame[list(spec.columns)], 3, seed=5)
     matched = planned.cluster_centers_[
         ss.metrics.match_centroids(km.cluster_centers_, planned.cluster_centers_)
     ]

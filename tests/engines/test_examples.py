@@ -37,13 +37,6 @@ def test_sites_exchange_files_only_and_one_leaves_without_a_trace(tmp_path):
     assert sum(ss.load(path).count for path in tmp_path.glob("*.sketch")) == 60_000
 
 
-def test_stored_sketches_merge_by_sql(tmp_path):
-    """The example itself compares each merged sketch with that of the rows."""
-    printed = run("10_merge_in_sql.py", tmp_path)
-
-    assert re.findall(r"^(\w+): \d+ rows from five days", printed, re.M) == ["north", "south"]
-
-
 def test_micro_batches_of_a_stream_add_up_to_one_pass(tmp_path):
     """Six files of 5000 rows, two at a time; the centroids are the means of the clusters."""
     pytest.importorskip("pyspark")

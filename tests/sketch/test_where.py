@@ -229,7 +229,7 @@ def test_a_text_is_a_date_whatever_stands_beside_it():
         "20260105",
         "2026-01-05 00:00:01",
         "NA",
-        "Jan 5, 2026",
+        "5.1.2026",
     ]
     table = pa.table({"k": texts})
 

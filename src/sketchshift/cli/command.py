@@ -14,11 +14,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from sketchshift._interrupt import STATUS, end_as_interrupted, interruptible, was_interrupted
 from sketchshift._text import NAMES_SHOWN, hide_passwords, visible_lines
 from sketchshift.cli.output import Output, join_with_commas, note
 from sketchshift.data.open import first_suffixes
@@ -39,6 +38,7 @@ from sketchshift.errors import (
 
 __all__ = [
     "EXPERT",
+    "INTERRUPTED",
     "Command",
     "EverydayOption",
     "command",
@@ -50,6 +50,9 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
+
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C ended."""
 
 EXPERT = frozenset(
     {
@@ -92,7 +95,7 @@ def debug_option(function: F) -> F:
 class _Interruption(click.ClickException):
     """What there is to say about a command that Ctrl-C ended."""
 
-    exit_code = STATUS
+    exit_code = INTERRUPTED
 
 
 class Command(click.Command):
@@ -132,31 +135,17 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a deliberate exception ends it with exit status 1, Ctrl-C with 130."""
+        """Run the command; a deliberate exception ends it with exit status 1."""
         try:
-            with interruptible(), _warnings_as_notes():
+            with _warnings_as_notes():
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _abort(ctx)
         except (SketchshiftError, OSError) as error:
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
             is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
-            if is_interruption:
-                end_as_interrupted()
             failure = _Interruption if is_interruption else click.ClickException
             raise failure(sentence(error)) from error
-        except Exception:
-            if was_interrupted():
-                _abort(ctx)
-            raise
-
-
-def _abort(ctx: click.Context) -> NoReturn:
-    note("Aborted!")
-    end_as_interrupted()
-    ctx.exit(STATUS)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import click
 
 import sketchshift
 from sketchshift._text import visible
-from sketchshift.cli.command import debug_option, keep_lines, visible_messages
+from sketchshift.cli.command import INTERRUPTED, debug_option, keep_lines, visible_messages
 from sketchshift.cli.output import note
 
 __all__ = ["COMMANDS", "ENTRY_POINTS", "load_plugins", "main"]
@@ -98,8 +98,12 @@ class _Commands(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with visible_messages():
-            return super().invoke(ctx)
+        try:
+            with visible_messages():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            note("Aborted!")
+            ctx.exit(INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         others = [*super().list_commands(ctx), *_commands_elsewhere()]

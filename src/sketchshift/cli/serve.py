@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from sketchshift._interrupt import STATUS
-from sketchshift.cli.command import EverydayOption, command
+from sketchshift.cli.command import INTERRUPTED, EverydayOption, command
 from sketchshift.cli.inputs import read_spec
 from sketchshift.cli.options import KEYS
 from sketchshift.cli.output import Output, note
@@ -107,7 +106,9 @@ def serve(
             Event().wait()  # it serves already
         except KeyboardInterrupt:
             note("Stopped.")
-            os._exit(STATUS)  # Arrow would wait for open streams; a commit is whole, or not there
+            os._exit(
+                INTERRUPTED
+            )  # Arrow would wait for open streams; a commit is whole, or not there
 
 
 def _open_state(state: str, plan: str | None, by: tuple[str, ...] | None) -> Cube:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sketchshift._interrupt import handles_interruptions
 from sketchshift._places import Place, RemotePath, arrow_file
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data.sample import share_out, spread
@@ -48,10 +47,6 @@ __all__ = [
     "stack",
     "values_of",
 ]
-
-if handles_interruptions():
-    # Arrow takes Ctrl-C over while it reads a text file, and at the end of it may forget one
-    pa.enable_signal_handlers(False)
 
 # Arrow's decimals as the floats nearest to them.
 #

@@ -97,26 +97,13 @@ def _only_member(path: Place, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     return members[0]
 
 
-# How numbers are written: signs between thousands, of decimals, of currencies, of percent.
+# How numbers are written: signs between thousands, of decimals, of percent.
 
-SYMBOLS = "$€£¥₹₽₩₪₺₫₴₦₱฿¢"
-CODES = (
-    "EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|RUB|UAH|TRY|ILS|"
-    "BRL|MXN|ARS|CLP|COP|ZAR|NGN|KES|EGP|AED|SAR|SGD|HKD|TWD|KRW|THB|IDR|MYR|PHP|VND|PKR|"
-    r"kr|zł|Kč|Ft|lei|Fr\.|Rs\.?"
-)
-CURRENCY = rf"(?:(?:US|CA|AU|NZ|HK|R|C|A|S)?[{SYMBOLS}]|{CODES})"
 SPACES, QUOTES = " \u00a0\u2009\u202f", "'\u2019"
 GROUPING = {",": ",", ".": ".", " ": SPACES, "'": QUOTES}
 """Signs between thousands, and how each of them may be written."""
 
-AROUND_NUMBERS = (
-    (r"^\(\s*([^-+()]+?)\s*\)$", r"-\1"),
-    ("^(\u2212)", "-"),
-    (rf"^([-+]?)\s*(?:{CURRENCY})\s*", r"\1"),
-    (rf"\s*(?:{CURRENCY}|%)$", ""),
-    (r"^([-+])\s+", r"\1"),
-)
+AROUND_NUMBERS = (("^\u2212", "-"), (r"\s*%$", ""))
 """Patterns of what stands around a number, and what is left of it."""
 
 USUAL = ConvertOptions().null_values
@@ -296,8 +283,7 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     Parameters
     ----------
     column : Arrow array of n texts
-        Signs of currencies and percent around a number do not change it: ``12 %`` is 12. A
-        number in parentheses is negative.
+        A percent sign behind a number does not change it: ``12 %`` is 12.
     dialect : Dialect
         Complete.
 
@@ -336,7 +322,7 @@ def drop_missing(column: Any, dialect: Dialect) -> Any:
 
 
 def _strip_signs(cells: Any) -> Any:
-    """Texts without currencies, percent signs and parentheses around the number."""
+    """Texts with a minus of ASCII, and without a percent sign."""
     for pattern, text in AROUND_NUMBERS:
         cells = pc.replace_substring_regex(cells, pattern, text)
     return cells
@@ -616,7 +602,7 @@ def _find_number_signs(
 
 
 def _columns_with_signs(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The cells of columns that may show a sign in a number, without currencies and the like."""
+    """The cells of columns that may show a sign in a number, without those around it."""
     whole = [row for row in rows if len(row) == len(rows[0])]
     columns = [
         [cell.strip() for cell in column if cell.strip()] for column in zip(*whole, strict=True)

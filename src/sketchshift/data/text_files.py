@@ -428,8 +428,8 @@ def open_delimited(path: Place, request: Request) -> Source:
     ----------
     path : Path or RemotePath
         Plain or packed. Among numbers, empty cells and the usual words for a missing value (NA,
-        nan, null, ?, -, none) become NaN; true and false become 1 and 0. Signs of thousands,
-        currencies and percent do not count. Blank lines are skipped. Of keys that are not dates,
+        nan, null, ?, -, none) become NaN; true and false become 1 and 0. Signs of
+        thousands and of percent do not count. Blank lines are skipped. Of keys that are not dates,
         times or booleans, only the empty cell is missing.
     request : Request
         Other columns than those asked for are not converted. Its dialect says how the file is

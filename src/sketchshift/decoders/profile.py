@@ -616,6 +616,5 @@ _MOMENTS: dict[str, Callable[[float], str]] = {
     "weekday": lambda day: name_of("weekday", round(day) % 7),
     "month": lambda month: name_of("month", round(month) % 12 or 12),
     "day_of_year": lambda day: name_of("day_of_year", round(day) % 366 or 366),
-    "clock": lambda minute: f"{round(minute) // 60 % 24:02d}:{round(minute) % 60:02d}",
 }
 """A place on a circle in words; months and days of the year count from 1: 0 is December."""

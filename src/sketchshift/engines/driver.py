@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,34 +34,21 @@ from sketchshift.sketch.slices import slices_of
 
 __all__ = [
     "Driver",
-    "KeyMerger",
     "cannot_read",
     "check_keys",
-    "check_slices",
     "choose_partitions",
     "merge_plan_rows",
     "merge_sketches",
     "merge_tables",
-    "name_partition",
     "plan_rows_of_partition",
     "raise_own_errors",
     "sketch_partition",
     "sketch_partition_by",
-    "table_from_bytes",
     "table_of_partition",
-    "table_to_bytes",
     "thin_out",
 ]
 
 T = TypeVar("T", Sketch, SketchTable)
-
-
-@runtime_checkable
-class KeyMerger(Protocol):
-    """An engine that merges sketches by key where they lie, so that one of each key gets here."""
-
-    def tables_by_key(self, collection: Any, reading: Reading) -> Iterable[SketchTable]:
-        """Tables with different keys; more slices than the reading allows are an error."""
 
 
 class Driver:
@@ -70,8 +57,7 @@ class Driver:
     Parameters
     ----------
     engine : Engine
-        Finds partitions, maps a function over them, and reduces the results; may also be
-        a :class:`KeyMerger`.
+        Finds partitions, maps a function over them, and reduces the results.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -106,14 +92,11 @@ class Driver:
         reading.require_spec()
         check_keys(reading)
         reading = self._guard(collection, reading)
-        if isinstance(self._engine, KeyMerger):
-            table = _add_up(self._engine.tables_by_key(collection, reading))
-        else:
-            merge = partial(merge_tables, reading=reading)
-            result = self._read(sketch_partition_by, merge, collection, reading)
-            table = None if result is None else table_from_bytes(result)
-        if table is None:
+        merge = partial(merge_tables, reading=reading)
+        result = self._read(sketch_partition_by, merge, collection, reading)
+        if result is None:
             raise DataError("there are no rows to sketch. Check the path or the filter.")
+        table = table_from_bytes(result)
         check_result(table.merge(), is_weighted=reading.is_weighted)
         return table
 
@@ -303,21 +286,26 @@ def merge_sketches(parts: Iterable[bytes | None]) -> bytes | None:
     return None if merged is None else merged.to_bytes()
 
 
-def merge_tables(parts: Iterable[bytes | None], reading: Reading | None = None) -> bytes | None:
+def merge_tables(parts: Iterable[bytes | None], reading: Reading) -> bytes | None:
     """The table of several parts together; None if there are no parts.
 
     Parameters
     ----------
     parts : iterable of bytes or None
         Of :func:`table_to_bytes`, taken one at a time.
-    reading : Reading or None
-        Says how many slices are too many.
+    reading : Reading
+        Says how many slices are too many, where each partition has few enough.
     """
     merged = _add_up(table_from_bytes(part) for part in parts if part is not None)
     if merged is None:
         return None
-    if reading is not None:
-        check_slices(len(merged), reading)
+    if len(merged) > reading.max_slices:
+        msg = (
+            f"there are more than {reading.max_slices:,} slices by {', '.join(reading.key_names)}, "
+            "and each is a sketch. Take a coarser key, such as day(time), or allow more with "
+            "max_slices."
+        )
+        raise DataError(msg)
     return table_to_bytes(merged)
 
 
@@ -327,27 +315,6 @@ def _add_up(parts: Iterable[T]) -> T | None:
     for part in parts:
         total = part if total is None else total + part
     return total
-
-
-def check_slices(n_slices: int, reading: Reading, *, instead: str = "") -> None:
-    """Refuse more slices than allowed of all partitions, where each has few enough.
-
-    Parameters
-    ----------
-    n_slices : int
-        Of all partitions together, or of some.
-    reading : Reading
-        With keys.
-    instead : str
-        What else could be done, as the end of a sentence.
-    """
-    if n_slices > reading.max_slices:
-        msg = (
-            f"there are more than {reading.max_slices:,} slices by {', '.join(reading.key_names)}, "
-            "and each is a sketch. Take a coarser key, such as day(time), or allow more with "
-            f"max_slices{instead}."
-        )
-        raise DataError(msg)
 
 
 def merge_plan_rows(parts: Iterable[bytes | None], planning: Planning) -> bytes | None:

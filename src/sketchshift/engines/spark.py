@@ -16,10 +16,8 @@ import pyarrow as pa
 from sketchshift._validation import parameter_error
 from sketchshift.engines import Function, Merge
 from sketchshift.engines.driver import (
-    Driver,
     cannot_read,
     check_keys,
-    check_slices,
     choose_partitions,
     merge_sketches,
     raise_own_errors,
@@ -36,7 +34,7 @@ from sketchshift.sketch.slices import add_keys
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine", "plan", "register", "sketch", "sketch_by", "sketch_frame"]
+__all__ = ["SparkEngine", "register", "sketch_frame"]
 
 try:
     from pyspark import TaskContext
@@ -107,7 +105,8 @@ class SparkEngine:
 
         def read(batches: Batches) -> Batches:
             named = _restore_names(batches, names)
-            part = function(thin_out(named) if is_sample else named, reading, where=_task_name())
+            rows = thin_out(named) if is_sample else _join_batches(named, reading.block_rows)
+            part = function(rows, reading, where=_task_name())
             yield pa.record_batch({"part": pa.array([part], pa.binary())})
 
         return partitions.frame.mapInArrow(read, "part binary")
@@ -117,14 +116,6 @@ class SparkEngine:
         merger = (sql.spark_partition_id() % MERGERS).alias("merger")
         merged = results.groupBy(merger).agg(_aggregate_of(merge)("part").alias("part"))
         return merge(_collect(merged.select("part"))["part"].to_pylist())
-
-    def tables_by_key(self, collection: Any, reading: Reading) -> list[SketchTable]:
-        """One table, of sketches that the executors merged by key."""
-        frame = _merge_by_key(collection, reading)
-        table = _collect(frame.limit(reading.max_slices + 1))
-        instead = ", or leave them in Spark with sketch_frame"
-        check_slices(table.num_rows, reading, instead=instead)
-        return [SketchTable.from_arrow(table)] if table.num_rows else []
 
 
 def _check_frame(df: Any) -> None:
@@ -220,8 +211,9 @@ def _count_of() -> Any:
     return sql.arrow_udf(counts, "bigint")
 
 
-def _join_batches(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
+def _join_batches(batches: Batches, n_rows: int | None) -> Iterator[pa.Table]:
     """Batches joined until they have ``n_rows``: rows with one key lie closer together."""
+    n_rows = n_rows or 1
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -244,130 +236,27 @@ def _task_name() -> str:
     return "a partition" if task is None else f"partition {task.partitionId()}"
 
 
-def plan(
-    df: DataFrame,
-    n_clusters: int,
-    *,
-    sketch_size: int | None = None,
-    seed: int = 0,
-    columns: Sequence[str] | None = None,
-    sample_weight: str | None = None,
-    standardize: bool = False,
-    cells: bool = True,
-    metric: str = "euclidean",
-    on_invalid: str = "raise",
-) -> SketchSpec:
-    """A spec that suits a Spark frame, from rows all along it.
-
-    Parameters
-    ----------
-    df : DataFrame
-        Of a plain scan of files (filtered, projected, sorted or repartitioned), at most 64 files
-        are read, spread over all of them; any other is read once, the chosen columns only.
-    n_clusters, sketch_size, seed, columns, standardize, cells, metric, on_invalid
-        As in :func:`sketchshift.plan`.
-    sample_weight : str or None
-        Name of the column that holds the weights.
-
-    Returns
-    -------
-    spec : SketchSpec
-        Depends on the seed and on how the rows lie in partitions. Of a partition of more than
-        100 000 rows so many are taken, from all along it; each row taken is equally likely to be
-        among the 200,000 that the plan looks at.
-    """
-    planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
-    reading = Reading(columns=columns, sample_weight=sample_weight, on_invalid=on_invalid)
-    return Driver(SparkEngine()).plan(df, reading, planning)
-
-
-def sketch(
-    df: DataFrame,
-    spec: SketchSpec,
-    columns: Sequence[str] | None = None,
-    *,
-    sample_weight: str | None = None,
-    on_invalid: str = "raise",
-    kernel: str = "auto",
-) -> Sketch:
-    """Read a Spark frame once, where its partitions lie, and give its sketch.
-
-    Parameters
-    ----------
-    df : DataFrame
-        Classic or Connect. The executors need this package.
-    spec : SketchSpec
-        What is summed. If it names columns, only those are read.
-    columns, on_invalid, kernel
-        As in :func:`sketchshift.sketch`.
-    sample_weight : str or None
-        Name of the column that holds the weights.
-
-    Returns
-    -------
-    sketch : Sketch
-        The bytes of :func:`sketchshift.sketch` of the same rows, however they are cut and
-        whichever task was tried again. Each partition sends one sketch of 16 m + O(d^2) bytes,
-        and 16 at most reach the driver.
-    """
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel)
-    return Driver(SparkEngine()).sketch(df, reading)
-
-
-def sketch_by(
-    df: DataFrame,
-    by: str | Sequence[str],
-    spec: SketchSpec,
-    columns: Sequence[str] | None = None,
-    *,
-    sample_weight: str | None = None,
-    max_slices: int = 10_000,
-    on_invalid: str = "raise",
-    kernel: str = "auto",
-) -> SketchTable:
-    """Read a Spark frame once and give a sketch for each value of a key.
-
-    Parameters
-    ----------
-    df, spec, columns, sample_weight, on_invalid, kernel
-        As in :func:`sketch`.
-    by : str or sequence of str
-        Columns of the key, or times cut down to a unit, as in :func:`sketchshift.sketch_by`.
-        Timestamps are cut in UTC, whatever the session's time zone; those without a zone
-        (TIMESTAMP_NTZ) as they stand. ``by`` and ``spec`` may change places.
-    max_slices : int, default=10_000
-        More values than that are an error; for more, there is :func:`sketch_frame`.
-
-    Returns
-    -------
-    table : SketchTable
-        The table that :func:`sketchshift.sketch_by` gives for the same rows. Each partition sends
-        one sketch for each key that it has, and one for each key reaches the driver.
-    """
-    by, spec = _in_order(by, spec)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
-    return Driver(SparkEngine()).sketch_by(df, add_keys(reading, by))
-
-
 def sketch_frame(
     df: DataFrame,
     by: str | Sequence[str],
     spec: SketchSpec,
     *,
-    columns: Sequence[str] | None = None,
-    sample_weight: str | None = None,
     max_slices: int = 10_000,
-    on_invalid: str = "raise",
-    kernel: str = "auto",
+    **options: Any,
 ) -> DataFrame:
     """The sketches of a frame by key, left in Spark: to be written, joined or selected from.
 
     Parameters
     ----------
-    df, by, spec, columns, sample_weight, on_invalid, kernel
-        As in :func:`sketch_by`.
+    df : DataFrame
+        Classic or Connect. The executors need this package.
+    by, spec
+        As in :func:`sketchshift.sketch_by`.
     max_slices : int, default=10_000
         Most values of the key in one partition: its worker holds a sketch for each.
+    **options
+        ``columns``, ``sample_weight``, ``on_invalid`` and ``kernel``, as in
+        :func:`sketchshift.sketch_by`.
 
     Returns
     -------
@@ -375,26 +264,14 @@ def sketch_frame(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    by, spec = _in_order(by, spec)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices)
+    reading = add_keys(Reading(spec, max_slices=max_slices, **options), by)
     reading.require_spec()
-    return _merge_by_key(df, add_keys(reading, by))
-
-
-def _in_order(by: Any, spec: Any) -> tuple[Any, Any]:
-    """The key and the spec, in whichever order they were given."""
-    return (spec, by) if isinstance(by, SketchSpec) else (by, spec)
-
-
-def _merge_by_key(df: DataFrame, reading: Reading) -> DataFrame:
-    """One sketch for each key, of the sketches by key that partitions give."""
     check_keys(reading)
-    partitions, n_rows = SparkEngine().partitions(df, reading), reading.block_rows
+    partitions = SparkEngine().partitions(df, reading)
     names = partitions.empty.column_names
-    assert n_rows is not None
 
     def read(batches: Batches) -> Batches:
-        larger = _join_batches(_restore_names(batches, names), n_rows)
+        larger = _join_batches(_restore_names(batches, names), reading.block_rows)
         table = table_of_partition(larger, reading, where=_task_name())
         if table is not None:
             yield from table.to_arrow().drop_columns("count").to_batches()

@@ -32,9 +32,7 @@ from sketchshift.errors import DataError, MissingDependencyError, Option
 
 __all__ = [
     "Query",
-    "append_rows",
     "ask",
-    "fetch_table",
     "is_connection",
     "is_database",
     "open_database_file",
@@ -244,47 +242,10 @@ def open_database_file(path: Path, request: Request) -> Source:
     return open_query(Query(path), request)
 
 
-def fetch_table(query: Query) -> Any:
-    """All rows and columns that a query gives, as an Arrow table; NUMERIC of PostgreSQL as text."""
-    import pyarrow as pa
-
-    session = _open_session(query, is_exact=True)
-    names = tuple(field.name for field in session.fields)
-    with closing(session.batches(Choice((), None, names), ROWS_SHOWN)) as batches:
-        parts = list(batches)
-    if not parts:
-        return pa.table({name: pa.nulls(0) for name in names})
-    return pa.Table.from_batches(parts)
-
-
-def append_rows(query: Query, rows: Any) -> None:
-    """Append an Arrow table to a table of a database, which is made if it is not there.
-
-    Parameters
-    ----------
-    query : Query
-        Names the table. A file of DuckDB or SQLite is made if it is not there, as its name ends.
-    rows : Arrow table
-        Columns go by their names. All of it is there afterwards, or nothing has changed; within
-        a transaction that a connection has open, it is part of that.
-    """
-    if query.table is None:
-        msg = f"cannot write to {query.text!r}: it is no name of a table. Pass letters and digits."
-        raise DataError(msg)
+def _open_session(query: Query) -> _Session:
     database = query.database
     if is_database(database):
-        kind: type[_Session] = _Postgres
-    elif is_connection(database):
-        kind = _SQLite if _is_sqlite(database) else _DuckDB
-    else:
-        kind = _DuckDB if fspath(database).lower().endswith(".duckdb") else _SQLite
-    kind.append(query, rows)
-
-
-def _open_session(query: Query, *, is_exact: bool = False) -> _Session:
-    database = query.database
-    if is_database(database):
-        return _Postgres(query, is_exact=is_exact)
+        return _Postgres(query)
     if _is_sqlite(database):
         return _SQLite(query)
     if is_connection(database):
@@ -308,9 +269,8 @@ class _Session(ABC):
     faults: tuple[type[Exception], ...] = ()
     n_rows: int | None = None
 
-    def __init__(self, query: Query, *, is_exact: bool = False, is_writer: bool = False) -> None:
+    def __init__(self, query: Query) -> None:
         self.query, self.title = query, str(query)
-        self.is_exact, self._is_writer = is_exact, is_writer
         with self._told():
             self._connection = self._connect()
         if not is_connection(query.database):
@@ -422,17 +382,6 @@ class _Session(ABC):
     def _missing_table(self, cause: Exception) -> str | None:
         """The table that an error says is not there."""
 
-    @classmethod
-    def append(cls, query: Query, rows: Any) -> None:
-        """Append an Arrow table to the table that the query names."""
-        session = cls(query, is_writer=True)
-        with session._told():
-            session._append(rows)
-
-    @abstractmethod
-    def _append(self, rows: Any) -> None:
-        """Within one transaction of its own."""
-
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
@@ -441,11 +390,6 @@ def _quoted(name: str) -> str:
 def _written(name: str) -> str:
     """A name as a query would have it."""
     return name if re.fullmatch(r"\w+", name) else _quoted(name)
-
-
-def _bare(name: str) -> str:
-    """A name as it was written, without quotes; PostgreSQL makes others small."""
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def _require(module: str, extra: str) -> Any:
@@ -493,8 +437,7 @@ class _Postgres(_Session):
         dbapi = _require("adbc_driver_postgresql.dbapi", "postgres")
         self.faults = (dbapi.Error, pa.ArrowException, OSError)
         connection = dbapi.connect("postgresql://" + address.partition("://")[2])
-        if not self._is_writer:
-            self._begin(connection)
+        self._begin(connection)
         return connection
 
     @staticmethod
@@ -526,9 +469,9 @@ class _Postgres(_Session):
         return ", ".join(self._column(name) for name in choice.names) or "1 AS nothing"
 
     def _column(self, name: str) -> str:
-        """Numbers as floats, unless they shall be exact; types that Arrow has not, as text."""
+        """Numbers as floats; types that Arrow has not, as text."""
         kind, quoted = self._types[name], _quoted(name)
-        if kind in _CASTS and not self.is_exact:
+        if kind in _CASTS:
             return f"{quoted}::{_CASTS[kind]} AS {quoted}"
         if kind in ("date", "timestamp", "timestamptz"):
             return f"{_ENDLESS.format(quoted)} AS {quoted}"
@@ -562,13 +505,6 @@ class _Postgres(_Session):
             f"WHERE oid = to_regclass('{name}') AND relkind IN ('r', 'p', 'm')"
         )
         return None if found is None else int(found[0])
-
-    def _append(self, rows: Any) -> None:
-        *schemas, name = (_bare(word) for word in re.findall(_NAME, self.query.table or ""))
-        with self._connection.cursor() as cursor:
-            more = {"db_schema_name": schemas[-1]} if schemas else {}
-            cursor.adbc_ingest(name, rows, mode="create_append", **more)
-        self._connection.commit()
 
     def tables(self) -> list[str]:
         """See :class:`_Session`."""
@@ -617,16 +553,10 @@ class _DuckDB(_Session):
         self.faults = (duckdb.Error, pa.ArrowException, OSError)
         if is_connection(self.query.database):
             return self.query.database
-        path, is_reader = str(Path(self.query.database).expanduser()), not self._is_writer
-        connection = duckdb.connect(path, read_only=is_reader)
-        if is_reader:
-            connection.begin()
+        path = str(Path(self.query.database).expanduser())
+        connection = duckdb.connect(path, read_only=True)
+        connection.begin()
         return connection
-
-    def _append(self, rows: Any) -> None:
-        name, table = self.query.table, self._connection.from_arrow(rows)
-        table.filter("false").query("rows_", f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows_")
-        table.query("rows_", f"INSERT INTO {name} BY NAME FROM rows_")
 
     @cached_property
     def fields(self) -> list[Field]:
@@ -666,22 +596,9 @@ class _DuckDB(_Session):
 _KINDS: dict[type, str] = {int: "integer", float: "real", str: "text", bytes: "blob"}
 
 
-def _affinity(kind: Any) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return "INTEGER"
-    return "REAL" if pa.types.is_floating(kind) else "TEXT"
-
-
 def _kind_of(value: Any) -> str:
     """The type of a value; what converters of a connection make of one is taken as text."""
     return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "text")
-
-
-def _storable(value: Any) -> Any:
-    """Dates and times as SQLite's functions read them: as text."""
-    return value if isinstance(value, int | float | str | bytes | None) else str(value)
 
 
 class _SQLite(_Session):
@@ -692,33 +609,12 @@ class _SQLite(_Session):
         if is_connection(self.query.database):
             return self.query.database
         path = Path(self.query.database).expanduser().resolve()
-        mode = "rwc" if self._is_writer else "ro"
-        address = f"file:{quote(str(path))}?mode={mode}"
+        address = f"file:{quote(str(path))}?mode=ro"
         connection = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False
         )
-        if not self._is_writer:
-            connection.execute("BEGIN")  # what others write from now on is not seen
+        connection.execute("BEGIN")  # what others write from now on is not seen
         return connection
-
-    def _append(self, rows: Any) -> None:
-        columns = [f"{_quoted(field.name)} {_affinity(field.type)}" for field in rows.schema]
-        names = ", ".join(map(_quoted, rows.column_names))
-        marks = ", ".join("?" * rows.num_columns)
-        execute = self._connection.execute
-        execute("SAVEPOINT appended")  # within a transaction that is open, or as one
-        try:
-            execute(f"CREATE TABLE IF NOT EXISTS {self.query.table} ({', '.join(columns)})")
-            for batch in rows.to_batches(ROWS_SHOWN):
-                values = zip(*(map(_storable, c.to_pylist()) for c in batch.columns), strict=True)
-                self._connection.executemany(
-                    f"INSERT INTO {self.query.table} ({names}) VALUES ({marks})", values
-                )
-        except BaseException:
-            execute("ROLLBACK TO appended")
-            raise
-        finally:
-            execute("RELEASE appended")
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:

@@ -37,7 +37,6 @@ FEWEST_FOR_IDENTIFIERS = 20  # of fewer rows, all may differ by chance
 NEARLY_ALL = 0.99  # share of whole numbers in a column whose name says that they are codes
 ONE_YEAR = 330.0  # days that dates span, from which on they have seasons
 FEWEST_SEEN = {"hour": 6, "weekday": 4, "month": 6}  # different ones, for it to be proposed
-MINUTES_SEEN = 10  # different ones, for numbers such as 1830 to be times of day
 HEAVY_TAIL = 30.0  # largest value over the 75th percentile, from which on a tail is heavy
 FEWEST_IN_TAIL = 10  # positive numbers, for a tail
 _IDENTIFIER = re.compile(
@@ -62,8 +61,7 @@ class SurveyedColumn:
     name : str
         In the table.
     kind : str
-        "number", "clock" (numbers such as 1830 for 18:30), "category", "time", "identifier",
-        "constant", "empty" or "other".
+        "number", "category", "time", "identifier", "constant", "empty" or "other".
     is_used : bool
         Whether it becomes numbers that are sketched.
     reason : str
@@ -101,7 +99,7 @@ class SurveyedColumn:
 
 
 def look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
-    """What numbers of shape (n,) are, NaN where one is missing: measures, codes, days, times."""
+    """What numbers of shape (n,) are, NaN where one is missing: measures, codes, days."""
     finite = values[np.isfinite(values)]
     missing = len(values) - len(finite)
     if not len(finite):
@@ -129,7 +127,7 @@ def look_at_number(name: str, values: FloatArray) -> SurveyedColumn:
         words = f"days such as {distinct[0]:.0f}"
         units = ("weekday",)
         return replace(facts, kind="time", is_used=False, reason=words, decades=0.0, units=units)
-    return replace(facts, kind="clock") if _is_clock(finite, len(distinct)) else facts
+    return facts
 
 
 def _are_days(values: FloatArray) -> bool:
@@ -174,18 +172,6 @@ def _counts_groups(values: FloatArray, steps: FloatArray) -> bool:
     lengths = np.diff(np.flatnonzero(np.concatenate([[1.0], steps, [1.0]])))
     is_even = bool((lengths == lengths[0]).all())
     return values[0] in (0.0, 1.0) and is_even and bool(np.isin(steps, (0.0, 1.0)).all())
-
-
-def _is_clock(values: FloatArray, n_distinct: int) -> bool:
-    """Whether whole numbers are times of day without a sign: 5 is 0:05, and 1830 is 18:30.
-
-    Their last two digits are below 60, and take enough values for that to be no chance.
-    """
-    if n_distinct < FEWEST_FOR_IDENTIFIERS or not 1200.0 <= values.max() <= 2400.0:
-        return False
-    minutes = values % 100.0
-    is_time = (values >= 0.0) & (values == np.floor(values)) & (minutes < 60.0)
-    return bool(is_time.all()) and len(np.unique(minutes)) >= MINUTES_SEEN
 
 
 def look_at_other(name: str, column: Any, *, is_complete: bool) -> SurveyedColumn:

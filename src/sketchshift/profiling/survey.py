@@ -7,7 +7,6 @@ what becomes of missing values. The result is a :class:`Recipe` and a few words.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +69,7 @@ FEW_FILLED = 0.05  # share of a column up to which filled gaps are not worth a w
 FEW_ROWS_LOST = 0.01  # share of rows with a gap that may be left where columns with gaps go
 MOST_SKIPPED = 0.9  # share of rows beyond which leaving them out is not proposed
 COPY = 0.99  # correlation from which on two columns say the same
-ROWS_COMPARED, MOST_ADDED = 5000, 40  # rows, and columns that are tried as sums of two others
+ROWS_COMPARED = 5000
 NOT_NAMED = "not named"  # a reason that decides on proposals
 
 """Names of things that are numbered; how many there are is a name in the plural."""
@@ -750,24 +749,19 @@ def _tell_copies(
     if len(found) < 2:
         return []
     values = np.hstack([part.encode(numbers[part.column]) for part in found])
-    raw = np.column_stack([numbers[part.column] for part in found])
-    is_whole = np.isfinite(values).all(axis=1)
-    stride = max(1, int(is_whole.sum()) // ROWS_COMPARED)
-    values, raw = values[is_whole][::stride], raw[is_whole][::stride]
+    values = values[np.isfinite(values).all(axis=1)]
+    values = values[:: max(1, len(values) // ROWS_COMPARED)]
     if len(values) < FEWEST_FOR_IDENTIFIERS:
         return []
-    names = [part.column for part in found]
-    sums = _find_sums(raw, names) if len(names) <= MOST_ADDED else {}
-    kept = [j for j, name in enumerate(names) if name not in sums]
-    copies = _find_copies(values[:, kept], [names[j] for j in kept])
-    told = [*sums.values(), *copies.values()]
+    copies = _find_copies(values, [part.column for part in found])
+    told = list(copies.values())
     if not told:
         return []
     more = (
         f", and so on for {counted(len(told) - NAMED, 'column')} more" if len(told) > NAMED else ""
     )
     fact = f"{'; '.join(told[:NAMED])}{more}. To count what they say once: "
-    return [(fact, Option("exclude", tuple(dict.fromkeys((*asked.exclude, *sums, *copies)))))]
+    return [(fact, Option("exclude", tuple(dict.fromkeys((*asked.exclude, *copies)))))]
 
 
 def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
@@ -783,20 +777,6 @@ def _find_copies(values: FloatArray, names: Sequence[str]) -> dict[str, str]:
         else:
             copies[name] = f"{name} says the same as {names[like]} (r = {r[like, j]:.3f})"
     return copies
-
-
-def _find_sums(raw: FloatArray, names: Sequence[str]) -> dict[str, str]:
-    """Columns that are the sum of two others in every row, in words."""
-    few = raw[:: max(1, len(raw) // 200)]
-    sums: dict[str, str] = {}
-    near = 1e-9 * np.abs(raw).max(axis=0)
-    for b, c in itertools.combinations(range(len(names)), 2):
-        gaps = np.abs(few - (few[:, b] + few[:, c])[:, None]).max(axis=0)
-        for a in np.flatnonzero(gaps <= near).tolist():
-            is_sum = np.abs(raw[:, a] - raw[:, b] - raw[:, c]).max() <= near[a]
-            if is_sum and a not in (b, c) and not {names[b], names[c]} & sums.keys():
-                sums[names[a]] = f"{names[a]} is the sum of {names[b]} and {names[c]}"
-    return sums
 
 
 def _suggest(facts: Sequence[SurveyedColumn], asked: _Asked, scale: str) -> list[Note]:
@@ -834,15 +814,12 @@ NEAR = {
     "weekday": "Sunday is near Monday",
     "month": "December is near January",
     "day_of_year": "31 December is near 1 January",
-    "clock": "2359 is near 0, as times of day",
 }
 """What is close on a circle, and far apart as a number."""
 
 
 def _unit_of(fact: SurveyedColumn) -> str:
     """What a number is of a time, by its name and range; "" if it is nothing of the kind."""
-    if fact.kind == "clock":
-        return "clock"
     unit = fact.name.lower()
     is_unit = fact.low >= 0.0 and 2.0 < fact.high <= PERIODS.get(unit, 0)
     return unit if fact.kind == "number" and is_unit else ""

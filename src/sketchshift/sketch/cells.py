@@ -555,31 +555,6 @@ class FarPart(Part):
             rows[key] = wide_from_bytes(data[at + _KEY.size : at + size], width)
         return _alone(FarSums(rows)), end
 
-    def entries(self, integers: Integers) -> tuple[IntArray, IntArray, Integers]:
-        """Rows, columns and integers that are not 0; a row is its key, as :func:`_number_of`."""
-        rows = integers[0].rows
-        if not rows:
-            none = np.empty(0, np.int64)
-            return none, none, np.empty(0, dtype=object)
-        numbers = np.array([_number_of(key) for key in rows])
-        table = np.stack(list(rows.values()))
-        i, j = np.nonzero(table)
-        return numbers[i], j, table[i, j]
-
-    def from_entries(self, i: IntArray, j: IntArray, values: WideArray) -> Integers:
-        """What :meth:`entries` gave, those of one place added up; ValueError for others."""
-        width = 1 + self._d + self._n_squares
-        if ((j < 0) | (j >= width)).any():
-            raise ValueError("far rows have no integers at such places.")
-        numbers, which = np.unique(i, return_inverse=True)
-        table = np.zeros((len(numbers), width), dtype=object)
-        np.add.at(table, (which, j), values)
-        keys = [_key_of(number) for number in numbers.tolist()]
-        strangers = [key for key in keys if not self._is_key(key)]
-        if strangers:
-            raise ValueError(f"there are no far rows with the key {strangers[0]}.")
-        return _alone(FarSums(dict(zip(keys, table, strict=True))))
-
     def _is_key(self, key: FarKey) -> bool:
         zone, center, is_negative, power, column = key
         is_power = -1100 < power <= 1024  # of a finite number
@@ -587,30 +562,6 @@ class FarPart(Part):
         return (
             zone in self.zones and is_center and is_negative < 2 and is_power and column < self._d
         )
-
-
-_KEY_BITS = (21, 1, 12, 20)  # center + 1, sign, power + 1100, column: below the zone
-_LEAST_POWER = -1100
-
-
-def _number_of(key: FarKey) -> int:
-    """A key as one integer of 56 bits."""
-    zone, center, is_negative, power, column = key
-    number = zone
-    fields = (center + 1, is_negative, power - _LEAST_POWER, column)
-    for bits, field in zip(_KEY_BITS, fields, strict=True):
-        number = number << bits | field
-    return number
-
-
-def _key_of(number: int) -> FarKey:
-    """What :func:`_number_of` made the number of."""
-    fields = []
-    for bits in reversed(_KEY_BITS):
-        fields.append(number & 2**bits - 1)
-        number >>= bits
-    column, power, is_negative, center = fields
-    return number, center - 1, is_negative, power + _LEAST_POWER, column
 
 
 def _alone(sums: FarSums) -> Integers:

@@ -23,7 +23,6 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 __all__ = [
     "Key",
     "as_type",
-    "columns_of",
     "encode_keys",
     "find_number_keys",
     "in_calendar_order",
@@ -122,11 +121,6 @@ def _parse_one(name: str) -> Key:
             as_times(pa.nulls(0), word)  # raises if there is no such zone
             key = replace(key, zone=word)
     return key
-
-
-def columns_of(keys: Sequence[Key]) -> list[str]:
-    """The columns of the data that keys are made of, each once."""
-    return list(dict.fromkeys(key.column for key in keys))
 
 
 def read_keys(columns: Any, keys: Sequence[Key]) -> dict[str, Any]:

@@ -601,64 +601,6 @@ class Sketch(AnySketch):
         """The sketch as bytes, the same on every machine (``docs/format.md``)."""
         return file_format.encode(self.spec, self.fingerprint, self._totals)
 
-    def to_sql_rows(self) -> Any:
-        """The integers of the sketch, one in each row, for SQL to add and subtract.
-
-        Returns
-        -------
-        rows : Arrow table
-            With the columns ``plan``, ``part``, ``i``, ``j``, ``limb`` and ``value``:
-            ``SUM(value) ... GROUP BY`` the others is ``+`` (``docs/databases.md``).
-        """
-        import pyarrow as pa
-
-        from sketchshift.sketch.sql import to_rows
-
-        return to_rows(pa.table({}), [self._totals], self.spec)
-
-    @classmethod
-    def from_sql(cls, rows: Any, spec: SketchSpec, *, query: str | None = None) -> Sketch:
-        """The sketch whose integers some rows hold, summed by SQL or not.
-
-        Parameters
-        ----------
-        rows : Arrow data, or a database
-            Without keys, as :meth:`to_sql_rows` gives them; ``plan`` may be left out. With
-            ``query``, a database as :func:`sketchshift.sketch` takes it.
-        spec : SketchSpec
-            The plan. Rows of another one are refused, also where they are part of a sum.
-        query : str or None
-            Selects the rows, with SUM(value) AS value.
-
-        Returns
-        -------
-        sketch : Sketch
-            Equal, bit for bit, to what ``+`` and ``-`` give.
-
-        Examples
-        --------
-        >>> import numpy as np, duckdb, sketchshift as ss
-        >>> spec = ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=0.3)
-        >>> X = np.linspace(0, 1, 200).reshape(100, 2)
-        >>> a, b = (ss.sketch(part, spec).to_sql_rows() for part in (X[:30], X[30:]))
-        >>> both = duckdb.sql(
-        ...     "SELECT part, i, j, limb, SUM(value) AS value FROM (FROM a UNION ALL FROM b) "
-        ...     "GROUP BY part, i, j, limb"
-        ... )
-        >>> Sketch.from_sql(both, spec) == ss.sketch(X, spec)
-        True
-        """
-        from sketchshift.sketch.sql import from_rows, read_rows
-
-        keys, totals = from_rows(read_rows(rows, query), spec)
-        if keys.num_columns:
-            msg = (
-                f"these rows have keys, {', '.join(keys.column_names)}. Read them with "
-                "SketchTable.from_sql, or leave the keys out of SELECT and GROUP BY."
-            )
-            raise DataError(msg)
-        return cls(spec, spec.fingerprint, totals[0])
-
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
         """Read a sketch; anything but an intact one is a :class:`SketchFormatError`.

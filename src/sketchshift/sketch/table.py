@@ -227,59 +227,6 @@ class SketchTable:
             keys, sketches = join_parts(select_parts(reader, reader.schema, where))
         return from_parts(keys, sketches)
 
-    def to_sql_rows(self) -> Any:
-        """The integers of all sketches, one in each row, for SQL to add and subtract.
-
-        Returns
-        -------
-        rows : Arrow table
-            The columns of the key, ``plan``, ``part``, ``i``, ``j``, ``limb`` and ``value``:
-            ``SUM(value) ... GROUP BY`` any of the others rolls up (``docs/databases.md``).
-        """
-        from sketchshift.sketch.sql import to_rows
-
-        return to_rows(self.keys, [sketch._totals for sketch in self.sketches], self.spec)
-
-    def to_sql(self, database: Any, name: str) -> None:
-        """Append :meth:`to_sql_rows` to a table of a database: all of them, or none.
-
-        Parameters
-        ----------
-        database : str, path or connection
-            As :func:`sketchshift.sketch` takes it: ``"postgresql://..."``, a file (.duckdb,
-            .sqlite), or a connection of duckdb or sqlite3.
-        name : str
-            Of the table, which is made if it is not there.
-        """
-        from sketchshift.sketch.sql import write_rows
-
-        write_rows(self.to_sql_rows(), database, name)
-
-    @classmethod
-    def from_sql(cls, rows: Any, spec: SketchSpec, *, query: str | None = None) -> SketchTable:
-        """The sketches whose integers some rows hold, summed by SQL or not.
-
-        Parameters
-        ----------
-        rows : Arrow data, or a database
-            As in :meth:`Sketch.from_sql`; all columns that are not of :meth:`to_sql_rows` are keys.
-        spec : SketchSpec
-            The plan of all sketches.
-        query : str or None
-            Selects the rows, with SUM(value) AS value.
-
-        Returns
-        -------
-        table : SketchTable
-            Equal, bit for bit, to what :meth:`merge_by` gives.
-        """
-        from sketchshift.sketch.sql import from_rows, read_rows
-
-        keys, totals = from_rows(read_rows(rows, query), spec)
-        if not keys.num_columns:
-            raise DataError("these rows have no keys: they are one sketch. Use Sketch.from_sql.")
-        return from_parts(keys, [Sketch(spec, spec.fingerprint, each) for each in totals])
-
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
 

@@ -16,7 +16,7 @@ def main(
 ) -> None:
     session = SparkSession.builder.remote(url).getOrCreate()
     frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
-    table = spark.sketch_by(frame, "day", spec)
+    table = ss.sketch_by(frame, "day", spec)
     spark.register(session)
     spark.sketch_frame(frame, ["day", "shop"], spec).createOrReplaceTempView("stored")
     session.sql(
@@ -25,22 +25,22 @@ def main(
     counts = session.sql("SELECT day, sketch_count(s) AS n FROM by_day").collect()
     session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
     key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
-    spark.sketch_by(session.read.parquet(times), key, spec).to_parquet(by_time)
+    ss.sketch_by(session.read.parquet(times), key, spec).to_parquet(by_time)
     try:
-        spark.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
+        ss.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
     except ss.errors.DataError as error:
         message = f"{type(error).__name__}: {error}"
     scan = session.read.schema("id long, x double").parquet(damaged)
     rows = session.range(800).selectExpr("id", "IF(id < 80, 0, 100) + id % 7 AS z")
     joined = rows.join(session.read.parquet(many), "id", "left")
     found = {
-        "sketch": spark.sketch(frame, spec).to_bytes().hex(),
+        "sketch": ss.sketch(frame, spec).to_bytes().hex(),
         "by_day": {str(day): sketch.to_bytes().hex() for day, sketch in table},
         "sql": {str(row.day): row.n for row in counts},
         "error": message,
-        "columns_of_64_files": spark.plan(scan.where("x >= 0").select("x"), 3).columns,
-        "plan_of_join": spark.plan(joined.fillna(-9.0), 3).to_json(),
-        "plan": spark.plan(frame, 3, columns=["x", "y"]).to_json(),
+        "columns_of_64_files": ss.plan(scan.where("x >= 0").select("x"), 3).columns,
+        "plan_of_join": ss.plan(joined.fillna(-9.0), 3).to_json(),
+        "plan": ss.plan(frame, 3, columns=["x", "y"]).to_json(),
     }
     session.stop()
     sys.stdout.write(json.dumps(found) + "\n")

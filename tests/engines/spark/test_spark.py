@@ -29,27 +29,27 @@ def test_workers_use_the_package_under_test(session):
 def test_any_partitioning_gives_the_bytes_of_one_thread(frame, spec, expected, n_partitions):
     cut = frame if n_partitions is None else frame.repartition(n_partitions)
 
-    assert spark.sketch(cut, spec).to_bytes() == expected.to_bytes()
+    assert ss.sketch(cut, spec).to_bytes() == expected.to_bytes()
 
 
 def test_weights_are_those_of_one_thread(frame, files, spec):
     whole = ss.sketch(files, spec, sample_weight="w", n_threads=1)
 
-    assert spark.sketch(frame, spec, ["x", "y"], sample_weight="w") == whole
+    assert ss.sketch(frame, spec, columns=["x", "y"], sample_weight="w") == whole
 
 
 def test_decimals_are_rounded_once(session, decimals, decimals_spec, decimals_sketch):
     frame = session.read.parquet(str(decimals))
 
     assert dict(frame.dtypes)["x"] == "decimal(12,3)"
-    assert spark.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
+    assert ss.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
 
 
 def test_columns_with_odd_names_are_read(session):
     table = pa.table({"a.b": [0.0, 1.0], "c `d`": [2.0, 3.0]})
     spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=table.column_names)
 
-    assert spark.sketch(session.createDataFrame(table), spec) == ss.sketch(table, spec)
+    assert ss.sketch(session.createDataFrame(table), spec) == ss.sketch(table, spec)
 
 
 def test_columns_that_differ_in_case_are_told_apart(session):
@@ -60,9 +60,9 @@ def test_columns_that_differ_in_case_are_told_apart(session):
     spec = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0, columns=("x", "y"))
     frame, by = session.createDataFrame(table), ["x", "X", "Sketch", "COUNT"]
 
-    assert spark.sketch(frame, spec) == ss.sketch(table, spec)
-    assert spark.sketch_by(frame, by, spec) == ss.sketch_by(table, by, spec)
-    assert spark.plan(frame, 2, columns=["X"]) == ss.plan(table, 2, columns=["X"])
+    assert ss.sketch(frame, spec) == ss.sketch(table, spec)
+    assert ss.sketch_by(frame, by, spec) == ss.sketch_by(table, by, spec)
+    assert ss.plan(frame, 2, columns=["X"]) == ss.plan(table, 2, columns=["X"])
 
 
 def test_a_task_that_fails_once_is_tried_again_and_nothing_counts_twice(frame, spec, expected):
@@ -78,20 +78,19 @@ def test_a_task_that_fails_once_is_tried_again_and_nothing_counts_twice(frame, s
 
     failing = frame.select("x", "y").mapInArrow(flaky, "x float, y float")
 
-    assert spark.sketch(failing, spec).to_bytes() == expected.to_bytes()
+    assert ss.sketch(failing, spec).to_bytes() == expected.to_bytes()
 
 
 def test_a_table_by_key_is_that_of_one_thread(frame, files, spec):
     """Keys of two columns, one of them with missing values, over several partitions."""
-    table = spark.sketch_by(frame.repartition(5), ["day", "shop"], spec)
+    table = ss.sketch_by(frame.repartition(5), ["day", "shop"], spec)
 
     assert table == ss.sketch_by(files, ["day", "shop"], spec, n_threads=1)
-    assert table == spark.sketch_by(frame, spec, ["day", "shop"])  # in either order
     assert table.by == ("day", "shop")
 
 
 def test_times_are_keys_as_without_spark(session, times, spec, time_key, far_from_utc):
-    table = spark.sketch_by(session.read.parquet(str(times)), time_key, spec)
+    table = ss.sketch_by(session.read.parquet(str(times)), time_key, spec)
 
     assert table == ss.sketch_by(times, time_key, spec, n_threads=1)
 
@@ -107,7 +106,7 @@ def test_days_are_those_of_utc_and_by_a_cast_those_of_the_session(
         return {day.date(): n for day, n in days.value_counts().items()}
 
     def counted(frame):
-        table = spark.sketch_by(frame.where("at IS NOT NULL"), "day(at)", spec)
+        table = ss.sketch_by(frame.where("at IS NOT NULL"), "day(at)", spec)
         return dict(zip(table.keys["day"].to_pylist(), table.counts, strict=True))
 
     in_utc = rows_of(at.dt.floor("D"))
@@ -117,14 +116,14 @@ def test_days_are_those_of_utc_and_by_a_cast_those_of_the_session(
     assert in_utc != in_session
 
 
-def test_too_many_keys_are_refused_before_they_are_collected(frame, spec):
+def test_too_many_keys_are_refused(frame, spec):
     """In one partition, or in several that have few each."""
     sorted_by_key = frame.repartitionByRange(4, "day")
 
-    with pytest.raises(DataError, match=r"^there are more than 3 slices .*sketch_frame"):
-        spark.sketch_by(sorted_by_key, "day", spec, max_slices=3)
+    with pytest.raises(DataError, match="there are more than 3 slices"):
+        ss.sketch_by(sorted_by_key, "day", spec, max_slices=3)
     with pytest.raises(DataError, match="more than 3 slices by day"):
-        spark.sketch_by(frame, "day", spec, max_slices=3)
+        ss.sketch_by(frame, "day", spec, max_slices=3)
 
 
 def test_stored_sketches_merge_in_sql(session, frame, files, spec, tmp_path):
@@ -156,41 +155,40 @@ def test_bad_rows_are_named_as_without_spark(session, spec):
     frame = session.createDataFrame(rows).coalesce(1)
 
     with pytest.raises(InvalidRowsError, match=r"partition 0: .*row 2 of .*column 'x'.*skip"):
-        spark.sketch(frame, spec)
-    assert spark.sketch(frame, spec, on_invalid="skip").n_invalid == 1
+        ss.sketch(frame, spec)
+    assert ss.sketch(frame, spec, on_invalid="skip").n_invalid == 1
 
 
 NAMELESS = ss.SketchSpec(n_features=2, sketch_size=10, bandwidth=1.0)
 WRONG = [
-    (lambda df, spec: spark.sketch("df", spec), "cannot read a str with Spark"),
-    (lambda df, spec: spark.sketch(df, "day"), "must be a SketchSpec. Got 'day'"),
-    (lambda df, spec: spark.sketch(df, spec, ["x", "z"]), "not those of the spec"),
-    (lambda df, spec: spark.sketch(df, NAMELESS, ["x", "z"]), "no column 'z'"),
-    (lambda df, spec: spark.sketch(df, NAMELESS), "column 'shop' .*cannot be read as numbers"),
-    (lambda df, spec: spark.sketch(df, spec, sample_weight=[1.0]), "the name of a column"),
-    (lambda df, spec: spark.sketch(df, spec, on_invalid="drop"), "'on_invalid' parameter"),
-    (lambda df, spec: spark.sketch(df.select("x"), NAMELESS), "partition .*n_features=2"),
-    (lambda df, spec: spark.sketch(df, spec, kernel="abacus"), "no kernel named 'abacus'"),
-    (lambda df, spec: spark.sketch(df.where("x > 1e9"), spec), "no rows to sketch"),
-    (lambda df, spec: spark.sketch(stream(df), spec), "micro-batches"),
+    (lambda df, spec: ss.sketch(df, "day"), "must be a SketchSpec. Got 'day'"),
+    (lambda df, spec: ss.sketch(df, spec, columns=["x", "z"]), "not those of the spec"),
+    (lambda df, spec: ss.sketch(df, NAMELESS, columns=["x", "z"]), "no column 'z'"),
+    (lambda df, spec: ss.sketch(df, NAMELESS), "column 'shop' .*cannot be read as numbers"),
+    (lambda df, spec: ss.sketch(df, spec, sample_weight=[1.0]), "the name of a column"),
+    (lambda df, spec: ss.sketch(df, spec, on_invalid="drop"), "'on_invalid' parameter"),
+    (lambda df, spec: ss.sketch(df.select("x"), NAMELESS), "partition .*n_features=2"),
+    (lambda df, spec: ss.sketch(df, spec, kernel="abacus"), "no kernel named 'abacus'"),
+    (lambda df, spec: ss.sketch(df.where("x > 1e9"), spec), "no rows to sketch"),
+    (lambda df, spec: ss.sketch(stream(df), spec), "micro-batches"),
     (
-        lambda df, spec: spark.sketch(df.selectExpr("x", "y", "interval 2 months AS i"), spec),
+        lambda df, spec: ss.sketch(df.selectExpr("x", "y", "interval 2 months AS i"), spec),
         r"YearMonthInterval.*Leave such columns out with df\.select",
     ),
-    (lambda df, spec: spark.plan(df.where("x > 1e9"), 2, columns=["x"]), "no rows to plan on"),
-    (lambda df, spec: spark.plan(df, 0), "'n_clusters' parameter of plan"),
-    (lambda df, spec: spark.plan(df, 2, seed="a"), "'seed' parameter of plan"),
-    (lambda df, spec: spark.plan(df, 2, sketch_size=0), "'sketch_size' parameter of plan"),
-    (lambda df, spec: spark.plan(df, 2, standardize="no"), "'standardize' parameter of plan"),
-    (lambda df, spec: spark.sketch_by(df, "day", "shop"), "must be a SketchSpec. Got 'shop'"),
-    (lambda df, spec: spark.sketch_by(df, "hour", spec), "no column 'hour'"),
-    (lambda df, spec: spark.sketch_by(df, "month(x)", spec), "needs a column of dates"),
-    (lambda df, spec: spark.sketch_by(df, None, spec), "by must be the name of a column"),
-    (lambda df, spec: spark.sketch_by(df, ["day", "day"], spec), "each once"),
-    (lambda df, spec: spark.sketch_by(df, "day", spec, max_slices=0), "'max_slices' parameter"),
-    (lambda df, spec: spark.sketch_by(df.where("x > 1e9"), "day", spec), "no rows to sketch"),
+    (lambda df, spec: ss.plan(df.where("x > 1e9"), 2, columns=["x"]), "no rows to plan on"),
+    (lambda df, spec: ss.plan(df, 0), "'n_clusters' parameter of plan"),
+    (lambda df, spec: ss.plan(df, 2, seed="a"), "'seed' parameter of plan"),
+    (lambda df, spec: ss.plan(df, 2, sketch_size=0), "'sketch_size' parameter of plan"),
+    (lambda df, spec: ss.plan(df, 2, standardize="no"), "'standardize' parameter of plan"),
+    (lambda df, spec: ss.sketch_by(df, "day", "shop"), "must be a SketchSpec. Got 'shop'"),
+    (lambda df, spec: ss.sketch_by(df, "hour", spec), "no column 'hour'"),
+    (lambda df, spec: ss.sketch_by(df, "month(x)", spec), "needs a column of dates"),
+    (lambda df, spec: ss.sketch_by(df, [1, 2], spec), "by must be the name of a column"),
+    (lambda df, spec: ss.sketch_by(df, ["day", "day"], spec), "each once"),
+    (lambda df, spec: ss.sketch_by(df, "day", spec, max_slices=0), "'max_slices' parameter"),
+    (lambda df, spec: ss.sketch_by(df.where("x > 1e9"), "day", spec), "no rows to sketch"),
     (
-        lambda df, spec: spark.sketch_by(df.withColumnRenamed("day", "sketch"), "sketch", spec),
+        lambda df, spec: ss.sketch_by(df.withColumnRenamed("day", "sketch"), "sketch", spec),
         "cannot be named 'sketch', as the table has such a column. Rename it",
     ),
     (lambda df, spec: spark.register("session"), "must be a SparkSession. Got 'session'"),
@@ -211,14 +209,14 @@ def test_a_plan_of_few_rows_is_that_of_one_process(session):
     rows = pa.table({"x": np.arange(900.0) % 97, "y": np.arange(900.0) % 13})
     frame = session.createDataFrame(rows).repartition(3)
 
-    assert spark.plan(frame, 3, seed=5) == ss.plan(rows, 3, seed=5)
+    assert ss.plan(frame, 3, seed=5) == ss.plan(rows, 3, seed=5)
 
 
 def test_a_plan_looks_all_along_every_partition(session):
     """Sorted rows, thirty batches in each partition: the plan's center is their mean."""
     frame = session.range(0, 600_000, 1, 2).selectExpr("double(id) AS x")
 
-    first, again = spark.plan(frame, 3), spark.plan(frame, 3)
+    first, again = ss.plan(frame, 3), ss.plan(frame, 3)
 
     assert first == again
     assert first.center[0] == pytest.approx(300_000, rel=0.1)  # seven sd of a mean of 2000
@@ -236,7 +234,7 @@ PLAIN = {
 def test_a_plan_reads_64_of_many_files(session, damaged_files, make):
     frame = make(session.read.schema("id long, x double").parquet(str(damaged_files)))
 
-    assert spark.plan(frame, 3).columns == ("x",)
+    assert ss.plan(frame, 3).columns == ("x",)
 
 
 def rows_of(df):
@@ -264,15 +262,12 @@ def test_a_plan_of_what_is_no_plain_scan_looks_at_all_rows(session, many_files, 
     """Few rows: the plan is that of the rows in memory. Rows of 64 files are not all of them."""
     frame = make(session.read.parquet(str(many_files)))
 
-    assert spark.plan(frame, 3) == ss.plan(frame.toArrow(), 3)
+    assert ss.plan(frame, 3) == ss.plan(frame.toArrow(), 3)
 
 
-def test_the_functions_for_any_data_and_estimators_take_frames(frame, files, spec, expected):
+def test_estimators_take_frames(frame):
     model = ss.CompressiveKMeans(n_clusters=2, random_state=0).fit(frame.select("x", "y"))
 
-    assert ss.sketch(frame, spec) == expected
-    assert ss.sketch_by(frame, "shop", spec) == ss.sketch_by(files, "shop", spec)
-    assert ss.plan(frame, 2, columns=["x", "y"]) == spark.plan(frame, 2, columns=["x", "y"])
     assert model.sketch_.count == 10_000
     assert model.cluster_centers_.shape == (2, 2)
 
@@ -302,7 +297,7 @@ def test_connect_gives_the_same_bytes(
     assert found["error"].startswith("InvalidRowsError: partition ")
     key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
     assert ss.SketchTable.from_parquet(by_time) == ss.sketch_by(times, key, spec)
-    assert ss.SketchSpec.from_json(found["plan"]) == spark.plan(
+    assert ss.SketchSpec.from_json(found["plan"]) == ss.plan(
         session.read.parquet(str(files)), 3, columns=["x", "y"]
     )
     assert found["columns_of_64_files"] == ["x"]
@@ -317,6 +312,6 @@ def test_a_column_of_vectors_is_read_as_rows(session, tmp_path):
     frame = session.read.parquet(str(tmp_path)).repartition(4)
     spec = ss.plan(X, 2)
 
-    assert spark.plan(frame, 2, columns=["v"]) == spec
-    assert spark.sketch(frame, spec, columns=["v"]) == ss.sketch(X, spec)
-    assert spark.sketch_by(frame, "day", spec).merge() == ss.sketch(X, spec)
+    assert ss.plan(frame, 2, columns=["v"]) == spec
+    assert ss.sketch(frame, spec, columns=["v"]) == ss.sketch(X, spec)
+    assert ss.sketch_by(frame, "day", spec).merge() == ss.sketch(X, spec)
