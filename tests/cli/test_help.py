@@ -16,7 +16,7 @@ from sketchshift.cli import main
 PROGRAM = Path(sys.executable).with_name("sketchshift")
 GROUPS = {
     "Find clusters": ["cluster", "assign", "report", "explore", "demo"],
-    "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect", "serve"],
+    "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect"],
     "Compare over time": ["compare", "watch", "monitor"],
     "Privacy": ["private-plan", "release"],
     "More": ["certify", "data", "reproduce"],

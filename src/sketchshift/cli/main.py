@@ -47,7 +47,6 @@ GROUPS = {
         "subtract": "Take rows out of a sketch again.",
         "follow": "Keep a sketch up with data that changes.",
         "inspect": "Show what is in a file.",
-        "serve": "Take rows in and give sketches out, over Arrow Flight.",
     },
     "Compare over time": {
         "compare": "Tell whether two sketches differ, and where.",

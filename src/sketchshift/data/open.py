@@ -73,9 +73,6 @@ Opener: TypeAlias = Callable[[Any, Request], Any]
 LOOSE = (".txt", ".dat", ".db")
 """Ends of names of tables, and of much else: in folders of other data they are passed over."""
 
-FLIGHT = ("grpc://", "grpc+tcp://", "grpc+tls://")
-"""What addresses of Arrow Flight begin with."""
-
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
 _formats: dict[str, Opener] = {}
@@ -795,8 +792,7 @@ def open_source(
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
         .ipc, .npy, .safetensors, .duckdb, .sqlite); a :class:`Query` or the address of a
-        database; the address of an Arrow Flight stream (``grpc://host:port/path``); or an iterable
-        whose items are any of these but paths.
+        database; or an iterable whose items are any of these but paths.
     columns : sequence of str or Recipe, optional
         Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
         but weights and keys.
@@ -846,10 +842,6 @@ def open_source(
         dialect=dialect,
         may_count=may_count,
     )
-    if isinstance(data, str) and data.startswith(FLIGHT):
-        from sketchshift.data.flight import open_flight
-
-        return open_flight(data, request)
     if isinstance(data, str) and data.lower().startswith(SCHEMES):
         data = Query(data)
     if isinstance(data, Query):
