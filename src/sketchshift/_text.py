@@ -31,6 +31,7 @@ __all__ = [
     "size_in_words",
     "visible",
     "visible_lines",
+    "without_password",
 ]
 
 NAMES_SHOWN = 20
@@ -227,6 +228,18 @@ _PASSWORD = re.compile(
     r"(nats://)[^\s:/@'\"]+@",
     re.I,
 )
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown, and used again; a path as it is."""
+    if "://" not in address:
+        return address
+    scheme, _, rest = address.partition("://")
+    before, sign, place = rest.rpartition("@")
+    place, mark, parameters = place.partition("?")
+    pairs = parameters.split("&")
+    kept = "&".join(pair for pair in pairs if not re.match(f"{SECRET}=", pair, re.I))
+    return f"{scheme}://{before.partition(':')[0]}{sign}{place}{mark if kept else ''}{kept}"
 
 
 def hide_passwords(text: str) -> str:

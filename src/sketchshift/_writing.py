@@ -21,7 +21,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
 
-from sketchshift._places import RemotePath, place
+from sketchshift._paths import RemotePath, parse_path
 
 try:
     import fcntl
@@ -47,7 +47,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     A symbolic link is followed: the file it points to is replaced. Who may read it stays.
     """
-    target = place(path)
+    target = parse_path(path)
     if isinstance(target, RemotePath):
         target.write(data)
         return
@@ -62,7 +62,7 @@ def opened_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     What is written lies in a draft beside it until then, or for a store on this machine. Drafts
     that killed writers of the same file have left are removed first.
     """
-    target = place(path)
+    target = parse_path(path)
     opened = _uploaded(target) if isinstance(target, RemotePath) else _renamed(target)
     with opened as file:
         yield file

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift._places import shown
+from sketchshift._paths import shown
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import read_spec

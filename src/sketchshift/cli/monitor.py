@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sketchshift._places import is_address
+from sketchshift._paths import is_address
 from sketchshift._text import counted
 from sketchshift._threads import one_blas_thread
 from sketchshift._writing import write_atomically

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sketchshift._stores import storage
     from sketchshift.live.changes import register_changes
     from sketchshift.live.cube import Cube
     from sketchshift.live.following import follow
+    from sketchshift.live.stores import storage
 
 __all__ = ["Cube", "follow", "register_changes", "storage"]
 
@@ -17,7 +17,7 @@ _HOMES = {
     "Cube": "live.cube",
     "follow": "live.following",
     "register_changes": "live.changes",
-    "storage": "_stores",
+    "storage": "live.stores",
 }
 """Names, and the modules that they are imported from on first use."""
 
