@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -123,19 +122,3 @@ def test_sketching_an_array_needs_nothing_else():
     )
 
     assert loaded_by(code, [*HEAVY, *LATER]) == []
-
-
-@pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        ("sketchshift", "Moment", "WatchedSlice"),
-        ("sketchshift.drift", "Moment", "WatchedSlice"),
-        ("sketchshift.view.report", "Subject", "SketchFile"),
-        ("sketchshift.view.report", "report_of", "render_report"),
-    ],
-)
-def test_an_old_name_is_what_it_was_and_says_the_new_one(module, old, new):
-    room = importlib.import_module(module)
-
-    with pytest.warns(DeprecationWarning, match=rf"{module}\.{old} is now {module}\.{new}\."):
-        assert getattr(room, old) is getattr(room, new)

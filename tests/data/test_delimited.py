@@ -557,7 +557,7 @@ def test_a_word_can_be_said_to_mean_a_missing_value(gather, write):
     path = write("a,b\n1,2\n2,2\nkaputt,3\n")
 
     with pytest.raises(
-        DataError, match=r"say so: `with ss\.text_dialect\(missing=\['kaputt'\]\):`\.$"
+        DataError, match=r"say so: `with ss\.data\.text_dialect\(missing=\['kaputt'\]\):`\.$"
     ):
         list(open_source(path))
     values = gather(path, dialect=Dialect(missing=["kaputt"]))

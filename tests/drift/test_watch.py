@@ -133,11 +133,3 @@ def test_rows_without_a_time_are_refused_with_the_remedy():
         watch(table, n_clusters=None)
     assert """table.where('"key" IS NOT NULL')""" in str(told.value)
     assert len(watch(table.where('"key" IS NOT NULL'), n_clusters=None)) == 2
-
-
-def test_old_names_are_kept_for_one_version(found):
-    with pytest.warns(DeprecationWarning, match=r"sketchshift\.Moment is now .*\.WatchedSlice"):
-        assert ss.Moment is ss.drift.WatchedSlice
-    with pytest.warns(DeprecationWarning, match=r"Watch\.moments is now Watch\.slices"):
-        assert found.moments is found.slices
-    assert "Moment" not in ss.__all__

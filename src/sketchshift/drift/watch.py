@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,12 +173,6 @@ class Watch:
     def small(self) -> tuple[WatchedSlice, ...]:
         """The slices that changed beyond chance, and by too little for an alarm."""
         return tuple(each for each in self.slices if each.is_small)
-
-    @property
-    def moments(self) -> tuple[WatchedSlice, ...]:
-        """The old name of ``slices``, until the next version."""
-        warnings.warn("Watch.moments is now Watch.slices.", DeprecationWarning, stacklevel=2)
-        return self.slices
 
     def __len__(self) -> int:
         return len(self.slices)
