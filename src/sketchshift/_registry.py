@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 __all__ = ["added", "first_answer"]
@@ -27,6 +26,8 @@ __all__ = ["added", "first_answer"]
 @cache
 def added(group: str) -> dict[str, Any]:
     """The functions of a group by their names; one that cannot be imported is left out."""
+    from importlib.metadata import entry_points  # takes a while
+
     found = {}
     for entry in entry_points(group=f"sketchshift.{group}"):
         try:

@@ -149,7 +149,7 @@ def known_suffixes() -> str:
 
 def first_suffixes() -> str:
     """The first end of a name of each format, for help texts."""
-    firsts = {opener: end for end, opener in reversed(_openers().items())}
+    firsts = {opener: end for end, opener in reversed(_openers().items()) if end not in LOOSE}
     return ", ".join(reversed(firsts.values()))
 
 
