@@ -69,10 +69,9 @@ test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debi
 		(! command -v systemctl || systemctl disable --now prometheus || true))  # Debian starts a service
 	$(BIN)/python -m pytest tests/cli -m prometheus
 
-test-brokers: setup  ## streams of a real Redis and a real NATS, Debian's, and of librdkafka's Kafka
-	(command -v redis-server && command -v nats-server) || (apt-get update -q && \
-		apt-get install -y -q redis-server nats-server && \
-		(! command -v systemctl || systemctl disable --now redis-server nats-server || true))
+test-brokers: setup  ## streams of a real Redis, Debian's, and of librdkafka's Kafka
+	command -v redis-server || (apt-get update -q && apt-get install -y -q redis-server && \
+		(! command -v systemctl || systemctl disable --now redis-server || true))
 	$(BIN)/python -m pytest tests/live/streams -m brokers
 
 # Each of these wants versions of its own of much else.

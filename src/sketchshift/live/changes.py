@@ -350,5 +350,5 @@ def _open_stream(address: str) -> ChangingSource:
     return import_module("sketchshift.live.brokers").open_stream(address)  # type: ignore[no-any-return]
 
 
-for _broker in ("redis", "rediss", "nats", "kafka"):
+for _broker in ("redis", "rediss", "kafka"):
     register_changes(_broker, _open_stream)
