@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from sketchshift.live.changes import register_changes
     from sketchshift.live.cube import Cube
     from sketchshift.live.following import follow
+    from sketchshift.live.monitor import watch
 
-__all__ = ["Cube", "follow", "register_changes", "storage"]
+__all__ = ["Cube", "follow", "register_changes", "storage", "watch"]
 
 _HOMES = {
     "Cube": "live.cube",
     "follow": "live.following",
     "register_changes": "live.changes",
     "storage": "_stores",
+    "watch": "live.monitor",
 }
 """Names, and the modules that they are imported from on first use."""
 

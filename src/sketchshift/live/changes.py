@@ -26,7 +26,6 @@ __all__ = [
     "Change",
     "ChangingSource",
     "FolderSource",
-    "is_changing",
     "open_changes",
     "register_changes",
 ]
@@ -161,11 +160,6 @@ def open_changes(source: Any) -> ChangingSource:
         "the address."
     )
     raise DataError(msg)
-
-
-def is_changing(address: str) -> bool:
-    """Whether an address is of a kind that changes, other than a plain folder or file."""
-    return _kind_of(address) is not None
 
 
 def _kind_of(address: str) -> _Kind | None:
