@@ -224,8 +224,7 @@ SECRET = (
 
 _PASSWORD = re.compile(
     rf"((?:\w+://|postgres(?:ql)?:/?)[^\s:/@'\"]*):[^\s'\"]*@|"
-    rf"([?&]{SECRET}=|\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|[^&\s'\"]*)|"
-    r"(nats://)[^\s:/@'\"]+@",
+    rf"([?&]{SECRET}=|\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|[^&\s'\"]*)",
     re.I,
 )
 
@@ -246,7 +245,7 @@ def hide_passwords(text: str) -> str:
     """Text in which addresses have no password: before an "@", or as a parameter or signature."""
 
     def hide(found: re.Match[str]) -> str:
-        return found[2] + "***" if found[2] else found[3] or found[1] + "@"
+        return found[2] + "***" if found[2] else found[1] + "@"
 
     return _PASSWORD.sub(hide, text)
 

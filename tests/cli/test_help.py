@@ -17,7 +17,7 @@ PROGRAM = Path(sys.executable).with_name("sketchshift")
 GROUPS = {
     "Find clusters": ["cluster", "assign", "report", "explore", "demo"],
     "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect"],
-    "Compare over time": ["compare", "watch", "monitor"],
+    "Compare over time": ["compare", "watch"],
     "Privacy": ["private-plan", "release"],
     "More": ["certify", "data", "reproduce"],
 }

@@ -27,7 +27,6 @@ __all__ = [
     "Change",
     "ChangingSource",
     "FolderSource",
-    "is_changing",
     "open_changes",
     "register_changes",
 ]
@@ -162,11 +161,6 @@ def open_changes(source: Any) -> ChangingSource:
         "the address."
     )
     raise DataError(msg)
-
-
-def is_changing(address: str) -> bool:
-    """Whether an address is of a kind that changes, other than a plain folder or file."""
-    return _kind_of(address) is not None
 
 
 def _kind_of(address: str) -> _Kind | None:
@@ -346,5 +340,5 @@ def _open_stream(address: str) -> ChangingSource:
     return import_module("sketchshift.live.brokers").open_stream(address)  # type: ignore[no-any-return]
 
 
-for _broker in ("redis", "rediss", "nats", "kafka"):
+for _broker in ("redis", "rediss", "kafka"):
     register_changes(_broker, _open_stream)
