@@ -33,7 +33,6 @@ __all__ = [
     "changed",
     "check_unchanged",
     "folder_values",
-    "is_address",
     "map_ahead",
     "mark_of",
     "parse_path",
@@ -109,14 +108,14 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-def is_address(path: Any) -> bool:
+def _is_address(path: Any) -> bool:
     """Whether a text is an address in a store and no path of this machine."""
     return isinstance(path, str) and ADDRESS.match(path) is not None and not path.startswith(FILE)
 
 
 def shown(path: str) -> str:
     """A path as it was typed; an address without what nobody may read."""
-    return str(parse_path(path)) if is_address(path) else path
+    return str(parse_path(path)) if _is_address(path) else path
 
 
 def parse_path(path: str | os.PathLike[str]) -> Place:
@@ -134,7 +133,7 @@ def parse_path(path: str | os.PathLike[str]) -> Place:
     """
     if isinstance(path, RemotePath):
         return path
-    if not is_address(path):
+    if not _is_address(path):
         return Path(path.removeprefix(FILE) if isinstance(path, str) else path)
     found: RemotePath | None = first_answer("addresses", path)
     if found is None:

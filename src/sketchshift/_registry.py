@@ -34,7 +34,7 @@ def added(group: str) -> dict[str, Any]:
             found[entry.name] = entry.load()
         except Exception as error:  # whatever the import of a stranger's module may raise
             what = f"{type(error).__name__}: {error}"
-            msg = f"{entry.name!r} ({entry.value}) is left out of sketchshift.{group}. {what}"
+            msg = f"sketchshift.{group}: {entry.name!r} ({entry.value}) is left out. {what}"
             warnings.warn(msg, stacklevel=2)
     return found
 

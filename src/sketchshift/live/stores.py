@@ -51,7 +51,6 @@ T = TypeVar("T")
 
 # How a store is reached. What nobody says, the environment says.
 
-SECRETS = ("key", "secret", "token", "headers", "options")
 _READ: dict[str, Callable[[str], Any]] = {
     "anonymous": lambda word: word.lower() in ("true", "1", "yes"),
     "timeout": float,
