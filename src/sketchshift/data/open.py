@@ -110,8 +110,8 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
 
     Notes
     -----
-    The command line finds formats of other packages through the entry points
-    ``sketchshift.plugins``: names of modules that call this function when they are imported.
+    The formats of other packages are found through the entry points ``sketchshift.formats``: the
+    end of a name, and the opener.
 
     Examples
     --------
