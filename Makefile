@@ -64,15 +64,14 @@ test-stores: setup  ## files in stores, against servers of S3 and Google: in env
 	test -x .venv-gcs/bin/gcp-storage-emulator || ($(PYTHON) -m venv .venv-gcs && .venv-gcs/bin/pip install -q gcp-storage-emulator==2026.7.19)
 	$(BIN)/python -m pytest tests/live/test_stores.py -m "slow or not slow"
 
-test-prometheus: setup  ## the monitor under the eyes of a real Prometheus, Debian's
+test-prometheus: setup  ## the metrics of `follow --watch`, scraped by a real Prometheus, Debian's
 	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \
 		(! command -v systemctl || systemctl disable --now prometheus || true))  # Debian starts a service
 	$(BIN)/python -m pytest tests/cli -m prometheus
 
-test-brokers: setup  ## streams of a real Redis and a real NATS, Debian's, and of librdkafka's Kafka
-	(command -v redis-server && command -v nats-server) || (apt-get update -q && \
-		apt-get install -y -q redis-server nats-server && \
-		(! command -v systemctl || systemctl disable --now redis-server nats-server || true))
+test-brokers: setup  ## streams of a real Redis, Debian's, and of librdkafka's Kafka
+	command -v redis-server || (apt-get update -q && apt-get install -y -q redis-server && \
+		(! command -v systemctl || systemctl disable --now redis-server || true))
 	$(BIN)/python -m pytest tests/live/streams -m brokers
 
 # Airflow wants versions of its own of much else.
@@ -105,7 +104,6 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_decode.py
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
-	$(BIN)/python benchmarks/bench_monitor.py
 
 bench-lakes: setup  ## minutes: cubes, stores and databases; the figures of the pages are of larger data
 	$(BIN)/python benchmarks/bench_cube.py

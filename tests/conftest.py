@@ -20,7 +20,7 @@ from sketchshift.decoders import decoder
 from sketchshift.features import frequencies
 
 REGISTRIES = (
-    *((door, name) for name in ("_formats", "_first_suffixes", "_engines")),
+    *((door, name) for name in ("_formats", "_engines")),
     (decoder, "DECODERS"),
     (frequencies, "LAWS"),
 )

@@ -31,6 +31,7 @@ __all__ = [
     "size_in_words",
     "visible",
     "visible_lines",
+    "without_password",
 ]
 
 NAMES_SHOWN = 20
@@ -223,17 +224,28 @@ SECRET = (
 
 _PASSWORD = re.compile(
     rf"((?:\w+://|postgres(?:ql)?:/?)[^\s:/@'\"]*):[^\s'\"]*@|"
-    rf"([?&]{SECRET}=|\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|[^&\s'\"]*)|"
-    r"(nats://)[^\s:/@'\"]+@",
+    rf"([?&]{SECRET}=|\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|[^&\s'\"]*)",
     re.I,
 )
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown, and used again; a path as it is."""
+    if "://" not in address:
+        return address
+    scheme, _, rest = address.partition("://")
+    before, sign, place = rest.rpartition("@")
+    place, mark, parameters = place.partition("?")
+    pairs = parameters.split("&")
+    kept = "&".join(pair for pair in pairs if not re.match(f"{SECRET}=", pair, re.I))
+    return f"{scheme}://{before.partition(':')[0]}{sign}{place}{mark if kept else ''}{kept}"
 
 
 def hide_passwords(text: str) -> str:
     """Text in which addresses have no password: before an "@", or as a parameter or signature."""
 
     def hide(found: re.Match[str]) -> str:
-        return found[2] + "***" if found[2] else found[3] or found[1] + "@"
+        return found[2] + "***" if found[2] else found[1] + "@"
 
     return _PASSWORD.sub(hide, text)
 

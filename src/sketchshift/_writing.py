@@ -8,7 +8,6 @@ writers have left.
 from __future__ import annotations
 
 import atexit
-import errno
 import hashlib
 import os
 import secrets
@@ -21,7 +20,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
 
-from sketchshift._places import RemotePath, place
+from sketchshift._paths import RemotePath, parse_path
 
 try:
     import fcntl
@@ -47,7 +46,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     A symbolic link is followed: the file it points to is replaced. Who may read it stays.
     """
-    target = place(path)
+    target = parse_path(path)
     if isinstance(target, RemotePath):
         target.write(data)
         return
@@ -62,7 +61,7 @@ def opened_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     What is written lies in a draft beside it until then, or for a store on this machine. Drafts
     that killed writers of the same file have left are removed first.
     """
-    target = place(path)
+    target = parse_path(path)
     opened = _uploaded(target) if isinstance(target, RemotePath) else _renamed(target)
     with opened as file:
         yield file
@@ -253,24 +252,17 @@ def _sync_directory(directory: Path) -> None:
 
 
 def open_journal(path: Path) -> IO[bytes]:
-    """A file to read and to append to, made if it is not there; no other process may have it."""
+    """A file to read and to append to, made if it is not there, once no other process has it."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)  # Windows would change line ends
     file = os.fdopen(os.open(path, flags, 0o666), "r+b")
-    try:
-        if fcntl is not None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):  # else a file system without locks
-            file.close()
-            raise BlockingIOError(error.errno, "another process writes it", str(path)) from error
+    _lock(file.fileno(), wait=True)
     _sync_directory(path.parent)
     return file
 
 
-def append_durably(file: IO[bytes], data: bytes) -> int:
-    """Where in the file the data lies now; it is on the disk, or an exception is raised."""
-    place = file.seek(0, os.SEEK_END)
+def append_durably(file: IO[bytes], data: bytes) -> None:
+    """Append data to a file, and wait until it is on the disk."""
+    file.seek(0, os.SEEK_END)
     file.write(data)
     file.flush()
     os.fsync(file.fileno())
-    return place

@@ -16,8 +16,8 @@ from sketchshift.cli import main
 PROGRAM = Path(sys.executable).with_name("sketchshift")
 GROUPS = {
     "Find clusters": ["cluster", "assign", "report", "explore", "demo"],
-    "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect", "serve"],
-    "Compare over time": ["compare", "watch", "monitor"],
+    "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect"],
+    "Compare over time": ["compare", "watch"],
     "Privacy": ["private-plan", "release"],
     "More": ["certify", "data", "reproduce"],
 }

@@ -171,7 +171,6 @@ def test_following_again_reads_only_what_is_new(folder, run):
     assert (first["rows"], second["rows"]) == (200, 260)
     assert (first["commits"], second["commits"], third["commits"]) == (1, 1, 0)
     assert "is new: give -k" in run.error("follow incoming other", 2)
-    assert "--once or --every" in run.error("follow incoming state --once --every 3", 2)
     assert "another folder" in run.error("follow incoming state --by day")
     assert "has its own plan" in (said := run.error("follow incoming state -k 3"))
     assert "Leave -k out" in said

@@ -144,7 +144,7 @@ def test_the_commands_read_a_new_format_and_report_on_it(toy):
 def test_help_and_errors_of_the_commands_name_a_new_format(toy):
     for command in ("sketch", "plan", "cluster"):
         assert ".safetensors, .toy" in " ".join(run(command, "--help").stdout.split())
-    known = r".safetensors, .toy or .toy.txt"
+    known = ".safetensors, .toy, .toy.txt"
     assert known in run("sketch", "all.rows", "-k", "2", "-o", "x.sketch", status=1).stderr
     assert known in run("cluster", "all.rows", "-k", "2", status=1).stderr
 

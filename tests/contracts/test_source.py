@@ -36,9 +36,9 @@ def test_every_file_is_written_through_the_one_function():
     ]
 
     assert found == [
-        "sketchshift/_stores.py",
         "sketchshift/_writing.py",
         "sketchshift/data/public.py",
+        "sketchshift/live/stores.py",
     ]
 
 

@@ -175,7 +175,7 @@ def test_arrays_of_other_width_are_both_named(tmp_path):
         ("none*.csv", r"no file matches '.*none\*\.csv'"),
         (
             "notes.doc",
-            r"notes\.doc': its name does not end in \.parquet, \.csv, .* or \.safetensors",
+            r"notes\.doc': its name does not end in \.parquet, \.csv, .* or \.sqlite3",
         ),
         ("empty", r"folder '.*empty' has no file that ends in \.parquet"),
         ("*.doc", r"notes\.doc': its name does not end in"),

@@ -15,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import sketchshift as ss
+from sketchshift._text import without_password
 from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.errors import DataError, InvalidRowsError, MissingDependencyError, SpecError
-from sketchshift.live.database import Query, without_credentials, without_password
+from sketchshift.live.database import Query, without_credentials
 
 SECRET = "5ecret"
 N = 3000

@@ -30,12 +30,12 @@ import pytest
 from click.testing import CliRunner
 
 import sketchshift as ss
-from sketchshift._places import map_ahead, place
-from sketchshift._stores import MOST_OPEN
+from sketchshift._paths import map_ahead, parse_path
 from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.data import sample as sampling
 from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.live.stores import MOST_OPEN, Storage
 from sketchshift.sketch import checkpoint as checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -378,7 +378,7 @@ def all_below(store):
 
 @pytest.mark.parametrize("scheme", ["s3", "delta+s3", "iceberg+s3"])
 def test_an_address_with_a_secret_is_refused_and_does_not_show_it(scheme):
-    with pytest.raises(DataError, match=r"holds no key.*ss\.storage\(key=") as caught:
+    with pytest.raises(DataError, match=r"holds no key.*ss\.live\.storage\(key=") as caught:
         ss.sketch(f"{scheme}://id:{SECRET}@bucket/t", SPEC)
 
     assert SECRET not in str(caught.value)
@@ -394,7 +394,7 @@ def test_a_pass_that_is_given_up_waits_for_no_answer():
             ended.append(i)
         return i
 
-    results = map_ahead(read, range(100), place("s3://bucket/x"))
+    results = map_ahead(read, range(100), parse_path("s3://bucket/x"))
     assert next(results) == 0
     results.close()
 
@@ -500,7 +500,7 @@ def test_a_file_that_goes_while_it_is_read_is_refused(store, files):
 
     with pytest.raises((DataError, FileNotFoundError), match=r"x\.npy"):
         list(blocks)
-    where = place(store.put("y.npy", (files / "x.npy").read_bytes()))
+    where = parse_path(store.put("y.npy", (files / "x.npy").read_bytes()))
     where.stat()
     store.behind.delete_file(f"{store.bucket}/y.npy")
     with pytest.raises(DataError, match=r"y\.npy changed while it was read"):
@@ -553,27 +553,27 @@ def test_a_write_that_fails_leaves_the_old_object(store):
 def test_an_object_of_many_parts_is_written_whole(store):
     """S3 takes parts of 5 MiB or more."""
     data = np.random.default_rng(0).bytes(23_000_000)
-    place(store("large.bin")).write(data)
+    parse_path(store("large.bin")).write(data)
 
-    assert place(store("large.bin")).read_bytes() == data
+    assert parse_path(store("large.bin")).read_bytes() == data
 
 
 @pytest.mark.slow
 def test_a_large_write_that_fails_on_its_way_leaves_the_old_object(store):
     """Of some parts, or of the last word of the upload."""
     old, new = (np.random.default_rng(seed).bytes(23_000_000) for seed in (0, 1))
-    where, n_refused = place(store("large.bin")), 0
+    where, n_refused = parse_path(store("large.bin")), 0
     where.write(old)
     for seed in range(12):
         store.order(rate=0.5, seed=seed)
         is_refused = False
         with ss.live.storage(tries=1):
             try:
-                place(store("large.bin")).write(new)
+                parse_path(store("large.bin")).write(new)
             except DataError:
                 is_refused, n_refused = True, n_refused + 1
         store.order()
-        found = place(store("large.bin")).read_bytes()
+        found = parse_path(store("large.bin")).read_bytes()
         assert found == new or (is_refused and found == old)
         where.write(old)
 
@@ -597,7 +597,7 @@ def test_commands_take_addresses(store, files, tmp_path):
     run("cluster", address, "-k", 3)
     run("assign", address, "--centroids", store("centroids.csv"), "-o", store("labels.parquet"))
     run("report", store("both.sketch"), "-k", 3, "-o", tmp_path / "report.html")
-    labels = pq.read_table(pa.BufferReader(place(store("labels.parquet")).read_bytes()))
+    labels = pq.read_table(pa.BufferReader(parse_path(store("labels.parquet")).read_bytes()))
     assert labels.num_rows == 30_000
 
 
@@ -622,13 +622,13 @@ def test_google_is_reached_by_the_environment_or_by_options(store, files, monkey
     host = store.endpoint.removeprefix("http://")
     for endpoint in (store.endpoint, host, f"{store.endpoint}/"):
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", endpoint)
-        assert place(address).stat().st_size == (files / "x.npy").stat().st_size
+        assert parse_path(address).stat().st_size == (files / "x.npy").stat().st_size
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     for said in ({"anonymous": True}, {"token": "abc"}):
         with ss.live.storage(endpoint=store.endpoint, **said):
-            assert place(address).read_range(1, 6) == b"NUMPY"
+            assert parse_path(address).read_range(1, 6) == b"NUMPY"
     monkeypatch.setenv("SKETCHSHIFT_STORAGE", f"endpoint={store.endpoint},anonymous=true")
-    assert place(address.replace("gs://", "gcs://")).read_range(1, 6) == b"NUMPY"
+    assert parse_path(address.replace("gs://", "gcs://")).read_range(1, 6) == b"NUMPY"
 
 
 @only_gs
@@ -663,7 +663,7 @@ def test_a_bucket_that_only_shows_its_objects_is_read_and_written(store, files):
 def test_few_files_of_google_are_kept_open(store):
     """Each holds a connection, and Arrow has begun to fetch all of it."""
     data = np.random.default_rng(0).bytes(1000)
-    paths = [place(store.put(f"{i}.bin", data)) for i in range(2 * MOST_OPEN)]
+    paths = [parse_path(store.put(f"{i}.bin", data)) for i in range(2 * MOST_OPEN)]
 
     assert {path.read_bytes() for path in paths} == {data}
     assert sum(path._open()._file is not None for path in paths) <= MOST_OPEN
@@ -748,7 +748,7 @@ def test_files_that_have_settled_are_not_asked_for_again(store, tmp_path, monkey
     ss.live.follow(store("in"), tmp_path / "state")
     assert store.order()["requests"] == 1 + len(folder.rows)
 
-    monkeypatch.setattr("sketchshift._stores.SETTLED_NS", -3600 * 10**9)
+    monkeypatch.setattr("sketchshift.live.stores.SETTLED_NS", -3600 * 10**9)
     folder.change(1)
     ss.live.follow(store("in"), tmp_path / "state")  # notes what listings say of each
     store.order()
@@ -895,7 +895,7 @@ def test_no_secret_is_shown():
     for address in addresses:
         settings = {"key": password, "secret": password, "token": password, "tries": 1}
         with ss.live.storage(endpoint="http://127.0.0.1:9", **settings):
-            where = place(address)
+            where = parse_path(address)
             texts += [str(where), repr(where), os.fspath(where), repr(where._settings)]
             asked = partial(ss.sketch, spec=SPEC, query="SELECT 1")
             planned = partial(ss.plan, n_clusters=3)
@@ -913,7 +913,7 @@ def test_no_secret_is_shown():
 
 def test_a_path_travels_to_other_processes_as_the_file_it_was(store, files):
     address = store.put("x.npy", (files / "x.npy").read_bytes())
-    where = place(address)
+    where = parse_path(address)
     where.stat()
     copy = pickle.loads(pickle.dumps(where))
     assert copy == where
@@ -926,13 +926,11 @@ def test_a_path_travels_to_other_processes_as_the_file_it_was(store, files):
 
 def test_settings_come_from_the_environment_too(monkeypatch):
     monkeypatch.setenv("SKETCHSHIFT_STORAGE", "endpoint=http://h:1,anonymous=true,tries=3")
-    assert place("s3://b/x.csv")._settings == ss._stores.Storage(
-        "http://h:1", anonymous=True, tries=3
-    )
+    assert parse_path("s3://b/x.csv")._settings == Storage("http://h:1", anonymous=True, tries=3)
 
     monkeypatch.setenv("SKETCHSHIFT_STORAGE", "secret_key=abc")
     with pytest.raises(DataError, match="Got a part 'secret_key' instead") as error:
-        place("s3://b/x.csv")
+        parse_path("s3://b/x.csv")
     assert "abc" not in str(error.value)
 
 
@@ -951,10 +949,12 @@ def test_protocols_of_fsspec_are_read_and_written(files):
 @pytest.mark.parametrize(("scheme", "sign"), [("https", "/"), ("https", "?"), ("sftp", "/")])
 def test_a_password_that_would_be_taken_for_a_port_is_refused(scheme, sign):
     with pytest.raises(DataError, match="Write them as %2F and %3F") as error:
-        place(f"{scheme}://me:hun{sign}ter@host/x.csv")
+        parse_path(f"{scheme}://me:hun{sign}ter@host/x.csv")
     assert "hun" not in str(error.value)
     for host in ("host", "host:80", "[::1]:80"):
-        assert str(place(f"{scheme}://{host}/@scope/x.csv")) == f"{scheme}://{host}/@scope/x.csv"
+        assert (
+            str(parse_path(f"{scheme}://{host}/@scope/x.csv")) == f"{scheme}://{host}/@scope/x.csv"
+        )
 
 
 @pytest.fixture
@@ -978,7 +978,7 @@ def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp)
         assert ss.sketch(f"{address}/day=1/{name}", SPEC).to_bytes() == here
     whole = ss.sketch(files / "x.npy", SPEC)
     assert ss.sketch(f"{address}/day=*/*.npy", SPEC) == whole
-    texts = [str(path) for path in place(address).rglob("*.npy")]
+    texts = [str(path) for path in parse_path(address).rglob("*.npy")]
     assert texts == [f"ftp://{address.rpartition('@')[2]}/day=1/x.npy"]
 
     whole.save(f"{address}/day=1/x.sketch")
@@ -1023,9 +1023,9 @@ def test_azure_is_read_and_written(files, tmp_path, monkeypatch):
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", account)
     monkeypatch.setenv("AZURE_STORAGE_KEY", key)
     with started([azurite, *words], port), ss.live.storage(endpoint=endpoint):
-        place("az://data/x")._store.filesystem.create_dir("data")
+        parse_path("az://data/x")._store.filesystem.create_dir("data")
         for name in NAMES:
-            place(f"az://data/day=1/{name}").write((files / name).read_bytes())
+            parse_path(f"az://data/day=1/{name}").write((files / name).read_bytes())
             found = ss.sketch(f"abfs://data/day=1/{name}", SPEC)
             assert found.to_bytes() == ss.sketch(files / name, SPEC).to_bytes()
         assert ss.sketch("az://data/day=*/*.parquet", SPEC).count == 30_000

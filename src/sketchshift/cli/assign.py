@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from sketchshift._places import Place, arrow_file, place
+from sketchshift._paths import Place, arrow_file, parse_path
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
@@ -89,7 +89,7 @@ def assign(
     clusters = read_centroids(centroids)
     if metric == "cosine":
         clusters = replace(clusters, metric=metric)
-    target = check_output(output, [*paths_of(files), place(centroids)])
+    target = check_output(output, [*paths_of(files), parse_path(centroids)])
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
     counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
@@ -288,7 +288,7 @@ def read_centroids(path: str) -> Clusters:
     """What ``sketchshift cluster`` wrote: a table or JSON, as ``encode_clusters`` makes them."""
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, shares, rows, made = _read(place(path).expanduser(), kind)
+        names, shares, rows, made = _read(parse_path(path).expanduser(), kind)
         C, d = np.array(rows, dtype=np.float64), len(names)
         C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)

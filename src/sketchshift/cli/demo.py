@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from sketchshift._places import Place
+from sketchshift._paths import Place
 from sketchshift.cli.command import command
 from sketchshift.cli.options import warm_up
 from sketchshift.cli.output import (

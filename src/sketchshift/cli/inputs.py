@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 import numpy as np
 
-from sketchshift._places import Place, RemotePath, arrow_file, place, shown
-from sketchshift._text import rows_in_words
+from sketchshift._paths import Place, RemotePath, arrow_file, parse_path, shown
+from sketchshift._text import rows_in_words, without_password
 from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
     TABLE_FLAGS,
@@ -36,11 +36,11 @@ from sketchshift.cli.output import (
     quote,
     show_progress,
 )
+from sketchshift.data.open import ask, find_source
 from sketchshift.decoders import Decoding, shares
 from sketchshift.decoders.decoder import uses_cells
 from sketchshift.errors import DataError, ScaleHint, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.live.database import Query, ask, is_database, without_password
 from sketchshift.privacy import PrivateSketch
 from sketchshift.profiling.survey import Survey, survey
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
@@ -95,8 +95,8 @@ query_option = Options(
 )
 
 
-Data = Place | Query
-"""What data is read from: a file, or a database that is asked."""
+Data: TypeAlias = Any
+"""What data is read from: a file, or what is asked of a database."""
 
 
 def data_files(data: Sequence[str]) -> list[Data]:
@@ -105,12 +105,11 @@ def data_files(data: Sequence[str]) -> list[Data]:
 
     ctx = click.get_current_context(silent=True)
     text = None if ctx is None else ctx.meta.get(QUERY)
-    addresses = [path for path in data if is_database(path)]
-    if addresses or text is not None:
+    if text is not None or any(map(_is_database, data)):
         if len(data) > 1:
             msg = f"a database is read by itself. Give {without_password(str(data[0]))!r} alone."
             raise click.UsageError(msg)
-        return [ask(data[0], text) if text is not None else Query(data[0])]
+        return [ask(data[0], text)]
     files = [file for path in data for file in expand(path)]
     if is_table(files[0]):
         msg = (
@@ -119,6 +118,10 @@ def data_files(data: Sequence[str]) -> list[Data]:
         )
         raise click.UsageError(msg)
     return [*files]
+
+
+def _is_database(path: str) -> bool:
+    return ask(path) is not path
 
 
 def paths_of(data: Sequence[Data]) -> list[Place]:
@@ -214,7 +217,7 @@ def load_raw(path: Place) -> Sketch:
 def read_spec(path: str | Place) -> SketchSpec:
     """The spec in a plan file; what is wrong with it is said with its name."""
     try:
-        text = place(path).expanduser().read_text(encoding="utf-8")
+        text = parse_path(path).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         hint = "Write one with `sketchshift plan`."
         fact = f"cannot read the plan {shown(str(path))!r}: {error.strerror}"
@@ -274,10 +277,10 @@ def _expand(path: str) -> list[Place]:
         from sketchshift.data.open import spool_stdin
 
         return [spool_stdin()]
-    if is_database(path):
+    if _is_database(path):
         fact = f"{without_password(path)!r} is a database, not a sketch"
         raise DataError(f"{fact}. Take its sketch first: sketchshift sketch ... -o day1.sketch")
-    given = place(path).expanduser()
+    given = parse_path(path).expanduser()
     if is_cube(given):
         return [given]
     if given.is_dir():
@@ -578,8 +581,8 @@ def look_at(
 
     Parameters
     ----------
-    files : sequence of Place or Query
-        Data.
+    files : sequence of Data
+        What is read.
     params : mapping
         The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
     keys : sequence of str
@@ -649,13 +652,11 @@ def check_rows(sketch: S, n_clusters: int | Literal["auto"]) -> S:
 
 def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     """Whether the paths are data, and the files they mean."""
-    from sketchshift.live.lake_names import find_lake
-
-    if any(map(is_database, paths)) or click.get_current_context().meta.get(QUERY) is not None:
+    if any(map(_is_database, paths)) or click.get_current_context().meta.get(QUERY) is not None:
         return True, data_files(paths)
-    given = {path: place(path).expanduser() for path in paths}
+    given = {path: parse_path(path).expanduser() for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
-    folders += [path for path in paths if path not in folders and find_lake(path)]
+    folders += [path for path in paths if path not in folders and find_source(path)]
     others = sketch_files([path for path in paths if path not in folders])
     sketches = [file for file in others if _is_sketch(file)]
     if folders or len(sketches) < len(others):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from sketchshift._places import Place, place, shown
+from sketchshift._paths import Place, parse_path, shown
 from sketchshift._text import column_names, counted, number
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, size_of
@@ -18,7 +18,7 @@ from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch, Sketch, load
 from sketchshift.sketch.file import is_cube
 
 __all__ = ["inspect"]
@@ -46,7 +46,7 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    path, file = place(file).expanduser(), shown(file)
+    path, file = parse_path(file).expanduser(), shown(file)
     if (path.is_dir() and not is_cube(path)) or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
@@ -114,9 +114,7 @@ def _record_of_cube(path: Place) -> dict[str, Any]:
     """What a cube has beside its rows; nothing of a file."""
     if not is_cube(path):
         return {}
-    from sketchshift.live.cube import Cube
-
-    cube = Cube.open(path)
+    cube = load(path)
     return {"kind": "cube" if cube.by else "sketch in a cube", "version": cube.version}
 
 

@@ -1,7 +1,7 @@
 """The group of commands: those of this package, and those that other packages add.
 
 A command of this package is imported when it is called, so that ``sketchshift --help`` answers at
-once.
+once. Those of rooms that nothing imports, such as ``live``, come by entry points.
 
 Another package adds one by an entry point of the group ``sketchshift.commands``, as
 ``sketchshift_papers`` does with ``reproduce``. It is imported when it is called or listed; one that
@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -45,14 +46,12 @@ GROUPS = {
         "plan": "Decide what sketches share that will be added up.",
         "merge": "Add sketches, of days or of machines.",
         "subtract": "Take rows out of a sketch again.",
-        "follow": "Keep a sketch up with data that changes.",
+        "follow": "Keep a sketch up with data that changes, and report drift.",
         "inspect": "Show what is in a file.",
-        "serve": "Take rows in and give sketches out, over Arrow Flight.",
     },
     "Compare over time": {
         "compare": "Tell whether two sketches differ, and where.",
         "watch": "Follow sketches over time: what changed, and when.",
-        "monitor": "Read new data as it comes, and tell when it changes.",
     },
     "Privacy": {
         "private-plan": "Make a plan that tells nothing of private rows.",
@@ -110,8 +109,8 @@ class _Commands(click.Group):
         return list(dict.fromkeys([*COMMANDS, *sorted(others)]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in COMMANDS:
-            name = cmd_name.replace("-", "_")
+        name = cmd_name.replace("-", "_")
+        if cmd_name in COMMANDS and find_spec(f"sketchshift.cli.{name}"):
             own: click.Command = getattr(import_module(f"sketchshift.cli.{name}"), name)
             return own
         found = _commands_elsewhere().get(cmd_name)
@@ -143,9 +142,10 @@ class _Commands(click.Group):
 
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
-    """The commands of other packages by name; nothing of theirs is imported."""
+    """The commands of entry points by name; none is imported, and none replaces one of ours."""
     found = _entry_points(tuple(sys.path))[ENTRY_POINTS]
-    return {entry.name: entry for entry in found}
+    ours = {entry.name: entry for entry in found if entry.value.startswith("sketchshift.")}
+    return {entry.name: entry for entry in found if entry.name not in COMMANDS} | ours
 
 
 @cache

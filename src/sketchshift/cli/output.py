@@ -21,7 +21,7 @@ import numpy as np
 from click.core import ParameterSource
 
 import sketchshift
-from sketchshift._places import Place, RemotePath, place
+from sketchshift._paths import Place, RemotePath, parse_path
 from sketchshift._text import (
     cell,
     cluster_header,
@@ -32,12 +32,12 @@ from sketchshift._text import (
     number,
     visible,
     visible_lines,
+    without_password,
 )
 from sketchshift._writing import draft_of, write_atomically
 from sketchshift.errors import DataError, Option
 from sketchshift.features import Cells, Origin, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
-from sketchshift.live.database import without_password
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ def check_output(output: str, inputs: Sequence[Place] = ()) -> Place:
         Nothing has been written to it yet.
     """
     try:
-        target = place(output).expanduser().resolve()
+        target = parse_path(output).expanduser().resolve()
         if isinstance(target, RemotePath):
             target.check_writable()
         elif target.exists() and not target.is_file():

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sketchshift._places import Place
+from sketchshift._paths import Place
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from sketchshift._places import Place
+from sketchshift._paths import Place
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.compare import distance_record

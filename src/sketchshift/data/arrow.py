@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sketchshift._places import Place, RemotePath, arrow_file
+from sketchshift._paths import Place, RemotePath, arrow_file
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift.data.sample import share_out, spread
 from sketchshift.data.source import (

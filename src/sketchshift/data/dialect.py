@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
-from sketchshift._places import Place, arrow_file, place
+from sketchshift._paths import Place, arrow_file, parse_path
 from sketchshift._validation import parameter_error
 from sketchshift.data.source import DIALECT, report_damage
 from sketchshift.errors import DataError
@@ -180,7 +180,7 @@ class Dialect:
             What is known.
         """
         with report_damage(str(path), *DAMAGE):
-            return next(look_at(place(path), given or DIALECT.get() or cls(), ())).dialect
+            return next(look_at(parse_path(path), given or DIALECT.get() or cls(), ())).dialect
 
     @property
     def words(self) -> str:
@@ -254,9 +254,9 @@ def describe(path: str | PathLike[str], dialect: Dialect | None = None) -> str:
         As in ``"sales.csv: separated by ';', decimal comma, encoded in cp1252."``
     """
     found = Dialect.sniff(path, dialect)
-    if found.separator == _customary(place(path)):
+    if found.separator == _customary(parse_path(path)):
         found = replace(found, separator=None)
-    return f"{place(path).name}: {found.words}." if found.words else ""
+    return f"{parse_path(path).name}: {found.words}." if found.words else ""
 
 
 def _is_separator(sign: str) -> bool:

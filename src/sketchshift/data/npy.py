@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._places import Place, RemotePath, map_ahead
+from sketchshift._paths import Place, RemotePath, map_ahead
 from sketchshift._typing import RealArray
 from sketchshift.data.memory import check_dtype, check_shape, native
 from sketchshift.data.sample import across_slices

@@ -25,8 +25,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import CHUNK_BYTES, Place, RemotePath, check_unchanged, map_ahead, place
-from sketchshift._text import counted, listed
+from sketchshift._paths import (
+    CHUNK_BYTES,
+    Place,
+    RemotePath,
+    check_unchanged,
+    map_ahead,
+    parse_path,
+)
+from sketchshift._registry import added, first_answer
+from sketchshift._text import counted, listed, without_password
 from sketchshift._typing import RealArray
 from sketchshift._validation import parameter_error
 from sketchshift._writing import opened_for_now
@@ -43,13 +51,13 @@ from sketchshift.data.source import (
     report_damage,
 )
 from sketchshift.errors import ChooseColumns, DataError, LoadSketch
-from sketchshift.live.database import SCHEMES, SUFFIXES, Query, is_connection, without_password
-from sketchshift.live.lake_names import Lake, find_lake, kind_of_table, refuse_log
 from sketchshift.recipe import Recipe
 
 __all__ = [
+    "ask",
     "expand",
     "find_engine",
+    "find_source",
     "first_suffixes",
     "gather_vectors",
     "is_collection",
@@ -73,13 +81,9 @@ Opener: TypeAlias = Callable[[Any, Request], Any]
 LOOSE = (".txt", ".dat", ".db")
 """Ends of names of tables, and of much else: in folders of other data they are passed over."""
 
-FLIGHT = ("grpc://", "grpc+tcp://", "grpc+tls://")
-"""What addresses of Arrow Flight begin with."""
-
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 
 _formats: dict[str, Opener] = {}
-_first_suffixes: list[str] = []
 _read_stores: set[Opener] = set()  # others get a copy of what lies in a store
 
 
@@ -106,8 +110,8 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
 
     Notes
     -----
-    The command line finds formats of other packages through the entry points
-    ``sketchshift.plugins``: names of modules that call this function when they are imported.
+    The formats of other packages are found through the entry points ``sketchshift.formats``: the
+    end of a name, and the opener.
 
     Examples
     --------
@@ -129,37 +133,41 @@ def register_format(suffixes: str | Sequence[str], opener: Opener) -> None:
         must = "at least one end of a name" if not ends else "a function of a path and a request"
         name, value = ("suffixes", suffixes) if not ends else ("opener", opener)
         raise parameter_error("register_format", name, must, value)
-    if ends[0].lower() not in _formats:
-        _first_suffixes.append(ends[0].lower())
     _formats.update(dict.fromkeys((end.lower() for end in ends), opener))
+
+
+def _openers() -> dict[str, Opener]:
+    """The openers of all formats, registered here or by entry points."""
+    return _formats | added("formats") | _formats
 
 
 def known_suffixes() -> str:
     """The ends of names of files that are read, in words, without those of packed text."""
-    *others, last = (end for end in _formats if not end.endswith(PACKED))
+    *others, last = (end for end in _openers() if not end.endswith(PACKED))
     return ", ".join(others) + " or " + last
 
 
 def first_suffixes() -> str:
     """The first end of a name of each format, for help texts."""
-    return ", ".join(_first_suffixes)
+    firsts = {opener: end for end, opener in reversed(_openers().items()) if end not in LOOSE}
+    return ", ".join(reversed(firsts.values()))
 
 
 def is_data_file(path: Place) -> bool:
     """Whether a file is data, by the end of its name."""
-    return path.name.lower().endswith(tuple(_formats))
+    return path.name.lower().endswith(tuple(_openers()))
 
 
 def _suffix_of(path: Place) -> str | None:
     """The end of a name that tells the format of a file: the longest that is known."""
     name = path.name.lower()
-    return max((end for end in _formats if name.endswith(end)), key=len, default=None)
+    return max((end for end in _openers() if name.endswith(end)), key=len, default=None)
 
 
 def _opener_of(path: Place) -> Opener:
     end = _suffix_of(path)
     if end is not None:
-        return _formats[end]
+        return _openers()[end]
     if path.suffix.lower() == ".sketch":
         raise DataError(f"{str(path)!r} is a sketch, not data. ", LoadSketch(str(path)))
     msg = f"cannot tell the format of {str(path)!r}: its name does not end in {known_suffixes()}."
@@ -168,12 +176,12 @@ def _opener_of(path: Place) -> Opener:
 
 def _open_file(path: Place, request: Request) -> Source:
     """Open a file; the values of its folders' names are columns of it, too."""
-    lake = None if path.is_file() and is_data_file(path) else find_lake(path)
-    if lake is not None:
-        return _open_lake(lake, request)
+    open_other = None if path.is_file() and is_data_file(path) else find_source(path)
+    if open_other is not None:
+        return open_other(request)
     opened = _open_alone(path, request := request.of_file(path))
     is_added = request.beyond and request.key_names
-    return _opener_in("hive", "add_values")(opened, request) if is_added else opened
+    return _opener_in("data.hive", "add_values")(opened, request) if is_added else opened
 
 
 def _open_alone(path: Place, request: Request) -> Source:
@@ -254,26 +262,31 @@ for _ends in ((".csv", ".txt", ".dat"), (".tsv", ".tab")):
     register_format((*_ends, *_packed), _import_opener("data.text_files", "open_delimited"))
 register_format((".arrow", ".feather", ".ipc"), _import_opener("data.arrow", "open_ipc"))
 register_format(".npy", _import_opener("data.npy", "open_npy"))
-register_format(SUFFIXES, _import_opener("live.database", "open_database_file"))
 register_format(".safetensors", _import_opener("data.safetensors", "open_safetensors"))
 
-# Tables of lakes, which their own modules read.
+# Databases and tables of lakes, which other rooms read.
 
 
-def _open_lake(lake: Lake, request: Request) -> Source:
-    opened: Source = _opener_in(lake.kind, f"open_{lake.kind}")(lake.table, lake.version, request)
-    return opened
+def ask(data: Any, query: str | None = None) -> Any:
+    """Data as it is; the address of a database, or data with a query, as what is asked.
+
+    Parameters
+    ----------
+    data : anything
+        With a query an address, a file or a connection of a database.
+    query : str or None
+        One SELECT, or the name of a table.
+    """
+    if query is None and not (isinstance(data, str) and "://" in data):
+        return data
+    asked = first_answer("queries", data, query)
+    return data if asked is None else asked
 
 
-def _open_table_of_lake(data: Any, request: Request) -> Source | None:
-    """Open what a library of lakes has opened, or rows that came or went in a table."""
-    kind = kind_of_table(data)
-    opened: Source | None = None
-    if kind is not None:
-        opened = _opener_in(kind, f"open_{kind}_table")(data, request)
-    elif hasattr(type(data), "open_blocks"):
-        opened = data.open_blocks(request)
-    return opened
+def find_source(data: Any) -> Callable[[Request], Source] | None:
+    """What opens data that is no file: a query, a connection, a table of a lake; else None."""
+    found: Callable[[Request], Source] | None = first_answer("sources", data)
+    return found
 
 
 # Collections that lie on many machines, by their type or its library.
@@ -389,10 +402,10 @@ def expand(path: str | PathLike[str]) -> list[Place]:
         raise DataError(msg)
     if path == "-":
         return [spool_stdin()]
-    given = place(path).expanduser()
+    given = parse_path(path).expanduser()
     if given.is_file() and is_data_file(given):
         return [given]
-    if find_lake(path) is not None:
+    if find_source(path) is not None:
         return [given]
     if given.is_dir():
         return _files_in(given)
@@ -456,13 +469,36 @@ def pick_files(folder: Place, below: Iterable[Place]) -> list[Place]:
     """Those that are read of all that lies below a folder, sorted by name."""
     found = sorted(below, key=PATH_TEXT)
     for path in found:
-        refuse_log(path, folder)
+        _refuse_log(path, folder)
     files = [
         file
         for file in found
         if is_data_file(file) and file.is_file() and not _is_hidden(file.relative_to(folder))
     ]
     return [file for file in files if not _is_loose(file)] or files
+
+
+def _refuse_log(path: Place, folder: Place) -> None:
+    """Refuse to read a folder as files where something in it is of the log of a table.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder below the folder, here or in a store: these list files alone.
+    folder : path
+        What was asked for.
+    """
+    log = next((one for one in (path, path.parent) if one.name == "_delta_log"), None)
+    if log is None and not path.name.endswith(".metadata.json"):
+        return
+    table, hint = path.parent.parent if log is None else log.parent, ""
+    if "://" in str(table):
+        hint = ", as iceberg://catalog/namespace.table" if log is None else f": delta+{table}"
+    msg = (
+        f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose files "
+        f"count. Name the table itself{hint}."
+    )
+    raise DataError(msg)
 
 
 def _files_in(folder: Place) -> list[Place]:
@@ -612,9 +648,9 @@ def open_in_memory(data: Any, request: Request) -> Source | None:
         return opened
     if _is_sparse(data):
         return open_sparse(data, request)
-    of_lake = _open_table_of_lake(data, request)
-    if of_lake is not None:
-        return of_lake
+    open_other = find_source(data)
+    if open_other is not None:
+        return open_other(request)
     library = type(data).__module__.partition(".")[0]
     if is_collection(data):
         msg = (
@@ -795,8 +831,7 @@ def open_source(
         other frames, Arrow tables, streams and datasets (DuckDB results too); a path,
         folder or glob, or a list of them (.parquet, .csv, .tsv, .arrow, .feather,
         .ipc, .npy, .safetensors, .duckdb, .sqlite); a :class:`Query` or the address of a
-        database; the address of an Arrow Flight stream (``grpc://host:port/path``); or an iterable
-        whose items are any of these but paths.
+        database; or an iterable whose items are any of these but paths.
     columns : sequence of str or Recipe, optional
         Names of the columns to deliver, in this order, or how to make numbers of them. Default: all
         but weights and keys.
@@ -846,14 +881,7 @@ def open_source(
         dialect=dialect,
         may_count=may_count,
     )
-    if isinstance(data, str) and data.startswith(FLIGHT):
-        from sketchshift.data.flight import open_flight
-
-        return open_flight(data, request)
-    if isinstance(data, str) and data.lower().startswith(SCHEMES):
-        data = Query(data)
-    if isinstance(data, Query):
-        return _open_query(data, request)
+    data = ask(data)
     if isinstance(data, str | PathLike):
         return open_files([data], request)
     if isinstance(data, list | tuple):
@@ -861,8 +889,6 @@ def open_source(
     opened = open_in_memory(data, request)
     if opened is not None:
         return opened
-    if is_connection(data):
-        return _open_query(Query(data), request)
     if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray | Mapping | Set):
         return open_iterator(data, request)
     msg = (
@@ -873,18 +899,10 @@ def open_source(
     raise DataError(msg)
 
 
-def _open_query(query: Query, request: Request) -> Source:
-    from sketchshift.live.database import open_query
-
-    return open_query(query, request)
-
-
 def _open_list(data: Sequence[Any], request: Request) -> Source:
     if not data:
         msg = f"there are no rows: the {type(data).__name__} is empty."
         raise DataError(msg)
-    if isinstance(data[0], Query) and len(data) == 1:
-        return _open_query(data[0], request)
     are_paths = [isinstance(item, str | PathLike) for item in data]
     if all(are_paths):
         return open_files(data, request)
@@ -894,6 +912,9 @@ def _open_list(data: Sequence[Any], request: Request) -> Source:
             f"(item {are_paths.index(True)} is a path). Pass paths only, or blocks only."
         )
         raise DataError(msg)
+    open_other = find_source(data[0]) if len(data) == 1 else None
+    if open_other is not None:
+        return open_other(request)
     if is_table(data[0]):
         return open_iterator(data, request)
     return open_array(as_array(data), request)

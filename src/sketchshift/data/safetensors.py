@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._places import Place
+from sketchshift._paths import Place
 from sketchshift._text import NAMES_SHOWN, listed
 from sketchshift._typing import RealArray
 from sketchshift.data.memory import check_shape, native

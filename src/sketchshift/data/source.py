@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sketchshift._places import Place, RemotePath, folder_values, mark_of
+from sketchshift._paths import Place, RemotePath, folder_values, mark_of
 from sketchshift._text import NAMES_SHOWN, column_in_words, listed
 from sketchshift._typing import BoolArray, FloatArray, IntArray, RealArray
 from sketchshift._validation import check_choice, unmasked

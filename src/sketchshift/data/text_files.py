@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from sketchshift._places import Place, map_ahead
+from sketchshift._paths import Place, map_ahead
 from sketchshift.data.arrow import batch_blocks, fields_of
 from sketchshift.data.dialect import (
     DAMAGE,

@@ -1,4 +1,4 @@
-"""Streams of messages as data that changes: Redis, NATS JetStream, and Kafka's protocol.
+"""Streams of messages as data that changes: Redis, and Kafka's protocol.
 
 Nothing is acknowledged to a broker and no group of consumers is made there: the position of a
 stream is kept by whoever follows it, beside the sums of the rows up to it, so that both move in one
@@ -10,13 +10,11 @@ says ``gaps=skip``: then the position counts what was lost.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from threading import Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from sketchshift._text import counted
@@ -26,7 +24,6 @@ from sketchshift.live.messages import Message, read_messages
 
 __all__ = ["Address", "Broker", "Page", "Stream", "open_stream"]
 
-T = TypeVar("T")
 Position = dict[str, Any]
 
 MESSAGES, MOST_MESSAGES = 10_000, 1_000_000
@@ -89,8 +86,8 @@ class Address:
         return f"{kind}://{host}:{self.port}/{self.stream}{which}"
 
 
-PORTS = {"redis": 6379, "rediss": 6379, "nats": 4222, "kafka": 9092}
-OPTIONS = {"redis": {"db"}, "rediss": {"db"}, "nats": set[str](), "kafka": set[str]()}
+PORTS = {"redis": 6379, "rediss": 6379, "kafka": 9092}
+OPTIONS = {"redis": {"db"}, "rediss": {"db"}, "kafka": set[str]()}
 
 
 def parse_address(text: str) -> Address:
@@ -407,115 +404,6 @@ def _redis_message(place: bytes, fields: Mapping[bytes, bytes]) -> Message:
     return Message(place.decode(), texts)
 
 
-# NATS: messages of a stream have numbers without holes.
-
-
-class NatsBroker:
-    """Messages of a stream of NATS JetStream.
-
-    The position has the number of the last message read as ``sequence``, and when the stream was
-    ``created``: a new one of the same name counts from 1 again.
-    """
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._nats = _import_client("nats", address)
-
-    def pages(self, position: Position | None) -> Iterator[Page]:
-        """As :class:`Broker` says."""
-        a = self._address
-        faults = (self._nats.errors.Error, self._nats.js.errors.Error)
-        with _report_trouble(a, *faults), _Loop() as loop:
-            client = loop.run(self._connect())
-            try:
-                yield from self._pages(loop, client.jetstream(timeout=SECONDS), position)
-            finally:
-                loop.run(client.close())
-
-    async def _connect(self) -> Any:
-        a = self._address
-
-        async def ignore(_: Exception) -> None:
-            """What goes wrong is raised where it matters."""
-
-        return await self._nats.connect(
-            f"nats://{a.host}:{a.port}",
-            user=a.user if a.password else None,
-            password=a.password,
-            token=None if a.password else a.user,
-            allow_reconnect=False,
-            max_reconnect_attempts=1,
-            connect_timeout=SECONDS,
-            error_cb=ignore,
-        )
-
-    def _pages(self, loop: _Loop, stream: Any, position: Position | None) -> Iterator[Page]:
-        a, size = self._address, _PageSize(self._address.batch)
-        info = loop.run(stream.stream_info(a.stream))
-        created, state = info.created.isoformat(), info.state
-        if position is None:
-            begin = state.last_seq if a.start == "newest" else max(state.first_seq - 1, 0)
-            position = {"sequence": begin, "created": created}
-            yield Page([], position)
-        if position["created"] != created or state.last_seq < position["sequence"]:
-            stands = f"message {position['sequence']} of the stream created {position['created']}"
-            holds = f"this one, created {created}, ends at message {state.last_seq}"
-            raise _refuse_other(a, stands, holds)
-        if position["sequence"] == state.last_seq:
-            return
-        pull = loop.run(self._subscribe(stream, position["sequence"] + 1))
-        n_left = loop.run(pull.consumer_info()).num_pending
-        while n_left:
-            found = loop.run(pull.fetch(min(int(size), n_left), timeout=SECONDS))
-            messages = [(message.metadata.sequence.stream, message.data) for message in found]
-            for number, _ in messages:
-                position = self._step(position, number)
-            page = [Message(str(number), body) for number, body in messages]
-            yield Page(page, position)
-            n_left -= len(page)
-            size.saw(page)
-        if position["sequence"] < state.last_seq:
-            position = self._step(position, state.last_seq + 1, state.last_seq)
-            yield Page([], position)
-
-    async def _subscribe(self, stream: Any, first: int) -> Any:
-        api = self._nats.js.api
-        config = api.ConsumerConfig(
-            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=first,
-            ack_policy=api.AckPolicy.NONE,
-            inactive_threshold=60 * SECONDS,
-        )
-        return await stream.pull_subscribe("", stream=self._address.stream, config=config)
-
-    def _step(self, position: Position, number: int, stands: int | None = None) -> Position:
-        """The position behind a message; those between must not be missing."""
-        lost = number - position["sequence"] - 1
-        if lost:
-            where = f"between {position['sequence']} and {number}"
-            position = _pass_gap(self._address, position, lost, where)
-        return {**position, "sequence": number if stands is None else stands}
-
-
-class _Loop:
-    """A loop of asyncio in a thread of its own, so that a connection lives between two calls."""
-
-    def __enter__(self) -> _Loop:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        return self
-
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine gives."""
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 # Kafka: each partition of a topic counts for itself.
 
 
@@ -633,6 +521,5 @@ class KafkaBroker:
 BROKERS: dict[str, Callable[[Address], Broker]] = {
     "redis": RedisBroker,
     "rediss": RedisBroker,
-    "nats": NatsBroker,
     "kafka": KafkaBroker,
 }

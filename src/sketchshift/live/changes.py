@@ -16,17 +16,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from sketchshift._places import Place, RemotePath, Status, map_ahead, place
+from sketchshift._paths import Place, Status, map_ahead, parse_path
 from sketchshift._text import listed
 from sketchshift.data.open import FILES_AHEAD, pick_files
 from sketchshift.errors import DataError
-from sketchshift.live.lake_names import find_lake, kind_of_table
+from sketchshift.live.lake_names import find_lake, kind_of_table, lake_function
+from sketchshift.live.paths import StorePath
 
 __all__ = [
     "Change",
     "ChangingSource",
     "FolderSource",
-    "is_changing",
     "open_changes",
     "register_changes",
 ]
@@ -140,7 +140,7 @@ def open_changes(source: Any) -> ChangingSource:
         return source
     lake = kind_of_table(source)
     if lake is not None:
-        return _follower_of(lake)(source)
+        return lake_function(lake, f"follow_{lake}")(source)  # type: ignore[no-any-return]
     try:
         text = os.fspath(source)
     except TypeError:
@@ -152,8 +152,8 @@ def open_changes(source: Any) -> ChangingSource:
     kind = _kind_of(text)
     if kind is not None:
         return kind.open(text)
-    where = place(text)
-    if isinstance(where, RemotePath) or where.is_dir():
+    where = parse_path(text)
+    if isinstance(where, StorePath) or where.is_dir():
         return FolderSource(text)
     kinds = listed([f"{kind}:" for kind in _KINDS])
     msg = (
@@ -161,11 +161,6 @@ def open_changes(source: Any) -> ChangingSource:
         "the address."
     )
     raise DataError(msg)
-
-
-def is_changing(address: str) -> bool:
-    """Whether an address is of a kind that changes, other than a plain folder or file."""
-    return _kind_of(address) is not None
 
 
 def _kind_of(address: str) -> _Kind | None:
@@ -200,8 +195,8 @@ class FolderSource:
     """
 
     def __init__(self, address: str) -> None:
-        folder = place(address.removeprefix("folder:")).expanduser().resolve()
-        self._folder = folder.as_folder() if isinstance(folder, RemotePath) else folder
+        folder = parse_path(address.removeprefix("folder:")).expanduser().resolve()
+        self._folder = folder.as_folder() if isinstance(folder, StorePath) else folder
         self.name = f"folder:{self._folder.as_posix()}"
         if str(self._folder).startswith(("http://", "https://")):
             msg = (
@@ -246,7 +241,7 @@ class FolderSource:
 def _stamp(file: Place, known: Stamp | None = None) -> Stamp | None:
     """The stamp of a file, None if it has gone; that of a store is asked for if it may be new."""
     try:
-        if isinstance(file, RemotePath):
+        if isinstance(file, StorePath):
             if known is not None and file.trace is not None and file.trace == known[2]:
                 return known
             found = file.look()
@@ -267,7 +262,7 @@ def _is_same(stamp: Stamp | None, other: Stamp | None) -> bool:
 
 def _as_of(file: Place, stamp: Stamp) -> Place:
     """A file to be read as it was; of this machine, only :meth:`FolderSource.is_there` tells."""
-    return file.as_of(Status(*stamp[:2])) if isinstance(file, RemotePath) else file
+    return file.as_of(Status(*stamp[:2])) if isinstance(file, StorePath) else file
 
 
 def _walk(folder: Place, known: Iterable[str]) -> list[Place]:
@@ -327,13 +322,8 @@ def _follow_lake(address: str) -> ChangingSource:
     lake = find_lake(address)
     if lake is None:
         raise DataError(f"there is no table {address!r} to follow. Check the address.")
-    return _follower_of(lake.kind)(lake.table, lake.version)
-
-
-def _follower_of(kind: str) -> Callable[..., ChangingSource]:
-    module = import_module(f"sketchshift.live.{kind}")
-    found: Callable[..., ChangingSource] = getattr(module, f"follow_{kind}")
-    return found
+    follower = lake_function(lake.kind, f"follow_{lake.kind}")
+    return follower(lake.table, lake.version)  # type: ignore[no-any-return]
 
 
 def _is_lake(kind: str, address: str) -> bool:
@@ -350,5 +340,5 @@ def _open_stream(address: str) -> ChangingSource:
     return import_module("sketchshift.live.brokers").open_stream(address)  # type: ignore[no-any-return]
 
 
-for _broker in ("redis", "rediss", "nats", "kafka"):
+for _broker in ("redis", "rediss", "kafka"):
     register_changes(_broker, _open_stream)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from sketchshift._places import shown
+from sketchshift._paths import shown
 from sketchshift._text import SECRET, listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.sample import random_bits
@@ -33,12 +33,9 @@ from sketchshift.errors import DataError, MissingDependencyError, Option
 __all__ = [
     "Query",
     "ask",
-    "is_connection",
-    "is_database",
+    "find_database",
     "open_database_file",
-    "open_query",
     "without_credentials",
-    "without_password",
 ]
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -104,18 +101,18 @@ class Query:
         return _END.sub("", self.text) + "\n"
 
 
-def ask(data: Any, query: str | None) -> Any:
-    """Data as it is; with a query, what the database that the data is answers.
+def ask(data: Any, query: str | None) -> Query | None:
+    """What a database is asked; None for other data, which no query is asked of.
 
     Parameters
     ----------
     data : anything
         With a query an address, a file or a connection, as :class:`Query` has it.
     query : str or None
-        One SELECT, or the name of a table.
+        One SELECT, or the name of a table; None, of an address: its only table.
     """
     if query is None:
-        return data
+        return Query(data) if is_database(data) else None
     is_file = isinstance(data, str | PathLike) and fspath(data).lower().endswith(SUFFIXES)
     if not (is_file or is_database(data) or is_connection(data)):
         given = (
@@ -157,18 +154,6 @@ def without_credentials(address: str) -> str:
     return f"postgresql://{place}"
 
 
-def without_password(address: str) -> str:
-    """An address as it may be shown, and used again; a path as it is."""
-    if "://" not in address:
-        return address
-    scheme, _, rest = address.partition("://")
-    before, sign, place = rest.rpartition("@")
-    place, mark, parameters = place.partition("?")
-    pairs = parameters.split("&")
-    kept = "&".join(pair for pair in pairs if not re.match(f"{SECRET}=", pair, re.I))
-    return f"{scheme}://{before.partition(':')[0]}{sign}{place}{mark if kept else ''}{kept}"
-
-
 def _secrets(address: str) -> list[str]:
     """What no message may hold: passwords of an address as written, and as they are meant."""
     rest = address.partition("://")[2]
@@ -195,6 +180,12 @@ def _check_address(address: str) -> None:
 
 
 # From a query to a source.
+
+
+def find_database(data: Any) -> Callable[[Request], Source] | None:
+    """What opens a query, or a connection with one table; None for any other data."""
+    query = Query(data) if is_connection(data) else data
+    return partial(open_query, query) if isinstance(query, Query) else None
 
 
 def open_query(query: Query, request: Request) -> Source:

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from sketchshift._places import Place, arrow_file, map_ahead
-from sketchshift._stores import Broken, Storage, fill_s3, retry
+from sketchshift._paths import Place, arrow_file, map_ahead
 from sketchshift.data.source import Request, Source, report_damage
 from sketchshift.errors import DataError
 from sketchshift.live.lakes import (
@@ -39,6 +38,7 @@ from sketchshift.live.lakes import (
     name_place,
     store_path,
 )
+from sketchshift.live.stores import Broken, Storage, fill_s3, retry
 
 __all__ = ["follow_delta", "open_delta", "open_delta_table"]
 
@@ -72,12 +72,12 @@ def open_delta(table: str, version: str | None, request: Request) -> Source:
     request : Request
         What is asked for.
     """
-    return load_delta(table, parse_version(table, version)).rows().open_blocks(request)
+    return load_delta(table, parse_version(table, version)).rows().open_rows(request)
 
 
 def open_delta_table(table: Any, request: Request) -> Source:
     """Open a ``deltalake.DeltaTable`` at the version that it is loaded at."""
-    return DeltaVersion(table).rows().open_blocks(request)
+    return DeltaVersion(table).rows().open_rows(request)
 
 
 def follow_delta(table: Any, version: str | None = None) -> LakeChanges:

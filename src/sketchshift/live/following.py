@@ -23,7 +23,7 @@ from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.sketcher import Progress, open_planned
 from sketchshift.sketch.slices import add_keys
 
-__all__ = ["follow", "plan_changes"]
+__all__ = ["follow"]
 
 PLANNED_BY = ("n_clusters", "seed", "standardize")
 MOST_TRIES = 10
@@ -178,7 +178,9 @@ def _begin(
     by: str | Sequence[str] | None,
 ) -> Cube | None:
     """A new cube; None if another writer was first."""
-    spec = reading.spec if planning is None else plan_changes(source, reading, planning, by)
+    spec = reading.spec
+    if planning is not None:
+        spec = _plan(source, add_keys(reading, by) if by else reading, planning)
     assert spec is not None
     keys = () if by is None else by
     kept: dict[str, Any] = {"where": reading.where, "on_invalid": reading.on_invalid}
@@ -191,29 +193,10 @@ def _begin(
     return None
 
 
-def plan_changes(
-    source: ChangingSource,
-    reading: Reading,
-    planning: Planning,
-    by: str | Sequence[str] | None = None,
-) -> SketchSpec:
-    """A plan made on the first rows that come; the source is read from its beginning again.
-
-    Parameters
-    ----------
-    source : ChangingSource
-        What is going to be followed.
-    reading, planning : Reading and Planning
-        How rows are read, and what to plan.
-    by : str, sequence of str or None
-        Keys that slices will be made by, whose columns are no features.
-    """
-    return _plan(source, add_keys(reading, by) if by else reading, planning)
-
-
 def _plan(
     source: ChangingSource, reading: Reading, planning: Planning, n_tries: int = 1
 ) -> SketchSpec:
+    """Plan on the first rows that come; the source is read from its beginning again."""
     with closing(_iterate(source.changes(None))) as changes:
         for change in changes:
             rows = change.added if change.added is not None else list(change.kept.values())

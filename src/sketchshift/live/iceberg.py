@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sketchshift._places import Place, arrow_file, map_ahead
-from sketchshift._stores import Storage
+from sketchshift._paths import Place, arrow_file, map_ahead
 from sketchshift._typing import IntArray
 from sketchshift.data.source import Request, Source
 from sketchshift.errors import DataError
@@ -40,6 +39,7 @@ from sketchshift.live.lakes import (
     name_place,
     store_path,
 )
+from sketchshift.live.stores import Storage
 
 __all__ = ["follow_iceberg", "open_iceberg", "open_iceberg_table"]
 
@@ -59,12 +59,12 @@ def open_iceberg(table: str, version: str | None, request: Request) -> Source:
     request : Request
         What is asked for.
     """
-    return at_snapshot(load_table(table), version).rows().open_blocks(request)
+    return at_snapshot(load_table(table), version).rows().open_rows(request)
 
 
 def open_iceberg_table(table: Any, request: Request) -> Source:
     """Open a ``pyiceberg.table.Table`` at its current snapshot."""
-    return at_snapshot(table, None).rows().open_blocks(request)
+    return at_snapshot(table, None).rows().open_rows(request)
 
 
 def follow_iceberg(table: Any, version: str | None = None) -> LakeChanges:

@@ -6,14 +6,15 @@ Reads no log, and imports neither library: a folder that has a log is known by i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from sketchshift.errors import DataError
-
-__all__ = ["Lake", "find_lake", "kind_of_table", "refuse_log"]
+__all__ = ["Lake", "find_lake", "find_table", "kind_of_table", "lake_function"]
 
 
 class Lake(NamedTuple):
@@ -78,30 +79,24 @@ def _kind_of_lake(path: Path) -> str | None:
     return "iceberg" if is_file or any(path.glob("metadata/*.metadata.json")) else None
 
 
-def refuse_log(path: Any, folder: Any) -> None:
-    """Refuse to read a folder as files where something in it is of the log of a table.
-
-    Parameters
-    ----------
-    path : path
-        A file or folder below the folder, here or in a store: these list files alone.
-    folder : path
-        What was asked for.
-    """
-    log = next((one for one in (path, path.parent) if one.name == "_delta_log"), None)
-    if log is None and not path.name.endswith(".metadata.json"):
-        return
-    table, hint = path.parent.parent if log is None else log.parent, ""
-    if "://" in str(table):
-        hint = ", as iceberg://catalog/namespace.table" if log is None else f": delta+{table}"
-    msg = (
-        f"the folder {str(folder)!r} has the table {str(table)!r} in it, not all of whose files "
-        f"count. Name the table itself{hint}."
-    )
-    raise DataError(msg)
-
-
 def kind_of_table(data: Any) -> str | None:
     """The kind of a table of a lake that a library has opened."""
     names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
     return next((LAKE_TYPES[name] for name in names if name in LAKE_TYPES), None)
+
+
+def find_table(data: Any) -> Callable[[Any], Any] | None:
+    """What opens a table of a lake, an address or a folder of one; None for any other data."""
+    kind = kind_of_table(data)
+    if kind is not None:
+        return partial(lake_function(kind, f"open_{kind}_table"), data)
+    lake = find_lake(data) if isinstance(data, str | PathLike) else None
+    if lake is None:
+        return None
+    return partial(lake_function(lake.kind, f"open_{lake.kind}"), lake.table, lake.version)
+
+
+def lake_function(kind: str, name: str) -> Callable[..., Any]:
+    """A function of the module that reads a kind of tables, imported when one turns up."""
+    found: Callable[..., Any] = getattr(import_module(f"sketchshift.live.{kind}"), name)
+    return found

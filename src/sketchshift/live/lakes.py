@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sketchshift._places import Place, place
-from sketchshift._stores import ARROW, Storage
+from sketchshift._paths import Place
 from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift.data.arrow import (
@@ -49,6 +48,8 @@ from sketchshift.data.source import (
 )
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.live.changes import Change
+from sketchshift.live.paths import parse_address
+from sketchshift.live.stores import ARROW, Storage
 
 __all__ = [
     "ELSEWHERE",
@@ -142,7 +143,7 @@ class LakeRows:
     open_file: Callable[[str], Any] = field(repr=False)
     find_columns: Callable[[Any], Mapping[str, str]] = field(repr=False)
 
-    def open_blocks(self, request: Request) -> Source:
+    def open_rows(self, request: Request) -> Source:
         """A source of these rows.
 
         Parameters
@@ -294,7 +295,7 @@ def make_constant(value: Any, kind: Any) -> Any:
 def store_path(address: str, settings: Storage | None = None) -> Place | None:
     """Where a file lies in a store; None if it is here, or in a store that only others know."""
     address = re.sub("^s3[an]://", "s3://", address)
-    return place(address, settings) if address.partition("://")[0] in ARROW else None
+    return parse_address(address, settings) if address.partition("://")[0] in ARROW else None
 
 
 ELSEWHERE = Path("elsewhere")
@@ -541,7 +542,7 @@ def _position(
 
 def _refuse_other_columns(since: Mapping[str, Any], now: LakeVersion) -> None:
     """Refuse a column that took the name of another: rows before had that one's values."""
-    known = since.get("columns", {})  # earlier versions kept none
+    known = since["columns"]
     others = [name for name, own in now.column_ids.items() if known.get(name, own) != own]
     if others:
         msg = (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._html import note
-from sketchshift._places import place
+from sketchshift._paths import parse_path
 from sketchshift._typing import ComplexArray, IntArray
 from sketchshift.errors import IncompatibleSketchesError, PrivacyError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
@@ -322,7 +322,7 @@ def load(path: str | os.PathLike[str]) -> PrivateSketch:
         A damaged file is a :class:`SketchFormatError` that names it.
     """
     with name_file(path):
-        return PrivateSketch.from_bytes(place(path).read_bytes())
+        return PrivateSketch.from_bytes(parse_path(path).read_bytes())
 
 
 register_kind(PRIVATE_MAGIC, "a private sketch", load)

@@ -25,8 +25,8 @@ from sketchshift._times import (
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.open import ask
 from sketchshift.errors import ChooseColumns, DataError, Option
-from sketchshift.live.database import ask
 from sketchshift.profiling.columns import (
     DECADES,
     FEWEST_FOR_IDENTIFIERS,

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sketchshift._places import Place, mark_of, place
+from sketchshift._paths import Place, mark_of, parse_path
 from sketchshift._writing import write_atomically
 from sketchshift.data import Block, Source
 from sketchshift.data.source import Piece
@@ -171,7 +171,7 @@ def read_on(
             "Write the data to a file first, or save a Sketcher between two updates."
         )
         raise DataError(msg)
-    path, trail = place(path), Trail()
+    path, trail = parse_path(path), Trail()
     if path.exists():
         position, state, integers = read_checkpoint(path, sums.kind)
         trail = Trail.from_json(position, path)

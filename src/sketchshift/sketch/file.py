@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sketchshift._places import Place, RemotePath, place
+from sketchshift._paths import Place, RemotePath, parse_path
+from sketchshift._registry import first_answer
 from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.measure import Measure
@@ -213,12 +214,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         of the rows that a pass has read so far. A damaged file, or one of another kind, is an
         error that names it.
     """
-    file = place(path)
+    file = parse_path(path)
     if file.is_dir():
         if is_cube(file):
-            from sketchshift.live.cube import Cube  # imports pyarrow
-
-            return Cube.open(file)
+            return first_answer("states", file)
         return _KINDS_BY_START[PARQUET_START].read(file)
     if file.is_fifo():
         msg = f"{path} is a pipe, which can be read once only. Save it to a file first."
@@ -252,7 +251,7 @@ CUBE_HEAD = "cube"
 
 def is_cube(path: str | os.PathLike[str] | Place) -> bool:
     """Whether a path is the folder of a cube; no address is."""
-    folder = path if isinstance(path, RemotePath) else place(path)
+    folder = path if isinstance(path, RemotePath) else parse_path(path)
     return not isinstance(folder, RemotePath) and (folder / CUBE_HEAD).is_file()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer
 from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data.open import ask
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
 from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
@@ -19,7 +20,6 @@ from sketchshift.features import SketchSpec
 from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
 from sketchshift.features.spec import directions_of
-from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
@@ -115,7 +115,7 @@ def plan(
     """
     planning = Planning(n_clusters, sketch_size, seed, standardize, cells, metric)
     reading = Reading(None, columns, sample_weight, on_invalid, where=where)
-    sample = sample if query is None else ask(sample, query)
+    sample = ask(sample, query)
     return plan_collection_or_rows(sample, reading, planning)
 
 
@@ -214,7 +214,7 @@ def plan_drift(
         sketch_size=sketch_size, seed=seed, standardize=standardize, metric=metric
     )
     reading = Reading(columns=columns, on_invalid=on_invalid, where=where)
-    sample = sample if query is None else ask(sample, query)
+    sample = ask(sample, query)
     return plan_collection_or_rows(sample, reading, planning)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
-from sketchshift._places import Place
+from sketchshift._paths import Place
 from sketchshift._text import (
     column_names,
     counted,

@@ -19,14 +19,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from sketchshift._places import place
+from sketchshift._paths import parse_path
 from sketchshift._validation import check_integer, parameter_error, told_progress
 from sketchshift.data import Block, Source
+from sketchshift.data.open import ask
 from sketchshift.data.source import BLOCK_BYTES, join_blocks
 from sketchshift.errors import DataError, PlanWarning, SketchFormatError, SpecError, warn
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import processors, select_kernel
-from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import (
     check_same_plan,
@@ -311,7 +311,7 @@ class Sketcher:
             raise DataError(msg) from None
         state = {"columns": self._names, "on_invalid": self._reading.on_invalid}
         integers = self.sketch().to_bytes()
-        write_checkpoint(place(path), STREAM, {"value": position}, state, integers)
+        write_checkpoint(parse_path(path), STREAM, {"value": position}, state, integers)
 
     @classmethod
     def load(
@@ -331,7 +331,7 @@ class Sketcher:
         sketcher : Sketcher
             With the rows that were in; ``position`` is what was stored with them.
         """
-        position, state, integers = read_checkpoint(place(path), STREAM)
+        position, state, integers = read_checkpoint(parse_path(path), STREAM)
         try:
             names, on_invalid = state["columns"], state["on_invalid"]
             sketch = Sketch.from_bytes(integers)
@@ -491,7 +491,7 @@ def sketch(
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
-    data = data if query is None else ask(data, query)
+    data = ask(data, query)
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}

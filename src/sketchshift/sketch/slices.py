@@ -20,9 +20,9 @@ import pyarrow as pa
 from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
+from sketchshift.data.open import ask
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
-from sketchshift.live.database import ask
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
 from sketchshift.sketch.keys import (
@@ -122,7 +122,7 @@ def sketch_by(
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     reading = replace(reading, max_slices=max_slices)
     reading = add_keys(reading, by)
-    data = data if query is None else ask(data, query)
+    data = ask(data, query)
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchshift._places import Place, RemotePath, arrow_file, check_unchanged, place
+from sketchshift._paths import Place, RemotePath, arrow_file, check_unchanged, parse_path
 from sketchshift._text import listed
 from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.source import spans
@@ -87,7 +87,7 @@ def read_parts(
     """
     with _name_errors(path):
         n_held, limit = 0, max_bytes or MOST_BYTES
-        for opened in _open_files(place(path)):
+        for opened in _open_files(parse_path(path)):
             with opened as source:
                 file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
                 n_rows = _check_sizes(file, source, where, max_bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import shutil
 import socket
@@ -100,44 +99,6 @@ class Redis(Broker):
         self.send([b'{"x": 1, "y": 1}'], stream)
 
 
-class Nats(Broker):
-    kind = "nats"
-
-    def run(self, act):
-        import nats
-
-        async def connected():
-            client = await nats.connect(f"nats://127.0.0.1:{self.port}")
-            try:
-                return await act(client.jetstream())
-            finally:
-                await client.close()
-
-        return asyncio.run(connected())
-
-    def send(self, bodies, stream="s"):
-        async def act(streams):
-            await streams.add_stream(name=stream, subjects=[stream])
-            for body in bodies:
-                await streams.publish(stream, body)
-
-        self.run(act)
-
-    def drop_oldest(self, n, stream="s"):
-        async def act(streams):
-            first = (await streams.stream_info(stream)).state.first_seq
-            await streams.purge_stream(stream, seq=first + n)
-
-        self.run(act)
-
-    def drop(self, which, stream="s"):
-        self.run(lambda streams: streams.delete_msg(stream, which + 1))
-
-    def begin_anew(self, stream="s"):
-        self.run(lambda streams: streams.delete_stream(stream))
-        self.send([b'{"x": 1, "y": 1}'], stream)
-
-
 class Kafka(Broker):
     kind = "kafka"
     is_counted_by_partition = True
@@ -159,11 +120,6 @@ def start_redis(folder: Path) -> tuple[list[str], int]:
     return [*words, "--save", ""], port
 
 
-def start_nats(folder: Path) -> tuple[list[str], int]:
-    port = free_port()
-    return ["nats-server", "-js", "-sd", str(folder), "-a", "127.0.0.1", "-p", str(port)], port
-
-
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory) -> Iterator[Redis]:
     need("redis", "redis-server")
@@ -171,16 +127,6 @@ def redis_server(tmp_path_factory) -> Iterator[Redis]:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
         wait_for(port, process)
         yield Redis(port)
-        process.kill()
-
-
-@pytest.fixture(scope="session")
-def nats_server(tmp_path_factory) -> Iterator[Nats]:
-    need("nats", "nats-server")
-    words, port = start_nats(tmp_path_factory.mktemp("nats"))
-    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
-        wait_for(port, process)
-        yield Nats(port)
         process.kill()
 
 
@@ -193,15 +139,9 @@ def kafka_server() -> Iterator[Kafka]:
         process.kill()
 
 
-@pytest.fixture(params=["redis", "nats", "kafka"])
+@pytest.fixture(params=["redis", "kafka"])
 def broker(request) -> Broker:
     """Each kind of broker in turn."""
-    return request.getfixturevalue(f"{request.param}_server")
-
-
-@pytest.fixture(params=["redis", "nats"])
-def dropping_broker(request) -> Broker:
-    """Brokers that can be told to drop messages."""
     return request.getfixturevalue(f"{request.param}_server")
 
 

@@ -93,75 +93,75 @@ def test_a_late_joiner_may_begin_at_the_newest(broker, stream):
     assert rest == ss.sketch(X[30:], SPEC)
 
 
-def test_messages_dropped_before_they_were_read_are_refused(dropping_broker, stream):
+def test_messages_dropped_before_they_were_read_are_refused(redis_server, stream):
     X = make_rows(100)
-    dropping_broker.send(as_json(X[:40]), stream)
-    _, position, _ = follow(dropping_broker.address(stream))
-    dropping_broker.send(as_json(X[40:]), stream)
-    dropping_broker.drop_oldest(60, stream)
+    redis_server.send(as_json(X[:40]), stream)
+    _, position, _ = follow(redis_server.address(stream))
+    redis_server.send(as_json(X[40:]), stream)
+    redis_server.drop_oldest(60, stream)
 
     with pytest.raises(ss.errors.DataError, match=r"20 messages of .* dropped what.*gaps=skip"):
-        follow(dropping_broker.address(stream), position)
-    rest, position, _ = follow(dropping_broker.address(stream, gaps="skip"), position)
+        follow(redis_server.address(stream), position)
+    rest, position, _ = follow(redis_server.address(stream, gaps="skip"), position)
 
     assert rest == ss.sketch(X[60:], SPEC)
     assert position["lost"] == 20
 
 
-def test_messages_dropped_after_they_were_read_are_no_gap(dropping_broker, stream):
+def test_messages_dropped_after_they_were_read_are_no_gap(redis_server, stream):
     X = make_rows(100)
-    dropping_broker.send(as_json(X[:40]), stream)
-    first, position, _ = follow(dropping_broker.address(stream))
-    dropping_broker.send(as_json(X[40:]), stream)
-    dropping_broker.drop_oldest(40, stream)
+    redis_server.send(as_json(X[:40]), stream)
+    first, position, _ = follow(redis_server.address(stream))
+    redis_server.send(as_json(X[40:]), stream)
+    redis_server.drop_oldest(40, stream)
 
-    rest, position, _ = follow(dropping_broker.address(stream), position)
+    rest, position, _ = follow(redis_server.address(stream), position)
 
     assert first + rest == ss.sketch(X, SPEC)
     assert "lost" not in position
 
 
-def test_what_was_dropped_before_the_first_read_is_not_missed(dropping_broker, stream):
+def test_what_was_dropped_before_the_first_read_is_not_missed(redis_server, stream):
     X = make_rows(100)
-    dropping_broker.send(as_json(X), stream)
-    dropping_broker.drop_oldest(30, stream)
+    redis_server.send(as_json(X), stream)
+    redis_server.drop_oldest(30, stream)
 
-    sketch, _, _ = follow(dropping_broker.address(stream))
+    sketch, _, _ = follow(redis_server.address(stream))
 
     assert sketch == ss.sketch(X[30:], SPEC)
 
 
 @pytest.mark.parametrize("which", [50, 99], ids=["between", "last"])
-def test_a_message_deleted_between_is_a_gap(dropping_broker, stream, which):
+def test_a_message_deleted_between_is_a_gap(redis_server, stream, which):
     X = make_rows(100)
-    dropping_broker.send(as_json(X[:40]), stream)
-    _, position, _ = follow(dropping_broker.address(stream))
-    dropping_broker.send(as_json(X[40:]), stream)
-    dropping_broker.drop(which, stream)
+    redis_server.send(as_json(X[:40]), stream)
+    _, position, _ = follow(redis_server.address(stream))
+    redis_server.send(as_json(X[40:]), stream)
+    redis_server.drop(which, stream)
 
     with pytest.raises(ss.errors.DataError, match="1 message of"):
-        follow(dropping_broker.address(stream, batch=7), position)
+        follow(redis_server.address(stream, batch=7), position)
 
 
-def test_all_messages_dropped_is_a_gap(dropping_broker, stream):
-    dropping_broker.send(as_json(make_rows(10)), stream)
-    _, position, _ = follow(dropping_broker.address(stream))
-    dropping_broker.send(as_json(make_rows(10)), stream)
-    dropping_broker.drop_oldest(20, stream)
+def test_all_messages_dropped_is_a_gap(redis_server, stream):
+    redis_server.send(as_json(make_rows(10)), stream)
+    _, position, _ = follow(redis_server.address(stream))
+    redis_server.send(as_json(make_rows(10)), stream)
+    redis_server.drop_oldest(20, stream)
 
     with pytest.raises(ss.errors.DataError, match="10 messages of"):
-        follow(dropping_broker.address(stream), position)
+        follow(redis_server.address(stream), position)
 
 
-def test_a_stream_made_anew_is_not_the_one_that_was_read(dropping_broker, stream):
-    dropping_broker.send(as_json(make_rows(10)), stream)
-    _, position, _ = follow(dropping_broker.address(stream))
-    dropping_broker.begin_anew(stream)
+def test_a_stream_made_anew_is_not_the_one_that_was_read(redis_server, stream):
+    redis_server.send(as_json(make_rows(10)), stream)
+    _, position, _ = follow(redis_server.address(stream))
+    redis_server.begin_anew(stream)
 
     with pytest.raises(
         ss.errors.DataError, match=r"not the stream that was read before.*new state"
     ):
-        follow(dropping_broker.address(stream), position)
+        follow(redis_server.address(stream), position)
 
 
 def test_offsets_of_a_topic_that_has_not_got_them_are_refused(kafka_server, stream):
@@ -222,7 +222,7 @@ def test_changes_of_a_database_add_and_subtract(broker, stream):
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password():
-    for kind in ("redis", "nats", "kafka"):
+    for kind in ("redis", "kafka"):
         with pytest.raises(ss.errors.DataError, match=r"127\.0\.0\.1:1/s") as raised:
             list(open_stream(f"{kind}://me:hunter2@127.0.0.1:1/s").changes(None))
         assert "hunter2" not in str(raised.value)
@@ -257,7 +257,7 @@ def test_an_address_says_what_is_read():
         "redis://host",
         "redis://h/s?from=first",
         "redis://h/s?batch=0",
-        "nats://h/s?db=1",
+        "kafka://h/s?db=1",
     ):
         with pytest.raises(ss.errors.DataError, match="address"):
             parse_address(wrong)

@@ -1,10 +1,7 @@
-"""Where a file lies: on this machine, or behind an address in a store.
+"""Paths in stores: what readers use of a path, for an address.
 
-:func:`place` makes of what a user typed a path of pathlib or a :class:`RemotePath`, which has the
-methods of a path that readers and commands use. Readers that map files ask :func:`arrow_file` and
-:func:`read_range` instead, and know no store. What is read from a store is read in ranges. Each is
-checked for its length and asked for again when it fails, so that a reader gets all bytes or an
-error; and a file that changes meanwhile is refused (:func:`check_unchanged`).
+What is read is read in ranges. Each is checked for its length and asked for again when it fails,
+so that a reader gets all bytes or an error; and a file that changes meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -12,129 +9,62 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeAlias, TypeVar
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from sketchshift._stores import (
-    ARROW,
-    WEB,
-    Broken,
-    Handle,
-    Storage,
-    Store,
-    open_store,
-    retry,
-)
-from sketchshift._threads import pool_of_threads
+from sketchshift._paths import CHUNK_BYTES, Place, RemotePath, Status, Way, changed, map_ahead
 from sketchshift.errors import DataError
+from sketchshift.live.stores import ARROW, WEB, Broken, Handle, Storage, Store, open_store, retry
 
-__all__ = [
-    "CHUNK_BYTES",
-    "Place",
-    "RemotePath",
-    "Status",
-    "arrow_file",
-    "check_unchanged",
-    "folder_values",
-    "is_address",
-    "map_ahead",
-    "mark_of",
-    "place",
-    "read_range",
-    "shown",
-]
+__all__ = ["StorePath", "parse_address"]
 
-# Not those of tables of lakes, which their own packages open.
-ADDRESS = re.compile(r"(?!(?:delta|iceberg)[+:])([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
-FILE = "file://"
 ALIASES = {"gcs": "gs", "abfs": "az", "abfss": "az"}
-
 WINDOW_BYTES = 2**16  # fetched at least where a reader takes a few bytes at a time
-CHUNK_BYTES = 2**22  # fetched at a time where a file is read from start to end
-N_AHEAD = 4  # ranges under way at a time
+
+T = TypeVar("T")
 
 
-def is_address(path: Any) -> bool:
-    """Whether a text is an address in a store and no path of this machine."""
-    return isinstance(path, str) and ADDRESS.match(path) is not None and not path.startswith(FILE)
-
-
-def shown(path: str) -> str:
-    """A path as it was typed; an address without what nobody may read."""
-    return str(place(path)) if is_address(path) else path
-
-
-def place(path: str | os.PathLike[str], settings: Storage | None = None) -> Place:
-    """The file or folder meant by what a user gave.
+def parse_address(address: str, settings: Storage | None = None) -> StorePath:
+    """The file or folder in a store that an address means; nothing is looked at.
 
     Parameters
     ----------
-    path : str or path
-        An address (``s3://bucket/key``) or a path.
+    address : str
+        Such as ``s3://bucket/key``.
     settings : Storage or None
-        How the store of an address is reached; None: as it is said here.
-
-    Returns
-    -------
-    place : Path or RemotePath
-        Nothing has been looked at yet.
+        How its store is reached; None: as it is said here.
     """
-    if isinstance(path, RemotePath):
-        return path
-    if not isinstance(path, str):
-        return Path(path)
-    if path.startswith(FILE):
-        return Path(path.removeprefix(FILE))
-    found = ADDRESS.match(path)
-    if found is None:
-        return Path(path)
-    return RemotePath.parse(found[1], found[2], settings or Storage.current())
+    scheme, _, rest = address.partition("://")
+    settings = settings or Storage.current()
+    query = ""
+    if scheme in WEB:
+        rest, sign, behind = rest.partition("?")
+        query = sign + behind
+    user, _, host = rest.partition("/")[0].rpartition("@")
+    if scheme in ARROW and ":" in user:
+        msg = (
+            f"an address of {scheme}:// holds no key and no secret. Leave out what stands "
+            "before the @, and say them: `with ss.live.storage(key=..., secret=...):`."
+        )
+        raise DataError(msg)
+    if scheme not in ARROW and "@" in rest.removeprefix(f"{user}@{host}") + query:
+        _check_host(scheme, host)
+    if user and scheme not in ARROW:
+        name, _, password = user.partition(":")
+        settings = replace(settings, key=unquote(name), secret=unquote(password))
+        rest = rest.removeprefix(f"{user}@")
+    elif user and scheme in ("abfs", "abfss"):  # container@account.dfs.core.windows.net/path
+        settings = replace(settings, key=settings.key or host.partition(".")[0])
+        rest = user + rest.removeprefix(f"{user}@{host}")
+    return StorePath(scheme, rest, settings, query)
 
 
-MISSING = ("", "__HIVE_DEFAULT_PARTITION__")
-
-
-def folder_values(path: Place) -> dict[str, str | None]:
-    """The values in the names of the folders that a file lies in, as Hive writes them.
-
-    Parameters
-    ----------
-    path : Path or RemotePath
-        The file, as in ``day=2026-01-05/country=FR/x.parquet``. Signs in names are decoded
-        (``%3A``). Of two folders with one name, the inner one counts.
-
-    Returns
-    -------
-    values : dict
-        By the names of columns; None where one is missing.
-    """
-    pairs = (part.partition("=") for part in path.parts[:-1])
-    return {
-        unquote(name): None if value in MISSING else unquote(value)
-        for name, sign, value in pairs
-        if name and sign
-    }
-
-
-# Paths in stores.
-
-
-@dataclass(frozen=True)
-class Status:
-    """What a store says of a file: its size, and a mark that another content does not have."""
-
-    st_size: int
-    mark: str
-
-
-class RemotePath:
+class StorePath(RemotePath):
     """A file or folder in a store, with what readers use of :class:`pathlib.Path`.
 
     Its text has no user, no password and nothing behind a question mark of the web, where signed
@@ -155,36 +85,11 @@ class RemotePath:
         self._handle: Handle | None = None
         self._pinned: Status | None = None
 
-    @classmethod
-    def parse(cls, scheme: str, rest: str, settings: Storage) -> RemotePath:
-        """The place that an address means."""
-        query = ""
-        if scheme in WEB:
-            rest, sign, behind = rest.partition("?")
-            query = sign + behind
-        user, _, host = rest.partition("/")[0].rpartition("@")
-        if scheme in ARROW and ":" in user:
-            msg = (
-                f"an address of {scheme}:// holds no key and no secret. Leave out what stands "
-                "before the @, and say them: `with ss.live.storage(key=..., secret=...):`."
-            )
-            raise DataError(msg)
-        if scheme not in ARROW and "@" in rest.removeprefix(f"{user}@{host}") + query:
-            _check_host(scheme, host)
-        if user and scheme not in ARROW:
-            name, _, password = user.partition(":")
-            settings = replace(settings, key=unquote(name), secret=unquote(password))
-            rest = rest.removeprefix(f"{user}@")
-        elif user and scheme in ("abfs", "abfss"):  # container@account.dfs.core.windows.net/path
-            settings = replace(settings, key=settings.key or host.partition(".")[0])
-            rest = user + rest.removeprefix(f"{user}@{host}")
-        return cls(scheme, rest, settings, query)
-
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_handle": None}
 
-    def _at(self, key: str) -> RemotePath:
-        return RemotePath(self._scheme, key, self._settings)
+    def _at(self, key: str) -> StorePath:
+        return StorePath(self._scheme, key, self._settings)
 
     @property
     def _store(self) -> Store:
@@ -197,10 +102,10 @@ class RemotePath:
     __fspath__ = as_posix = __str__
 
     def __repr__(self) -> str:
-        return f"RemotePath({str(self)!r})"
+        return f"StorePath({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemotePath) and self._identity == other._identity
+        return isinstance(other, StorePath) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -209,7 +114,7 @@ class RemotePath:
     def _identity(self) -> tuple[Any, ...]:
         return self._scheme, self._key, self._query, self._settings.endpoint
 
-    def __truediv__(self, name: str) -> RemotePath:
+    def __truediv__(self, name: str) -> StorePath:
         return self._at(f"{self._key.rstrip('/')}/{name}")
 
     @property
@@ -232,7 +137,7 @@ class RemotePath:
         return self._pure.suffix
 
     @property
-    def parent(self) -> RemotePath:
+    def parent(self) -> StorePath:
         """The folder it lies in."""
         return self._at(str(self._pure.parent))
 
@@ -242,24 +147,24 @@ class RemotePath:
         return self._pure.parts
 
     @property
-    def root(self) -> RemotePath:
+    def root(self) -> StorePath:
         """The bucket, container or server."""
         return self._at(self.parts[0] if self.parts else "")
 
     def relative_to(self, other: Place) -> PurePosixPath:
         """What follows a folder."""
-        return self._pure.relative_to(other._pure if isinstance(other, RemotePath) else other)
+        return self._pure.relative_to(other._pure if isinstance(other, StorePath) else other)
 
-    def expanduser(self) -> RemotePath:
+    def expanduser(self) -> StorePath:
         """Itself: a store has no home."""
         return self
 
     absolute = resolve = expanduser
 
-    def as_folder(self) -> RemotePath:
+    def as_folder(self) -> StorePath:
         """The same folder as it is always written, however it was typed."""
         scheme = ALIASES.get(self._scheme, self._scheme)
-        return RemotePath(scheme, self._key.rstrip("/"), self._settings, self._query)
+        return StorePath(scheme, self._key.rstrip("/"), self._settings, self._query)
 
     def is_fifo(self) -> bool:
         """Never so."""
@@ -277,7 +182,7 @@ class RemotePath:
         opened = self._try(lambda: self._store.open(self._address))
         return Status(opened.size, opened.mark)
 
-    def as_of(self, status: Status) -> RemotePath:
+    def as_of(self, status: Status) -> StorePath:
         """The file as it was: another one in its place is refused."""
         file = self._at(self._key)
         file._pinned = status
@@ -305,7 +210,7 @@ class RemotePath:
         """Whether there is such a file or folder."""
         return self.is_file() or self.is_dir()
 
-    def rglob(self, pattern: str) -> list[RemotePath]:
+    def rglob(self, pattern: str) -> list[StorePath]:
         """All files below it whose names match."""
         if self._scheme in WEB:
             msg = f"cannot list the files of {self}: the web has no folders. Name each file."
@@ -324,7 +229,7 @@ class RemotePath:
         if not above.is_dir():
             raise DataError(f"there is no {str(above)!r} to list. Check the address.")
 
-    def matches(self) -> list[RemotePath]:
+    def matches(self) -> list[StorePath]:
         """The files and folders that it means as a glob; ``**`` are any folders."""
         fixed = list(takewhile(lambda part: not set("*?[") & set(part), self.parts))
         if not fixed:
@@ -348,6 +253,13 @@ class RemotePath:
         """A file to read from, at any place; so many bytes are fetched at a time, or more."""
         file = io.BufferedReader(RemoteFile(self), buffering)
         return file if "b" in mode else io.TextIOWrapper(file, encoding, newline=newline)
+
+    def arrow_file(self, way: Way = "ranges", stop: int | None = None) -> Any:
+        """For Arrow to read from, at any place."""
+        import pyarrow as pa
+
+        opened = self.open("rb") if way == "bits" else RemoteFile(self, way == "through", stop)
+        return pa.PythonFile(opened, "r")
 
     def read_bytes(self) -> bytes:
         """All of it."""
@@ -422,11 +334,6 @@ class RemotePath:
         return retry(request, str(self), self._settings, self._query)
 
 
-Place: TypeAlias = Path | RemotePath
-T = TypeVar("T")
-S = TypeVar("S")
-
-
 def _check_host(scheme: str, host: str) -> None:
     """Refuse an address whose password would be taken for a port, and be shown."""
     if not re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host):
@@ -453,107 +360,20 @@ def _one_part(part: str) -> str:
     )
 
 
-# One way to read for all: files of this machine and of stores.
-
-
-def read_range(file: Place, start: int, stop: int) -> bytes:
-    """Some bytes of a file: all of these, or an error."""
-    if isinstance(file, RemotePath):
-        return file.read_range(start, stop)
-    with file.open("rb") as opened:
-        opened.seek(start)
-        return opened.read(stop - start)
-
-
-def arrow_file(
-    file: Place, way: Literal["ranges", "bits", "through"] = "ranges", stop: int | None = None
-) -> Any:
-    """A file for Arrow to read from, at any place.
-
-    Parameters
-    ----------
-    file : Path or RemotePath
-        Which.
-    way : {"ranges", "bits", "through"}
-        How it will be read: in ranges, and no others are fetched; a few bytes here and there, so
-        that at least 64 KiB are fetched; from somewhere on to the end, so that the next ranges
-        are fetched meanwhile.
-    stop : int, optional
-        Where that end is. Default: that of the file.
-    """
-    import pyarrow as pa
-
-    if not isinstance(file, RemotePath):
-        return pa.OSFile(str(file))
-    if way == "bits":
-        return pa.PythonFile(file.open("rb"), "r")
-    return pa.PythonFile(RemoteFile(file, ahead=way == "through", stop=stop), "r")
-
-
-def mark_of(file: Place) -> tuple[int, int | str]:
-    """Size of a file now, and what changes when it does: its time, or the mark of the store."""
-    if isinstance(file, RemotePath):
-        found = file.look()
-        return found.st_size, found.mark
-    status = file.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def check_unchanged(file: Place) -> None:
-    """Refuse a file of a store that is not what it was when it was first looked at.
-
-    Ranges that were read before and after such a change do not belong together.
-    """
-    if isinstance(file, RemotePath) and file.look() != file.stat():
-        raise changed(file)
-
-
-def changed(file: RemotePath) -> DataError:
-    """The exception for a file that is another one now."""
-    return DataError(f"{file} changed while it was read. Read it again, once it is complete.")
-
-
-def map_ahead(
-    function: Callable[[S], T], items: Iterable[S], file: Place, n_ahead: int = N_AHEAD
-) -> Iterator[T]:
-    """As ``map``, with some calls under way at a time where each waits for a store.
-
-    Parameters
-    ----------
-    function : callable
-        Reads what an item names.
-    items : iterable
-        Results come in their order.
-    file : Path or RemotePath
-        What is read; files of this machine are read one item at a time, as they are asked for.
-    n_ahead : int
-        Most results that wait.
-    """
-    if not isinstance(file, RemotePath):
-        yield from map(function, items)
-        return
-    waiting: deque[Future[T]] = deque()
-    with pool_of_threads(n_ahead) as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > n_ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
 class RemoteFile(io.RawIOBase):
     """A file in a store, to be read at any place.
 
     Parameters
     ----------
-    path : RemotePath
+    path : StorePath
         Which.
-    ahead, stop
-        As in :func:`arrow_file`.
+    ahead : bool
+        Whether it is read on from somewhere, so that the next ranges are fetched meanwhile.
+    stop : int, optional
+        Where that ends. Default: the end of the file.
     """
 
-    def __init__(self, path: RemotePath, *, ahead: bool = False, stop: int | None = None) -> None:
+    def __init__(self, path: StorePath, ahead: bool = False, stop: int | None = None) -> None:
         self._path, self._at, self._size = path, 0, path.stat().st_size
         self._stop = self._size if stop is None else stop
         self._ahead = ahead

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -21,13 +22,13 @@ import pyarrow.parquet
 import pytest
 
 import sketchshift as ss
-from sketchshift.cli.monitor import METRICS, PREFIX
+from sketchshift.live.command import METRICS, PREFIX
 
-DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana" / "sketchshift-monitor.json"
-COMMAND = [sys.executable, "-m", "sketchshift", "monitor"]
+DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana" / "sketchshift-follow.json"
+COMMAND = [sys.executable, "-m", "sketchshift", "follow"]
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
 PATIENCE = 60  # seconds, on a busy machine
-PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+PAGE = Path(__file__).parents[2] / "docs" / "follow.md"
 CONFIGURATION, RULES = re.findall(
     r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
 )
@@ -86,11 +87,13 @@ def test_the_page_explains_every_metric():
     }
 
 
-def write(folder: Path, number: int, shift: float = 0.0) -> None:
-    x, y = np.random.default_rng(number).normal(size=(2, 300)) + shift
-    draft = folder / f".{number}.parquet"
-    pyarrow.parquet.write_table(pa.table({"x": x, "y": y}), draft)
-    draft.rename(folder / f"{number}.parquet")
+def write(folder: Path, day: int, shift: float = 0.0) -> None:
+    x, y = np.random.default_rng(day).normal(size=(2, 300)) + shift
+    draft = folder / f".{day}.parquet"
+    pyarrow.parquet.write_table(
+        pa.table({"x": x, "y": y, "day": [date(2026, 1, 1 + day)] * 300}), draft
+    )
+    draft.rename(folder / f"{day}.parquet")
 
 
 @contextmanager
@@ -140,12 +143,12 @@ class Prometheus:
 def test_prometheus_sees_the_alarm_in_its_own_query(tmp_path):
     (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
     (tmp_path / "in").mkdir()
-    for number in range(5):
-        write(tmp_path / "in", number)
-    words = [*COMMAND, "in", "--state", "st", "--plan", "plan.json", "--metrics-port", "0"]
-    words += ["--poll", "0.1", "--settle", "0"]
-    with process_of(words, cwd=tmp_path, stdout=-1, stderr=-1, text=True) as monitor:
-        port = re.search(r":(\d+)/metrics", monitor.stderr.readline())[1]
+    for day in range(6):
+        write(tmp_path / "in", day)
+    words = [*COMMAND, "in", "st", "--by", "day", "--plan", "plan.json", "--watch"]
+    words += ["--metrics", "0", "--every", "0.1"]
+    with process_of(words, cwd=tmp_path, stdout=-1, stderr=-1, text=True) as follower:
+        port = re.search(r":(\d+)/metrics", follower.stderr.readline())[1]
         (tmp_path / "rules.yml").write_text(RULES)
         ours = CONFIGURATION.replace(":9105", f":{port}").replace("15s", "1s")
         (tmp_path / "prometheus.yml").write_text(f"rule_files: [rules.yml]\n{ours}")
@@ -154,13 +157,14 @@ def test_prometheus_sees_the_alarm_in_its_own_query(tmp_path):
         server += [f"--web.listen-address=127.0.0.1:{own}", "--log.level=error"]
         with process_of(server, cwd=tmp_path):
             prometheus = Prometheus(own)
-            prometheus.wait_for(f"{PREFIX}slices_total", 5)
+            prometheus.wait_for(f"{PREFIX}slices", 5)
             assert prometheus.ask(f"{PREFIX}alarms_total") == [0.0]
 
-            write(tmp_path / "in", 5, shift=1.0)
+            for day in (6, 7):
+                write(tmp_path / "in", day, shift=1.0)
 
             prometheus.wait_for(f"{PREFIX}alarms_total", 1)
-            prometheus.wait_for(f"{PREFIX}rows_total", 1800)
+            prometheus.wait_for(f"{PREFIX}rows", 2400)
             assert prometheus.ask(f"{PREFIX}drifted") == [1.0]
             assert prometheus.ask(f"{PREFIX}distance > {PREFIX}threshold")
             prometheus.wait_for(f"max_over_time({PREFIX}alarms_total[1m])", 1)

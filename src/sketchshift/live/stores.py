@@ -51,7 +51,6 @@ T = TypeVar("T")
 
 # How a store is reached. What nobody says, the environment says.
 
-SECRETS = ("key", "secret", "token", "headers", "options")
 _READ: dict[str, Callable[[str], Any]] = {
     "anonymous": lambda word: word.lower() in ("true", "1", "yes"),
     "timeout": float,
@@ -234,10 +233,15 @@ class Handle(Protocol):
     """A file of a store that was looked at."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of the file."""
+
     @property
-    def mark(self) -> str: ...
-    def read(self, start: int, stop: int) -> bytes: ...
+    def mark(self) -> str:
+        """What another content does not have."""
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Bytes of a range."""
 
 
 class Store(Protocol):
@@ -247,11 +251,20 @@ class Store(Protocol):
     have, or None where the listing does not tell that.
     """
 
-    def open(self, key: str) -> Handle: ...
-    def is_folder(self, key: str) -> bool: ...
-    def list(self, key: str) -> dict[str, str | None]: ...
-    def put(self, key: str, data: Any) -> None: ...
-    def remove(self, key: str) -> None: ...
+    def open(self, key: str) -> Handle:
+        """A file, once it was looked at."""
+
+    def is_folder(self, key: str) -> bool:
+        """Whether there are files below the key."""
+
+    def list(self, key: str) -> dict[str, str | None]:
+        """Traces of the files below the key, by their keys."""
+
+    def put(self, key: str, data: Any) -> None:
+        """Write a file whole."""
+
+    def remove(self, key: str) -> None:
+        """Remove a file."""
 
 
 @lru_cache(maxsize=32)
