@@ -8,7 +8,6 @@ pyarrow, narwhals and scipy are imported by the leaf that needs them, on first u
 
 from __future__ import annotations
 
-from sketchshift.data.datasets import load as load_dataset
 from sketchshift.data.dialect import text_dialect
 from sketchshift.data.open import open_source, register_format
 from sketchshift.data.source import Access, Block, Source
@@ -17,7 +16,6 @@ __all__ = [
     "Access",
     "Block",
     "Source",
-    "load_dataset",
     "open_source",
     "register_format",
     "text_dialect",

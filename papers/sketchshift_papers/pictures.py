@@ -5,20 +5,20 @@ Takes rows of a figure; writes a PNG file. Legible without colour, each series w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 from sketchshift import Sketch, SketchSpec, sketch
 from sketchshift.cli import opened_atomically
 from sketchshift.decoders import CorrelationFunction
-from sketchshift.errors import DataError, MissingDependencyError
-from sketchshift_papers.claims import AXES, ERRORS, LIMIT, matches, points_of, values_of
+from sketchshift.errors import DataError
+from sketchshift_papers.claims import AXES, ERRORS, LIMIT, points_of, values_of
 from sketchshift_papers.contenders import (
     direction_norms,
     grid_points,
@@ -30,11 +30,7 @@ from sketchshift_papers.datasets import Data, FloatArray, cube, make_data
 from sketchshift_papers.definition import Contender, Figure, Grid
 from sketchshift_papers.runner import Row
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-__all__ = ["draw", "lines_of"]
+__all__ = ["PICTURES", "draw"]
 
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ("-", "v"), ("--", "x"), (":", "*"))
 SHADES = ("black", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#7f7f7f", "#a6761d")
@@ -62,16 +58,11 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
     path : Path
         A .png file.
     """
-    try:
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as cause:
-        msg = 'drawing needs matplotlib. Run: pip install "sketchshift[plot]"'
-        raise MissingDependencyError(msg) from cause
     kind = figure.picture["kind"]
     if kind not in PICTURES:
         raise DataError(f"a picture cannot be of kind {kind!r}. There are: {', '.join(PICTURES)}.")
     canvas = Canvas(layout="constrained")
-    PICTURES[kind](canvas, figure.on(grid), grid, rows)
+    PICTURES[kind](canvas, figure, grid, rows)
     canvas.suptitle(f"{figure.name}: {figure.title}")
     with opened_atomically(path) as file:
         canvas.savefig(file, format="png", dpi=120)
@@ -329,134 +320,10 @@ def _sketch(data: Data, m: int, sigma: float) -> Sketch:
     return sketch(data.X, SketchSpec(data.n_features, m, sigma, seed=0), n_threads=1)
 
 
-# Lines: any measure of the runs against any of their axes. The entries of a panel:
-#
-# ``x``       ``"m"``, ``"sigma"``, ``"L"``, ``"d"``, ``"dataset"``, ``"decoder"``, or a measure
-#             that all runs of a point share
-# ``y``       a measure, or a list of them, each with lines of its own
-# ``by``      what tells lines apart, as ``x``; none is one line
-# ``of``      which runs, as in a check
-# ``title``, ``xlabel``, ``ylabel``
-# ``logx``, ``logy``
-# ``level``   a height at which a thin line is drawn
-# ``statistic``  over the realizations, ``"mean"`` unless told, or ``"median"``
-
-MANY = 10  # values of an axis, from which on its marks are powers of ten
-Lines = dict[tuple[Any, str], list[tuple[Any, float]]]
-
-
-def _lines(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
-    """The panels of ``[[picture.panels]]`` side by side."""
-    panels = figure.picture["panels"]
-    columns = min(len(panels), int(figure.picture.get("columns", 3)))
-    n_lines = -(-len(panels) // columns)
-    canvas.set_size_inches(5.4 * columns, 4.6 * n_lines)
-    axes = canvas.subplots(n_lines, columns, squeeze=False).ravel()
-    for ax, panel in zip(axes, panels, strict=False):
-        _draw_panel(ax, figure, panel, rows)
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
-
-
-def lines_of(panel: Mapping[str, Any], rows: Sequence[Row]) -> Lines:
-    """What a panel shows.
-
-    Parameters
-    ----------
-    panel : mapping
-        Its entries are above.
-    rows : sequence of rows
-        The runs.
-
-    Returns
-    -------
-    lines : dict
-        By what tells lines apart and the measure: pairs of x and y, in the order of x.
-    """
-    measures = [panel["y"]] if isinstance(panel["y"], str) else panel["y"]
-    average = median if panel.get("statistic") == "median" else fmean
-    found: dict[tuple[Any, str], dict[Any, list[float]]] = {}
-    for row in rows:
-        if not all(matches(row.get(name), want) for name, want in panel.get("of", {}).items()):
-            continue
-        for measure in measures:
-            x = row.get(panel["x"])
-            if measure in row and x is not None and math.isfinite(row[measure]):
-                line = found.setdefault((row.get(panel.get("by", "")), measure), {})
-                line.setdefault(x, []).append(row[measure])
-    is_named = panel["x"] in ("dataset", "decoder")
-    return {
-        key: [(x, average(line[x])) for x in (line if is_named else sorted(line))]
-        for key, line in found.items()
-    }
-
-
-def _draw_panel(ax: Axes, figure: Figure, panel: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    from matplotlib.ticker import LogFormatter
-
-    labels = {c.name: c.label for c in figure.contenders} | {"lloyd": "Lloyd, best of 5"}
-    labels |= {dataset.name: dataset.label for dataset in figure.datasets}
-    lines = lines_of(panel, rows)
-    found = {x for line in lines.values() for x, _ in line}
-    names = [name for name in labels if name in found]
-    is_named = panel["x"] in ("dataset", "decoder")
-    groups = _in_order({by for by, _ in lines}, lines)
-    measures = list(dict.fromkeys(measure for _, measure in lines))
-    has_many = len(measures) > 1
-    for by, measure in sorted(lines, key=lambda key: groups.index(key[0])):
-        line = lines[by, measure]
-        i = groups.index(by) % len(STYLES)  # measured and predicted share mark and shade
-        dashes = STYLES[measures.index(measure) if has_many else i][0]
-        mark, shade = STYLES[i][1], SHADES[i]
-        x = [names.index(value) for value, _ in line] if is_named else [value for value, _ in line]
-        label = _line_label(labels, panel.get("by"), by, measure if has_many else "")
-        y = [value for _, value in line]
-        ax.plot(x, y, ls="none" if is_named else dashes, marker=mark, color=shade, label=label)
-    if is_named:
-        shown = [labels.get(name, str(name)) for name in names]
-        ax.set_xticks(np.arange(len(names)), shown, rotation=40, ha="right", fontsize=8)
-    if "level" in panel:
-        ax.axhline(panel["level"], color="black", lw=0.8, dashes=(1, 2))
-    if panel.get("logx"):
-        ax.set_xscale("log")
-        if len(found) < MANY:
-            ax.set_xticks(sorted(found), [f"{x:g}" for x in sorted(found)])
-            ax.set_xticks([], minor=True)
-    if panel.get("logy"):
-        ax.set_yscale("log")
-        for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-            set_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # 2, not 2 x 10^0
-    default = panel["y"] if isinstance(panel["y"], str) else ""
-    ax.set(title=panel.get("title", ""), ylabel=panel.get("ylabel", default))
-    ax.set_xlabel(panel.get("xlabel", _axis(panel["x"])))
-    ax.grid(visible=True, which="both", alpha=0.2)
-    if len(lines) > 1:
-        ax.legend(fontsize=8)
-
-
-def _in_order(groups: set[Any], lines: Lines) -> list[Any]:
-    """Numbers as they rise, names as they came."""
-    if all(isinstance(by, int | float) for by in groups):
-        return sorted(groups)
-    return list(dict.fromkeys(by for by, _ in lines))
-
-
-def _line_label(labels: Mapping[str, str], axis: str | None, by: Any, measure: str) -> str:
-    """As in "m = 30, hidden"."""
-    words = []
-    if axis in ("dataset", "decoder"):
-        words.append(labels.get(by, str(by)))
-    elif axis is not None:
-        words.append(f"{axis} = {by:g}" if isinstance(by, int | float) else f"{axis}: {by}")
-    words += [measure.replace("_", " ")] if measure else []
-    return ", ".join(words)
-
-
 PICTURES: dict[str, Callable[[Canvas, Figure, Grid, Sequence[Row]], None]] = {
     "curves": _curves,
     "maps": _maps,
     "correlations": _correlations,
     "climb": _climb,
     "residual": _residual,
-    "lines": _lines,
 }

@@ -197,7 +197,7 @@ def run_figure(
 def planned(figure: Figure, grid: Grid) -> list[Row]:
     """Keys of all runs of a grid, in the order they are run."""
     rows = []
-    for dataset in figure.on(grid).datasets:
+    for dataset in figure.datasets:
         heads = [
             (
                 _head(figure, dataset, contender, grid),
@@ -208,8 +208,7 @@ def planned(figure: Figure, grid: Grid) -> list[Row]:
             for L in contender.n_initializations
         ]
         sizes = dataset.sketch_sizes or grid.sketch_sizes
-        seeds = range(min(dataset.realizations or grid.realizations, grid.realizations))
-        for seed, m, sigma in product(seeds, sizes, grid.bandwidths):
+        for seed, m, sigma in product(range(grid.realizations), sizes, grid.bandwidths):
             cell = {"m": m, "sigma": sigma, "seed": seed}
             rows += [head | cell | {"L": L} for head, L, most in heads if seed < most]
     return rows
@@ -221,7 +220,7 @@ def _references(figure: Figure, grid: Grid) -> list[Row]:
     nowhere = {"m": None, "sigma": None, "L": None}
     return [
         _head(figure, dataset, lloyd, grid) | nowhere | {"seed": draw}
-        for dataset in figure.on(grid).datasets
+        for dataset in figure.datasets
         for draw in range(min(dataset.n_draws, grid.realizations))
     ]
 

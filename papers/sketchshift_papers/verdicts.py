@@ -1,8 +1,6 @@
 """Verdicts as facts and as text: JSON, tables of claims, tallies, and the summary of a folder.
 
-Takes what ``claims`` judged; hands markdown to ``sketchshift reproduce`` and to the pages of the
-documentation. All text is made from the facts that are written as JSON, so that a page can be
-made again without the runs.
+Takes what ``claims`` judged. All text is made from the facts that are written as JSON.
 """
 
 from __future__ import annotations
@@ -20,23 +18,18 @@ from sketchshift_papers.claims import (
     Standing,
     Verdict,
     outcome_of,
-    standing_of,
 )
 from sketchshift_papers.definition import Cause, Figure
 from sketchshift_papers.runner import Row
 
 __all__ = [
-    "all_claims",
     "asides",
     "claim_table",
     "details",
     "exceptions",
-    "grouped",
     "how_much",
     "markdown",
-    "read_facts",
     "shown_verdict",
-    "table_line",
     "tally",
     "verdict_facts",
     "write_summary",
@@ -82,16 +75,6 @@ def _judgement_facts(said: Judgement) -> dict[str, Any]:
     }
     evidence = [found.text for found in said.evidence]
     return {"verdict": str(said.outcome), "evidence": evidence, "by": by}
-
-
-def read_facts(path: Path) -> dict[str, Any]:
-    """The facts of a figure; a file of an older version has neither causes nor variants."""
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for claim in facts["claims"]:
-        standing = str(standing_of(Outcome(claim["verdict"]), None))
-        missing: dict[str, Any] = {"cause": None, "standing": standing, "by": {}, "also": []}
-        claim.update(missing | claim)
-    return facts
 
 
 # A claim as text.
@@ -149,17 +132,17 @@ def _capital(text: str) -> str:
 
 def claim_table(facts: Facts) -> list[str]:
     """A markdown table of a figure's claims."""
-    lines = [table_line(["claim", "what it says", "verdict", "measured"]), "|---|---|---|---|"]
+    lines = [_table_line(["claim", "what it says", "verdict", "measured"]), "|---|---|---|---|"]
     for claim in facts["claims"]:
         is_number = re.match(r"[\dA-Z]", claim["section"])
         section = f" ({'section ' if is_number else ''}{claim['section']})"
         verdict = "; ".join([f"**{shown_verdict(claim)}**", *asides(claim)])
         cells = [claim["number"] + section, claim["says"], verdict, " ".join(details(claim))]
-        lines.append(table_line(cells))
+        lines.append(_table_line(cells))
     return [*lines, ""]
 
 
-def table_line(cells: Iterable[str]) -> str:
+def _table_line(cells: Iterable[str]) -> str:
     """A line of a markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -180,41 +163,18 @@ def markdown(facts: Facts) -> list[str]:
 # All claims together.
 
 
-def all_claims(figures: Iterable[Facts]) -> list[dict[str, Any]]:
-    """The claims of several figures in one list."""
-    return [claim for facts in figures for claim in facts["claims"]]
-
-
-def grouped(claims: Sequence[Facts], *, by_cause: bool) -> dict[str, list[Facts]]:
-    """Claims by where they are counted, or by the verdict shown; what occurs, in order."""
-    words = [*Standing] if by_cause else [*Outcome, Standing.NOT_TESTABLE]
-    groups: dict[str, list[Facts]] = {str(word): [] for word in words}
-    for claim in claims:
-        groups[claim["standing"] if by_cause else shown_verdict(claim)].append(claim)
-    return {word: found for word, found in groups.items() if found}
-
-
-def tally(claims: Sequence[Facts], *, by_cause: bool = True) -> str:
+def tally(claims: Sequence[Facts]) -> str:
     """How many claims stand where, as in ``"3 claims. Reproduced: 2; data unknown: 1."``.
 
-    Parameters
-    ----------
-    claims : sequence of facts
-        From the JSON files.
-    by_cause : bool
-        Split by causes; else only by verdicts, which suits claims of our own.
-
-    Returns
-    -------
-    text : str
-        Of those put down to a cause, it says how many hold partly.
+    Of those put down to a cause, it says how many hold partly.
     """
     parts = []
-    for word, found in grouped(claims, by_cause=by_cause).items():
+    for standing in Standing:
+        found = [claim for claim in claims if claim["standing"] == standing]
         n_partly = sum(claim["verdict"] == Outcome.PARTLY for claim in found)
-        has_cause = word in (Standing.DATA, Standing.BASELINE)
+        has_cause = standing in (Standing.DATA, Standing.BASELINE)
         of_these = f" ({n_partly} in part)" if has_cause and n_partly else ""
-        parts.append(f"{word}: {len(found)}{of_these}")
+        parts += [f"{standing}: {len(found)}{of_these}"] if found else []
     return f"{len(claims)} claim{'s' * (len(claims) != 1)}. {_capital('; '.join(parts))}."
 
 
@@ -246,21 +206,18 @@ def write_summary(folder: Path, size: str, names: Sequence[str]) -> Path:
     size : {"quick", "full"}
         Which ones.
     names : sequence of str
-        Figures in order; those without verdicts are left out, and those of other papers follow.
+        Figures in order; those without verdicts are left out.
 
     Returns
     -------
     path : Path
-        ``verdicts-quick.md`` or ``verdicts-full.md``; a JSON file of the same name beside it.
+        ``verdicts-quick.md`` or ``verdicts-full.md``.
     """
     path = folder / f"verdicts-{size}.md"
-    own = [folder / f"{name}-{size}.json" for name in names]
-    with_runs = (file.with_suffix(".json") for file in folder.glob(f"*-{size}.parquet"))
-    others = set(with_runs) - set(own)
-    found = [read_facts(file) for file in [*own, *sorted(others)] if file.exists()]
-    claims = all_claims(found)
+    files = [folder / f"{name}-{size}.json" for name in names]
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+    claims = [claim for facts in found for claim in facts["claims"]]
     lines = [f"# Claims held against our runs ({size})", "", tally(claims), "", *exceptions(claims)]
     lines += ["", *(line for facts in found for line in markdown(facts))]
     write_atomically(path, "\n".join(lines).encode())
-    write_atomically(path.with_suffix(".json"), json.dumps(found, indent=1).encode())
     return path

@@ -19,15 +19,23 @@ eta       the certificate, a correlation function
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sketchshift._typing import FloatArray
-from sketchshift._validation import check_choice, check_flag, check_integer, check_number
-from sketchshift.decoders.decoder import Decoding, Outcome, Progress, Step
-from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import Correlation, draw_starts
+from sketchshift import Decoding
+from sketchshift.decoders import (
+    Correlation,
+    Mixture,
+    Outcome,
+    Problem,
+    Step,
+    draw_starts,
+    fewest_points,
+)
 from sketchshift.decoders.paper.climb import SketchedMeanShift
 from sketchshift.decoders.paper.refine import (
     GreedyDecoder,
@@ -38,12 +46,12 @@ from sketchshift.decoders.paper.refine import (
     reduce_support,
     refine,
 )
-from sketchshift.decoders.points import fewest_points
-from sketchshift.decoders.problem import Problem
+from sketchshift.errors import SpecError
 
 __all__ = ["Blasso", "Slide", "SlidingFrankWolfe"]
 
-_CALLER = "SlidingFrankWolfe"
+FloatArray: TypeAlias = NDArray[np.float64]
+Progress: TypeAlias = Callable[[Any], None]
 _FALL = 0.5  # ratio of a penalty to the one before
 _LAST = 1e-3  # share of the largest penalty at which a path ends: below, eta would be rounding
 _LIGHT = 1e-6  # share of the mass below which an atom is pruned
@@ -172,7 +180,6 @@ class SlidingFrankWolfe(GreedyDecoder):
     refine: bool = False
 
     def _decode(self, problem: Problem, k: int, seed: int, progress: Progress | None) -> Decoding:
-        is_refined = check_flag(_CALLER, "refine", self.refine)
         search = _Search(self, problem, k, seed)
         mixture = search.run(k, progress)
         n = mixture.n_components
@@ -180,7 +187,7 @@ class SlidingFrankWolfe(GreedyDecoder):
             points = fewest_points(problem, mixture, k)
             if points is not None:
                 return problem.decoding(points, Outcome.EMPTY_RESIDUAL, search.trace)
-        if is_refined:
+        if self.refine:
             mixture = reduce_support(problem, mixture, k)
         elif n > k:
             mixture = merge_nearest(mixture, k)
@@ -192,15 +199,13 @@ class _Search:
     """The measure while its atoms are found."""
 
     def __init__(self, decoder: SlidingFrankWolfe, problem: Problem, k: int, seed: int) -> None:
-        most = 8 * k if decoder.n_iterations is None else decoder.n_iterations
-        self._most = check_integer(_CALLER, "n_iterations", most, k, 10**6)
-        self._n_starts = check_integer(
-            _CALLER, "n_initializations", decoder.n_initializations, 1, 10**7
-        )
-        check_choice(_CALLER, "starts", decoder.starts, ("normal", "uniform"))
-        check_number(_CALLER, "tolerance", decoder.tolerance, low=1e-6, high=1.0)
-        if decoder.penalty is not None:
-            check_number(_CALLER, "penalty", decoder.penalty, low=_LAST, high=1.0)
+        if decoder.penalty is not None and not _LAST <= decoder.penalty <= 1.0:
+            msg = (
+                "the 'penalty' of SlidingFrankWolfe is a share of the largest, "
+                f"{decoder.penalty!r}. Give a number from {_LAST:g} to 1."
+            )
+            raise SpecError(msg)
+        self._most = 8 * k if decoder.n_iterations is None else decoder.n_iterations
         self._decoder, self._problem, self._seed = decoder, problem, seed
         self._n_climbs = 0
         self._pool = np.empty((0, len(problem.turns)))
@@ -245,11 +250,11 @@ class _Search:
         decoder, problem = self._decoder, self._problem
         fresh = draw_starts(
             problem.sketch,
-            self._n_starts,
+            decoder.n_initializations,
             self._seed,
             box=problem.box,
             kind=decoder.starts,
-            first=self._n_climbs * self._n_starts,
+            first=self._n_climbs * decoder.n_initializations,
         )
         if self._n_climbs:
             fresh = np.where(eta(self._pool)[:, None] > 1.0, self._pool, fresh)

@@ -1,6 +1,6 @@
 """What a figure of the paper is made of: read from one TOML file, checked, frozen.
 
-Takes files of ``papers/``; hands a :class:`Figure` to the runner, the pictures and the
+Takes TOML files; hands a :class:`Figure` to the runner, the pictures and the
 verdicts. Symbols are the paper's: m sketch size, sigma bandwidth, L starts of a climb.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +33,7 @@ __all__ = [
 
 SIZES = ("quick", "full")
 PAPER = "sketch_and_shift"
+HERE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,6 @@ class DatasetSpec:
     n_draws : int
         Realization r is of the draw r modulo this number: data of other seeds, so that no
         verdict hangs on one of them.
-    realizations : int or None
-        At most so many of the grid's, for one that takes long; None is all.
     """
 
     name: str
@@ -70,7 +69,6 @@ class DatasetSpec:
     sketch_sizes: tuple[int, ...] | None
     options: Mapping[str, Any]
     n_draws: int = 1
-    realizations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,15 +110,12 @@ class Grid:
         The values of m and sigma.
     n_samples : int or None
         Rows of a synthetic dataset; None is the recipe's own.
-    datasets : tuple of str or None
-        Names of those that are run; None is all.
     """
 
     realizations: int
     sketch_sizes: tuple[int, ...]
     bandwidths: tuple[float, ...]
     n_samples: int | None
-    datasets: tuple[str, ...] | None = None
 
     def thinned(self, realizations: int | None, points: int | None) -> Grid:
         """Fewer realizations, and at most so many bandwidths, spread over all."""
@@ -203,12 +198,6 @@ class Figure:
         """The contender of a name."""
         return next(c for c in self.contenders if c.name == name)
 
-    def on(self, grid: Grid) -> Figure:
-        """The figure with the datasets of a grid alone."""
-        if grid.datasets is None:
-            return self
-        return replace(self, datasets=tuple(d for d in self.datasets if d.name in grid.datasets))
-
 
 def paper_folder(name: str = PAPER) -> Path:
     """The folder of a paper's files.
@@ -216,24 +205,16 @@ def paper_folder(name: str = PAPER) -> Path:
     Parameters
     ----------
     name : str
-        Of a paper in the installed package or the checkout, ``"beyond"`` say; else the path of
-        a folder. One that is called like a paper is named with its slash: ``"./beyond"``.
+        The path of a folder, or that of one beside this package.
 
     Returns
     -------
     folder : Path
         Where the ``.toml`` files of its figures lie.
     """
-    here = Path(__file__).resolve()
-    roots = [root / "papers" for root in (here.parent, here.parents[2])]
-    found = {path.name: path for root in reversed(roots) for path in root.glob("*/")}
-    known = {n: path for n, path in found.items() if any(path.glob("*.toml"))}
-    if name in known:
-        return known[name]
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        names = ", ".join(sorted(known)) or "none"
-        raise DataError(f"{name!r} is neither a folder nor a paper here. There are: {names}.")
+    folder = next((p for p in (HERE / name, Path(name).expanduser()) if p.is_dir()), None)
+    if folder is None or not any(folder.glob("*.toml")):
+        raise DataError(f"the folder {name!r} has no .toml files of figures. Name another one.")
     return folder
 
 
@@ -275,14 +256,13 @@ def load_figure(name: str, folder: Path) -> Figure:
 
 
 def _figure(name: str, read: Mapping[str, Any]) -> Figure:
-    datasets = tuple(_dataset(entry) for entry in read["datasets"])
     return Figure(
         name=name,
         title=read["title"],
         section=read["section"],
-        datasets=datasets,
+        datasets=tuple(_dataset(entry) for entry in read["datasets"]),
         contenders=tuple(_contender(entry) for entry in read["decoders"]),
-        grids={size: _grid(size, read[size], [d.name for d in datasets]) for size in SIZES},
+        grids={size: _grid(read[size]) for size in SIZES},
         picture=read["picture"],
         claims=tuple(_claim(entry) for entry in read["claims"]),
     )
@@ -299,7 +279,6 @@ def _dataset(entry: Mapping[str, Any]) -> DatasetSpec:
         sketch_sizes=None if sizes is None else tuple(sizes),
         options=entry.get("options", {}),
         n_draws=entry.get("draws", 1),
-        realizations=entry.get("realizations"),
     )
 
 
@@ -315,18 +294,12 @@ def _contender(entry: Mapping[str, Any]) -> Contender:
     )
 
 
-def _grid(size: str, entry: Mapping[str, Any], known: Sequence[str]) -> Grid:
-    names = entry.get("datasets")
-    for name in names or ():
-        if name not in known:
-            there_are = ", ".join(known)
-            raise DataError(f"[{size}] names the dataset {name!r}. There are: {there_are}.")
+def _grid(entry: Mapping[str, Any]) -> Grid:
     return Grid(
         realizations=entry["realizations"],
         sketch_sizes=tuple(entry.get("m", ())),
         bandwidths=tuple(float(sigma) for sigma in entry["sigma"]),
         n_samples=entry.get("n_samples"),
-        datasets=None if names is None else tuple(names),
     )
 
 

@@ -38,7 +38,6 @@ from sketchshift.errors import DataError
 from sketchshift.metrics import lloyd, mse
 from sketchshift_papers.datasets import Data, FloatArray, cube
 from sketchshift_papers.definition import Contender, Figure
-from sketchshift_papers.looks import BEYOND
 
 __all__ = [
     "LOOKS",
@@ -55,7 +54,6 @@ __all__ = [
 ]
 
 PIXELS = 400
-MANY = 500  # clusters, from which on a reference begins at the true means
 LEAST = 0.05  # share of the peak below which a maximum is not counted
 Measures = dict[str, float]
 
@@ -322,14 +320,14 @@ def _box(data: Data) -> Box:
 
 def _bandwidth(sketch: Sketch) -> float:
     bandwidth = sketch.spec.bandwidth
-    return bandwidth if isinstance(bandwidth, float | int) else float(np.sqrt(np.prod(bandwidth)))
+    assert isinstance(bandwidth, float)
+    return bandwidth
 
 
 LOOKS: dict[str, Callable[..., Measures]] = {
     "correlation": look_at_maxima,
     "climb": look_at_climb,
     "residual": look_at_residual,
-    **BEYOND,
 }
 
 
@@ -368,28 +366,11 @@ def measure(contender: Contender, n_initializations: int | None, cell: Cell) -> 
     return {"mse": error, "rse": error / cell.reference, "seconds": seconds}
 
 
-def _means_of_cells(X: FloatArray, centroids: FloatArray) -> FloatArray:
-    """Means of the rows nearest to each centroid."""
-    from scipy.spatial import cKDTree
-
-    labels = cKDTree(centroids).query(X)[1]
-    counts = np.bincount(labels, minlength=len(centroids))
-    sums = np.stack([np.bincount(labels, x, len(centroids)) for x in X.T], axis=1)
-    return np.asarray((sums / np.maximum(counts, 1)[:, None])[counts > 0])
-
-
 @one_blas_thread
 def measure_reference(data: Data) -> Measures:
-    """K-means with all the rows at hand, best of five: the reference of every RSE.
-
-    Of very many clusters, whose means are known, one step of k-means from these: a start of its
-    own would miss some of them, and take hours.
-    """
+    """K-means with all the rows at hand, best of five: the reference of every RSE."""
     start = time.perf_counter()
-    if data.n_clusters > MANY and data.means is not None:
-        centroids = _means_of_cells(data.X, data.means)
-    else:
-        centroids = lloyd(data.X, data.n_clusters, n_init=5, seed=0)
+    centroids = lloyd(data.X, data.n_clusters, n_init=5, seed=0)
     seconds = time.perf_counter() - start
     error = mse(data.X, centroids)
     k, spread = len(centroids), float(centroids.var(axis=0).sum())

@@ -1,12 +1,11 @@
 """The paper's datasets: recipes by name, and what every run needs of them.
 
 The paper gives neither the centroids nor the widths of its synthetic clusters; ours are
-written down here. Real data comes from ``sketchshift.data.load_dataset``.
+written down here. Real data comes from ``sketchshift_papers.data``.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift.data import load_dataset
-from sketchshift.decoders import Box, bandwidth
+from sketchshift.decoders import Box
 from sketchshift.errors import DataError
 from sketchshift.metrics import mse
+from sketchshift_papers.data import load
 from sketchshift_papers.definition import DatasetSpec
 
 __all__ = ["RECIPES", "Data", "FloatArray", "cube", "make_data"]
@@ -158,70 +157,9 @@ def _two_clusters(n_samples: int, d: int, std: float = 0.05, seed: int = 0) -> D
 
 def _real(name: str, normalize_rows: bool = False) -> Drawn:
     """Figures 8 and 10: real features, in [-1, 1]^d by their rows' lengths or largest entry."""
-    X = load_dataset(name).astype(np.float64)
+    X = load(name).astype(np.float64)
     lengths = np.linalg.norm(X, axis=1, keepdims=True) if normalize_rows else np.abs(X).max()
     return X / np.maximum(lengths, np.finfo(float).tiny), None
-
-
-# Beyond the paper (papers/beyond): generated sets of any size, and others in the unit of the
-# bandwidth that the library chooses.
-
-
-def _mixture(
-    n_samples: int,
-    d: int,
-    k: int,
-    std: float = 0.05,
-    length: float = 0.6,
-    least_distance: float = 0.5,
-    uneven: bool = False,
-    seed: int = 0,
-) -> Drawn:
-    """Gaussians around means that are drawn normal, of a mean length, with a least distance.
-
-    Where ``uneven``, the heaviest has five times the rows of the lightest, and standard deviations
-    go from half of ``std`` to one and a half.
-    """
-    rng = np.random.Generator(np.random.PCG64([seed, d, k]))
-    means: FloatArray = np.empty((0, d))
-    while len(means) < k:
-        mean = length / math.sqrt(d) * rng.standard_normal(d)
-        gaps = np.linalg.norm(means - mean, axis=1)
-        if gaps.min(initial=np.inf) > least_distance:
-            means = np.vstack([means, mean])
-    steps = np.linspace(0.0, 1.0, k) if uneven else np.full(k, 0.5)
-    shares = 5.0**steps
-    labels = rng.choice(k, n_samples, p=shares / shares.sum())
-    widths = std * (0.5 + rng.permutation(steps))
-    return means[labels] + widths[labels, None] * rng.standard_normal((n_samples, d)), means
-
-
-def _grid(side: int, rows_per_cluster: int, std: float = 0.15, seed: int = 0) -> Drawn:
-    """As birch1: side^2 clusters in the plane, on a grid whose meshes have width 1."""
-    steps = np.arange(float(side))
-    means = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    return _around(means, std, rows_per_cluster * side**2, seed)
-
-
-def _flower() -> Drawn:
-    """Pixels of the photograph of a flower that comes with scikit-learn."""
-    from sklearn.datasets import load_sample_image
-
-    return load_sample_image("flower.jpg").reshape(-1, 3) / 255.0, None
-
-
-def _in_bandwidths(of: str, k: int, n_samples: int, **options: Any) -> Drawn:
-    """Another set, at most so many of its rows, in units of the bandwidth the library chooses.
-
-    So bandwidth 1 is the default, and others are multiples of it.
-    """
-    is_drawn = "n_samples" in inspect.signature(RECIPES[of]).parameters
-    X, means = RECIPES[of](**options, **({"n_samples": n_samples, "k": k} if is_drawn else {}))
-    if not is_drawn and len(X) > n_samples:
-        rng = np.random.Generator(np.random.PCG64(0))
-        X = X[rng.choice(len(X), n_samples, replace=False)]
-    unit = bandwidth(X, n_clusters=k)
-    return X / unit, None if means is None else means / unit
 
 
 RECIPES: dict[str, Callable[..., Any]] = {
@@ -231,8 +169,4 @@ RECIPES: dict[str, Callable[..., Any]] = {
     "six_dimensions": _six_dimensions,
     "two_clusters": _two_clusters,
     "real": _real,
-    "mixture": _mixture,
-    "grid": _grid,
-    "flower": _flower,
-    "in_bandwidths": _in_bandwidths,
 }

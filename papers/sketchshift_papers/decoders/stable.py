@@ -20,24 +20,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sketchshift._threads import one_blas_thread
-from sketchshift._typing import ComplexArray, FloatArray, IntArray, RealArray
-from sketchshift._validation import check_integer
-from sketchshift.decoders.mixture import as_shares
-from sketchshift.decoders.objective import Box, CorrelationFunction
+from sketchshift import Sketch
+from sketchshift.decoders import Box, CorrelationFunction, Problem, one_blas_thread
 from sketchshift.decoders.paper.climb import SketchedMeanShift
 from sketchshift.decoders.paper.refine import hard_threshold, nonnegative_weights
-from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError, SpecError
-from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch
 
 __all__ = ["StableMixture", "decode_stable"]
 
 _CALLER = "decode_stable"
+FloatArray: TypeAlias = NDArray[np.float64]
+ComplexArray: TypeAlias = NDArray[np.complex128]
 _TURN = 2.0 * math.pi
 _ALPHAS = (0.3, 2.0)
 _FIRST_ALPHA = 1.7
@@ -88,7 +87,7 @@ class StableMixture:
         """Number k of components."""
         return len(self.weights)
 
-    def characteristic_function(self, frequencies: RealArray) -> ComplexArray:
+    def characteristic_function(self, frequencies: FloatArray) -> ComplexArray:
         """Mean of :math:`e^{i <omega, x>}` over the mixture.
 
         Parameters
@@ -115,7 +114,7 @@ class StableMixture:
         envelope = np.exp(-((self.scales**2 @ omega**2) ** (self.alphas[:, None] / 2.0)))
         return np.asarray(np.exp(1j * (self.locations @ omega)) * envelope)
 
-    def _choose(self, keep: IntArray) -> StableMixture:
+    def _choose(self, keep: NDArray[np.int64]) -> StableMixture:
         return StableMixture(
             self.weights[keep], self.locations[keep], self.scales[keep], self.alphas[keep]
         )
@@ -170,13 +169,13 @@ def decode_stable(
     Examples
     --------
     >>> import numpy as np, sketchshift as ss
+    >>> from sketchshift_papers.decoders import decode_stable
     >>> x = 3.0 + 0.5 * np.random.default_rng(0).standard_cauchy((20_000, 1))
     >>> spec = ss.SketchSpec(1, 200, (0.1, 10.0), center=np.median(x, axis=0))
-    >>> found = ss.decoders.decode_stable(ss.sketch(x, spec))
+    >>> found = decode_stable(ss.sketch(x, spec))
     >>> found.alphas.round(1), found.locations.round(1), found.scales.round(1)
     (array([1.]), array([[3.]]), array([[0.5]]))
     """
-    check_integer(_CALLER, "n_components", n_components, 1, MAX_CLUSTERS)
     problem = Problem.of(sketch, n_components, domain, seed, _CALLER).require_columns(_CALLER)
     problem.require_waves()
     _require_plain(sketch)
@@ -208,7 +207,7 @@ def _require_plain(sketch: AnySketch) -> None:
 def _in_units(problem: Problem, mixture: StableMixture) -> StableMixture:
     """In the units of the data, heaviest first, with what it leaves of the sketch."""
     zeta = problem.z * math.sqrt(len(problem.z))
-    mixture = replace(mixture, weights=as_shares(mixture.weights))
+    mixture = replace(mixture, weights=mixture.weights / mixture.weights.sum())
     left = zeta - mixture.characteristic_function(_TURN * problem.turns.astype(np.float64))
     mixture = mixture._choose(hard_threshold(mixture.weights, mixture.n_components))
     return replace(
