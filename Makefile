@@ -84,7 +84,7 @@ airflow_PACKAGES := apache-airflow==3.1.3
 
 $(VENV)-workflow-%/done: pyproject.toml
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e . hypothesis pytest $($*_PACKAGES)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e . -e ./papers hypothesis pytest $($*_PACKAGES)
 	@touch $@
 
 test-workflows: $(WORKFLOWS:%=$(VENV)-workflow-%/done)  ## Dagster, MLflow, dbt and Airflow run examples/workflows

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.ndimage import zoom
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from sketchshift.data import datasets
-from sketchshift.data.spectral_features import (
+from sketchshift.errors import DataError
+from sketchshift_papers import data as datasets
+from sketchshift_papers.data.spectral_features import (
     laplacian_eigenvectors,
-    main,
     neighbour_graph,
     sift_descriptors,
     spectral_features,
 )
-from sketchshift.errors import DataError
-
-needs_opencv = pytest.mark.usefixtures("opencv")
-
-
-@pytest.fixture
-def opencv():
-    pytest.importorskip("cv2", reason='OpenCV is not installed: pip install "sketchshift[paper]"')
 
 
 @pytest.fixture
@@ -77,7 +68,6 @@ def test_the_graph_is_symmetric_and_has_the_nearest_neighbours():
     np.testing.assert_array_equal(A, [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
 
 
-@needs_opencv
 def test_descriptors_tell_pictures_apart(images):
     D = sift_descriptors(images)
     within = np.linalg.norm(D[:40] - D[:40].mean(axis=0), axis=1).max()
@@ -86,7 +76,6 @@ def test_descriptors_tell_pictures_apart(images):
     assert np.linalg.norm(D[:40].mean(axis=0) - D[40:].mean(axis=0)) > within
 
 
-@needs_opencv
 def test_images_must_be_grey_levels(images):
     with pytest.raises(DataError, match="must be a uint8 array of shape"):
         sift_descriptors(images.astype(float))
@@ -102,7 +91,6 @@ def purity(images: np.ndarray, y: np.ndarray) -> float:
     return sum(np.bincount(y[labels == i]).max() for i in range(10)) / len(y)
 
 
-@needs_opencv
 def test_handwritten_digits_come_out_in_clusters():
     """Scikit-learn's, of 8 x 8 pixels, enlarged; chance is little more than 0.1."""
     digits = load_digits()
@@ -111,22 +99,9 @@ def test_handwritten_digits_come_out_in_clusters():
     assert purity(images, digits.target[:600]) > 0.6
 
 
-@needs_opencv
 @pytest.mark.data("mnist")
 def test_digits_of_mnist_come_out_in_clusters():
     """Six hundred images. Measured: 0.77."""
     images = datasets.load("mnist")[:600].reshape(-1, 28, 28)
 
     assert purity(images, datasets.load_labels("mnist")[:600]) > 0.6
-
-
-@needs_opencv
-def test_the_module_writes_features(images, tmp_path):
-    source, target = tmp_path / "images.npz", tmp_path / "features.npz"
-    np.savez(source, X=np.concatenate([images[:30], images[:30] ^ 7]), y=np.arange(60))
-    result = CliRunner().invoke(main, [str(source), "-o", str(target), "--rows", "50"])
-
-    assert result.exit_code == 0, result.output
-    with np.load(target, allow_pickle=False) as arrays:
-        assert arrays["X"].shape == (50, 10)
-        assert arrays["y"].tolist() == list(range(50))

@@ -12,8 +12,9 @@ from scipy.stats import levy_stable, norm
 
 import sketchshift as ss
 from sketchshift.decoders import Problem
-from sketchshift.decoders.stable import _Fitter
 from sketchshift.errors import DataError, SpecError
+from sketchshift_papers.decoders import decode_stable
+from sketchshift_papers.decoders.stable import _Fitter
 
 N = 20_000
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -81,7 +82,7 @@ def test_the_parameters_of_an_exact_characteristic_function_are_found(d, alphas)
 def test_one_law_is_found_from_its_samples(alpha, seed):
     x = levy_stable.rvs(alpha, 0, loc=3, scale=0.5, size=(N, 1), random_state=seed)
 
-    found = ss.decoders.decode_stable(ss.sketch(x, plain_spec(x, 200, seed)))
+    found = decode_stable(ss.sketch(x, plain_spec(x, 200, seed)))
 
     assert found.weights.tolist() == [1.0]
     assert found.alphas == pytest.approx([alpha], abs=0.04)
@@ -97,7 +98,7 @@ def test_one_law_is_found_from_its_samples(alpha, seed):
 def test_three_laws_are_found_from_their_samples(d, alphas):
     X = mixture_rows(alphas, d, seed=0)
 
-    found = ss.decoders.decode_stable(ss.sketch(X, plain_spec(X)), 3)
+    found = decode_stable(ss.sketch(X, plain_spec(X)), 3)
 
     np.testing.assert_allclose(found.weights, WEIGHTS, atol=0.02)
     np.testing.assert_allclose(found.locations, LOCATIONS[d], atol=0.05)
@@ -111,7 +112,7 @@ def test_at_2_it_is_the_gaussian_mixture():
     X = mixture_rows((2.0, 2.0, 2.0), 2, seed=1)
     spec = plain_spec(X)
 
-    stable = ss.decoders.decode_stable(ss.sketch(X, spec), 3)
+    stable = decode_stable(ss.sketch(X, spec), 3)
     gaussian = ss.CompressiveGaussianMixture(
         3, covariance_type="diag", spec=spec, random_state=0
     ).fit(X)
@@ -125,7 +126,7 @@ def test_at_2_it_is_the_gaussian_mixture():
 def test_the_characteristic_function_is_in_the_units_of_the_data():
     """That of the rows, up to the noise of sampling; at 0 it is 1."""
     X = 1000.0 + 50.0 * mixture_rows((1.5, 1.5, 1.5), 1, seed=0)
-    found = ss.decoders.decode_stable(ss.sketch(X, plain_spec(X)), 3)
+    found = decode_stable(ss.sketch(X, plain_spec(X)), 3)
     omega = np.linspace(0, 0.05, 20)[None]
 
     values = found.characteristic_function(omega)
@@ -137,9 +138,7 @@ def test_the_characteristic_function_is_in_the_units_of_the_data():
 
 
 def test_rows_that_are_equal_have_hardly_any_scale():
-    found = ss.decoders.decode_stable(
-        ss.sketch(np.full((50, 2), 3.0), ss.SketchSpec(2, 60, (0.1, 5.0)))
-    )
+    found = decode_stable(ss.sketch(np.full((50, 2), 3.0), ss.SketchSpec(2, 60, (0.1, 5.0))))
 
     np.testing.assert_allclose(found.locations, [[3.0, 3.0]], atol=1e-3)
     assert found.scales.max() < 1e-2
@@ -149,8 +148,8 @@ def test_the_same_seed_gives_the_same_bytes_and_a_domain_is_kept_to():
     X = mixture_rows((1.5, 1.5, 1.5), 1, seed=0)
     sketch = ss.sketch(X, plain_spec(X))
 
-    first, second = (ss.decoders.decode_stable(sketch, 3, seed=5) for _ in range(2))
-    inside = ss.decoders.decode_stable(sketch, 1, domain=ss.decoders.Box([2.0], [20.0]))
+    first, second = (decode_stable(sketch, 3, seed=5) for _ in range(2))
+    inside = decode_stable(sketch, 1, domain=ss.decoders.Box([2.0], [20.0]))
 
     np.testing.assert_array_equal(first.alphas, second.alphas)
     assert inside.locations[0, 0] >= 2.0
@@ -161,11 +160,11 @@ def test_a_sketch_with_a_tilt_is_refused_and_what_is_proposed_instead_works():
     tilted = ss.sketch(X, ss.SketchSpec(1, 100, 1.0, tilt=ss.features.Tilt(radius=1.0)))
 
     with pytest.raises(DataError, match="waves of all rows alike, and this one weights") as caught:
-        ss.decoders.decode_stable(tilted)
+        decode_stable(tilted)
 
     names = {"X": X, "np": np, "ss": ss}
     exec("\n".join(line.strip() for line in str(caught.value).splitlines()[1:]), names)
-    found = ss.decoders.decode_stable(ss.sketch(X, names["spec"]))
+    found = decode_stable(ss.sketch(X, names["spec"]))
     assert found.alphas == pytest.approx([1.5], abs=0.1)
 
 
@@ -176,15 +175,15 @@ def test_directions_and_rows_out_of_reach_are_refused():
     beyond = ss.sketch(np.vstack([X, [[1e30, 1e30]]]), spec)
 
     with pytest.raises(DataError, match="directions"):
-        ss.decoders.decode_stable(directions)
+        decode_stable(directions)
     with pytest.raises(DataError, match="out of its reach"):
-        ss.decoders.decode_stable(beyond)
+        decode_stable(beyond)
 
 
 @pytest.mark.parametrize("k", [0, 1.5, "2"])
 def test_wrong_numbers_of_components_are_refused(k):
-    with pytest.raises(SpecError, match="'n_components' parameter of decode_stable"):
-        ss.decoders.decode_stable(ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0)), k)
+    with pytest.raises(SpecError, match="'n_clusters' parameter of decode_stable"):
+        decode_stable(ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0)), k)
 
 
 def test_the_page_on_heavy_tails_shows_code_that_runs():
@@ -203,7 +202,7 @@ def test_what_is_found_of_gaussian_rows_is_as_good_as_their_own_moments():
     errors, best = [], []
     for seed in range(10):
         x = norm.rvs(size=(2000, 1), random_state=seed)
-        found = ss.decoders.decode_stable(ss.sketch(x, plain_spec(x, 200, seed)))
+        found = decode_stable(ss.sketch(x, plain_spec(x, 200, seed)))
         errors.append(found.locations[0, 0])
         best.append(x.mean())
 

@@ -11,36 +11,175 @@ import hashlib
 import json
 import threading
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from sketchshift.cli import main
-from sketchshift.data import datasets, public
-from sketchshift.data.public import PublicSet, RemoteFile, array_digest, fetch, public_sets
 from sketchshift.errors import DataError
+from sketchshift_papers import data as datasets
+from sketchshift_papers.data import NAMES, NOT_PUBLIC
+from sketchshift_papers.data import __main__ as command
+from sketchshift_papers.data.fetch import (
+    PublicSet,
+    RemoteFile,
+    array_digest,
+    download,
+    fetch,
+    public_sets,
+)
+
+SHAPES = {
+    "cifar10_features": (60000, 10),
+    "covertype": (286048, 10),
+    "cytof": (200000, 8),
+    "mnist": (70000, 784),
+    "skin": (245057, 3),
+    "spectral_mnist": (70000, 10),
+    "uber_pickups": (315055, 2),
+}
 
 
-class Quiet(SimpleHTTPRequestHandler):
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.data(n)) for n in NAMES])
+def test_every_dataset_is_rows_of_numbers(name):
+    X, y = datasets.load(name), datasets.load_labels(name)
+
+    assert X.dtype.kind in "fiu"
+    assert X.shape == SHAPES.get(name, (len(X), 2))
+    assert y is None or y.shape == (len(X),)
+
+
+def test_a_dataset_is_read_from_the_folder_named(tmp_path, monkeypatch):
+    np.savez(tmp_path / "mnist.npz", X=np.arange(24, dtype="u1").reshape(2, 3, 4), y=[0, 1])
+    np.savez(tmp_path / "sipu.npz", s1_X=np.eye(2), s1_y=[3, 4], s2_X=np.zeros((2, 2)))
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path))
+
+    np.testing.assert_array_equal(datasets.load("mnist"), np.arange(24).reshape(2, 12))
+    np.testing.assert_array_equal(datasets.load("sipu/s1"), np.eye(2))
+    np.testing.assert_array_equal(datasets.load_labels("sipu/s1"), [3, 4])
+    assert datasets.load_labels("sipu/s2") is None
+    assert datasets.is_here("sipu/s1")
+    assert not datasets.is_here("skin")
+
+
+def test_without_a_folder_named_it_is_the_users_cache(tmp_path, monkeypatch):
+    """An empty variable is one that is not set: make exports such."""
+    monkeypatch.setenv("SKETCHSHIFT_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert datasets.data_folder() == tmp_path / "sketchshift"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert datasets.data_folder() == Path.home() / ".cache" / "sketchshift"
+
+
+def test_a_missing_dataset_is_named_with_the_command_that_fetches_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "gone"))
+
+    with pytest.raises(DataError, match=r"no 'sipu\.npz' in .*gone'\. .* make data DATA=sipu"):
+        datasets.load("sipu/s1")
+    with pytest.raises(DataError, match="It cannot be fetched: the features are those of a"):
+        datasets.load("cifar10_features")
+    with pytest.raises(DataError, match=r"no dataset 'sipu/s9'\. There are cifar10_features"):
+        datasets.load("sipu/s9")
+
+
+def test_what_the_message_proposes_is_what_the_command_knows():
+    archives = {name.partition("/")[0] for name in NAMES} - set(NOT_PUBLIC)
+
+    assert archives == {*public_sets(), *command.DERIVED}
+
+
+class Site(ThreadingHTTPServer):
+    """Serves files by name; what goes wrong is a list, one fault a request."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.faults: list[str | int] = []
+        self.address = f"http://127.0.0.1:{self.server_port}/"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Site
+
+    def do_GET(self) -> None:
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        content = self.server.files.get(self.path[1:])
+        if content is None or isinstance(fault, int):
+            self.send_error(fault or 404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(
+            {"truncated": content[:9], "other": bytes(len(content))}.get(fault, content)
+        )
+
     def log_message(self, *words) -> None:
         pass
 
 
 @pytest.fixture
-def site(tmp_path):
-    """A folder, and the address it is served at."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+def site():
+    server = Site()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield folder, f"http://127.0.0.1:{server.server_port}/"
+    yield server
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+BYTES = np.random.default_rng(0).bytes(30_000)
+
+
+@pytest.fixture
+def file(site):
+    site.files["file.bin"] = BYTES
+    url, digest = site.address + "file.bin", hashlib.sha256(BYTES).hexdigest()
+    return RemoteFile("file.bin", (url,), len(BYTES), digest)
+
+
+@pytest.mark.parametrize("faults", [[], [503], ["truncated", "truncated"], ["other"]])
+def test_a_file_comes_whole_however_often_it_failed_before(site, file, faults, tmp_path):
+    site.faults, waited = list(faults), []
+
+    path = download(file, tmp_path / "new", wait=waited.append)
+
+    assert path.read_bytes() == BYTES
+    assert waited == [1.0, 3.0][: len(faults)]
+    site.files.clear()
+    assert download(file, tmp_path / "new") == path  # it is there: nothing is asked for
+
+
+@pytest.mark.parametrize(
+    ("faults", "sentence"),
+    [
+        ([404], "HTTP Error 404"),
+        ([503] * 3, "HTTP Error 503"),
+        (["truncated"] * 3, "IncompleteRead"),
+        (["other"] * 3, "other bytes came than those pinned: SHA-256"),
+    ],
+)
+def test_what_cannot_be_had_is_a_sentence_and_leaves_no_file(
+    site, file, faults, sentence, tmp_path
+):
+    site.faults = list(faults)
+
+    with pytest.raises(DataError, match=f"cannot fetch 'file.bin' from 127.*{sentence}"):
+        download(file, tmp_path, wait=lambda seconds: None)
+    assert list(tmp_path.iterdir()) == []
+    assert site.faults == []
+
+
+def test_another_address_is_tried(site, file, tmp_path):
+    there = replace(file, urls=(site.address + "elsewhere.bin", *file.urls))
+
+    assert download(there, tmp_path).read_bytes() == BYTES
+    with pytest.raises(DataError, match="30,000 bytes came, and not 7"):
+        download(replace(file, name="other", size=7), tmp_path, wait=lambda seconds: None)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -106,11 +245,9 @@ def sipu_files(arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
 
 
 def served(name: str, files: dict[str, bytes], digests: dict[str, str], site) -> PublicSet:
-    folder, address = site
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
+    site.files |= files
     remote = tuple(
-        RemoteFile(file, (address + file,), len(content), hashlib.sha256(content).hexdigest())
+        RemoteFile(file, (site.address + file,), len(content), hashlib.sha256(content).hexdigest())
         for file, content in files.items()
     )
     return PublicSet(name, "about", "licence", remote, digests)
@@ -145,10 +282,6 @@ def test_files_in_the_publishers_format_become_arrays(name, site, tmp_path):
         for key, array in expected.items():
             np.testing.assert_array_equal(arrays[key], array)
             assert arrays[key].dtype == array.dtype
-    said = json.loads((tmp_path / "data" / "fetched" / f"{name}.json").read_text())
-    assert {f: facts["sha256"] for f, facts in said["files"].items()} == {
-        file.name: file.sha256 for file in wanted.files
-    }
     assert not list((tmp_path / "data" / "downloads").iterdir())
 
 
@@ -213,8 +346,11 @@ def test_an_array_that_is_not_the_one_pinned_is_not_put_in_place(site, tmp_path)
     assert not (tmp_path / "data" / "downloads" / "skin").exists()
 
 
-@pytest.mark.parametrize("name", MADE_UP)
-@pytest.mark.parametrize("content", [b"<html>Please sign in</html>", b"", b"\x1f\x8b\x08\x00junk"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, b"<html>Please sign in</html>") for name in MADE_UP]
+    + [("mnist", b""), ("sipu", b"\x1f\x8b\x08\x00junk")],
+)
 def test_a_page_instead_of_data_is_a_sentence(name, content, site, tmp_path):
     """Files whose digests nobody knows: what cannot be read is thrown away."""
     wanted = served(name, dict.fromkeys(MADE_UP[name][0], content), {"X": "0" * 64}, site)
@@ -226,67 +362,44 @@ def test_a_page_instead_of_data_is_a_sentence(name, content, site, tmp_path):
 
 
 @pytest.fixture
-def command(site, tmp_path, monkeypatch):
-    """``sketchshift data`` with a table of two sets that our server has."""
+def run(site, tmp_path, monkeypatch, capsys):
+    """The program, with a table of two sets that our server has."""
     entries = {name: served(name, MADE_UP[name][0], {}, site) for name in ("mnist", "skin")}
-    monkeypatch.setattr(public, "public_sets", lambda: entries)
+    monkeypatch.setattr(command, "public_sets", lambda: entries)
     monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "data"))
 
     def run(*words: str, status: int = 0):
-        result = CliRunner().invoke(main, ["data", *words])
-        assert result.exit_code == status, result.output
-        return result
+        assert command.main(words) == status
+        return capsys.readouterr()
 
     return run
 
 
-def test_the_command_fetches_what_is_missing_and_lists_what_is_there(command, tmp_path):
-    assert command("skin").stdout.startswith("skin            fetched in ")
-    assert command("skin").stdout.startswith("skin            is here: ")
-    listed = json.loads(command("--list", "--json").stdout)["datasets"]
+def test_the_command_fetches_what_is_missing_and_lists_what_is_there(run):
+    assert run("skin").out.startswith("skin             fetched: ")
+    assert run("skin").out.startswith("skin             is here: ")
+    listed = [line.split()[:2] for line in run("--list").out.splitlines()]
 
-    assert {one["name"]: one["here"] for one in listed} == {
-        "mnist": False,
-        "skin": True,
-        "spectral_mnist": False,
-    }
+    assert listed == [["mnist", "not"], ["skin", "here"], ["spectral_mnist", "not"]]
     np.testing.assert_array_equal(datasets.load("skin"), MADE_UP["skin"][1]["X"])
 
 
-def test_the_command_goes_on_after_a_failure_and_ends_with_it(command, site):
-    (site[0] / "train-images-idx3-ubyte.gz").unlink()
+def test_the_command_goes_on_after_a_failure_and_ends_with_it(run, site):
+    del site.files["train-images-idx3-ubyte.gz"]
 
-    result = command("mnist", "skin", status=1)
+    result = run("mnist", "cifar10_features", "mnits", "skin", status=1)
 
-    assert result.stdout.startswith("skin            fetched in ")
-    assert "Error: 1 of 2 datasets are not here:\n  mnist: cannot fetch" in result.stderr
-    assert "answers 404" in result.stderr
+    assert result.out.startswith("skin             fetched: ")
+    for sentence in (
+        "Error: cannot fetch 'train-images-idx3-ubyte.gz' from 127.0.0.1:",
+        "Error: 'cifar10_features' cannot be fetched: the features are those of a",
+        "Error: there is no dataset 'mnits'. There are mnist, skin, spectral_mnist.",
+    ):
+        assert sentence in result.err
 
 
-def test_features_are_computed_from_what_was_fetched(command):
-    pytest.importorskip("cv2", reason='OpenCV is not installed: pip install "sketchshift[paper]"')
-
-    command("spectral_mnist")
+def test_features_are_computed_from_what_was_fetched(run):
+    run("spectral_mnist")
 
     assert datasets.load("spectral_mnist").shape == (40, 10)
     np.testing.assert_array_equal(datasets.load_labels("spectral_mnist"), LABELS)
-
-
-def test_ctrl_c_is_a_sentence(command, monkeypatch):
-    def interrupted(*words, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(public, "fetch", interrupted)
-
-    assert "Error: interrupted. What was fetched is kept" in command(status=130).stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("cifar10_features", "'cifar10_features' cannot be fetched: the features are those of a"),
-        ("mnits", "there is no dataset 'mnits'. There are mnist, skin, spectral_mnist."),
-    ],
-)
-def test_what_cannot_be_fetched_is_said(command, name, sentence):
-    assert sentence in command(name, status=1).stderr
