@@ -16,7 +16,7 @@ from numpy_turnkey import NumpyTurnkey
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 K, M, D = 10, 1000, 10
 GOOD = 1.05  # relative squared error: a wrong fast answer must fail

@@ -130,18 +130,3 @@ def test_tidying_up_after_an_interruption_is_not_interrupted():
     ended = subprocess.run([sys.executable, "-c", AS_COMMAND + tidying], capture_output=True)
 
     assert ended.stdout == b"tidy\n"
-
-
-def test_an_interruption_that_a_command_reports_ends_it_with_the_same_status(
-    run, monkeypatch, tmp_path
-):
-    """Where there is more to say, as that finished runs are kept, it is said."""
-
-    def interrupt(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sketchshift_papers.reproduce", interrupt)
-    monkeypatch.chdir(tmp_path)
-
-    said = run.error("sketchshift reproduce fig3 --jobs 1 --realizations 1 --points 1", 130)
-    assert "fig3 was interrupted. Finished runs are kept" in said

@@ -89,12 +89,6 @@ def debug_option(function: F) -> F:
     return click.option("--debug", **_debug)(function)
 
 
-class _Interruption(click.ClickException):
-    """What there is to say about a command that Ctrl-C ended."""
-
-    exit_code = STATUS
-
-
 class Command(click.Command):
     """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
 
@@ -142,11 +136,7 @@ class Command(click.Command):
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
-            is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
-            if is_interruption:
-                end_as_interrupted()
-            failure = _Interruption if is_interruption else click.ClickException
-            raise failure(sentence(error)) from error
+            raise click.ClickException(sentence(error)) from error
         except Exception:
             if was_interrupted():
                 _abort(ctx)

@@ -3,9 +3,9 @@
 A command of this package is imported when it is called, so that ``sketchshift --help`` answers at
 once.
 
-Another package adds one by an entry point of the group ``sketchshift.commands``. It is imported when
-it is called or listed; one that cannot be imported is listed with the reason, and breaks nothing
-else.
+Another package adds one by an entry point of the group ``sketchshift.commands``. It is imported
+when it is called or listed; one that cannot be imported is listed with the reason, and breaks
+nothing else.
 """
 
 from __future__ import annotations
