@@ -28,9 +28,9 @@ $(VENV)/demo.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
 	$(PIP) -e '.[plot]'
 	@touch $@
 
-$(VENV)/dev.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
+$(VENV)/dev.done: $(VENV)/venv.done pyproject.toml papers/pyproject.toml constraints.txt $(NATIVE)
 	@echo "Installing sketchshift with its development tools (once) ..."
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev]' -e ./papers
 	@touch $@ $(VENV)/demo.done
 
 demo: $(VENV)/demo.done  ## the main job on real data, with a picture
@@ -110,8 +110,8 @@ bench-lakes: setup  ## minutes: cubes, stores and databases; the figures of the 
 	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python benchmarks/bench_databases.py
 
-data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; goes on
-	$(BIN)/sketchshift data $(DATA)
+data: setup  ## minutes: the public datasets, 80 MB, to a cache folder or to SKETCHSHIFT_DATA; DATA="--list"
+	$(BIN)/python -m sketchshift_papers.data $(DATA)
 
 # Rivals of the quality tables: no part of the project, and their own versions of nothing else.
 $(VENV)-rivals/done: $(VENV)/dev.done
@@ -130,7 +130,7 @@ privacy-bench: setup $(VENV)-diffprivlib/done  ## an hour: private clustering ag
 	PYTHONPATH=benchmarks $(BIN)/python -m privacy --diffprivlib $(VENV)-diffprivlib/bin/python $(PRIVACY)
 
 reproduce: setup  ## every figure of the paper, small: a table of verdicts. REPRODUCE="fig1 --full"
-	$(BIN)/sketchshift reproduce $(or $(REPRODUCE),--all --quick)
+	$(BIN)/python -m sketchshift_papers $(or $(REPRODUCE),--all --quick)
 
 docs: setup  ## runs the examples that changed; GALLERY=0 runs none
 	$(BIN)/python -m sphinx -W --keep-going -D plot_gallery=$(GALLERY) -b html docs docs/_build/html
@@ -175,4 +175,4 @@ smoke-aarch64: $(ARM)/done  ## the aarch64 wheel of dist/ under emulation; needs
 
 clean:
 	rm -rf $(VENV) $(VENV)-workflow $(VENV)-diffprivlib $(VENV)-rivals $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src papers tests -name __pycache__ -type d -exec rm -rf {} +

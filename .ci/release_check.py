@@ -28,10 +28,8 @@ NEEDED_BY_LINUX = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-a
 WANTED = (
     "sketchshift/py.typed",
     "sketchshift/smoke.py",
-    "sketchshift/data/public.toml",
-    "sketchshift_papers/papers/sketch_and_shift/fig1.toml",
 )
-MAY_LIE_THERE = re.compile(r"(sketchshift|sketchshift_papers|sketchshift-[\d.]+\.dist-info)/")
+MAY_LIE_THERE = re.compile(r"(sketchshift|sketchshift-[\d.]+\.dist-info)/")
 UNWANTED = re.compile(r"(^|/)(tests?|__pycache__|native)/|\.(pyc|cpp|h|o)$")
 Checks = Iterator[tuple[str, str]]  # what is checked, and what is wrong or nothing
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 
 import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift.data.datasets import china_pixels
+from sketchshift_papers import data as datasets
+from sketchshift_papers.bandwidth_rules import entropy_rule, regression_rule
 
 N, SEEDS = 20_000, (0, 1)
 GRID = (0.05, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5)
@@ -39,7 +42,7 @@ def data(name: str) -> np.ndarray:
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
 
-    loaders = {"digits": lambda: load_digits().data, "china": datasets.china_pixels}
+    loaders = {"digits": lambda: load_digits().data, "china": china_pixels}
     X = loaders.get(name, lambda: datasets.load(name))().astype(np.float64)
     if name == "mnist":
         X = PCA(20, random_state=0, svd_solver="randomized").fit_transform(X)
@@ -72,10 +75,13 @@ def main(names: list[str]) -> None:
             ss.metrics.mse(X, ss.metrics.lloyd(X, k, n_init=10)),
         )
         print(f"{name}: {len(X)} rows, d = {X.shape[1]}, k = {k}")
-        for rule in ("sketchshift", "regression", "entropy"):
-            widths = [
-                ss.decoders.bandwidth(X, rule=rule, n_clusters=k, seed=seed) for seed in SEEDS
-            ]
+        rules = {
+            "sketchshift": partial(ss.decoders.bandwidth, n_clusters=k),
+            "regression": regression_rule,
+            "entropy": entropy_rule,
+        }
+        for rule, choose in rules.items():
+            widths = [choose(X, seed=seed) for seed in SEEDS]
             found = errors(X, k, widths, reference)
             print(f"    {rule:<12}{widths[0] / r0:6.2f} r0   RSE {found[0]:.3f} {found[1]:.3f}")
         grid = np.array([errors(X, k, [share * r0] * len(SEEDS), reference) for share in GRID])

@@ -13,7 +13,7 @@ import numpy as np
 from harness import best_of, report
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 K, M = 10, 500
 

@@ -15,12 +15,12 @@ import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import datasets
 from sketchshift.decoders import Turnkey
 from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.gaussians import GaussianFitter
 from sketchshift.decoders.turnkey import TurnkeyFit
 from sketchshift.kernels import select_kernel
+from sketchshift_papers import data as datasets
 
 SEEDS, MULTIPLES = (0, 1, 2), (2.0, 1.3)
 CRITERIA = ("score", "misfit x 1.5", "held-out x 2", "spectral gap", "inertia")

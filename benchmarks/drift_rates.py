@@ -17,11 +17,12 @@ import numpy as np
 from harness import if_here
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift.data.datasets import china_pixels
 from sketchshift.decoders import Turnkey
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import NullLaw
 from sketchshift.kernels import select_kernel
+from sketchshift_papers import data as datasets
 
 ROWS, LAWS, EACH = 20_000, 5, 100
 LEVELS = (0.1, 0.05, 0.01)
@@ -43,7 +44,7 @@ def heavy(freedom: float) -> np.ndarray:
 
 def some(name: str) -> np.ndarray:
     """Random rows of a real dataset, or pixels of a photograph that comes with scikit-learn."""
-    X = datasets.china_pixels() if name == "china" else datasets.load(name)
+    X = china_pixels() if name == "china" else datasets.load(name)
     return X[np.random.default_rng(0).permutation(len(X))[:ROWS]].astype(float)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from harness import if_here, report
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 SEEDS, PILOT, ROWS = (0, 1, 2), 2_000, 10_000
 NUMBERS = (4, 10)  # integers of a sketch, in k d

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import sketchshift as ss
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 ROWS, STARTS = 20_000, 3
 RESULTS = Path(__file__).parent / "results" / "mixtures.md"

@@ -15,6 +15,7 @@ import numpy as np
 import sketchshift as ss
 from sketchshift.decoders import Turnkey
 from sketchshift_papers.datasets import Data, make_data
+from sketchshift_papers.decoders import SlidingFrankWolfe
 from sketchshift_papers.definition import DatasetSpec
 
 M = 1000
@@ -37,8 +38,8 @@ def decoders(data: Data) -> dict[str, object]:
         "CL-OMPR": ss.ClOmpr(**own),
         "CL-OMPR, 10 starts": ss.ClOmpr(n_initializations=10, **own),
         "Algorithm 2": ss.SketchAndShift(starts="uniform", reuse_starts=False, **own),
-        "sliding Frank-Wolfe": ss.decoders.SlidingFrankWolfe(**starts, **own),
-        "the same, refined": ss.decoders.SlidingFrankWolfe(refine=True, **starts, **own),
+        "sliding Frank-Wolfe": SlidingFrankWolfe(**starts, **own),
+        "the same, refined": SlidingFrankWolfe(refine=True, **starts, **own),
         "ss.decode": Turnkey(),
     }
 

@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from scipy.stats import levy_stable
 
 import sketchshift as ss
+from sketchshift_papers.decoders import decode_stable
 
 N, N_DRAWS = 5_000, 10
 ALPHAS = (1.0, 1.2, 1.5, 1.8, 2.0)
@@ -33,7 +34,7 @@ def spec_of(X: np.ndarray, m: int, seed: int) -> ss.SketchSpec:
 
 def by_sketch(x: np.ndarray, seed: int) -> tuple[float, float, float]:
     """Alpha, scale, location."""
-    found = ss.decoders.decode_stable(ss.sketch(x[:, None], spec_of(x[:, None], 200, seed)))
+    found = decode_stable(ss.sketch(x[:, None], spec_of(x[:, None], 200, seed)))
     return float(found.alphas[0]), float(found.scales[0, 0]), float(found.locations[0, 0])
 
 
@@ -118,7 +119,7 @@ def measure_three() -> None:
             normals = np.sqrt(2.0 * mixing)[:, None] * rng.normal(size=(len(labels), 2))
             X = centers[labels] + scales[labels] * normals
             sketch, start = ss.sketch(X, spec_of(X, 400, seed)), time.process_time()
-            mixture = ss.decoders.decode_stable(sketch, 3, seed=seed)
+            mixture = decode_stable(sketch, 3, seed=seed)
             seconds.append(time.process_time() - start)
             found.append(
                 (

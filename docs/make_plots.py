@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import sketchshift as ss
-from sketchshift.data.datasets import load
 from sketchshift.view import plots
+from sketchshift_papers.data import load
 
 IMAGES = Path(__file__).parent / "images"
 FOREST = (

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import settings
 
 import sketchshift as ss
-from sketchshift.data import datasets
 from sketchshift.data import open as door
 from sketchshift.decoders import decoder
 from sketchshift.features import frequencies
+from sketchshift_papers import data as datasets
 
 REGISTRIES = (
     *((door, name) for name in ("_formats", "_engines")),

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from harness import if_here
 
-from sketchshift.data import datasets
 from sketchshift.errors import DataError
+from sketchshift_papers import data as datasets
 
 Prepare = Callable[[np.ndarray], np.ndarray]
 

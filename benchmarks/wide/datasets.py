@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 Blocks = Iterator[np.ndarray]
 

@@ -212,7 +212,7 @@ def test_what_is_not_here_is_left_out_with_a_sentence(tmp_path, monkeypatch, cap
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "bico is left out: there is no package no_such."
     assert said[1].startswith("skin is left out: the dataset 'skin' is not here")
-    assert "Fetch it: sketchshift data skin (in a clone of the repository: make data)" in said[1]
+    assert "Fetch it: make data DATA=skin" in said[1]
     assert "It cannot be fetched: the features are those of a trained network" in said[2]
     assert said[3].startswith("kegg is left out: there is no 'kegg.npz' in the folder")
     assert said[4].startswith("s1 is left out: the dataset 'sipu' is not here")

@@ -205,9 +205,7 @@ def test_a_rate_is_told_of_many_rows_only(folder, run, monkeypatch):
     assert " rows/s." in run(line).stdout
 
 
-@pytest.mark.parametrize(
-    "decoder", ["turnkey", "sketch-and-shift", "cl-ompr", "sliding-frank-wolfe"]
-)
+@pytest.mark.parametrize("decoder", ["turnkey", "sketch-and-shift", "cl-ompr"])
 def test_nothing_is_left_to_load_when_the_clock_of_a_decoding_starts(decoder, folder):
     """In a new process: warming up imports all that the decoding needs."""
     program = f"""
@@ -220,7 +218,6 @@ before = set(sys.modules)
 decoders = {{
     "sketch-and-shift": ss.SketchAndShift(refine=True),
     "cl-ompr": ss.ClOmpr(),
-    "sliding-frank-wolfe": ss.decoders.SlidingFrankWolfe(),
 }}
 decoders.get({decoder!r}, ss.decode)(sketch, 3)
 print(sorted(set(sys.modules) - before))

@@ -56,18 +56,3 @@ def test_a_terminated_command_leaves_no_half_written_file(long_command):
         ended = end([*PROGRAM, *long_command], signal.SIGTERM, moments.uniform(0.2, 2.0))
         assert ended.returncode == -signal.SIGTERM
         assert target.read_text() == "old"
-
-
-def test_an_interruption_that_a_command_reports_ends_it_with_the_same_status(
-    run, monkeypatch, tmp_path
-):
-    """Where there is more to say, as that finished runs are kept, it is said."""
-
-    def interrupt(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sketchshift_papers.reproduce", interrupt)
-    monkeypatch.chdir(tmp_path)
-
-    said = run.error("sketchshift reproduce fig3 --jobs 1 --realizations 1 --points 1", 130)
-    assert "fig3 was interrupted. Finished runs are kept" in said

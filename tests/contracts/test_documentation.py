@@ -57,7 +57,7 @@ RESULTS |= {
     ss.decoders.Profile,
     ss.profiling.Survey,
 }
-RESULTS |= {ss.decoders.StableMixture, ss.profiling.SurveyedColumn, ss.decoders.Trait}
+RESULTS |= {ss.profiling.SurveyedColumn, ss.decoders.Trait}
 SKETCHES = {ss.Sketch, ss.privacy.PrivateSketch}  # likewise
 NOUNS = [c for c in CLASSES if not issubclass(c, Exception | Enum) and c not in SKETCHES]
 

@@ -1,94 +1,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sketchshift.cli.data import DERIVED
-from sketchshift.data.datasets import (
-    NAMES,
-    NOT_PUBLIC,
-    china_pixels,
-    data_folder,
-    gaussian_mixture,
-    is_here,
-    load,
-    load_labels,
-)
-from sketchshift.data.public import public_sets
-from sketchshift.errors import DataError, MissingDependencyError
-
-SHAPES = {
-    "cifar10_features": (60000, 10),
-    "covertype": (286048, 10),
-    "cytof": (200000, 8),
-    "mnist": (70000, 784),
-    "skin": (245057, 3),
-    "spectral_mnist": (70000, 10),
-    "uber_pickups": (315055, 2),
-}
-
-
-ALL = [pytest.param(name, marks=pytest.mark.data(name)) for name in NAMES]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_dataset_is_rows_of_numbers(name):
-    X, y = load(name), load_labels(name)
-
-    assert X.ndim == 2
-    assert X.dtype.kind in "fiu"
-    assert X.shape == SHAPES.get(name, X.shape)
-    assert y is None or y.shape == (len(X),)
-
-
-def test_a_dataset_is_read_from_the_folder_named(tmp_path, monkeypatch):
-    np.savez(tmp_path / "mnist.npz", X=np.arange(24, dtype="u1").reshape(2, 3, 4), y=[0, 1])
-    np.savez(tmp_path / "sipu.npz", s1_X=np.eye(2), s1_y=[3, 4], s2_X=np.zeros((2, 2)))
-    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path))
-
-    np.testing.assert_array_equal(load("mnist"), np.arange(24).reshape(2, 12))
-    np.testing.assert_array_equal(load_labels("mnist"), [0, 1])
-    np.testing.assert_array_equal(load("sipu/s1"), np.eye(2))
-    np.testing.assert_array_equal(load_labels("sipu/s1"), [3, 4])
-    assert load_labels("sipu/s2") is None
-    assert is_here("sipu/s1")
-    assert not is_here("skin")
-
-
-@pytest.mark.parametrize("named", ["", None])
-def test_without_a_folder_named_it_is_the_users_cache(tmp_path, monkeypatch, named):
-    """An empty variable is one that is not set: make exports such."""
-    monkeypatch.delenv("SKETCHSHIFT_DATA", raising=False)
-    if named is not None:
-        monkeypatch.setenv("SKETCHSHIFT_DATA", named)
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data_folder() == tmp_path / "sketchshift"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert data_folder() == Path.home() / ".cache" / "sketchshift"
-
-
-def test_a_missing_dataset_is_named_with_the_command_that_fetches_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "gone"))
-
-    with pytest.raises(DataError, match=r"no 'sipu\.npz' in .*gone'\. .* sketchshift data sipu "):
-        load("sipu/s1")
-    with pytest.raises(DataError, match="It cannot be fetched: the features are those of a"):
-        load("cifar10_features")
-
-
-def test_what_the_message_proposes_is_what_the_command_knows():
-    archives = {name.partition("/")[0] for name in NAMES} - set(NOT_PUBLIC)
-
-    assert archives == {*public_sets(), *DERIVED}
-
-
-def test_an_unknown_dataset_is_refused_with_a_close_one():
-    with pytest.raises(DataError, match=r"no dataset 'sipu/s9'\. Did you mean 'sipu/s"):
-        load("sipu/s9")
+from sketchshift.data.datasets import china_pixels, gaussian_mixture
+from sketchshift.errors import MissingDependencyError
 
 
 def test_the_picture_has_a_row_per_pixel():

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift, SlidingFrankWolfe
+from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
 from sketchshift.decoders.gaussians import GaussianFit
 from sketchshift.decoders.objective import Box
 from sketchshift.decoders.points import draw_places
 from sketchshift.errors import DataError, SpecError
 from sketchshift.metrics import match_centroids
+from sketchshift_papers.decoders import SlidingFrankWolfe
 
 DECODERS = {
     "shift": SketchAndShift(n_initializations=100),

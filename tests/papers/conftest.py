@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
-from sketchshift_papers import load_figure, paper_folder
+from sketchshift_papers.definition import load_figure
 
 TINY = """
 title = "a tiny figure"
@@ -74,9 +72,3 @@ def paper(tmp_path):
 @pytest.fixture
 def tiny(paper):
     return load_figure("fig0", paper)
-
-
-@pytest.fixture
-def real_paper(tmp_path):
-    """A copy of the paper's own figures."""
-    return shutil.copytree(paper_folder(), tmp_path / "real_paper")

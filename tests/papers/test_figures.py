@@ -7,17 +7,21 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.errors import DataError
-from sketchshift_papers import contenders, figure_names, load_figure, paper_folder
+from sketchshift_papers import contenders
 from sketchshift_papers.claims import Outcome, judge
 from sketchshift_papers.contenders import LOOKS, Cell, measure, registered_decoders
 from sketchshift_papers.datasets import RECIPES, make_data
-from sketchshift_papers.definition import SIZES, Contender
+from sketchshift_papers.definition import (
+    SIZES,
+    Contender,
+    figure_names,
+    load_figure,
+    paper_folder,
+)
 from sketchshift_papers.runner import _references, planned
 
 FOLDER = paper_folder()
 NAMES = figure_names(FOLDER)
-BEYOND = paper_folder("beyond")
-FIGURES = [*((FOLDER, name) for name in NAMES), *((BEYOND, name) for name in figure_names(BEYOND))]
 OF_DECODERS = ("mse", "rse", "seconds", "sketch_seconds", "squared_distance", "variance")
 OF_CLIMBS = ("moved", "arrived", "positive", "least", "median_norm", "norm_at_means")
 OF_MAXIMA = ("n_maxima", "peak_distance", "noise", "second_distance", "left_over")
@@ -31,37 +35,25 @@ def test_all_figures_are_there_in_order():
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("folder", "name"), FIGURES)
-def test_every_claim_can_be_measured_on_the_grid(folder, name, size):
-    """With made-up numbers at every point of the grid, no claim is left without a verdict.
-
-    But for claims on datasets alone that a quick grid leaves out.
-    """
-    figure = load_figure(name, folder)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_can_be_measured_on_the_grid(name, size):
+    """With made-up numbers at every point of the grid, no claim is left without a verdict."""
+    figure = load_figure(name, FOLDER)
     grid = figure.grids[size]
-    measures = MEASURES if folder == FOLDER else measures_of(figure)
     dimensions = {dataset.name: dataset.options.get("d", 2) for dataset in figure.datasets}
     rows = [
-        row | {"d": dimensions[row["dataset"]]} | dict.fromkeys(measures, 1.0)
+        row | {"d": dimensions[row["dataset"]]} | dict.fromkeys(MEASURES, 1.0)
         for row in [*_references(figure, grid), *planned(figure, grid)]
     ]
 
-    left_out = [d.name for d in figure.datasets if d not in figure.on(grid).datasets]
     for verdict in judge(figure, rows):
-        if left_out and all(c["of"].get("dataset") in left_out for c in verdict.claim.checks):
-            continue
         said = [verdict.said] * bool(verdict.claim.checks) + list(verdict.also.values())
         assert Outcome.UNMEASURED not in [found.outcome for found in said], verdict.claim.number
 
 
-def measures_of(figure):
-    """Those that the checks name: open problems have looks with measures of their own."""
-    return {check.get("measure", "rse") for claim in figure.claims for check in claim.checks}
-
-
-@pytest.mark.parametrize(("folder", "name"), FIGURES)
-def test_names_in_the_files_exist(folder, name):
-    figure = load_figure(name, folder)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_in_the_files_exist(name):
+    figure = load_figure(name, FOLDER)
 
     assert {dataset.kind for dataset in figure.datasets} <= set(RECIPES)
     assert {contender.kind for contender in figure.contenders} <= {
@@ -112,26 +104,6 @@ def test_a_damaged_file_is_named(paper, damage, message):
 
     with pytest.raises(DataError, match=f"fig0.toml {message}"):
         load_figure("fig0", paper)
-
-
-def test_a_grid_that_names_an_unknown_dataset_is_an_error(paper):
-    text = (paper / "fig0.toml").read_text(encoding="utf-8")
-    named = text.replace("[quick]", '[quick]\ndatasets = ["parted"]', 1)
-    (paper / "fig0.toml").write_text(named, encoding="utf-8")
-
-    with pytest.raises(DataError, match=r"\[quick\] names the dataset 'parted'.*: separated\."):
-        load_figure("fig0", paper)
-
-
-def test_only_ten_thousand_clusters_are_left_out_of_quick_runs():
-    """They take minutes; nothing is left out of full runs."""
-    figures = [load_figure(name, folder) for folder, name in FIGURES]
-    left_out = {
-        size: [d.name for f in figures for d in f.datasets if d not in f.on(f.grids[size]).datasets]
-        for size in SIZES
-    }
-
-    assert left_out == {"quick": ["k_10000"], "full": []}
 
 
 def test_a_figure_that_is_not_there_is_named(paper):

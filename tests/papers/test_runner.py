@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
 from sketchshift import decoders
-from sketchshift_papers import Files, n_missing, reproduce
+from sketchshift_papers.definition import load_figure
+from sketchshift_papers.reproduction import Files, n_missing, reproduce
 from sketchshift_papers.runner import Store, planned, run_figure
 
 
@@ -29,30 +28,6 @@ def test_every_run_is_kept_with_where_it_comes_from(tiny, files):
     assert set(table["version"].to_pylist()) == {ss.__version__}
     assert set(table["seed"].to_pylist()) == {0, 1}
     assert files.picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_dataset_that_takes_long_has_fewer_realizations(tiny):
-    (data,), grid = tiny.datasets, tiny.grids["full"]  # of 3 realizations
-    slow = replace(data, name="slow", realizations=1)
-    even = replace(data, name="even", realizations=9)
-
-    rows = planned(replace(tiny, datasets=(data, slow, even)), grid)
-
-    seeds = {name: {r["seed"] for r in rows if r["dataset"] == name} for name in ("slow", "even")}
-    assert seeds == {"slow": {0}, "even": {0, 1, 2}}
-    assert len({row["settings"] for row in rows}) == 2  # one of each decoder: nothing is run anew
-
-
-def test_a_grid_may_leave_out_datasets_with_their_references_and_panels(tiny, files):
-    (data,), grid = tiny.datasets, replace(tiny.grids["quick"], datasets=("separated",))
-    missing = replace(data, name="missing", kind="no such recipe")
-    both = replace(tiny, datasets=(missing, data))
-
-    facts = reproduce(both, grid, files)
-
-    assert facts["runs"] == 12 + 1
-    assert {row["dataset"] for row in Store(files.runs).rows} == {"separated"}
-    assert {row["dataset"] for row in planned(both, tiny.grids["full"])} == {"separated", "missing"}
 
 
 def test_numbers_are_those_of_the_library(tiny, files):
@@ -150,8 +125,6 @@ def test_processes_give_the_numbers_of_one(tiny, tmp_path):
 
 def test_changed_options_make_other_runs(tiny, paper, files):
     """Runs of an old file are not taken for those of a new one."""
-    from sketchshift_papers import load_figure
-
     reproduce(tiny, tiny.grids["quick"], files)
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
     text = text.replace("L = [5, 20]", 'L = [5, 20]\noptions = { starts = "uniform" }')

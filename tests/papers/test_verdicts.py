@@ -1,20 +1,14 @@
-"""Verdicts on tables made by hand, and the page they are written to."""
+"""Verdicts on tables made by hand."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import math
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure as Canvas
-from PIL import Image
 
 from sketchshift.errors import DataError
-from sketchshift_papers import figure_names, load_figure, paper_folder
 from sketchshift_papers.claims import (
     Evidence,
     Outcome,
@@ -23,14 +17,20 @@ from sketchshift_papers.claims import (
     outcome_of,
     standing_of,
 )
-from sketchshift_papers.definition import Cause, Claim, Variant
+from sketchshift_papers.definition import (
+    Cause,
+    Claim,
+    Variant,
+    figure_names,
+    load_figure,
+    paper_folder,
+)
 from sketchshift_papers.pictures import PICTURES
 from sketchshift_papers.verdicts import (
     asides,
     claim_table,
     details,
     exceptions,
-    read_facts,
     tally,
     verdict_facts,
 )
@@ -297,9 +297,6 @@ def test_the_tally_is_split_by_cause(facts):
         "6 claims. Reproduced: 2; data unknown: 1 (1 in part); "
         "depends on the baseline: 1; not testable: 1; not reproduced: 1."
     )
-    assert tally(facts["claims"], by_cause=False) == (
-        "6 claims. Holds: 2; holds partly: 1; does not hold here: 2; not testable: 1."
-    )
 
 
 def test_claims_that_hold_only_in_a_variant_or_by_one_statistic_are_named(facts):
@@ -317,17 +314,6 @@ def test_a_table_has_a_line_for_every_claim(facts):
     assert any(
         "Near\\|far. | **holds partly**; data unknown; by medians: holds" in x for x in lines
     )
-
-
-def test_verdicts_of_an_older_version_are_still_read(tmp_path):
-    claim = {"number": "1", "section": "3", "says": "a", "verdict": "holds partly", "note": "So."}
-    old = {"figure": "fig0", "claims": [claim | {"evidence": ["x", "y"]}]}
-    (tmp_path / "fig0-quick.json").write_text(json.dumps(old), encoding="utf-8")
-
-    facts = read_facts(tmp_path / "fig0-quick.json")
-
-    assert tally(facts["claims"]) == "1 claim. Reproduced in part: 1."
-    assert "| 1 (section 3) | a | **holds partly** | x; y. So. |" in claim_table(facts)
 
 
 # Pictures: what stands in them.
@@ -393,106 +379,8 @@ def test_any_file_of_a_folder_is_a_figure_and_those_of_the_paper_come_first(tmp_
     assert figure_names(tmp_path) == names
 
 
-def test_a_paper_is_found_by_its_name_or_its_folder(paper, monkeypatch):
-    monkeypatch.chdir(paper.parent)
-    (paper.parent / "sketch_and_shift").mkdir()
-
-    assert paper_folder("paper") == Path("paper")
-    assert paper_folder("sketch_and_shift") == paper_folder()
-    assert paper_folder("./sketch_and_shift") == Path("sketch_and_shift")
-    with pytest.raises(DataError, match=r"'nothing' is neither a folder nor a paper here.*shift"):
+def test_a_paper_is_found_by_its_name_or_its_folder(paper):
+    assert figure_names(paper_folder())[0] == "fig1"
+    assert paper_folder(str(paper)) == paper
+    with pytest.raises(DataError, match=r"'nothing' has no \.toml files of figures"):
         paper_folder("nothing")
-
-
-# The page.
-
-
-@pytest.fixture(scope="module")
-def make_page():
-    path = Path(__file__).parents[2] / "docs" / "make_reproduction.py"
-    place = importlib.util.spec_from_file_location("make_reproduction", path)
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module.main
-
-
-@pytest.fixture
-def results(facts, tmp_path):
-    """A folder of verdicts and pictures, as `sketchshift reproduce` leaves them."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / "fig0-full.json").write_text(json.dumps(facts), encoding="utf-8")
-    Image.new("RGB", (40, 20)).save(folder / "fig0-full.png")
-    return folder
-
-
-def written(make_page, results, paper, docs, on="2026-11-17"):
-    docs.mkdir(exist_ok=True)
-    words = [results, "--on", on, "--machine", "one core", "--paper", paper, "--docs", docs]
-    make_page([str(word) for word in words])
-    (page,) = docs.glob("*.md")
-    return page.name, page.read_text(encoding="utf-8")
-
-
-def test_the_page_has_the_split_tally_and_what_changed(make_page, results, paper, tmp_path):
-    """Of six claims 0.1 is worse and 0.3 better than then; 0.4 was counted; 0.9 is gone."""
-    folder = paper.rename(tmp_path / "sketch_and_shift")
-    then = {"0.1": "holds", "0.2": "does not hold here", "0.3": "holds partly", "0.4": "holds"}
-    text = json.dumps(then | {"0.9": "holds"})
-    (folder / "verdicts-2026-11-15.json").write_text(text, encoding="utf-8")
-    (folder / "verdicts-2026-11-17.json").write_text("{}", encoding="utf-8")
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    mark = "<!-- below: written by docs/make_reproduction.py -->"
-    (docs / "reproduction.md").write_text(f"# Kept\n\n{mark}\n\noutdated\n", encoding="utf-8")
-
-    name, page = written(make_page, results, folder, docs)
-    again = written(make_page, results, folder, docs)[1]
-
-    assert (name, again) == ("reproduction.md", page)
-    assert page.startswith("# Kept\n")
-    assert "outdated" not in page
-    assert (docs / "images" / "fig0.png").exists()
-    for line in [
-        "6 claims. Reproduced: 2; data unknown: 1 (1 in part); "
-        "depends on the baseline: 1; not testable: 1; not reproduced: 1.",
-        '- Hold only in the variant "without step 5": 0.2.',
-        "| 0 | 14, full | 0.3, 0.5 | 0.6 | 0.2 | 0.4 | 0.1 |",
-        "| all | 14 | 2 | 1 | 1 | 1 | 1 |",
-        "## What changed since 2026-11-15",
-        "| holds | 3 | 2 |",
-        "| not testable | 0 | 1 |",
-        "- Fell short on 2026-11-15 (2), hold now (1): 0.3.",
-        "- Fell short and still do, depends on the baseline (1): 0.2.",
-        "- Held on 2026-11-15 (3), no longer count so (2): 0.1, 0.4.",
-        "- New (2): 0.5, 0.6.",
-        "- Gone, or not run (1): 0.9.",
-        '- Hold only in the variant "without step 5": 0.2 (of those that still fall short).',
-        "| 0.1 | holds | does not hold here | One run missed. |",
-        "| 0.3 | holds partly | holds | - |",
-        "| 0.4 | holds | not testable | - |",
-    ]:
-        assert line in page.splitlines()
-    assert "| 0.2 | does not hold here |" not in page
-
-
-def test_another_papers_page_counts_verdicts_and_begins_itself(make_page, results, paper, tmp_path):
-    folder = paper.rename(tmp_path / "beyond")
-
-    name, page = written(make_page, results, folder, tmp_path / "docs")
-
-    assert name == "beyond.md"
-    assert page.startswith("# Beyond\n")
-    assert "6 claims. Holds: 2; holds partly: 1; does not hold here: 2; not testable: 1." in page
-    assert "What changed" not in page
-    assert (tmp_path / "docs" / "images" / "beyond_fig0.png").exists()
-
-
-def test_the_verdicts_of_the_first_page_are_kept():
-    text = (paper_folder() / "verdicts-2026-11-15.json").read_text(encoding="utf-8")
-
-    assert Counter(json.loads(text).values()) == {
-        "holds": 33,
-        "holds partly": 20,
-        "does not hold here": 15,
-    }

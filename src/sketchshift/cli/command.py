@@ -92,12 +92,6 @@ def debug_option(function: F) -> F:
     return click.option("--debug", **_debug)(function)
 
 
-class _Interruption(click.ClickException):
-    """What there is to say about a command that Ctrl-C ended."""
-
-    exit_code = INTERRUPTED
-
-
 class Command(click.Command):
     """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
 
@@ -143,9 +137,7 @@ class Command(click.Command):
             is_broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if is_broken_pipe or ctx.meta.get(_DEBUG):
                 raise
-            is_interruption = isinstance(error.__cause__, KeyboardInterrupt)
-            failure = _Interruption if is_interruption else click.ClickException
-            raise failure(sentence(error)) from error
+            raise click.ClickException(sentence(error)) from error
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 A command of this package is imported when it is called, so that ``sketchshift --help`` answers at
 once. Those of rooms that nothing imports, such as ``live``, come by entry points.
 
-Another package adds one by an entry point of the group ``sketchshift.commands``, as
-``sketchshift_papers`` does with ``reproduce``. It is imported when it is called or listed; one that
-cannot be imported is listed with the reason, and breaks nothing else.
+Another package adds one by an entry point of the group ``sketchshift.commands``. It is imported
+when it is called or listed; one that cannot be imported is listed with the reason, and breaks
+nothing else.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ GROUPS = {
     },
     "More": {
         "certify": "Prove how good given centroids are at worst.",
-        "data": "Fetch public datasets.",
     },
 }
 """The commands of this package by what people want to do, each with what it does."""
@@ -92,7 +91,6 @@ class _Commands(click.Group):
         self.help = keep_lines(self.help)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        load_plugins()
         with visible_messages():
             return super().make_context(*args, **kwargs)
 
@@ -119,6 +117,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        load_plugins()
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             alike = get_close_matches(name, self.list_commands(ctx), n=1)

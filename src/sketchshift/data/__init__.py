@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sketchshift.data.datasets import load as load_dataset
 from sketchshift.data.open import open_source, register_format
 from sketchshift.data.source import Access, Block, Source
 
@@ -21,7 +20,6 @@ __all__ = [
     "Access",
     "Block",
     "Source",
-    "load_dataset",
     "open_source",
     "register_format",
     "text_dialect",

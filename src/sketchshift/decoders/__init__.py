@@ -17,17 +17,16 @@ from sketchshift.decoders.decoder import (
     register_decoder,
 )
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.objective import Box, CorrelationFunction
+from sketchshift.decoders.objective import Box, Correlation, CorrelationFunction, draw_starts
+from sketchshift.decoders.paper.bandwidth import bandwidth
 from sketchshift.decoders.paper.cl_ompr import ClOmpr
 from sketchshift.decoders.paper.climb import LOCAL_MAXIMA
 from sketchshift.decoders.paper.sketch_and_shift import SketchAndShift, estimate_sigma
-from sketchshift.decoders.paper.sliding_frank_wolfe import SlidingFrankWolfe
+from sketchshift.decoders.points import fewest_points
 from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.profile import ClusterProfile, Profile, Trait
 from sketchshift.decoders.shares import shares
-from sketchshift.decoders.stable import StableMixture, decode_stable
 from sketchshift.decoders.turnkey import Turnkey, decode, decode_range
-from sketchshift.sketch.plan import bandwidth
 
 __all__ = [
     "DECODERS",
@@ -36,6 +35,7 @@ __all__ = [
     "Certificate",
     "ClOmpr",
     "ClusterProfile",
+    "Correlation",
     "CorrelationFunction",
     "Decoder",
     "Decoding",
@@ -47,8 +47,6 @@ __all__ = [
     "Profile",
     "Round",
     "SketchAndShift",
-    "SlidingFrankWolfe",
-    "StableMixture",
     "Step",
     "Trait",
     "Trust",
@@ -57,8 +55,9 @@ __all__ = [
     "certify",
     "decode",
     "decode_range",
-    "decode_stable",
+    "draw_starts",
     "estimate_sigma",
+    "fewest_points",
     "one_blas_thread",
     "register_decoder",
     "shares",
@@ -67,4 +66,3 @@ __all__ = [
 register_decoder("turnkey", Turnkey)
 register_decoder("sketch-and-shift", SketchAndShift)
 register_decoder("cl-ompr", ClOmpr)
-register_decoder("sliding-frank-wolfe", SlidingFrankWolfe)

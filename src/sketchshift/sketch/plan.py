@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import IntArray
-from sketchshift._validation import check_choice, check_integer
-from sketchshift.data import Access, Block, Source, open_source
+from sketchshift.data import Access, Block, Source
 from sketchshift.data.open import ask
 from sketchshift.data.sample import Keep, PartSample, Sample, draw_head, draw_part, draw_rows
 from sketchshift.data.source import not_finite
-from sketchshift.errors import DataError, InvalidRowsError, PlanWarning, warn
+from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec
-from sketchshift.features.bandwidth import BLOCKS, MAX_ROWS, RULES, choose_bandwidth
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
 from sketchshift.features.spec import directions_of
 from sketchshift.recipe import Recipe
@@ -25,13 +23,13 @@ from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 
 __all__ = [
-    "bandwidth",
     "draw_sample",
     "plan",
     "plan_collection_or_rows",
     "plan_drift",
     "plan_sample",
     "plan_source",
+    "refuse_no_vectors",
 ]
 
 # The turnkey spec: draw a sample of any data, and plan on it.
@@ -229,7 +227,7 @@ def plan_source(
     The source handed back delivers all rows, also where the first ones of a stream had to be
     taken for the plan.
     """
-    _refuse_no_vectors(source)
+    refuse_no_vectors(source)
     keep = _rows_to_keep(source, on_invalid, planning.metric)
     n_rows = planning.n_rows(source.n_features)
     if source.access is Access.ONCE:
@@ -262,7 +260,8 @@ def draw_sample(source: Source, planning: Planning, on_invalid: str) -> PartSamp
     return draw_part(source, n_rows, seed=planning.seed, keep=keep)
 
 
-def _refuse_no_vectors(source: Source) -> None:
+def refuse_no_vectors(source: Source) -> None:
+    """Raise where there is no row of vectors, so that nobody knows how long they are."""
     if not source.n_features:
         msg = f"there are no vectors to plan on in column {source.vector!r}. Check the path."
         raise DataError(msg)
@@ -336,86 +335,3 @@ def _usable(
         check_weights(block.weights[rows], rows, block.source, block.first_row)
         is_usable &= block.weights > 0.0
     return None if is_usable.all() else np.flatnonzero(is_usable)
-
-
-# The bandwidth for a spec made by hand: draw a sample of any data, and apply a rule to it.
-#
-# Takes a source from ``data``; the rules are those of ``features.bandwidth``.
-
-NUMBERS = 2**24  # held of a sample of wide rows
-FEWEST_FOR_RULE = 100
-
-
-def bandwidth(
-    sample: Any,
-    *,
-    rule: str = "sketchshift",
-    n_clusters: int | None = None,
-    sketch_size: int = 500,
-    seed: int = 0,
-) -> float:
-    r"""A bandwidth for ``SketchSpec``, from at most 10 000 rows of the data.
-
-    - "sketchshift": :math:`0.9\, k^{-1/d}\, r_q`, with :math:`r_q^2` the total variance of the
-      rows weighted by :math:`t(x) = \min(64, 1/2 + |x - \mu|^2 / 2 r_0^2)`, and :math:`r_0^2`
-      that of the rows as they are. Best in our trials.
-    - "regression": :math:`s \sqrt{d / 2.3}`, with s the width of a cluster, from the decay of
-      small sketches with frequency (Keriven et al. 2018).
-    - "entropy": where the moduli of a small sketch are spread most evenly over [0, 1] (Giffon
-      & Gribonval 2022).
-
-    Parameters
-    ----------
-    sample : array, sparse matrix, frame, Arrow data, path(s) or iterator of blocks
-        The data itself, from all along which rows are drawn, or a sample across it. Of an
-        iterator the first rows are used up.
-    rule : {"sketchshift", "regression", "entropy"}
-        How to choose.
-    n_clusters : int or None
-        Number k of clusters, for "sketchshift"; None takes 10. It matters in few dimensions.
-    sketch_size : int, default=500
-        Number of frequencies of the small sketches of "regression" and "entropy", at least 30.
-    seed : int, default=0
-        Of the rows drawn and of these frequencies.
-
-    Returns
-    -------
-    bandwidth : float
-        In the units of the data, for a spec with the law "gaussian". If all rows are drawn,
-        a X + b has a times the bandwidth of X. Small sketches of n rows cost O(n m d) each.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchshift as ss
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> spec = ss.SketchSpec(2, sketch_size=100, bandwidth=ss.decoders.bandwidth(X, n_clusters=5))
-    >>> round(spec.bandwidth, 1)
-    0.7
-    """
-    check_choice("bandwidth", "rule", rule, RULES)
-    if n_clusters is not None:
-        n_clusters = check_integer("bandwidth", "n_clusters", n_clusters, 1, 2**31)
-    sketch_size = check_integer("bandwidth", "sketch_size", sketch_size, BLOCKS, 10**6)
-    seed = check_integer("bandwidth", "seed", seed, 0, 2**64 - 1)
-    source = open_source(sample)
-    _refuse_no_vectors(source)
-    n_rows = min(MAX_ROWS, max(FEWEST_FOR_RULE, NUMBERS // source.n_features))
-    if source.access is Access.ONCE:
-        drawn, _, _ = draw_head(source, n_rows, seed=seed, keep=_all_finite)
-    else:
-        drawn = draw_rows(source, n_rows, seed=seed, keep=_all_finite)
-    return choose_bandwidth(
-        drawn.values, rule=rule, n_clusters=n_clusters, sketch_size=sketch_size, seed=seed
-    )
-
-
-def _all_finite(block: Block) -> None:
-    """All rows may be drawn, or an exception names the first that may not."""
-    is_finite = np.isfinite(block.values).all(axis=1)
-    if not is_finite.all():
-        row = block.first_row + int(np.argmin(is_finite))
-        msg = (
-            f"row {row} of {block.source} holds NaN or infinity (the first row is 0), and a "
-            "bandwidth is chosen by distances. Leave such rows out of the sample."
-        )
-        raise InvalidRowsError(msg)
