@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import sketchshift as ss
+from sketchshift import view
 from sketchshift.data.datasets import load
-from sketchshift.view import plots
 
 IMAGES = Path(__file__).parent / "images"
 FOREST = (
@@ -51,11 +51,11 @@ def of_pickups() -> Iterator[tuple[str, Figure]]:
     X = load("uber_pickups").astype(np.float64)
     s = ss.sketch(pa.table({"longitude": X[:, 0], "latitude": X[:, 1]}), n_clusters=20)
     decoding = ss.decode(s, "auto")
-    yield "plot_correlation", on_axes(plots.plot_correlation, s)
-    yield "plot_centroids", on_axes(plots.plot_centroids, s, decoding)
-    yield "k_curve", on_axes(plots.k_curve, decoding)
-    yield "plot_trace", on_axes(plots.plot_trace, decoding)
-    yield "plot_weights", on_axes(plots.plot_weights, decoding)
+    yield "plot_correlation", on_axes(view.plot_correlation, s)
+    yield "plot_centroids", on_axes(view.plot_centroids, s, decoding)
+    yield "k_curve", on_axes(view.k_curve, decoding)
+    yield "plot_trace", on_axes(view.plot_trace, decoding)
+    yield "plot_weights", on_axes(view.plot_weights, decoding)
 
 
 def of_forest() -> Iterator[tuple[str, Figure]]:
@@ -64,12 +64,12 @@ def of_forest() -> Iterator[tuple[str, Figure]]:
     s = ss.sketch(table, n_clusters=10, standardize=True)
     decoding = ss.decode(s, 6)
     pair = ("aspect (°)", "hillshade at 15")
-    yield "plot_columns", on_axes(plots.plot_centroids, s, decoding, columns=pair)
-    yield "plot_parallel", on_axes(plots.plot_parallel, s, decoding, width=8.0, height=5.0)
+    yield "plot_columns", on_axes(view.plot_centroids, s, decoding, columns=pair)
+    yield "plot_parallel", on_axes(view.plot_parallel, s, decoding, width=8.0, height=5.0)
     figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    plots.plot_pairs(s, decoding, figure)
+    view.plot_pairs(s, decoding, figure)
     yield "plot_pairs", figure
-    yield "decoding_figure", plots.decoding_figure(s, ss.decode(s, "auto"))
+    yield "decoding_figure", view.decoding_figure(s, ss.decode(s, "auto"))
 
 
 def of_bands() -> Iterator[tuple[str, Figure]]:
@@ -82,7 +82,7 @@ def of_bands() -> Iterator[tuple[str, Figure]]:
     )
     whole = parts.merge()
     decoding = ss.decode(whole, 6)
-    yield "plot_slices", on_axes(plots.plot_slices, parts, decoding, reference=whole)
+    yield "plot_slices", on_axes(view.plot_slices, parts, decoding, reference=whole)
 
 
 def pictures() -> Iterator[tuple[str, Figure]]:

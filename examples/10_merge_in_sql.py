@@ -23,7 +23,7 @@ import pyarrow.compute
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 SHOPS = np.array(["north", "south"])
 MEANS = np.array([[[0, 0], [4, 1], [1, 4]], [[0, 0], [4, 1], [5, 5]]])  # three in each shop
@@ -70,7 +70,7 @@ def main() -> None:
         rows = data.filter((pa.compute.field("day") <= 5) & (pa.compute.field("shop") == shop))
         assert sketch == ss.sketch(rows, plan)  # as if these rows alone had been read
         print(f"{shop}: {n_rows} rows from five days, {sketch.nbytes} bytes")
-        plots.plot_centroids(sketch, ss.decode(sketch, n_clusters=3), ax)
+        view.plot_centroids(sketch, ss.decode(sketch, n_clusters=3), ax)
         ax.set_title(f"{shop}, five days: {n_rows:,} rows")
     figure.savefig(folder / "merge_in_sql.png", dpi=120)
     print(f"the picture: {folder / 'merge_in_sql.png'}")

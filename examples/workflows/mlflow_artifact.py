@@ -16,7 +16,7 @@ import mlflow
 import numpy as np
 
 import sketchshift as ss
-from sketchshift.view.report import SketchFile, report_on
+from sketchshift.view import SketchFile, report_on
 
 FOLDER = "sketchshift"
 

@@ -65,7 +65,7 @@ def draw(figure: Figure, grid: Grid, rows: Sequence[Row], path: Path) -> None:
     try:
         from matplotlib.figure import Figure as Canvas
     except ImportError as cause:
-        msg = 'drawing needs matplotlib. Run: pip install "sketchshift[plot]"'
+        msg = 'drawing needs matplotlib. Run: pip install "sketchshift[view]"'
         raise MissingDependencyError(msg) from cause
     kind = figure.picture["kind"]
     if kind not in PICTURES:

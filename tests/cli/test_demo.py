@@ -79,7 +79,7 @@ def test_without_matplotlib_the_demo_says_what_to_install(here, run, monkeypatch
 
     text = run("demo").stdout
 
-    assert 'pip install "sketchshift[plot]"' in text
+    assert 'pip install "sketchshift[view]"' in text
     assert "█" in text
     assert (here / "demo.sketch").exists()
     assert not (here / "demo.png").exists()

@@ -86,11 +86,11 @@ def test_the_explorer_checks_itself(folder, run):
 
 
 def test_without_its_packages_the_explorer_says_which_extra_to_install(folder, run, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("sketchshift.view.report.server")]:
+    for name in [name for name in sys.modules if name.startswith("sketchshift.view.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
-    assert 'pip install "sketchshift[explore]"' in run.error("explore week.sketch --check")
+    assert 'pip install "sketchshift[view]"' in run.error("explore week.sketch --check")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for another process")

@@ -130,8 +130,6 @@ def test_sketching_an_array_needs_nothing_else():
     [
         ("sketchshift", "Moment", "WatchedSlice"),
         ("sketchshift.drift", "Moment", "WatchedSlice"),
-        ("sketchshift.view.report", "Subject", "SketchFile"),
-        ("sketchshift.view.report", "report_of", "render_report"),
     ],
 )
 def test_an_old_name_is_what_it_was_and_says_the_new_one(module, old, new):

@@ -195,7 +195,7 @@ def _cluster_record(i: int, cluster: ClusterChange, name: str) -> dict[str, Any]
 def _figure(found: Comparison) -> Figure:
     from matplotlib.figure import Figure
 
-    from sketchshift.view.plots import plot_comparison
+    from sketchshift.view import plot_comparison
 
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     plot_comparison(found, figure.subplots())

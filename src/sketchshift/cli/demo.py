@@ -192,7 +192,7 @@ def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Place) -> str |
     from sketchshift._writing import opened_atomically
 
     try:
-        from sketchshift.view.plots.figure import comparison_figure
+        from sketchshift.view.figure import comparison_figure
 
         box = {"lower": BOX[0], "upper": BOX[1]}
         figure = comparison_figure(X, whole, bandwidth=BANDWIDTH, decoding=decoding, **box)
@@ -207,7 +207,7 @@ def _show(whole: Sketch) -> None:
     from rich.console import Console
 
     from sketchshift.cli.picture import framed, picture
-    from sketchshift.view.plots import correlation_image
+    from sketchshift.view import correlation_image
 
     box: dict[str, Any] = {"lower": (BOX[0],) * 2, "upper": (BOX[1],) * 2}
     image, _ = correlation_image(whole, resolution=PIXELS, **box)

@@ -24,8 +24,8 @@ from sketchshift.errors import MissingDependencyError
 from sketchshift.features.plan import MAX_CLUSTERS
 
 if TYPE_CHECKING:
-    from sketchshift.view.report.explorer import Explorer
-    from sketchshift.view.report.server import Address
+    from sketchshift.view.explorer import Explorer
+    from sketchshift.view.server import Address
 
 __all__ = ["explore"]
 
@@ -111,10 +111,10 @@ def explore(
 
 def _import_server() -> tuple[Any, type[Explorer]]:
     try:
-        from sketchshift.view.report.explorer import Explorer
-        from sketchshift.view.report.server import listening
+        from sketchshift.view.explorer import Explorer
+        from sketchshift.view.server import listening
     except ImportError as cause:
-        msg = 'the explorer needs Starlette and uvicorn. Run: pip install "sketchshift[explore]"'
+        msg = 'the explorer needs Starlette and uvicorn. Run: pip install "sketchshift[view]"'
         raise MissingDependencyError(msg) from cause
     return listening, Explorer
 

@@ -47,7 +47,7 @@ from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, is_cube, name_file
 
 if TYPE_CHECKING:
-    from sketchshift.view.report import SketchFile
+    from sketchshift.view import SketchFile
 
 __all__ = [
     "OF_DATA",
@@ -479,7 +479,7 @@ class Inputs:
 
     def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
         """What ``report`` and ``explore`` show: a sketch, a table, or data that is read now."""
-        from sketchshift.view.report import SketchFile
+        from sketchshift.view import SketchFile
 
         params = self._params
         if not self.is_data:
@@ -692,7 +692,7 @@ def load_file(file: str, where: str | None = None) -> SketchFile:
     file : SketchFile
         Under that name.
     """
-    from sketchshift.view.report import SketchFile
+    from sketchshift.view import SketchFile
 
     found = sketch_files([file])
     if len(found) > 1:

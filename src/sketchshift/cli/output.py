@@ -427,7 +427,7 @@ class Picture:
         """Refuse what cannot be drawn or written."""
         if name is None:
             return cls(None, None)
-        from sketchshift.view.plots.plane import require_matplotlib
+        from sketchshift.view.plane import require_matplotlib
 
         check_suffix("--plot", name, PICTURES)
         require_matplotlib()
@@ -513,7 +513,7 @@ class ClusterFiles:
             lines = [f"Wrote {self.output}."]
 
         def draw() -> Figure:
-            from sketchshift.view.plots import decoding_figure
+            from sketchshift.view import decoding_figure
 
             return decoding_figure(sketch, decoding, columns=self._find_pair(sketch))
 

@@ -83,7 +83,7 @@ def report(
 
     Then: `sketchshift explore points.csv`, to change k and slices as you look.
     """
-    from sketchshift.view.report import report_on
+    from sketchshift.view import report_on
 
     check_suffix("-o", output, (".html",))
     inputs = Inputs(ctx, [file])

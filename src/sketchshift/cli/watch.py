@@ -276,6 +276,6 @@ def _slice_record(key: str | None, each: WatchedSlice, sketch: AnySketch) -> dic
 
 
 def _figure(found: Watch) -> Figure:
-    from sketchshift.view.plots import watch_figure
+    from sketchshift.view import watch_figure
 
     return watch_figure(found)

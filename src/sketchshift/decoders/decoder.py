@@ -471,10 +471,10 @@ class Decoding:
         if self.sketch is None:
             msg = (
                 "this decoding does not know its sketch. Draw it with "
-                "sketchshift.view.plots.decoding_figure(sketch, decoding)."
+                "sketchshift.view.decoding_figure(sketch, decoding)."
             )
             raise DataError(msg)
-        plots = import_module("sketchshift.view.plots")  # stands above this room
+        plots = import_module("sketchshift.view")  # stands above this room
         return plots.decoding_figure(self.sketch, self)
 
     @property

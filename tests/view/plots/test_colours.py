@@ -129,7 +129,7 @@ def test_text_is_read_on_the_fullest_shade(page, text, deviation):
 
 def test_no_picture_has_colours_of_its_own():
     """Colours are written in one file; greys and the maps' scale go by name."""
-    plots = Path(_colours.__file__).parent / "plots"
-    found = {f.name: re.findall(r"#[0-9a-fA-F]{6}\b", f.read_text()) for f in plots.glob("*.py")}
+    view = Path(_colours.__file__).parent / "view"
+    found = {f.name: re.findall(r"#[0-9a-fA-F]{6}\b", f.read_text()) for f in view.glob("*.py")}
 
     assert {name for name, colours in found.items() if colours} == set()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.view.plots.looks import in_units, positions_of, separation, wrap_name
+from sketchshift.view.looks import in_units, positions_of, separation, wrap_name
 
 
 @given(st.text("abc_ .-", min_size=1, max_size=90), st.integers(2, 40))

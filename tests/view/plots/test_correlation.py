@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.plots import correlation_image, plot_correlation
-from sketchshift.view.plots.figure import comparison_figure, kernel_density
+from sketchshift.view import correlation_image, plot_correlation
+from sketchshift.view.figure import comparison_figure, kernel_density
 
 
 def cloud(d: int = 2, n: int = 500) -> np.ndarray:
@@ -164,13 +164,13 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     s = ss.sketch(cloud(), SPECS["plain"])
 
     with pytest.raises(
-        ss.errors.MissingDependencyError, match=r'pip install "sketchshift\[plot\]"'
+        ss.errors.MissingDependencyError, match=r'pip install "sketchshift\[view\]"'
     ):
         plot_correlation(s)
 
 
 def test_importing_plots_does_not_import_matplotlib():
-    code = "import sys, sketchshift.view.plots; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, sketchshift.view; sys.exit('matplotlib' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

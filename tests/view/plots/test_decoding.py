@@ -7,14 +7,14 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view.plots import (
+from sketchshift.view import (
     decoding_figure,
     plot_centroids,
     plot_correlation,
     plot_trace,
     plot_weights,
 )
-from sketchshift.view.plots.plane import column_plane, main_plane, plane_image
+from sketchshift.view.plane import column_plane, main_plane, plane_image
 
 PLACES = np.array([0.0, 4.0, 9.0])
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view.plots import (
+from sketchshift.view import (
     decoding_figure,
     k_curve,
     plot_centroids,

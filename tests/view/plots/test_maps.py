@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import sketchshift as ss
 from sketchshift._colours import colour_of
 from sketchshift.recipe import Log, Number
-from sketchshift.view.plots import correlation_image, plot_centroids, plot_correlation, plot_pairs
+from sketchshift.view import correlation_image, plot_centroids, plot_correlation, plot_pairs
 
 
 def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:

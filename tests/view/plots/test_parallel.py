@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift.recipe import Category, Log
-from sketchshift.view.plots import plot_parallel
+from sketchshift.view import plot_parallel
 
 
 def scene(d: int = 3, k: int = 4, **spec) -> tuple[np.ndarray, ss.Sketch, ss.Decoding]:

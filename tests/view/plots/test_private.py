@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift.decoders.problem import moments_of, spread_of
-from sketchshift.view.plots import decoding_figure, plot_centroids, plot_pairs, plot_parallel
-from sketchshift.view.plots.looks import separation
+from sketchshift.view import decoding_figure, plot_centroids, plot_pairs, plot_parallel
+from sketchshift.view.looks import separation
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import sketchshift as ss
 from sketchshift._text import meaningful
 from sketchshift._times import describe_keys
 from sketchshift.recipe import Category, Log, Recipe
-from sketchshift.view.report.document import (
+from sketchshift.view.document import (
     SketchFile,
     build_document,
     build_trends,
@@ -22,7 +22,7 @@ from sketchshift.view.report.document import (
     compare_slices,
     to_json,
 )
-from sketchshift.view.report.page import policy, render, report_on
+from sketchshift.view.page import policy, render, report_on
 
 
 def floats(packed: str) -> np.ndarray:

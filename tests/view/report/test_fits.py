@@ -6,9 +6,9 @@ import pytest
 import sketchshift as ss
 from sketchshift.decoders import Turnkey
 from sketchshift.errors import DataError
-from sketchshift.view.report import explorer as module
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import MOST_PAGES, Explorer, Fits, OutdatedError, Query, Turns
+from sketchshift.view import explorer as module
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import MOST_PAGES, Explorer, Fits, OutdatedError, Query, Turns
 
 
 def never() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.report.document import SketchFile, build_document, build_view, to_json
-from sketchshift.view.report.explorer import Explorer, Query
-from sketchshift.view.report.page import report_on
+from sketchshift.view.document import SketchFile, build_document, build_view, to_json
+from sketchshift.view.explorer import Explorer, Query
+from sketchshift.view.page import report_on
 
 
 @pytest.fixture

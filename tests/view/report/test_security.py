@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from sketchshift.errors import DataError
-from sketchshift.view.report.server import MOST_WAITING, listening
+from sketchshift.view.server import MOST_WAITING, listening
 
 
 class Client:
@@ -178,7 +178,7 @@ def _is_closed(held: socket.socket, seconds: float) -> bool:
 @pytest.fixture
 def hasty(monkeypatch):
     """A server that waits for half a second."""
-    monkeypatch.setattr("sketchshift.view.report.server.PATIENCE", 0.5)
+    monkeypatch.setattr("sketchshift.view.server.PATIENCE", 0.5)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -266,7 +266,7 @@ def test_connections_in_use_are_kept_and_slow_answers_waited_for(client, explore
 
 
 def test_more_requests_at_once_than_can_be_worked_on_are_sent_away():
-    from sketchshift.view.report.server import MOST_AT_ONCE, Guard
+    from sketchshift.view.server import MOST_AT_ONCE, Guard
 
     async def run() -> list[int]:
         gate, statuses = asyncio.Event(), []

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import pytest
 
 from sketchshift.decoders import Turnkey
-from sketchshift.view.report.explorer import Explorer
-from sketchshift.view.report.server import listening
+from sketchshift.view.explorer import Explorer
+from sketchshift.view.server import listening
 
 
 class Held:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import Explorer
-from sketchshift.view.report.page import report_on
-from sketchshift.view.report.server import listening
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import Explorer
+from sketchshift.view.page import report_on
+from sketchshift.view.server import listening
 
 FLAGS = (
     "--headless=new",

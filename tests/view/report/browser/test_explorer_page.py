@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from sketchshift.decoders import Turnkey
-from sketchshift.view.report.explorer import Explorer, Query
-from sketchshift.view.report.server import listening
+from sketchshift.view.explorer import Explorer, Query
+from sketchshift.view.server import listening
 
 pytestmark = pytest.mark.browser
 

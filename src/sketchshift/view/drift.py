@@ -14,8 +14,8 @@ from sketchshift._typing import BoolArray
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
 from sketchshift.drift.compare import name_clusters
-from sketchshift.view.plots.curves import draw_shares, name_slices
-from sketchshift.view.plots.looks import (
+from sketchshift.view.curves import draw_shares, name_slices
+from sketchshift.view.looks import (
     INK,
     escape_name,
     legend_above,
@@ -24,7 +24,7 @@ from sketchshift.view.plots.looks import (
     names_in_words,
     wrap_name,
 )
-from sketchshift.view.plots.plane import new_axes, require_matplotlib
+from sketchshift.view.plane import new_axes, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,7 +27,7 @@ from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.decoders.problem import spread_of
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.plots.looks import (
+from sketchshift.view.looks import (
     INK,
     SHAPES,
     best_pair,
@@ -38,7 +38,7 @@ from sketchshift.view.plots.looks import (
     separation,
     wrap_name,
 )
-from sketchshift.view.plots.plane import (
+from sketchshift.view.plane import (
     LABEL,
     Plane,
     column_plane,
@@ -301,7 +301,7 @@ def plot_centroids(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> from matplotlib.figure import Figure
-    >>> from sketchshift.view.plots import plot_centroids
+    >>> from sketchshift.view import plot_centroids
     >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0]], 50, axis=0)
     >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0))
     >>> decoding = ss.SketchAndShift(n_initializations=10)(s, 2)

@@ -23,8 +23,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sketchshift.errors import DataError
-from sketchshift.view.report.explorer import Explorer
-from sketchshift.view.report.page import policy
+from sketchshift.view.explorer import Explorer
+from sketchshift.view.page import policy
 
 __all__ = ["MOST_WAITING", "PATIENCE", "Address", "Connection", "Guard", "listening"]
 

@@ -29,7 +29,7 @@ from sketchshift.decoders.problem import moments_of, spread_of
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.plots.looks import in_units, positions_of, wrap_name
+from sketchshift.view.looks import in_units, positions_of, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -366,7 +366,7 @@ def correlation_image(
     Examples
     --------
     >>> import numpy as np, sketchshift as ss
-    >>> from sketchshift.view.plots import correlation_image
+    >>> from sketchshift.view import correlation_image
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5))
     >>> image, extent = correlation_image(s, resolution=50)
@@ -477,5 +477,5 @@ def require_matplotlib() -> None:
     try:
         import matplotlib as _  # noqa: F401
     except ImportError as cause:
-        msg = 'plots need matplotlib. Run: pip install "sketchshift[plot]"'
+        msg = 'plots need matplotlib. Run: pip install "sketchshift[view]"'
         raise MissingDependencyError(msg) from cause

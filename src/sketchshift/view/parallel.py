@@ -18,7 +18,7 @@ from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import spread_of
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch
-from sketchshift.view.plots.looks import (
+from sketchshift.view.looks import (
     check_decoding,
     in_units,
     line_look,
@@ -26,8 +26,8 @@ from sketchshift.view.plots.looks import (
     separation,
     wrap_name,
 )
-from sketchshift.view.plots.maps import spread
-from sketchshift.view.plots.plane import new_axes, range_of
+from sketchshift.view.maps import spread
+from sketchshift.view.plane import new_axes, range_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def plot_parallel(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> from matplotlib.figure import Figure
-    >>> from sketchshift.view.plots import plot_parallel
+    >>> from sketchshift.view import plot_parallel
     >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0]], 50, axis=0)
     >>> s = ss.sketch(X, ss.SketchSpec(2, 50, 1.0, columns=("height", "weight")))
     >>> ax = plot_parallel(s, ss.decode(s, 2), Figure().subplots())

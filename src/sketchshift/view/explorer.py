@@ -26,7 +26,7 @@ from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.errors import DataError, SketchshiftError, SpecError
 from sketchshift.sketch import AnySketch
-from sketchshift.view.report.document import (
+from sketchshift.view.document import (
     SketchFile,
     build_document,
     build_trends,
@@ -36,7 +36,7 @@ from sketchshift.view.report.document import (
     select_rest,
     to_json,
 )
-from sketchshift.view.report.page import render, render_report
+from sketchshift.view.page import render, render_report
 
 __all__ = ["Explorer", "Fits", "OutdatedError", "Query", "SizedCache", "Turns"]
 

@@ -13,11 +13,11 @@ from sketchshift._text import column_names
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.plots.curves import k_curve, plot_trace, plot_weights
-from sketchshift.view.plots.looks import escape_name
-from sketchshift.view.plots.maps import mark_centroids, plot_centroids
-from sketchshift.view.plots.parallel import FULL, plot_parallel
-from sketchshift.view.plots.plane import correlation_image, require_matplotlib
+from sketchshift.view.curves import k_curve, plot_trace, plot_weights
+from sketchshift.view.looks import escape_name
+from sketchshift.view.maps import mark_centroids, plot_centroids
+from sketchshift.view.parallel import FULL, plot_parallel
+from sketchshift.view.plane import correlation_image, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from sketchshift.decoders import Decoding, Round, Step
 from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.shares import shares
 from sketchshift.sketch import Sketch, SketchTable
-from sketchshift.view.plots.looks import (
+from sketchshift.view.looks import (
     INK,
     check_decoding,
     escape_name,
@@ -24,8 +24,8 @@ from sketchshift.view.plots.looks import (
     legend_above,
     logarithmic,
 )
-from sketchshift.view.plots.maps import spread
-from sketchshift.view.plots.plane import new_axes
+from sketchshift.view.maps import spread
+from sketchshift.view.plane import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np, sketchshift as ss
     >>> from matplotlib.figure import Figure
-    >>> from sketchshift.view.plots import k_curve
+    >>> from sketchshift.view import k_curve
     >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0], [0.0, 3.0]], 50, axis=0)
     >>> decoding = ss.decode(ss.sketch(X, n_clusters=5), n_clusters="auto")
     >>> k_curve(decoding, Figure().subplots()).get_title()
