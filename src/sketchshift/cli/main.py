@@ -36,8 +36,7 @@ GROUPS = {
     "Find clusters": {
         "cluster": "Find the clusters of a table, or of sketches.",
         "assign": "Write the cluster of every row.",
-        "report": "Write one page about the clusters, to send around.",
-        "explore": "Look at the clusters in a browser, for any k.",
+        "report": "Write or serve one page about the clusters.",
         "demo": "Try it on the pixels of a photograph.",
     },
     "Keep sketches": {
@@ -67,6 +66,9 @@ GROUPS = {
 
 COMMANDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 """The same without the groups."""
+
+_BY_ENTRY_POINT = ("report",)
+"""Commands of this package that are found as those of other packages are."""
 
 
 @cache
@@ -106,7 +108,7 @@ class _Commands(click.Group):
         return list(dict.fromkeys([*COMMANDS, *sorted(others)]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in COMMANDS:
+        if cmd_name in COMMANDS and cmd_name not in _BY_ENTRY_POINT:
             name = cmd_name.replace("-", "_")
             own: click.Command = getattr(import_module(f"sketchshift.cli.{name}"), name)
             return own

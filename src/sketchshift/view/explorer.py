@@ -332,10 +332,12 @@ class Explorer:
         What is looked at.
     max_clusters : int or None
         The largest k. None takes what the sketch can serve.
+    seed : int, default=0
+        Of the decoder.
     """
 
-    def __init__(self, file: SketchFile, max_clusters: int | None = None) -> None:
-        self.file, self.fits = file, Fits(file, max_clusters)
+    def __init__(self, file: SketchFile, max_clusters: int | None = None, *, seed: int = 0) -> None:
+        self.file, self.fits = file, Fits(file, max_clusters, seed=seed)
         self.first = min(FIRST, self.fits.max_clusters)
         self._turns = Turns()
 
@@ -384,7 +386,7 @@ class Explorer:
             "max_clusters": self.fits.max_clusters,
             "n_clusters": self.first,
         }
-        command = shlex.join(["sketchshift", "explore", self.file.name])
+        command = shlex.join(["sketchshift", "report", self.file.name, "--serve"])
         return render(build_document(self.file, [command]) | {"live": live})
 
     def report(self, query: Query, check: Check) -> str:

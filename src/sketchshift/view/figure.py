@@ -1,4 +1,4 @@
-"""Pictures of several panels: all of a decoding, and the demo."""
+"""Pictures of several panels: a decoding, and the demo."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._typing import RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.view.curves import k_curve, plot_trace, plot_weights
 from sketchshift.view.looks import escape_name
 from sketchshift.view.maps import mark_centroids, plot_centroids
 from sketchshift.view.parallel import FULL, plot_parallel
-from sketchshift.view.plane import correlation_image, require_matplotlib
+from sketchshift.view.plane import LABEL, correlation_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["comparison_figure", "decoding_figure", "kernel_density"]
+__all__ = ["decoding_figure", "demo_figure"]
 
 # The one picture of a decoding: all that the sketch and the decoder have to show.
 
@@ -86,59 +87,27 @@ def _rows(
     return [[centroids, weights], [*curve, *trace]] if curve else [[centroids, weights, *trace]]
 
 
-# Data beside its sketch: the picture of the demo.
+# Rows beside their sketch: the picture of the demo.
 
-BINS = 256
-
-
-def kernel_density(counts: FloatArray, bandwidth: float, width: float) -> FloatArray:
-    r"""Mean over the rows of :math:`e^{-|c - x|^2 / 2\sigma^2}`, from a fine histogram.
-
-    What the correlation function tends to as m grows: its oracle in pictures and tests.
-
-    Parameters
-    ----------
-    counts : array of shape (ny, nx)
-        Rows a cell.
-    bandwidth : float
-        :math:`\sigma`, much larger than a cell.
-    width : float
-        Of a cell, in the units of the bandwidth.
-
-    Returns
-    -------
-    density : array of shape (ny, nx)
-        From 0 to 1.
-    """
-    from scipy.ndimage import gaussian_filter
-
-    blurred = gaussian_filter(counts / counts.sum(), bandwidth / width, mode="constant", truncate=6)
-    return np.asarray(blurred * (2 * np.pi * (bandwidth / width) ** 2))
+PIXELS = 256
+"""Each way, of both panels."""
 
 
-def comparison_figure(
-    X: RealArray,
-    sketch: Sketch,
-    *,
-    bandwidth: float,
-    lower: float,
-    upper: float,
-    decoding: Decoding | None = None,
+def demo_figure(
+    X: RealArray, sketch: Sketch, decoding: Decoding, ends: tuple[float, float]
 ) -> Figure:
-    """Three panels: the rows, their kernel density, and the same from their sketch alone.
+    """Draw rows of two columns, and beside them the correlation function of their sketch.
 
     Parameters
     ----------
     X : array of shape (N, 2)
-        The rows that were sketched.
+        The rows.
     sketch : Sketch
-        Theirs, not normalised.
-    bandwidth : float
-        That of the sketch.
-    lower, upper : float
-        Ends of both axes.
-    decoding : Decoding or None
-        Its centroids are marked on the last panel.
+        Their sketch.
+    decoding : Decoding
+        Its centroids are marked.
+    ends : pair of float
+        Lower and upper end of both axes.
 
     Returns
     -------
@@ -148,32 +117,25 @@ def comparison_figure(
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    counts, *_ = np.histogram2d(X[:, 1], X[:, 0], bins=BINS, range=[[lower, upper]] * 2)
-    density = kernel_density(counts, bandwidth, (upper - lower) / BINS)
-    ends: dict[str, Any] = {"lower": (lower, lower), "upper": (upper, upper)}
-    seen, extent = correlation_image(sketch, resolution=BINS, **ends)
-
-    figure = Figure(figsize=(15, 4.9), layout="constrained")
-    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    counts, *_ = np.histogram2d(X[:, 1], X[:, 0], bins=PIXELS, range=[ends, ends])
+    (low, high), n = ends, len(decoding.weights)
+    seen, extent = correlation_image(
+        sketch, resolution=PIXELS, lower=(low, low), upper=(high, high)
+    )
+    figure = Figure(figsize=(11, 4.9), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
     common: dict[str, Any] = {"origin": "lower", "extent": extent, "cmap": "viridis"}
-    scale = {"vmin": 0.0, "vmax": max(density.max(), seen.max())}
     rows = axes[0].imshow(np.ma.masked_equal(counts, 0), norm="log", **common)
-    axes[1].imshow(density, **scale, **common)
-    last = axes[2].imshow(seen, **scale, **common)
-    found = ""
-    if decoding is not None:
-        mark_centroids(axes[2], decoding.centroids, decoding.weights)
-        found = f", {len(decoding.weights)} clusters"
+    density = axes[1].imshow(seen, vmin=0.0, **common)
+    mark_centroids(axes[1], decoding.centroids, decoding.weights)
     titles = (
         f"The data: {len(X):,} rows, {X.nbytes:,} bytes",
-        f"Its kernel density, from every row ($\\sigma$ = {bandwidth:g})",
-        f"From the sketch alone: {sketch.nbytes:,} bytes{found}",
+        f"From the sketch alone: {sketch.nbytes:,} bytes, {n} clusters",
     )
     names = [escape_name(name) for name in column_names(sketch.spec)]
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel=names[0])
     axes[0].set_ylabel(names[1])
     figure.colorbar(rows, ax=axes[0], label="rows per cell", shrink=0.86)
-    label = r"correlation $f_z(c)$ with a Dirac at $c$"
-    figure.colorbar(last, ax=axes[1:], label=label, shrink=0.86, pad=0.01)
+    figure.colorbar(density, ax=axes[1], label=LABEL, shrink=0.86)
     return figure

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from sketchshift._colours import colour_of, mark_of
+from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_integer, parameter_error
@@ -48,7 +49,6 @@ from sketchshift.view.plane import (
     new_axes,
     plane_image,
     range_of,
-    require_matplotlib,
 )
 
 if TYPE_CHECKING:

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names, rows_in_words
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.mixture import as_shares
 from sketchshift.decoders.problem import moments_of, spread_of
-from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.errors import DataError
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.view.looks import in_units, positions_of, wrap_name
@@ -48,7 +49,6 @@ __all__ = [
     "plane_image",
     "plot_correlation",
     "range_of",
-    "require_matplotlib",
 ]
 
 Extent = tuple[float, float, float, float]
@@ -470,12 +470,3 @@ def new_axes(ax: Axes | None) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(layout="constrained")[1]
-
-
-def require_matplotlib() -> None:
-    """Say which extra to install where matplotlib is not there."""
-    try:
-        import matplotlib as _  # noqa: F401
-    except ImportError as cause:
-        msg = 'plots need matplotlib. Run: pip install "sketchshift[view]"'
-        raise MissingDependencyError(msg) from cause

@@ -10,7 +10,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.view import correlation_image, plot_correlation
-from sketchshift.view.figure import comparison_figure, kernel_density
+from sketchshift.view.figure import demo_figure
 
 
 def cloud(d: int = 2, n: int = 500) -> np.ndarray:
@@ -175,24 +175,16 @@ def test_importing_plots_does_not_import_matplotlib():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_the_kernel_density_of_a_histogram_is_the_mean_of_gaussians():
-    rng = np.random.default_rng(3)
-    X = rng.uniform(20, 80, size=(300, 2))
-    counts, *_ = np.histogram2d(X[:, 1], X[:, 0], bins=400, range=[[0, 100]] * 2)
-
-    density = kernel_density(counts, bandwidth=5.0, width=0.25)
-
-    c = np.array([50.125, 30.125])  # the center of cell (120, 200)
-    exact = np.exp(-((c - X) ** 2).sum(axis=1) / 50).mean()
-    assert density[120, 200] == pytest.approx(exact, abs=2e-3)  # rows move by half a cell
-
-
-def test_the_comparison_has_three_panels_and_two_colour_bars():
+def test_the_demo_shows_the_rows_beside_the_density_of_their_sketch():
     X = cloud()
     s = ss.sketch(X, ss.SketchSpec(2, 50, 1.0, columns=("a", "b")))
 
-    figure = comparison_figure(X, s, bandwidth=1.0, lower=-6.0, upper=10.0)
+    figure = demo_figure(X, s, ss.decode(s, 2), (-6.0, 10.0))
 
-    assert len(figure.axes) == 5
-    assert [ax.get_xlabel() for ax in figure.axes[:3]] == ["a"] * 3
-    assert "from the sketch alone" in figure.axes[2].get_title().lower()
+    counts = figure.axes[0].images[0].get_array()
+    assert counts.sum() == len(X)
+    np.testing.assert_array_equal(
+        figure.axes[1].images[0].get_array(),
+        correlation_image(s, resolution=256, lower=(-6.0, -6.0), upper=(10.0, 10.0))[0],
+    )
+    assert [ax.get_xlabel() for ax in figure.axes[:2]] == ["a"] * 2
