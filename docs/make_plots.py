@@ -1,6 +1,7 @@
 """Draw the pictures of docs/plots.md from real data: ``python docs/make_plots.py``.
 
-Reads datasets that ``make data`` fetches; writes docs/images.
+Reads a photograph that comes with scikit-learn, and datasets that ``make data`` fetches; writes
+docs/images.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from PIL import Image
 
 import sketchshift as ss
 from sketchshift import view
-from sketchshift.data.datasets import load
+from sketchshift.data.datasets import china_pixels, load
 
 IMAGES = Path(__file__).parent / "images"
 FOREST = (
@@ -31,6 +32,16 @@ FOREST = (
     "hillshade at 15",
     "distance to fire points (m)",
 )
+
+
+def of_pixels() -> Iterator[tuple[str, Figure]]:
+    """273 280 pixels of a photograph: three columns."""
+    X = china_pixels()
+    table = pa.table(dict(zip(("red", "green", "blue"), X.T, strict=True)))
+    s = ss.sketch(table, n_clusters=8)
+    decoding = ss.decode(s, 6)
+    yield "decoding_figure", view.decoding_figure(s, ss.decode(s, "auto"))
+    yield "plot_means", on_axes(view.plot_means, s, decoding)
 
 
 def forest() -> pa.Table:
@@ -54,22 +65,16 @@ def of_pickups() -> Iterator[tuple[str, Figure]]:
     yield "plot_correlation", on_axes(view.plot_correlation, s)
     yield "plot_centroids", on_axes(view.plot_centroids, s, decoding)
     yield "k_curve", on_axes(view.k_curve, decoding)
-    yield "plot_trace", on_axes(view.plot_trace, decoding)
     yield "plot_weights", on_axes(view.plot_weights, decoding)
 
 
 def of_forest() -> Iterator[tuple[str, Figure]]:
-    """Ten columns, one by one, in pairs, and all together."""
+    """Ten columns, of which two make a map."""
     table = forest()
     s = ss.sketch(table, n_clusters=10, standardize=True)
     decoding = ss.decode(s, 6)
     pair = ("aspect (°)", "hillshade at 15")
     yield "plot_columns", on_axes(view.plot_centroids, s, decoding, columns=pair)
-    yield "plot_parallel", on_axes(view.plot_parallel, s, decoding, width=8.0, height=5.0)
-    figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    view.plot_pairs(s, decoding, figure)
-    yield "plot_pairs", figure
-    yield "decoding_figure", view.decoding_figure(s, ss.decode(s, "auto"))
 
 
 def of_bands() -> Iterator[tuple[str, Figure]]:
@@ -87,6 +92,7 @@ def of_bands() -> Iterator[tuple[str, Figure]]:
 
 def pictures() -> Iterator[tuple[str, Figure]]:
     """All of them, with the names of their files."""
+    yield from of_pixels()
     yield from of_pickups()
     yield from of_forest()
     yield from of_bands()

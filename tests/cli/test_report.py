@@ -83,7 +83,7 @@ def test_wrong_uses_end_in_a_sentence(folder, run, line, words, status):
 @pytest.mark.parametrize(
     ("line", "choices", "most"),
     [
-        ("sketches.parquet", 1 + 8 + 3, 10),
+        ("sketches.parquet", 1 + 8 + 3, 2),
         ("events.parquet --by day -k 3", 1 + 8, 3),
     ],
 )

@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sketchshift.view.curves import k_curve, plot_slices, plot_trace, plot_weights
+    from sketchshift.view.curves import k_curve, plot_slices, plot_weights
     from sketchshift.view.document import SketchFile
     from sketchshift.view.drift import plot_comparison, plot_watch, watch_figure
     from sketchshift.view.figure import decoding_figure
-    from sketchshift.view.maps import plot_centroids, plot_pairs
+    from sketchshift.view.maps import plot_centroids
+    from sketchshift.view.means import plot_means
     from sketchshift.view.page import render_report, report_on
-    from sketchshift.view.parallel import plot_parallel
     from sketchshift.view.plane import correlation_image, plot_correlation
 
 __all__ = [
@@ -28,10 +28,8 @@ __all__ = [
     "plot_centroids",
     "plot_comparison",
     "plot_correlation",
-    "plot_pairs",
-    "plot_parallel",
+    "plot_means",
     "plot_slices",
-    "plot_trace",
     "plot_watch",
     "plot_weights",
     "render_report",
@@ -40,13 +38,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "curves": ("k_curve", "plot_slices", "plot_trace", "plot_weights"),
+    "curves": ("k_curve", "plot_slices", "plot_weights"),
     "document": ("SketchFile",),
     "drift": ("plot_comparison", "plot_watch", "watch_figure"),
     "figure": ("decoding_figure",),
-    "maps": ("plot_centroids", "plot_pairs"),
+    "maps": ("plot_centroids",),
+    "means": ("plot_means",),
     "page": ("render_report", "report_on"),
-    "parallel": ("plot_parallel",),
     "plane": ("correlation_image", "plot_correlation"),
 }
 """Modules, and the names that are imported from them on first use."""

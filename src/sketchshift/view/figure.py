@@ -14,10 +14,10 @@ from sketchshift._text import column_names
 from sketchshift._typing import RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.curves import k_curve, plot_trace, plot_weights
+from sketchshift.view.curves import k_curve, plot_weights
 from sketchshift.view.looks import escape_name
 from sketchshift.view.maps import mark_centroids, plot_centroids
-from sketchshift.view.parallel import FULL, plot_parallel
+from sketchshift.view.means import FULL, plot_means
 from sketchshift.view.plane import LABEL, correlation_image
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ __all__ = ["decoding_figure", "demo_figure"]
 def decoding_figure(
     sketch: AnySketch, decoding: Decoding, *, columns: Sequence[int | str] | None = None
 ) -> Figure:
-    """Panels of a decoding: a map of its clusters, their weights, and how they were found.
+    """Panels of a decoding: a map of its clusters, their means, their weights, the choice of k.
 
-    The map; of more than two columns, parallel coordinates too; the weights; where k was chosen
-    by the decoder, its curve; the trace, if there is one.
+    The means are there of more than two columns, the curve over k where the decoder chose k.
 
     Parameters
     ----------
@@ -78,13 +77,12 @@ def _rows(
 ) -> list[list[_Panel]]:
     """One line of panels where that is enough, else two."""
     centroids = _Panel(lambda ax: plot_centroids(sketch, decoding, ax, columns=columns), 1.4)
-    parallel = _Panel(lambda ax: plot_parallel(sketch, decoding, ax), 1.4)
+    means = _Panel(lambda ax: plot_means(sketch, decoding, ax), 1.4)
     weights = _Panel(partial(plot_weights, decoding))
-    trace = [_Panel(partial(plot_trace, decoding))] if decoding.trace else []
     curve = [] if decoding.curve is None else [_Panel(partial(k_curve, decoding))]
     if sketch.spec.n_features > 2:
-        return [[centroids, parallel], [weights, *curve, *trace]]
-    return [[centroids, weights], [*curve, *trace]] if curve else [[centroids, weights, *trace]]
+        return [[centroids, means], [weights, *curve]]
+    return [[centroids, weights, *curve]]
 
 
 # Rows beside their sketch: the picture of the demo.

@@ -1,4 +1,4 @@
-"""Maps of clusters: where the rows of each lie, over a plane, over pairs of columns, on a line.
+"""Maps of clusters: where the rows of each lie, over a plane or on a line.
 
 Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not needed.
 Where the sketch has cells, a map is the density of the rows of the cells, with their exact means
@@ -12,17 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from sketchshift._colours import colour_of, mark_of
-from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_integer
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.objective import CorrelationFunction
 from sketchshift.decoders.problem import spread_of
@@ -30,13 +28,13 @@ from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.view.looks import (
     INK,
+    MAPPED,
     SHAPES,
-    best_pair,
+    best_columns,
     check_decoding,
+    known_decoding,
     legend_of_clusters,
     names_in_words,
-    positions_of,
-    separation,
     wrap_name,
 )
 from sketchshift.view.plane import (
@@ -53,11 +51,9 @@ from sketchshift.view.plane import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.text import Annotation
-    from numpy.typing import NDArray
 
-__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "plot_pairs", "spread"]
+__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "spread"]
 
 # Where numbers go so that none lies on another.
 #
@@ -171,7 +167,7 @@ NUMBERED = 40
 """Marks with numbers, the heaviest ones: more would hide the picture."""
 
 
-def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: float = 1.0) -> None:
+def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray) -> None:
     """Mark centroids on given axes, with numbers where there is room for them.
 
     Parameters
@@ -182,19 +178,17 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
         Heaviest first, in the coordinates of the axes.
     weights : array of shape (k,)
         The area of a mark is proportional to its weight.
-    size : float
-        Of marks and numbers; 1 for axes as large as a page is wide.
     """
     from matplotlib.patheffects import withStroke
 
     if not len(weights):
         return
-    areas = size**2 * np.maximum(LARGEST * weights / weights.max(), SMALLEST)
+    areas = np.maximum(LARGEST * weights / weights.max(), SMALLEST)
     x, y = places.T
     for mark, i in _by_mark(len(weights)).items():
         ax.scatter(
             x[i], y[i], s=areas[i], c=[colour_of(j) for j in i], marker=SHAPES[mark],
-            edgecolors="white", linewidths=1.5 * size, zorder=3,
+            edgecolors="white", linewidths=1.5, zorder=3,
         )  # fmt: skip
     halo = [withStroke(linewidth=2.5, foreground="white")]
     notes = [
@@ -203,7 +197,7 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
             (float(x[i]), float(y[i])),
             xytext=(0, 0),
             textcoords="offset points",
-            fontsize=max(9 * size, 6),
+            fontsize=9,
             fontweight="bold",
             path_effects=halo,
             zorder=4,
@@ -251,16 +245,13 @@ def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
     ax.add_collection(lines, autolim=False)
 
 
-# The pictures: one plane, or the planes of all pairs of a few columns.
+# The picture of one plane.
 
 OUTLINED = 40
 """Clusters up to which ellipses are drawn: more of them hide the map."""
 
 SECTIONS = 64
 """Centroids that the plane is moved through, the heaviest ones."""
-
-PAIRED = 5
-"""Columns of a matrix of pairs where none are named."""
 
 
 def plot_centroids(
@@ -322,77 +313,13 @@ def plot_centroids(
     return ax
 
 
-def plot_pairs(
-    sketch: AnySketch,
-    decoding: Decoding,
-    figure: Figure | None = None,
-    *,
-    columns: Sequence[int | str] | None = None,
-    resolution: int = 80,
-) -> NDArray[Any]:
-    """Draw :func:`plot_centroids` for every pair of a few columns, with one legend.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of at least two columns.
-    decoding : Decoding
-        What a decoder made of it.
-    figure : matplotlib Figure, SubFigure or None
-        Where to draw; None makes a new figure of pyplot.
-    columns : sequence of int or str, or None
-        Two to eight columns. None takes the five that tell the clusters apart best: those with
-        the largest share of their variance between the clusters.
-    resolution : int
-        Pixels each way, of each panel.
-
-    Returns
-    -------
-    axes : array of Axes of shape (p - 1, p - 1)
-        Of p columns; ``axes[i, j]`` has column j across and column i + 1 upwards. Those above
-        the diagonal are empty.
-    """
-    d, n = sketch.spec.n_features, check_integer("plot_pairs", "resolution", resolution, 1, 2**12)
-    check_decoding(sketch, decoding, "plot_pairs")
-    if d < 2:
-        raise parameter_error("plot_pairs", "sketch", "a Sketch of at least two columns", sketch)
-    if columns is None:
-        best = np.argsort(-separation(sketch, decoding), kind="stable")[:PAIRED]
-        columns = sorted(best.tolist())
-    chosen = positions_of(sketch, columns, "plot_pairs", (2, min(d, 8)))
-    side = len(chosen) - 1
-    axes = _grid(figure, side)
-    pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
-    planes = {at: column_plane(sketch, pair, "plot_pairs", decoding) for at, pair in pairs.items()}
-    for at, plane in planes.items():
-        _draw_map(sketch, decoding, axes[at], plane, n, size=0.7)
-        label_axes(axes[at], plane, width=22, ticks=3)
-        axes[at].label_outer()
-    for above in np.argwhere(np.triu(np.ones((side, side)), 1)):
-        axes[tuple(above)].set_axis_off()
-    place = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
-    names = names_in_words(sketch, decoding)
-    legend_of_clusters(axes[0, 0].figure, names, decoding.weights, **place)
-    return axes
-
-
 def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
     d = sketch.spec.n_features
-    if columns is None and (d > MAPPED or not sketch.spec.has_full_covariance):
+    if columns is None and d > MAPPED:
         return main_plane(sketch, decoding)
     if columns is None:
-        columns = (0, 1) if d == 2 else best_pair(sketch, decoding)
+        columns = (0, 1) if d == 2 else best_columns(known_decoding(sketch, decoding))[1]
     return column_plane(sketch, columns, "plot_centroids", decoding)
-
-
-def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
-    require_matplotlib()
-    if figure is None:
-        from matplotlib import pyplot
-
-        size = 2.4 * side + 1.6
-        figure = pyplot.figure(figsize=(size + 1.0, size), layout="constrained")
-    return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
 
 
 # What a map shows: the rows of cells, each with its cluster, or the clusters as Gaussians.
@@ -522,9 +449,6 @@ OUT = 0.005
 SMOOTH = 0.012
 """Standard deviation that maps are smoothed by, as a share of an axis."""
 
-MAPPED = 30
-"""Columns up to which the axes of a map are columns."""
-
 
 def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
     order = np.argsort(values, kind="stable")
@@ -553,9 +477,7 @@ def _density(
     return total
 
 
-def _draw_map(
-    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int, size: float = 1.0
-) -> None:
+def _draw_map(sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int) -> None:
     rows = _Rows.of(sketch, decoding, plane)
     if rows is None:
         _draw_correlation(sketch, decoding, ax, plane, n)
@@ -566,7 +488,7 @@ def _draw_map(
         image = _paint(rows.densities(len(decoding.weights), axes), n)
         extent = (low[0], high[0], low[1], high[1])
         ax.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="bilinear")
-    _mark(decoding, ax, plane, size)
+    _mark(decoding, ax, plane)
     label_axes(ax, plane)
 
 
@@ -603,11 +525,11 @@ def _draw_correlation(
     ax.imshow(image, extent=extent, origin="lower", aspect="auto", cmap="Greys", **look)
 
 
-def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None:
+def _mark(decoding: Decoding, ax: Axes, plane: Plane) -> None:
     places = plane.coordinates(decoding.centroids)
     if decoding.covariances is not None and len(places) <= OUTLINED:
         mark_spreads(ax, places, plane.duals @ decoding.covariances @ plane.duals.T)
-    mark_centroids(ax, places, decoding.weights, size=size)
+    mark_centroids(ax, places, decoding.weights)
 
 
 def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:

@@ -25,12 +25,11 @@ from sketchshift._text import column_names, rows_in_words
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.mixture import as_shares
-from sketchshift.decoders.problem import moments_of, spread_of
+from sketchshift.decoders.problem import spread_of
 from sketchshift.errors import DataError
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.looks import in_units, positions_of, wrap_name
+from sketchshift.view.looks import in_units, main_axes, positions_of, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,81 +155,45 @@ def column_plane(
 
 
 def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
-    """Least and largest possible values of the columns, shapes (d,): infinite if not known.
+    """Least and largest values of the columns, shapes (d,): infinite if they are not known.
 
-    The plan has those of its rows. They hold as long as no cell has its mean beyond them.
+    The plan has those of its rows. If the mean of a cell lies beyond them, later rows do, and the
+    range ends three standard deviations beyond the outermost cells.
     """
     spec, d = sketch.spec, sketch.spec.n_features
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    if not isinstance(sketch, Sketch) or sketch.cells is None:
+    if spec.cells is None or not spec.cells.lower:
+        return np.full(d, -np.inf), np.full(d, np.inf)
+    lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
+    sums = sketch.cells if isinstance(sketch, Sketch) else None
+    if sums is None or not sums.weights.any():
         return lower, upper
-    assert spec.cells is not None
-    sums = sketch.cells + sketch.outer
     sums = sums[sums.weights > 0.0]
-    if not spec.cells.lower or not len(sums.weights):
-        return lower, upper
-    means = spec.center_vector + spec.scale_vector * sums.means
-    off = spec.scale_vector * sums.steps.max()
-    least, most = np.array(spec.cells.lower), np.array(spec.cells.upper)
-    lower = np.where(means.min(axis=0) < least - off, lower, least)
-    upper = np.where(means.max(axis=0) > most + off, upper, most)
+    means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
+    means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
+    lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
+    upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
     return lower, upper
 
 
-def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
-    """The plane through the mean in which the rows vary most.
+def main_plane(sketch: AnySketch, decoding: Decoding) -> Plane:
+    """The plane through the mean along which the clusters lie farthest apart.
 
     Parameters
     ----------
     sketch : Sketch
         Of at least two columns and one row.
-    decoding : Decoding or None
-        Where the moments of a private sketch are taken from.
+    decoding : Decoding
+        What a decoder made of it.
 
     Returns
     -------
     plane : Plane
-        Spanned by the first two eigenvectors of the sketch's covariance, both normalised as
-        the distances of its spec are. Coordinates are in the units of the data where all
-        columns have one scale. Where there are no covariances, the plane is that of the two axes
-        of the spec along which rows vary most or, without axes, of the two columns. O(d^3).
+        Its coordinates are in standard deviations of the columns. O(k^2 d).
     """
-    spec = sketch.spec
-    unit = float(spec.scale_vector[0]) if np.ptp(spec.scale_vector) == 0 else 1.0
-    mean, variances = spread_of(sketch, decoding)
-    variances = variances * spec.per_unit**2
-    if isinstance(sketch, Sketch) and spec.axes is not None and sketch.cells is not None:
-        along = _spread_along_axes(sketch)
-        largest = np.argsort(-along, kind="stable")[:2]
-        values, axes = along[largest], spec.axes.table[largest].astype(np.float64)
-        labels = [f"main axis {i + 1}" for i in range(2)]
-    elif spec.has_full_covariance:
-        covariance = moments_of(sketch, decoding)[1]
-        values, vectors = np.linalg.eigh(covariance * np.outer(spec.per_unit, spec.per_unit))
-        values, axes = np.maximum(values[:-3:-1], 0.0), vectors.T[:-3:-1]
-        labels = [f"main axis {i + 1}" for i in range(2)]
-    else:
-        largest = np.argsort(-variances, kind="stable")[:2]
-        values, axes = variances[largest], np.eye(spec.n_features)[largest]
-        labels = [column_names(sketch.spec)[i] + ", from the mean" for i in largest]
-    # an eigenvector has no sign of its own: let its largest entry be positive
-    signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])
-    axes = axes * signs[:, None]
-    total = variances.sum()
-    shares = values / total if total > 0 else values
-    reach = unit * 3.0 * np.where(values > 0, np.sqrt(values), _bandwidth(sketch))
-    texts = [f"{text} ({s:.0%} of the variance)" for text, s in zip(labels, shares, strict=True)]
-    directions, duals = axes * spec.scale_vector / unit, axes * spec.per_unit * unit
-    return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
-
-
-def _spread_along_axes(sketch: Sketch) -> FloatArray:
-    """Variances of the rows along the axes of the spec, in normalised units, shape (p,)."""
-    assert sketch.cells is not None
-    assert sketch.spec.axes is not None
-    sums = (sketch.cells + sketch.outer).project(sketch.spec.axes)
-    shares = as_shares(sums.weights)
-    return np.asarray(shares @ (sums.variances + np.square(sums.means - shares @ sums.means)))
+    mean, variance = spread_of(sketch, decoding)
+    unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    names, axes = main_axes(decoding, unit)
+    return Plane(mean, axes * unit, axes / unit, np.zeros(2), np.full(2, 3.0), names)
 
 
 def plane_image(
@@ -434,18 +397,18 @@ def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
 # Axes of matplotlib, and what is written along them.
 
 
-def label_axes(ax: Axes, plane: Plane, width: int = 40, ticks: int = 5) -> None:
-    """Write what the coordinates of a plane are, on lines of at most so many characters."""
-    ax.set(xlabel=wrap_name(plane.labels[0], width), ylabel=wrap_name(plane.labels[1], width))
+def label_axes(ax: Axes, plane: Plane) -> None:
+    """Write what the coordinates of a plane are."""
+    ax.set(xlabel=wrap_name(plane.labels[0], 40), ylabel=wrap_name(plane.labels[1], 40))
     for axis, known in zip((ax.xaxis, ax.yaxis), plane.ticks, strict=True):
         if known is None:
-            count_in_units(axis, ticks)
+            count_in_units(axis)
         else:
-            shown = known[:: -(-len(known) // (2 * ticks))]
+            shown = known[:: -(-len(known) // 10)]
             axis.set_ticks([at for at, _ in shown], [text for _, text in shown])
 
 
-def count_in_units(axis: Axis, ticks: int = 5) -> None:
+def count_in_units(axis: Axis) -> None:
     """A few numbers along an axis, each complete: no power of ten or offset in a corner."""
     from matplotlib.ticker import Formatter, MaxNLocator
 
@@ -458,7 +421,7 @@ def count_in_units(axis: Axis, ticks: int = 5) -> None:
         def format_ticks(self, values: Sequence[float]) -> list[str]:
             return in_units(np.asarray(values))
 
-    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(InUnits())
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.view.looks import in_units, positions_of, separation, wrap_name
+from sketchshift.view.looks import in_units, positions_of, wrap_name
 
 
 @given(st.text("abc_ .-", min_size=1, max_size=90), st.integers(2, 40))
@@ -56,24 +56,6 @@ def test_numbers_in_units_are_told_apart_and_right_to_half_a_step(start, digit, 
 )
 def test_numbers_in_units_are_short(values, texts):
     assert in_units(np.array(values)) == texts
-
-
-def test_separation_is_the_share_of_the_variance_between_clusters():
-    """Of rows that are their clusters' centroids it is 1; of a column of noise, nearly 0."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=2_000)
-    centers = np.array([[0.0, 1.0], [4.0, 1.0], [9.0, 1.0]])
-    X = np.column_stack([centers[labels], rng.normal(size=2_000), np.full(2_000, 3.0)])
-    s = ss.sketch(X[:, [0, 2, 3]], ss.SketchSpec(3, 50, 1.0))
-    means = np.array([X[labels == i][:, [0, 2, 3]].mean(axis=0) for i in range(3)])
-    shares = np.bincount(labels) / len(labels)
-    decoding = ss.Decoding(means, shares, None, 0.0, ss.decoders.Outcome.COMPLETE, ())
-
-    first, noise, constant = separation(s, decoding)
-
-    assert first == pytest.approx(1.0, abs=1e-4)  # moments are integers of 2**-16 bandwidths
-    assert noise < 0.01
-    assert constant == 0.0
 
 
 @pytest.mark.parametrize("columns", [(), (0, 1, 2, 3), (0, 0), ("z",), (3,), (-1,)])

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import sketchshift as ss
 from sketchshift._colours import colour_of
 from sketchshift.recipe import Log, Number
-from sketchshift.view import correlation_image, plot_centroids, plot_correlation, plot_pairs
+from sketchshift.view import correlation_image, plot_centroids, plot_correlation
 
 
 def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
@@ -178,53 +178,6 @@ def test_ellipses_are_one_standard_deviation_of_the_clusters():
         rests = np.asarray(outline) - c[[3, 1]]
         inverse = np.linalg.inv(S[np.ix_([3, 1], [3, 1])])
         np.testing.assert_allclose(np.einsum("ni,ij,nj->n", rests, inverse, rests), 1.0)
-
-
-def test_pairs_are_those_of_the_columns_that_separate_best():
-    s, decoding = cloud(7)
-    figure = Figure(layout="constrained")
-
-    axes = plot_pairs(s, decoding, figure, resolution=5)
-
-    assert axes.shape == (4, 4)
-    assert [ax.get_xlabel() for ax in axes[-1]][:2] == ["column 0", "column 1"]
-    for i, j in np.argwhere(np.tril(np.ones((4, 4)))):
-        assert len(axes[i, j].images) == 1
-    assert not axes[0, 1].images
-    assert len(figure.legends) == 1
-
-
-def test_pairs_have_the_marks_of_their_columns():
-    s, decoding = cloud(4, columns=("a", "b", "c", "d"))
-
-    axes = plot_pairs(s, decoding, Figure(), columns=("d", "a", "c"), resolution=5)
-
-    assert axes.shape == (2, 2)
-    places = np.asarray(axes[1, 0].collections[-1].get_offsets())
-    np.testing.assert_array_equal(places, decoding.centroids[:, [3, 2]])
-    assert (axes[1, 0].get_xlabel(), axes[1, 0].get_ylabel()) == ("d", "c")
-    assert axes[0, 0].get_ylabel() == "a"
-
-
-def test_pairs_need_two_columns():
-    s, _ = cloud(2)
-    one = ss.sketch(np.zeros((3, 1)), ss.SketchSpec(1, 10, 1.0))
-    found = ss.Decoding(np.zeros((1, 1)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
-
-    with pytest.raises(ss.errors.SpecError, match="must be a Sketch of at least two columns"):
-        plot_pairs(one, found, Figure())
-    with pytest.raises(ss.errors.SpecError, match="of plot_pairs must be two different columns"):
-        plot_pairs(s, cloud(2)[1], Figure(), columns=(0, 0))
-
-
-def test_pairs_make_their_own_figure():
-    from matplotlib import pyplot
-
-    pyplot.switch_backend("agg")
-    axes = plot_pairs(*cloud(3), resolution=5)
-
-    assert axes.shape == (2, 2)
-    pyplot.close(axes[0, 0].figure)
 
 
 def test_an_axis_of_logarithms_has_the_numbers_of_the_table():
