@@ -3,8 +3,7 @@
 Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not needed.
 Where the sketch has cells, a map is the density of the rows of the cells, with their exact means
 and variances; else that of the clusters as Gaussians. Where there are neither, as with the paper's
-decoders, it is the correlation function: on planes through the centroids, since one through the
-mean alone may miss all rows of many columns.
+decoders, it is the correlation function of two columns.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_integer
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.objective import CorrelationFunction
-from sketchshift.decoders.problem import spread_of
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.view.looks import (
@@ -38,14 +35,13 @@ from sketchshift.view.looks import (
     wrap_name,
 )
 from sketchshift.view.plane import (
-    LABEL,
     Plane,
     column_plane,
+    correlation_image,
     count_in_units,
     label_axes,
     main_plane,
     new_axes,
-    plane_image,
     range_of,
 )
 
@@ -249,9 +245,6 @@ def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
 
 OUTLINED = 40
 """Clusters up to which ellipses are drawn: more of them hide the map."""
-
-SECTIONS = 64
-"""Centroids that the plane is moved through, the heaviest ones."""
 
 
 def plot_centroids(
@@ -517,12 +510,14 @@ def _draw_correlation(
     sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int
 ) -> None:
     """The correlation function in grey: where there are neither cells nor widths of clusters."""
-    lower, upper = plane.box_around(decoding.centroids)
-    through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
-    image, extent = plane_image(sketch, plane, n, lower, upper, through)
-    top = max(float(_values(sketch, decoding.centroids).max(initial=0.0)), float(image.max()))
-    look: dict[str, Any] = {"vmin": max(0.0, float(image.min())), "vmax": 1.6 * top}
-    ax.imshow(image, extent=extent, origin="lower", aspect="auto", cmap="Greys", **look)
+    (x0, y0), (x1, y1) = plane.box_around(decoding.centroids)
+    ax.set(xlim=(x0, x1), ylim=(y0, y1))
+    if sketch.spec.n_features == 2 and sketch.spec.sketch_size:  # of more, a cut misses clusters
+        image, extent = correlation_image(sketch, resolution=n, lower=(x0, y0), upper=(x1, y1))
+        top = 1.6 * float(image.max())
+        ax.imshow(
+            image, extent=extent, origin="lower", aspect="auto", cmap="Greys", vmin=0, vmax=top
+        )
 
 
 def _mark(decoding: Decoding, ax: Axes, plane: Plane) -> None:
@@ -532,18 +527,10 @@ def _mark(decoding: Decoding, ax: Axes, plane: Plane) -> None:
     mark_centroids(ax, places, decoding.weights)
 
 
-def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
-    normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
-    return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
-
-
 def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
     """One column: the density of each cluster, with its centroid."""
-    rows, C = _Rows.of(sketch, decoding, None), decoding.centroids
-    if rows is None:
-        x, y, tops = _correlation_curve(sketch, decoding, n)
-        ax.plot(x, y, color=INK)
-    else:
+    rows, C, tops = _Rows.of(sketch, decoding, None), decoding.centroids, decoding.weights
+    if rows is not None:
         (low,), (high,) = rows.box(C)
         lowest, highest = range_of(sketch)
         x = np.linspace(max(low, lowest[0]), min(high, highest[0]), max(4 * n, 2))
@@ -552,25 +539,11 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
             ax.plot(x, density, color=colour_of(i), linewidth=1.2)
             ax.fill_between(x, density, color=colour_of(i), alpha=0.35, linewidth=0)
             tops[i] = np.interp(C[i, 0], x, density)
-        ax.set_yticks([])
+        ax.set(yticks=[], xlim=(x[0], x[-1]))
     ax.vlines(C[:, 0], 0, tops, color=INK, linestyle=":")
-    label = LABEL if rows is None else "density of the rows"
-    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label, xlim=(x[0], x[-1]))
+    label = "share of the rows" if rows is None else "density of the rows"
+    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label)
     count_in_units(ax.xaxis)
     ax.margins(y=0.15)
-    if rows is not None:
-        ax.set_ylim(bottom=0.0)
+    ax.set_ylim(bottom=0.0)
     mark_centroids(ax, np.column_stack([C[:, 0], tops]), decoding.weights)
-
-
-def _correlation_curve(
-    sketch: AnySketch, decoding: Decoding, n: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    means, variances = spread_of(sketch, decoding)
-    spread, mean = 3.0 * float(np.sqrt(variances[0])), float(means[0])
-    bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
-    reach = spread if spread > 0 else 3.0 * bandwidth
-    low = min(mean - reach, decoding.centroids.min(initial=np.inf))
-    high = max(mean + reach, decoding.centroids.max(initial=-np.inf))
-    x = np.linspace(low, high, max(4 * n, 2))
-    return x, _values(sketch, x[:, None]), _values(sketch, decoding.centroids)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names, rows_in_words
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import spread_of
@@ -45,7 +45,6 @@ __all__ = [
     "label_axes",
     "main_plane",
     "new_axes",
-    "plane_image",
     "plot_correlation",
     "range_of",
 ]
@@ -64,8 +63,6 @@ class Plane:
     ----------
     origin : array of shape (d,)
         The point u = v = 0.
-    directions : array of shape (2, d)
-        One step along each axis, in the units of the data.
     duals : array of shape (2, d)
         Rows whose products with c - origin are its coordinates u and v.
     middle, reach : array of shape (2,)
@@ -80,7 +77,6 @@ class Plane:
     """
 
     origin: FloatArray
-    directions: FloatArray
     duals: FloatArray
     middle: FloatArray
     reach: FloatArray
@@ -151,7 +147,7 @@ def column_plane(
     high[chosen] = np.minimum(highest, middle + 2 * reach)
     told = log_ticks(sketch.spec.recipe, low, high)
     ticks = (told[chosen[0]], told[chosen[1]])
-    return Plane(origin, unit, unit, middle, reach, labels, lowest, highest, ticks)
+    return Plane(origin, unit, middle, reach, labels, lowest, highest, ticks)
 
 
 def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
@@ -193,76 +189,41 @@ def main_plane(sketch: AnySketch, decoding: Decoding) -> Plane:
     mean, variance = spread_of(sketch, decoding)
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
     names, axes = main_axes(decoding, unit)
-    return Plane(mean, axes * unit, axes / unit, np.zeros(2), np.full(2, 3.0), names)
+    return Plane(mean, axes / unit, np.zeros(2), np.full(2, 3.0), names)
 
 
-def plane_image(
-    sketch: AnySketch,
-    plane: Plane,
-    resolution: int,
-    lower: FloatArray,
-    upper: FloatArray,
-    through: FloatArray | None = None,
-) -> tuple[FloatArray, Extent]:
-    r"""The correlation function on a grid of a plane, or the brightest of parallel ones.
+def _cut(sketch: AnySketch, chosen: Sequence[int], axes: Sequence[FloatArray]) -> FloatArray:
+    r"""The correlation function where two columns have these values, the others their means.
 
-    On a plane through p, the phases along u and along v are factors of their own, so that the
-    image is a product of matrices:
+    The phases of the two columns are factors of their own, so that the image is a product of
+    matrices:
 
     .. math:: f_z(p + u a + v b) = \frac{1}{\sqrt m} \mathrm{Re} \sum_j
               e^{\mathrm i v \langle\omega_j, b\rangle}\,
               \bar z_j e^{\mathrm i \langle\omega_j, p\rangle}\,
               e^{\mathrm i u \langle\omega_j, a\rangle}
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of at least one row.
-    plane : Plane
-        Where to look.
-    resolution : int
-        Pixels each way.
-    lower, upper : array of shape (2,)
-        Corners, in the coordinates of the plane.
-    through : array of shape (L, d) or None
-        Points: the plane is moved through each of them, and a pixel is the largest value there
-        is at its coordinates. None keeps the plane where it is.
-
-    Returns
-    -------
-    image : array of shape (resolution, resolution)
-        Values at the centers of the pixels; ``image[0]`` is the lowest row.
-    extent : tuple of float
-        Edges, as ``imshow`` takes them.
-
-    Notes
-    -----
-    O(L resolution^2 m) multiplications in float32, and L images of memory.
     """
     spec = sketch.spec
     if not spec.sketch_size:
         what = "cells" if spec.landmarks is None else "landmarks"
         msg = f"where rows lie is drawn from waves, and this sketch has {what} alone. Plan anew."
         raise DataError(msg)
-    points = plane.origin[None] if through is None or not len(through) else through
-    points = points + (plane.middle - plane.coordinates(points)) @ plane.directions
-    points = (points - spec.center_vector) * spec.per_unit
-    steps = (np.arange(resolution) + 0.5) / resolution
-    u, v = (upper - lower)[:, None] * steps + (lower - plane.middle)[:, None]
+    mean = (spread_of(sketch)[0] - spec.center_vector) * spec.per_unit
+    mean[chosen] = 0.0
+    center, per_unit = spec.center_vector[chosen], spec.per_unit[chosen]
+    u, v = ((axis - center[i]) * per_unit[i] for i, axis in enumerate(axes))
     omega = 2.0 * np.pi * sketch.turns
     weights = np.conj(sketch.z) / np.sqrt(spec.sketch_size)
-    images = np.zeros((len(points), resolution, resolution))
+    image = np.zeros((len(v), len(u)))
     for start in range(0, spec.sketch_size, FREQUENCIES):
         part = slice(start, start + FREQUENCIES)
-        along = (plane.directions * spec.per_unit) @ omega[:, part]
-        right, up = _waves(np.outer(u, along[0])), _waves(np.outer(v, along[1]))
-        parts = np.hstack([right.real, -right.imag])  # of the product, the real part is needed
-        factors = weights[part] * _waves(points @ omega[:, part])
-        for image, factor in zip(images, factors, strict=True):
-            left = up * factor.astype(np.complex64)
-            image += np.hstack([left.real, left.imag]) @ parts.T
-    extent = (float(lower[0]), float(upper[0]), float(lower[1]), float(upper[1]))
-    return images.max(axis=0), extent
+        right, up = (
+            _waves(np.outer(x, omega[c, part])) for x, c in zip((u, v), chosen, strict=True)
+        )
+        left = up * (weights[part] * _waves(mean @ omega[:, part])).astype(np.complex64)
+        # of the product, the real part is needed
+        image += np.hstack([left.real, left.imag]) @ np.hstack([right.real, -right.imag]).T
+    return image
 
 
 def _waves(phases: FloatArray) -> NDArray[np.complex64]:
@@ -287,7 +248,6 @@ def correlation_image(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
-    through: RealArray | None = None,
 ) -> tuple[FloatArray, tuple[float, float, float, float]]:
     r"""The correlation function on a grid of the plane of two columns.
 
@@ -297,9 +257,8 @@ def correlation_image(
 
     with c' the point c, normalised as the rows were. With more than two columns this is a
     cut, not a marginal: the other coordinates of c are those of the sketch's mean, where there
-    may be no rows at all. With points to go ``through``, a pixel is the largest value on the
-    cuts through them: those through the centroids show every cluster. A marginal would need
-    frequencies without a part along the other columns, and a sketch has none.
+    may be no rows at all. A marginal would need frequencies without a part along the other
+    columns, and a sketch has none.
 
     Parameters
     ----------
@@ -312,8 +271,6 @@ def correlation_image(
     lower, upper : pair of float or None
         Corners of the box in the units of the data; None takes the mean minus or plus three
         standard deviations, from the sketch itself, and nothing that no row of the plan reached.
-    through : array of shape (L, d) or None
-        Points in the units of the data, as ``decoding.centroids``; None takes the mean.
 
     Returns
     -------
@@ -324,7 +281,7 @@ def correlation_image(
 
     Notes
     -----
-    O(L resolution^2 m) time, a product of matrices in float32.
+    O(resolution^2 m) time, a product of matrices in float32.
 
     Examples
     --------
@@ -339,11 +296,11 @@ def correlation_image(
     plane = column_plane(sketch, columns, "correlation_image")
     n = check_integer("correlation_image", "resolution", resolution, 1, 2**14)
     low, high = _box(plane, lower, upper)
-    points = None if through is None else np.atleast_2d(np.asarray(through, dtype=np.float64))
-    if points is not None and points.shape[1:] != (sketch.spec.n_features,):
-        must = f"points of the sketch's {sketch.spec.n_features} columns"
-        raise parameter_error("correlation_image", "through", must, through)
-    return plane_image(sketch, plane, n, low, high, points)
+    steps = (np.arange(n) + 0.5) / n
+    axes = [low[a] + (high[a] - low[a]) * steps for a in (0, 1)]
+    chosen = positions_of(sketch, columns, "correlation_image")
+    extent = (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+    return _cut(sketch, chosen, axes), extent
 
 
 def plot_correlation(
@@ -354,7 +311,6 @@ def plot_correlation(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
-    through: RealArray | None = None,
 ) -> Axes:
     """Draw the correlation function of a sketch: bright where the rows lie.
 
@@ -364,7 +320,7 @@ def plot_correlation(
         Of at least two columns and one row.
     ax : matplotlib Axes or None
         Where to draw; None makes a new figure of pyplot.
-    columns, resolution, lower, upper, through
+    columns, resolution, lower, upper
         As in :func:`correlation_image`.
 
     Returns
@@ -374,7 +330,7 @@ def plot_correlation(
     """
     ax = new_axes(ax)
     image, extent = correlation_image(
-        sketch, columns=columns, resolution=resolution, lower=lower, upper=upper, through=through
+        sketch, columns=columns, resolution=resolution, lower=lower, upper=upper
     )
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
     label_axes(ax, column_plane(sketch, columns, "correlation_image"))

@@ -50,8 +50,9 @@ def test_the_image_is_the_correlation_function_at_the_centers_of_its_pixels(name
     np.testing.assert_allclose(image.ravel(), formula(s, points), atol=1e-5)
 
 
-def test_the_other_coordinates_are_those_of_the_mean():
-    s = ss.sketch(cloud(4), ss.SketchSpec(n_features=4, sketch_size=90, bandwidth=2.0))
+@pytest.mark.parametrize("spec", [{}, {"scale": (1.0, 2.0, 4.0, 0.5), "center": (1.0,) * 4}])
+def test_the_other_coordinates_are_those_of_the_mean(spec):
+    s = ss.sketch(cloud(4), ss.SketchSpec(n_features=4, sketch_size=90, bandwidth=2.0, **spec))
 
     image, _ = correlation_image(s, columns=(3, 1), resolution=3, lower=(0, 1), upper=(6, 4))
 

@@ -16,7 +16,6 @@ from sketchshift.view import (
     plot_means,
     plot_weights,
 )
-from sketchshift.view.plane import column_plane, main_plane, plane_image
 
 PLACES = np.array([0.0, 4.0, 9.0])
 
@@ -32,12 +31,6 @@ def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
 
 def axes():
     return Figure(layout="constrained").subplots()
-
-
-def formula(s: ss.Sketch, points: np.ndarray) -> np.ndarray:
-    x = (points - s.spec.center_vector) / s.spec.scale_vector
-    omega = 2 * np.pi * s.frequencies.turns.astype(np.float64)
-    return (np.exp(1j * (x @ omega)) @ np.conj(s.z)).real / np.sqrt(s.spec.sketch_size)
 
 
 def marks(ax) -> np.ndarray:
@@ -71,19 +64,6 @@ def test_a_pair_of_columns_can_be_chosen():
 
     np.testing.assert_array_equal(marks(ax), decoding.centroids[:, [3, 1]])
     assert ax.get_xlabel() == "d"
-
-
-def test_in_one_column_the_function_is_a_curve_with_the_centroids_on_it():
-    s, decoding = cloud(1, columns=("height",))
-    ax = plot_centroids(s, decoding, axes())
-
-    x, y = ax.lines[0].get_data()
-
-    # float32 phases of a few turns: 1e-6 each
-    np.testing.assert_allclose(y, formula(s, x[:, None]), atol=1e-5)
-    np.testing.assert_array_equal(marks(ax)[:, 0], decoding.centroids[:, 0])
-    np.testing.assert_allclose(marks(ax)[:, 1], formula(s, decoding.centroids), atol=1e-5)
-    assert ax.get_xlabel() == "height"
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -171,27 +151,6 @@ def test_columns_that_cannot_be_drawn_are_refused_by_name(columns):
         plot_centroids(s, decoding, axes(), columns=columns)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [main_plane, lambda s, decoding: column_plane(s, (2, 0), "test")],
-    ids=["main axes", "columns"],
-)
-def test_points_of_a_plane_have_its_coordinates_and_the_image_their_correlations(make):
-    s, decoding = cloud(5, center=(1.0,) * 5, scale=(1.0, 2.0, 3.0, 4.0, 5.0))
-    plane, n = make(s, decoding), 7
-    lower, upper = np.array([-3.0, -1.0]), np.array([4.0, 1.0])
-
-    image, extent = plane_image(s, plane, n, lower, upper)
-
-    steps = (np.arange(n) + 0.5) / n
-    u, v = (lower[i] + (upper[i] - lower[i]) * steps for i in (0, 1))
-    uv = np.array([[a, b] for b in v for a in u])
-    points = plane.origin + uv @ plane.directions
-    np.testing.assert_allclose(plane.coordinates(points), uv, atol=1e-12)
-    np.testing.assert_allclose(image.ravel(), formula(s, points), atol=1e-5)
-    assert extent == (-3.0, 4.0, -1.0, 1.0)
-
-
 def test_in_more_than_30_columns_the_marks_lie_along_the_main_axes():
     """The clusters lie on the diagonal: the first axis holds their distances, in deviations."""
     s, decoding = cloud(31)
@@ -244,3 +203,13 @@ def test_of_many_columns_the_means_are_of_those_that_tell_clusters_apart():
     assert {f"column {c}" for c in range(7, 22)} <= set(names)
     assert ax.get_title() == "Means of 20 of 25 columns"
     assert not ax.texts  # no room for numbers of 30 clusters
+
+
+def test_of_one_column_without_cells_the_marks_stand_at_their_shares():
+    s, decoding = cloud(1, columns=("height",))
+
+    ax = plot_centroids(s, decoding, axes())
+
+    expected = np.column_stack([decoding.centroids[:, 0], decoding.weights])
+    np.testing.assert_array_equal(marks(ax), expected)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "share of the rows")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -35,40 +34,12 @@ def formula(s: ss.Sketch, points: np.ndarray) -> np.ndarray:
     return (np.exp(1j * (x @ omega)) @ np.conj(s.z)).real / np.sqrt(s.spec.sketch_size)
 
 
-@pytest.mark.parametrize("spec", [{}, {"scale": (1.0, 2.0, 4.0, 0.5), "center": (1.0,) * 4}])
-def test_a_pixel_is_the_largest_value_on_the_planes_through_the_points(spec):
-    s, decoding = cloud(4, **spec)
-    n, low, high = 5, np.array([-3.0, -2.0]), np.array([12.0, 11.0])
-
-    image, _ = correlation_image(
-        s, columns=(2, 0), resolution=n, lower=low, upper=high, through=decoding.centroids
-    )
-
-    steps = (np.arange(n) + 0.5) / n
-    cuts = []
-    for centroid in decoding.centroids:
-        points = np.tile(centroid, (n * n, 1))
-        points[:, 2] = np.tile(low[0] + (high[0] - low[0]) * steps, n)
-        points[:, 0] = np.repeat(low[1] + (high[1] - low[1]) * steps, n)
-        cuts.append(formula(s, points))
-    np.testing.assert_allclose(image.ravel(), np.max(cuts, axis=0), atol=1e-5)
-
-
 def test_more_frequencies_than_fit_at_once_are_all_summed():
     s, _ = cloud(2, sketch_size=9_000)
 
     image, _ = correlation_image(s, resolution=1, lower=(0, 0), upper=(2, 4))
 
     np.testing.assert_allclose(image, formula(s, np.array([[1.0, 2.0]]))[0], atol=1e-5)
-
-
-def test_points_of_other_columns_are_refused():
-    s, _ = cloud(3)
-
-    with pytest.raises(
-        ss.errors.SpecError, match=r"'through' .* must be points of the sketch's 3 columns"
-    ):
-        correlation_image(s, through=np.zeros((2, 4)))
 
 
 def test_in_ten_columns_every_cluster_is_densest_where_its_mark_is():
