@@ -87,10 +87,10 @@ except ss.errors.RemovalError as error:
 figure = Figure(figsize=(11, 4.5), layout="constrained")
 moments = {"before": (before, found_before), "after": (model.sketch_, model.decoding_)}
 for ax, (title, (sketch, found)) in zip(figure.subplots(1, 2), moments.items(), strict=True):
-    view.plot_centroids(sketch, found, ax, columns=(0, 1))
+    view.plot_centroids(sketch, found, ax, columns=(0, 1)).get_legend().remove()
     ax.set_title(f"{title}: {sketch.count:,} purchases")
     ax.set(xlim=(-12, 30), ylim=(-24, 12))
     arrow = {"arrowstyle": "->"}
-    ax.annotate(f"customer {GONE}", place[:2], (10, -20.4), arrowprops=arrow)
+    ax.annotate(f"customer {GONE}", place[:2], (8, -18), arrowprops=arrow)
 figure.savefig(folder / "forget_a_customer.png", dpi=120)
 print(f"\nthe picture: {folder / 'forget_a_customer.png'}")

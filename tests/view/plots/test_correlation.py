@@ -72,37 +72,6 @@ def test_the_box_is_three_standard_deviations_around_the_mean():
     np.testing.assert_allclose(extent, [low[0], high[0], low[1], high[1]], atol=1e-3)
 
 
-def test_equal_rows_have_a_box_as_wide_as_the_kernel():
-    s = ss.sketch(np.full((5, 2), 7.0), ss.SketchSpec(2, 30, 0.5, scale=2.0))
-
-    _, extent = correlation_image(s, resolution=2)
-
-    np.testing.assert_allclose(extent, [4.0, 10.0, 4.0, 10.0], atol=1e-6)
-
-
-def test_structured_frequencies_are_drawn_too():
-    X = np.random.default_rng(0).normal(size=(200, 64))
-    s = ss.sketch(X, ss.SketchSpec(64, 100, 8.0, structured=True))
-
-    image, _ = correlation_image(s, resolution=4, lower=(-1, -1), upper=(1, 1))
-
-    assert image.shape == (4, 4)
-    assert 0 < image.max() <= 1
-
-
-def test_the_image_tends_to_the_kernel_density():
-    """M = 20000: an error of 1/sqrt(2 m) = 0.005 a pixel; 6 of these with this seed."""
-    X = cloud()
-    s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=20_000, bandwidth=0.8))
-
-    image, _ = correlation_image(s, resolution=5, lower=(-2, -2), upper=(6, 6))
-
-    g = -2 + 8 * (np.arange(5) + 0.5) / 5
-    points = np.stack(np.meshgrid(g, g), axis=-1).reshape(-1, 1, 2)
-    exact = np.exp(-((points - X) ** 2).sum(axis=-1) / (2 * 0.8**2)).mean(axis=1)
-    np.testing.assert_allclose(image.ravel(), exact, atol=0.03)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -120,16 +89,6 @@ def test_what_cannot_be_drawn_is_refused_by_name(options):
 
     with pytest.raises(ss.errors.SpecError, match="of correlation_image must be"):
         correlation_image(s, **options)
-
-
-def test_columns_can_be_named():
-    s = ss.sketch(cloud(), ss.SketchSpec(2, 10, 1.0, columns=("a", "b")))
-
-    by_name, extent = correlation_image(s, columns=("b", "a"), resolution=5)
-
-    by_position, other = correlation_image(s, columns=(1, 0), resolution=5)
-    assert (by_name == by_position).all()
-    assert extent == other
 
 
 def test_a_plot_has_the_names_of_the_columns_and_a_colour_bar(tmp_path):

@@ -211,7 +211,6 @@ async function decodeAgain(signal) {
   const shown = performance.now() - started;
   byId("status").classList.remove("alarm");
   byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
-  byId("status").dataset.milliseconds = shown;
   const { curve, trends } = await ask("details", parameters, signal);
   state.curve = curve;
   takeTrends(trends);
