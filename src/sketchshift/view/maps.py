@@ -308,10 +308,11 @@ def plot_centroids(
 
 def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
     d = sketch.spec.n_features
+    decoding = known_decoding(sketch, decoding)
     if columns is None and d > MAPPED:
         return main_plane(sketch, decoding)
     if columns is None:
-        columns = (0, 1) if d == 2 else best_columns(known_decoding(sketch, decoding))[1]
+        columns = (0, 1) if d == 2 else best_columns(decoding)[1]
     return column_plane(sketch, columns, "plot_centroids", decoding)
 
 
