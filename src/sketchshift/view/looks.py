@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +32,6 @@ __all__ = [
     "column_kinds",
     "escape_name",
     "fill_look",
-    "in_units",
     "known_decoding",
     "legend_above",
     "legend_of_clusters",
@@ -132,10 +130,7 @@ def logarithmic(ax: Axes, values: Sequence[float]) -> None:
         ax.yaxis.set_minor_locator(NullLocator())
 
 
-# Columns: which of them, under what names, in what units.
-
-SHORT = 6
-"""Characters up to which a number is written without a power of ten."""
+# Columns: which of them, and under what names.
 
 
 def positions_of(
@@ -294,46 +289,3 @@ def wrap_name(name: str, width: int) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(escape_name(line.rstrip()) for line in lines)
-
-
-def in_units(values: FloatArray) -> list[str]:
-    """Numbers as short text, all alike, with the digits that tell them apart.
-
-    Examples
-    --------
-    >>> in_units(np.array([0.0, 2.5, 5.0]))
-    ['0', '2.5', '5.0']
-    >>> in_units(np.array([-2e9, 0.0, 2e9]))
-    ['-2e9', '0', '2e9']
-    """
-    if len(np.unique(values)) < 2:
-        return [f"{v:.4g}" for v in values]
-    step = float(np.diff(np.unique(values)).min())
-    sizes = np.abs(values[values != 0])
-    powers = {_power(size) for size in (sizes.min(), sizes.max())}
-    fixed, *others = (_format(values, step, power) for power in (0, *sorted(powers)))
-    shortest = min(others, key=_longest)
-    return fixed if _longest(fixed) <= max(SHORT, _longest(shortest)) else shortest
-
-
-def _format(values: FloatArray, step: float, power: int) -> list[str]:
-    digits, exponent = _decimals(step / 10.0**power), f"e{power}" if power else ""
-    return [f"{v / 10.0**power:.{digits}f}{exponent}" if v else "0" for v in values]
-
-
-def _longest(texts: Sequence[str]) -> int:
-    return max(map(len, texts))
-
-
-def _power(size: float) -> int:
-    """The power of ten of its first digit, also where rounding left it just below one."""
-    return math.floor(math.log10(size) + 1e-9)
-
-
-def _decimals(step: float) -> int:
-    """Digits after the point that show multiples of a step of at most three digits."""
-    first = max(-_power(step), 0)
-    enough = (
-        n for n in range(first, first + 2) if math.isclose(step, round(step, n), rel_tol=1e-6)
-    )
-    return next(enough, first + 2)

@@ -29,7 +29,7 @@ from sketchshift.decoders.problem import spread_of
 from sketchshift.errors import DataError
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.looks import in_units, main_axes, positions_of, wrap_name
+from sketchshift.view.looks import main_axes, positions_of, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -365,20 +365,11 @@ def label_axes(ax: Axes, plane: Plane) -> None:
 
 
 def count_in_units(axis: Axis) -> None:
-    """A few numbers along an axis, each complete: no power of ten or offset in a corner."""
-    from matplotlib.ticker import Formatter, MaxNLocator
-
-    class InUnits(Formatter):
-        """Numbers as short as they can be told apart."""
-
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:.6g}"
-
-        def format_ticks(self, values: Sequence[float]) -> list[str]:
-            return in_units(np.asarray(values))
+    """Write a few numbers along an axis, without an offset."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(InUnits())
+    axis.set_major_formatter(ScalarFormatter(useOffset=False))
 
 
 def new_axes(ax: Axes | None) -> Axes:
