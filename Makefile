@@ -25,7 +25,7 @@ NATIVE := hatch_build.py $(wildcard native/*)
 
 $(VENV)/demo.done: $(VENV)/venv.done pyproject.toml constraints.txt $(NATIVE)
 	@echo "Installing sketchshift with its plots (once) ..."
-	$(PIP) -e '.[plot]'
+	$(PIP) -e '.[view]'
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/venv.done pyproject.toml papers/pyproject.toml constraints.txt $(NATIVE)

@@ -1,6 +1,7 @@
 """Draw the pictures of docs/plots.md from real data: ``python docs/make_plots.py``.
 
-Reads datasets that ``make data`` fetches; writes docs/images.
+Reads a photograph that comes with scikit-learn, and datasets that ``make data`` fetches; writes
+docs/images.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
+from sketchshift.data.datasets import china_pixels
 from sketchshift_papers.data import load
 
 IMAGES = Path(__file__).parent / "images"
@@ -31,6 +33,16 @@ FOREST = (
     "hillshade at 15",
     "distance to fire points (m)",
 )
+
+
+def of_pixels() -> Iterator[tuple[str, Figure]]:
+    """273 280 pixels of a photograph: three columns."""
+    X = china_pixels()
+    table = pa.table(dict(zip(("red", "green", "blue"), X.T, strict=True)))
+    s = ss.sketch(table, n_clusters=8)
+    decoding = ss.decode(s, 6)
+    yield "decoding_figure", view.decoding_figure(s, ss.decode(s, "auto"))
+    yield "plot_means", on_axes(view.plot_means, s, decoding)
 
 
 def forest() -> pa.Table:
@@ -51,25 +63,19 @@ def of_pickups() -> Iterator[tuple[str, Figure]]:
     X = load("uber_pickups").astype(np.float64)
     s = ss.sketch(pa.table({"longitude": X[:, 0], "latitude": X[:, 1]}), n_clusters=20)
     decoding = ss.decode(s, "auto")
-    yield "plot_correlation", on_axes(plots.plot_correlation, s)
-    yield "plot_centroids", on_axes(plots.plot_centroids, s, decoding)
-    yield "k_curve", on_axes(plots.k_curve, decoding)
-    yield "plot_trace", on_axes(plots.plot_trace, decoding)
-    yield "plot_weights", on_axes(plots.plot_weights, decoding)
+    yield "plot_correlation", on_axes(view.plot_correlation, s)
+    yield "plot_centroids", on_axes(view.plot_centroids, s, decoding)
+    yield "k_curve", on_axes(view.k_curve, decoding)
+    yield "plot_weights", on_axes(view.plot_weights, decoding)
 
 
 def of_forest() -> Iterator[tuple[str, Figure]]:
-    """Ten columns, one by one, in pairs, and all together."""
+    """Ten columns, of which two make a map."""
     table = forest()
     s = ss.sketch(table, n_clusters=10, standardize=True)
     decoding = ss.decode(s, 6)
     pair = ("aspect (°)", "hillshade at 15")
-    yield "plot_columns", on_axes(plots.plot_centroids, s, decoding, columns=pair)
-    yield "plot_parallel", on_axes(plots.plot_parallel, s, decoding, width=8.0, height=5.0)
-    figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    plots.plot_pairs(s, decoding, figure)
-    yield "plot_pairs", figure
-    yield "decoding_figure", plots.decoding_figure(s, ss.decode(s, "auto"))
+    yield "plot_columns", on_axes(view.plot_centroids, s, decoding, columns=pair)
 
 
 def of_bands() -> Iterator[tuple[str, Figure]]:
@@ -82,11 +88,12 @@ def of_bands() -> Iterator[tuple[str, Figure]]:
     )
     whole = parts.merge()
     decoding = ss.decode(whole, 6)
-    yield "plot_slices", on_axes(plots.plot_slices, parts, decoding, reference=whole)
+    yield "plot_slices", on_axes(view.plot_slices, parts, decoding, reference=whole)
 
 
 def pictures() -> Iterator[tuple[str, Figure]]:
     """All of them, with the names of their files."""
+    yield from of_pixels()
     yield from of_pickups()
     yield from of_forest()
     yield from of_bands()

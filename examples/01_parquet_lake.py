@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_FILES, ROWS, D, K = 40, 100_000, 10, 10
@@ -94,6 +94,6 @@ left.plot(np.linspace(0, more, N_FILES), label="rows read, MB on disk")
 left.plot(np.subtract(peaks, peaks[0]), label="growth of the peak of memory, MB")
 left.set(xlabel="files read after the first", title="Reading the lake")
 left.legend()
-plots.plot_centroids(lake, decoding, right)
+view.plot_centroids(lake, decoding, right)
 figure.savefig(folder / "parquet_lake.png", dpi=120)
 print(f"\nthe picture: {folder / 'parquet_lake.png'}")

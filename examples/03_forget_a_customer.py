@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_CUSTOMERS, ROWS, K, GONE = 200, 300, 6, 17
@@ -87,10 +87,10 @@ except ss.errors.RemovalError as error:
 figure = Figure(figsize=(11, 4.5), layout="constrained")
 moments = {"before": (before, found_before), "after": (model.sketch_, model.decoding_)}
 for ax, (title, (sketch, found)) in zip(figure.subplots(1, 2), moments.items(), strict=True):
-    box = {"lower": (-12, -24), "upper": (30, 12), "through": found.centroids}
-    plots.plot_correlation(sketch, ax, **box).set_title(f"{title}: {sketch.count:,} purchases")
-    ax.plot(*found.centroids[:, :2].T, "o", color="white", markeredgecolor="black")
-    arrow = {"arrowstyle": "->", "color": "white"}
-    ax.annotate(f"customer {GONE}", place[:2], (10, -20.4), color="white", arrowprops=arrow)
+    view.plot_centroids(sketch, found, ax, columns=(0, 1)).get_legend().remove()
+    ax.set_title(f"{title}: {sketch.count:,} purchases")
+    ax.set(xlim=(-12, 30), ylim=(-24, 12))
+    arrow = {"arrowstyle": "->"}
+    ax.annotate(f"customer {GONE}", place[:2], (8, -18), arrowprops=arrow)
 figure.savefig(folder / "forget_a_customer.png", dpi=120)
 print(f"\nthe picture: {folder / 'forget_a_customer.png'}")

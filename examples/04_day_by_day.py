@@ -22,7 +22,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 DAYS, ROWS, COLUMNS = 28, 4000, ["kilometres", "minutes", "price"]
@@ -81,6 +81,6 @@ for name, (slices, mask) in questions.items():
     print(f"  {name:<15}" + "".join(f"{share:7.1%} ({true:5.1%})" for share, true in pairs))
 
 figure = Figure(figsize=(9, 4.5), layout="constrained")
-plots.plot_slices(table.merge_by("day"), decoding, figure.subplots(), reference=whole)
+view.plot_slices(table.merge_by("day"), decoding, figure.subplots(), reference=whole)
 figure.savefig(folder / "day_by_day.png", dpi=120)
 print(f"\nthe picture: {folder / 'day_by_day.png'}")

@@ -19,8 +19,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 import sketchshift as ss
+from sketchshift import view
 from sketchshift.data.datasets import gaussian_mixture
-from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 X, _ = gaussian_mixture(100_000, n_features=5, n_clusters=12, cluster_std=0.2, seed=0)
@@ -42,6 +42,6 @@ for k, decoded in zip(numbers, ss.decoders.decode_range(sketch, numbers), strict
     print(f"  k = {k:<3} RSE {ss.metrics.rse(X, decoded.centroids, ss.metrics.lloyd(X, k)):.4f}")
 
 figure = Figure(figsize=(7, 4.5), layout="constrained")
-plots.k_curve(decoding, figure.subplots())
+view.k_curve(decoding, figure.subplots())
 figure.savefig(folder / "choosing_k.png", dpi=120)
 print(f"\nthe picture: {folder / 'choosing_k.png'}")

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 DAYS, ROWS, COLUMNS = 21, 4000, ["heat", "noise", "load"]
@@ -69,5 +69,5 @@ same = ss.compare(*parts, n_clusters=5)
 verdict = "drift" if same.drifted else "no drift"
 print(f"\ndays 1 to 3 and 4 to 6: {verdict}, p = {same.p_value:.2f}")
 
-plots.watch_figure(watch).savefig(folder / "drift.png", dpi=120)
+view.watch_figure(watch).savefig(folder / "drift.png", dpi=120)
 print(f"\nthe picture: {folder / 'drift.png'}")

@@ -21,9 +21,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
+from sketchshift import view
 from sketchshift.decoders import LOCAL_MAXIMA, CorrelationFunction
 from sketchshift.decoders.paper.sketch_and_shift import estimate_sigma
-from sketchshift.view import plots
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 MEANS, STD, M = np.array([[-0.6, -0.5], [0.6, -0.4], [0.1, 0.7]]), 0.07, 1000
@@ -84,7 +84,7 @@ figure = Figure(figsize=(12, 5), layout="constrained")
 small = ss.sketch(X, ss.SketchSpec(2, M, BANDWIDTHS[0]))
 shown = {"CL-OMPR": "CL-OMPR", "Algorithm 2, Diracs": "2, Diracs"}
 for ax, (title, name) in zip(figure.subplots(1, 2), shown.items(), strict=True):
-    plots.plot_centroids(small, decoders[name](small, 3, domain=DOMAIN), ax)
+    view.plot_centroids(small, decoders[name](small, 3, domain=DOMAIN), ax)
     ax.set_title(f"{title}, bandwidth {BANDWIDTHS[0]}")
 figure.savefig(folder / "the_paper.png", dpi=120)
 print(f"\nthe picture: {folder / 'the_paper.png'}")

@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 SITES = ("amsterdam", "bergen", "cadiz")
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]])
@@ -79,7 +79,7 @@ def draw(sketches: dict[str, ss.Sketch], folder: Path) -> None:
     """Save what each sketch shows of the rows it was made from."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     for ax, (title, sketch) in zip(figure.subplots(2, 3).flat, sketches.items(), strict=True):
-        image, extent = plots.correlation_image(sketch, lower=(-1, -1), upper=(5, 5))
+        image, extent = view.correlation_image(sketch, lower=(-1, -1), upper=(5, 5))
         ax.imshow(image, extent=extent, origin="lower")
         ax.set_title(title)
     figure.savefig(folder / "federated.png", dpi=120)

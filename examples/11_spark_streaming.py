@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift import view
 
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="sketchshift-"))
 N_FILES, ROWS, K = 6, 5_000, 3
@@ -85,6 +85,6 @@ with tempfile.TemporaryDirectory(dir=folder) as temporary:
     print("centroids:", np.round(decoding.centroids[np.argsort(decoding.centroids[:, 0])], 2))
 
 figure = Figure(figsize=(7, 4.5), layout="constrained")
-plots.plot_centroids(whole, decoding, figure.subplots())
+view.plot_centroids(whole, decoding, figure.subplots())
 figure.savefig(folder / "spark_streaming.png", dpi=120)
 print(f"\nthe picture: {folder / 'spark_streaming.png'}")

@@ -9,7 +9,8 @@ Each group names functions, which are imported once something asks for the group
 - ``sketchshift.queries``: ``(data, query)`` gives what :func:`sketchshift.sketch` reads of a
   database; ``query`` is None for its only table;
 - ``sketchshift.formats``: openers of files, by the ends of their names;
-- ``sketchshift.states``: ``(folder)`` gives what :func:`sketchshift.load` finds in it.
+- ``sketchshift.states``: ``(folder)`` gives what :func:`sketchshift.load` finds in it;
+- ``sketchshift.pictures``: functions that draw, by the kind of picture.
 
 A function that has nothing to give for its arguments returns None.
 """

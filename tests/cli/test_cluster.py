@@ -273,7 +273,7 @@ def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, mo
 
     error = run.error("cluster week.sketch -k 3 --plot c.png -o c.csv")
 
-    assert 'pip install "sketchshift[plot]"' in error
+    assert 'pip install "sketchshift[view]"' in error
     assert not (folder / "c.csv").exists()
 
 

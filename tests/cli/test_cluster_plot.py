@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.view import plots
+from sketchshift.view import figure
 
 QUICK = "--decoder sketch-and-shift --starts 30"
 
@@ -15,13 +15,13 @@ QUICK = "--decoder sketch-and-shift --starts 30"
 def drawn(monkeypatch) -> list:
     """The figures that commands draw, in order."""
     figures = []
-    draw = plots.decoding_figure
+    draw = figure.decoding_figure
 
     def record(*arguments, **options):
         figures.append(draw(*arguments, **options))
         return figures[-1]
 
-    monkeypatch.setattr(plots, "decoding_figure", record)
+    monkeypatch.setattr(figure, "decoding_figure", record)
     return figures
 
 

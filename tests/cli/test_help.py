@@ -15,7 +15,7 @@ from sketchshift.cli import main
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
 GROUPS = {
-    "Find clusters": ["cluster", "assign", "report", "explore", "demo"],
+    "Find clusters": ["cluster", "assign", "report", "demo"],
     "Keep sketches": ["sketch", "plan", "merge", "subtract", "follow", "inspect"],
     "Compare over time": ["compare", "watch"],
     "Privacy": ["private-plan", "release"],
@@ -79,7 +79,7 @@ def test_options_for_experts_come_last(command):
 PAPER = ("bandwidth", "frequencies", "tilt", "atom", "decoder", "fourier", "residual", "seed")
 
 
-@pytest.mark.parametrize("command", ["cluster", "assign", "report", "explore", "merge", "compare"])
+@pytest.mark.parametrize("command", ["cluster", "assign", "report", "merge", "compare"])
 def test_everyday_options_do_not_speak_like_the_paper(command):
     text = " ".join(sections_of(help_of(command))["Options"]).lower()
 

@@ -56,7 +56,6 @@ COMMANDS = [
     "inspect slices.parquet",
     f"watch slices.parquet -k 2 --plot {shlex.quote(HOSTILE)}.svg",
     f"report {SKETCH} -k 2 -o {shlex.quote(HOSTILE)}.html",
-    f"explore {SKETCH} --check",
 ]
 
 

@@ -58,7 +58,7 @@ def proposals(command: str, said: str) -> list[str]:
 def paste(run, line: str) -> None:
     """Run a command; of one that runs until it is stopped, parse all that stands there."""
     name, *words = shlex.split(line)
-    if name == "explore":
+    if "--serve" in words:
         main.get_command(None, name).make_context(name, words)
     else:
         run(line)

@@ -227,9 +227,8 @@ def test_raw_and_private_sketches_are_not_watched_together(released, run):
     assert "a raw sketch and a private one" in message
 
 
-@pytest.mark.parametrize("command", ["report {} -k 2 -o r.html", "explore {} --check"])
-def test_pages_show_a_private_sketch_with_its_promise(released, run, command):
-    line = command.format("people.private.sketch")
+def test_a_report_shows_a_private_sketch_with_its_promise(released, run):
+    line = "report people.private.sketch -k 2 -o r.html"
     facts, text = run.facts(line), run(line).stdout
 
     statement = ss.privacy.load(released).statement

@@ -1,4 +1,4 @@
-"""The report command, and the explorer's: what they write, what they refuse, how they stop."""
+"""The report command: what it writes, serves and refuses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_a_report_on_data_has_slices_where_a_key_is_given(folder, run):
     days = ss.sketch_by("events.parquet", by="day", n_clusters=2)
     assert facts["rows"] == days.counts.sum()
     assert '"trends":[{"column":"day"' in (folder / "days.html").read_text()
-    assert run.facts("explore events.parquet --by day --check")["choices"] == 1 + len(days)
 
 
 @pytest.mark.parametrize(
@@ -70,33 +69,54 @@ def test_a_report_on_data_has_slices_where_a_key_is_given(folder, run):
         ("report week.sketch -k 500 -o r.html", "180 rows, too few for 500 clusters", 1),
         ("report nothing.sketch -k 2 -o r.html", "there is no file 'nothing.sketch'", 1),
         ("report week.sketch -k 2 -o nowhere/r.html", "there is no folder", 1),
-        ("explore week.sketch --columns x --check", "--columns says how data is read", 2),
-        ("explore week.sketch --port 99999 --check", "99999 is not in the range", 2),
+        ("report week.sketch --columns x --serve", "--columns says how data is read", 2),
+        ("report week.sketch --port 99999 --serve", "99999 is not in the range", 2),
+        ("report week.sketch", "give -o PATH.html for a file, or --serve", 2),
+        ("report week.sketch -o r.html --serve", "give -o PATH.html for a file, or --serve", 2),
+        ("report week.sketch -o r.html --port 99", "--port goes with --serve", 2),
     ],
 )
 def test_wrong_uses_end_in_a_sentence(folder, run, line, words, status):
     assert words in run.error(line, status)
 
 
-def test_the_explorer_checks_itself(folder, run):
-    facts = run.facts("explore sketches.parquet --check")
+@pytest.mark.parametrize(
+    ("line", "choices", "most"),
+    [
+        ("sketches.parquet", 1 + 8 + 3, 2),
+        ("events.parquet --by day -k 3", 1 + 8, 3),
+    ],
+)
+def test_the_page_that_is_served_has_every_slice_and_k(
+    folder, run, monkeypatch, line, choices, most
+):
+    monkeypatch.setattr("sketchshift.view.server.Address.run", lambda self, browser: None)
 
-    assert facts["choices"] == 1 + 8 + 3
-    assert facts["seconds"] > 0
+    facts = run.facts(f"report {line} --serve")
+
+    assert (facts["choices"], facts["max_clusters"]) == (choices, most)
+    assert facts["url"].startswith("http://127.0.0.1:")
 
 
-def test_without_its_packages_the_explorer_says_which_extra_to_install(folder, run, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("sketchshift.view.report.server")]:
-        monkeypatch.delitem(sys.modules, name)
+def test_without_its_packages_the_server_says_which_extra_to_install(folder, run, monkeypatch):
+    monkeypatch.delitem(sys.modules, "sketchshift.view.server", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
-    assert 'pip install "sketchshift[explore]"' in run.error("explore week.sketch --check")
+    assert 'pip install "sketchshift[view]"' in run.error("report week.sketch --serve")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for another process")
-def test_ctrl_c_stops_the_explorer(folder):
+def test_ctrl_c_stops_the_server(folder):
     """A real process: it prints its address, answers, and ends without a traceback."""
-    command = [sys.executable, "-m", "sketchshift", "explore", "week.sketch", "--no-browser"]
+    command = [
+        sys.executable,
+        "-m",
+        "sketchshift",
+        "report",
+        "week.sketch",
+        "--serve",
+        "--no-browser",
+    ]
     with subprocess.Popen(
         [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -22,7 +22,7 @@ def test_the_picture_has_a_row_per_pixel():
 def test_without_pillow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
 
-    with pytest.raises(MissingDependencyError, match=r'pip install "sketchshift\[plot\]"'):
+    with pytest.raises(MissingDependencyError, match=r'pip install "sketchshift\[view\]"'):
         china_pixels()
 
 

@@ -13,9 +13,9 @@ import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.decoders import Decoder, Fit, Turnkey, decoder
 from sketchshift.errors import SpecError
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import Fits
-from sketchshift.view.report.page import report_on
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import Fits
+from sketchshift.view.page import report_on
 
 
 @dataclass(frozen=True)

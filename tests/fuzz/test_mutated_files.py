@@ -36,7 +36,7 @@ from sketchshift.features import Cells, Origin
 from sketchshift.privacy.sketch import released_parts
 from sketchshift.sketch.measure import parts_of
 from sketchshift.sketch.stored import summarise_file
-from sketchshift.view.report import SketchFile, report_on
+from sketchshift.view import SketchFile, report_on
 
 MEANT = (errors.PlanWarning, errors.PrivacyWarning, errors.ScaleHint, ConvergenceWarning)
 SECONDS = 60  # for one file; a decoding takes a tenth of one

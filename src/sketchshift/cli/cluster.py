@@ -220,7 +220,8 @@ COLUMNS_SHOWN, WIDEST = 12, 24  # columns of an example, and characters of a cel
 
 _ABOUT_OUTPUT = {"output", "examples", "plot", "plot_columns", "progress", "checkpoint"}
 _ABOUT_OUTPUT |= {"save_sketch"}
-_ONLY_HERE = {"max_clusters", *DECODER_FLAGS} - {"decoder", "seed"}  # a report does not know these
+_OF_REPORT = {"n_clusters", "columns", "exclude", "categories", "where", "query", "scale", "seed"}
+_OF_REPORT |= {*TEXT_FLAGS}
 
 
 def _next(ctx: click.Context, sources: Inputs) -> list[str]:
@@ -232,7 +233,8 @@ def _next(ctx: click.Context, sources: Inputs) -> list[str]:
         read = typed_options(ctx, only=(*TEXT_FLAGS, "query", "where"))
         return ["assign", *params["inputs"], *read, "--centroids", output, "-o", "labelled.csv"]
     same = typed_options(ctx, but=_ABOUT_OUTPUT | left_out)
-    if len(inputs) == 1 and not typed_options(ctx, only=_ONLY_HERE):
+    others = typed_options(ctx, but=_ABOUT_OUTPUT | left_out | _OF_REPORT)
+    if len(inputs) == 1 and not others:
         return ["report", *inputs, *same, "-o", "report.html"]
     if output is None:
         return ["cluster", *inputs, *same, "-o", "centroids.csv"]

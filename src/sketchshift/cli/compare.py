@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -26,9 +26,6 @@ from sketchshift.cli.output import (
 from sketchshift.drift import ClusterChange, Comparison, Distance
 from sketchshift.drift import compare as compare_sketches
 from sketchshift.drift.compare import ScoredRow, find_top_rows, name_clusters
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["compare", "distance_record"]
 
@@ -118,7 +115,7 @@ def compare(
         "",
         *_measure(found, rows_in_words(a), rows_in_words(b)),
         *(describe_trust(found.decoding) if found.decoding is not None else ()),
-        *picture.write(lambda: _figure(found)),
+        *picture.write("comparison", found),
     ]
     then = ["compare", first, second, "--plot", "drift.png"]
     if found.decoding is None:  # a plan for drift: there is nothing to draw or to decode
@@ -190,13 +187,3 @@ def _cluster_record(i: int, cluster: ClusterChange, name: str) -> dict[str, Any]
         "centroid_first": cluster.centroid_a.tolist(),
         "centroid_second": cluster.centroid_b.tolist(),
     }
-
-
-def _figure(found: Comparison) -> Figure:
-    from matplotlib.figure import Figure
-
-    from sketchshift.view.plots import plot_comparison
-
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
-    plot_comparison(found, figure.subplots())
-    return figure

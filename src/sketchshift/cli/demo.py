@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 import numpy as np
 
 from sketchshift._paths import Place
+from sketchshift._pictures import draw_picture
 from sketchshift.cli.command import command
 from sketchshift.cli.options import warm_up
 from sketchshift.cli.output import (
@@ -37,7 +37,6 @@ BANDWIDTH = 40.0  # about the distance between clusters: half of it or less spli
 N_CLUSTERS = 5
 SPEC = SketchSpec(n_features=2, sketch_size=1000, bandwidth=BANDWIDTH, columns=COLUMNS)
 BOX = (-0.5, 255.5)  # of both columns
-PIXELS = 56  # of the picture in the terminal, each way
 
 PYTHON = """\
 import sketchshift as ss
@@ -117,10 +116,8 @@ def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
         "mean_squared_error_of_k_means": errors[1],
         "python": PYTHON.format(path=sketch_path),
     } | sketch_record(whole, size)
-    out.say(*_beginning(record))
-    if not out.as_json:
-        _show(whole)
-    out.report(record, [*_clusters(record, decoding), *_ending(record, missing)])
+    lines = [*_beginning(record), *_clusters(record, decoding), *_ending(record, missing)]
+    out.report(record, lines)
 
 
 def _prepare() -> tuple[RealArray, float]:
@@ -192,28 +189,12 @@ def _draw(X: RealArray, whole: Sketch, decoding: Decoding, path: Place) -> str |
     from sketchshift._writing import opened_atomically
 
     try:
-        from sketchshift.view.plots.figure import comparison_figure
-
-        box = {"lower": BOX[0], "upper": BOX[1]}
-        figure = comparison_figure(X, whole, bandwidth=BANDWIDTH, decoding=decoding, **box)
+        figure = draw_picture("demo", X, whole, decoding, BOX)
     except MissingDependencyError as error:
         return str(error)
     with opened_atomically(path) as file:
         figure.savefig(file, format="png", dpi=150)
     return None
-
-
-def _show(whole: Sketch) -> None:
-    from rich.console import Console
-
-    from sketchshift.cli.picture import framed, picture
-    from sketchshift.view.plots import correlation_image
-
-    box: dict[str, Any] = {"lower": (BOX[0],) * 2, "upper": (BOX[1],) * 2}
-    image, _ = correlation_image(whole, resolution=PIXELS, **box)
-    console = Console(file=sys.stdout, highlight=False)
-    for line in framed(picture(image, console), x=("0", "red", "255"), y=("0", "blue", "255")):
-        console.print(line, no_wrap=True, crop=False, overflow="ignore")
 
 
 def _beginning(record: dict[str, Any]) -> list[str]:
@@ -225,9 +206,6 @@ def _beginning(record: dict[str, Any]) -> list[str]:
         f"Size      {record['data_bytes']:,} bytes of data -> {record['bytes']:,} bytes of sketch, "
         f"{record['times_smaller']:.0f} times smaller;",
         "          for a billion rows the sketch would be no larger.",
-        "",
-        "From these bytes alone, without the data: where the rows lie, a little blurred.",
-        "",
     ]
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import click
 import numpy as np
@@ -46,9 +46,6 @@ from sketchshift.profiling.survey import Survey, survey
 from sketchshift.sketch import AnySketch, Sketch, SketchTable, load
 from sketchshift.sketch.file import MAGIC, PRIVATE_MAGIC, is_cube, name_file
 
-if TYPE_CHECKING:
-    from sketchshift.view.report import SketchFile
-
 __all__ = [
     "OF_DATA",
     "Data",
@@ -62,7 +59,6 @@ __all__ = [
     "keep_checkpoint",
     "key_columns",
     "load_any",
-    "load_file",
     "load_raw",
     "load_sum",
     "load_table",
@@ -381,7 +377,7 @@ def _add(
     return total + part
 
 
-# What ``cluster``, ``report`` and ``explore`` are given: sketches or tables of them, or data to
+# What ``cluster`` and ``report`` are given: sketches or tables of them, or data to
 # be read once.
 
 S = TypeVar("S", bound=AnySketch)
@@ -403,6 +399,14 @@ OF_DATA = (
     "by",
 )
 """Flags that a sketch does not take."""
+
+_UNSET: dict[str, Any] = dict.fromkeys((*OF_DATA, "where")) | {
+    "encode": "auto",
+    "metric": "euclidean",
+    "on_invalid": "auto",
+    "standardize": False,
+}
+"""Values of flags that a command does not have."""
 
 
 input_options = Options(
@@ -442,7 +446,7 @@ class Inputs:
     """
 
     def __init__(self, ctx: click.Context, paths: Sequence[str]) -> None:
-        self._params = ctx.params
+        self._params = _UNSET | ctx.params
         self.is_data, self.files = _files(paths)
         if not self.is_data:
             for flag in list_typed(ctx, OF_DATA):
@@ -480,20 +484,25 @@ class Inputs:
             return check_rows(load_sum(paths_of(self.files), self._params["where"]), n_clusters)
         return self._read(n_clusters, progress, checkpoint)[0]
 
-    def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
-        """What ``report`` and ``explore`` show: a sketch, a table, or data that is read now."""
-        from sketchshift.view.report import SketchFile
-
+    def load(self, n_clusters: int | Literal["auto"]) -> tuple[str, int, AnySketch | SketchTable]:
+        """Load one sketch or table, or sketch data now; with its name and number of bytes."""
         params = self._params
-        if not self.is_data:
-            file = load_file(params["file"], params["where"])
-            check_rows(file.whole, n_clusters)
-            return file
-        with keep_checkpoint(params["checkpoint"], self.paths) as checkpoint:
-            sketch, table = self._read(n_clusters, progress, checkpoint)
-        sketches = (sketch,) if table is None else table.sketches
-        n_bytes = sum(part.nbytes for part in sketches)
-        return SketchFile.of(params["file"], n_bytes, sketch if table is None else table)
+        name = params["file"]
+        if self.is_data:
+            sketch, table = self._read(n_clusters, None, None)
+            n_bytes = sum(part.nbytes for part in ([sketch] if table is None else table.sketches))
+            return name, n_bytes, sketch if table is None else table
+        if len(self.files) > 1:
+            n = len(self.files)
+            msg = f"{shown(name)!r} means {n} files. Merge them first, with `sketchshift merge`."
+            raise click.UsageError(msg)
+        path = paths_of(self.files)[0]
+        if not is_table(path):
+            whole = load_sum([path], params["where"])
+            return shown(name), size_of(path), check_rows(whole, n_clusters)
+        found = load_table(path, params["where"])
+        check_rows(found.merge(), n_clusters)
+        return shown(name), size_of(path), found
 
     def _read(
         self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
@@ -676,31 +685,3 @@ def _is_sketch(file: Place) -> bool:
     from sketchshift.data.open import is_data_file
 
     return is_cube(file) or not is_data_file(file) or has_magic(file) or is_table(file)
-
-
-def load_file(file: str, where: str | None = None) -> SketchFile:
-    """Read a sketch or a table of sketches; anything else is misuse.
-
-    Parameters
-    ----------
-    file : str
-        As the user typed it.
-    where : str or None
-        Which slices of a table count.
-
-    Returns
-    -------
-    file : SketchFile
-        Under that name.
-    """
-    from sketchshift.view.report import SketchFile
-
-    found = sketch_files([file])
-    if len(found) > 1:
-        msg = (
-            f"{shown(file)!r} means {len(found)} files. Merge them first, with `sketchshift merge`."
-        )
-        raise click.UsageError(msg)
-    path = found[0]
-    given = load_table(path, where) if is_table(path) else load_sum([path], where)
-    return SketchFile.of(shown(file), size_of(path), given)

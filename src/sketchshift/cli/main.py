@@ -37,8 +37,7 @@ GROUPS = {
     "Find clusters": {
         "cluster": "Find the clusters of a table, or of sketches.",
         "assign": "Write the cluster of every row.",
-        "report": "Write one page about the clusters, to send around.",
-        "explore": "Look at the clusters in a browser, for any k.",
+        "report": "Write or serve one page about the clusters.",
         "demo": "Try it on the pixels of a photograph.",
     },
     "Keep sketches": {

@@ -14,7 +14,7 @@ from datetime import datetime
 from datetime import time as time_of_day
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -22,6 +22,7 @@ from click.core import ParameterSource
 
 import sketchshift
 from sketchshift._paths import Place, RemotePath, parse_path
+from sketchshift._pictures import draw_picture, require_matplotlib
 from sketchshift._text import (
     cell,
     cluster_header,
@@ -41,8 +42,6 @@ from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sketchshift.cli.inputs import KeyCounts
     from sketchshift.decoders import Decoding, KCurve
     from sketchshift.privacy import PrivateSketch
@@ -427,18 +426,19 @@ class Picture:
         """Refuse what cannot be drawn or written."""
         if name is None:
             return cls(None, None)
-        from sketchshift.view.plots.plane import require_matplotlib
-
         check_suffix("--plot", name, PICTURES)
         require_matplotlib()
         return cls(name, check_output(name, inputs))
 
-    def write(self, draw: Callable[[], Figure]) -> list[str]:
-        """Draw it, if asked for; the lines that say so."""
+    def write(
+        self, kind: Literal["comparison", "decoding", "watch"], *arguments: Any, **options: Any
+    ) -> list[str]:
+        """Draw the picture if it was requested; return status lines."""
         if self.name is None or self.path is None:
             return []
         image = io.BytesIO()
-        draw().savefig(image, format=check_suffix("--plot", self.name, PICTURES), dpi=150)
+        figure = draw_picture(kind, *arguments, **options)
+        figure.savefig(image, format=check_suffix("--plot", self.name, PICTURES), dpi=150)
         write_atomically(self.path, image.getvalue())
         return [f"Wrote {self.name}."]
 
@@ -511,13 +511,8 @@ class ClusterFiles:
             data = encode_clusters(decoding, column_names(spec), kind, scale, made)
             write_atomically(self.table, data)
             lines = [f"Wrote {self.output}."]
-
-        def draw() -> Figure:
-            from sketchshift.view.plots import decoding_figure
-
-            return decoding_figure(sketch, decoding, columns=self._find_pair(sketch))
-
-        return lines + self.picture.write(draw)
+        columns = self._find_pair(sketch)
+        return lines + self.picture.write("decoding", sketch, decoding, columns=columns)
 
     def _find_pair(self, sketch: AnySketch) -> list[int] | None:
         """Positions of the columns to draw over."""

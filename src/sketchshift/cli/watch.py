@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -31,9 +31,6 @@ from sketchshift.drift.watch import EFFECT, FEWEST, Season
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, SketchTable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["watch"]
 
@@ -149,7 +146,7 @@ def watch(
         *_table(found, keys),
         "",
         *describe_trust(found.decoding),
-        *picture.write(lambda: _figure(found)),
+        *picture.write("watch", found),
     ]
     again = ["watch", *inputs, *(["--by", found.by] if isinstance(slices, SketchTable) else ())]
     given = {"--where": where, "--reference": reference, "--season": season}
@@ -273,9 +270,3 @@ def _slice_record(key: str | None, each: WatchedSlice, sketch: AnySketch) -> dic
         "shares": each.shares.tolist(),
         "share_errors": each.share_errors.tolist(),
     }
-
-
-def _figure(found: Watch) -> Figure:
-    from sketchshift.view.plots import watch_figure
-
-    return watch_figure(found)

@@ -24,7 +24,7 @@ def china_pixels() -> NDArray[np.uint8]:
     try:
         picture: NDArray[np.uint8] = load_sample_image("china.jpg")
     except ImportError as cause:
-        msg = 'reading the picture needs Pillow. Run: pip install "sketchshift[plot]"'
+        msg = 'reading the picture needs Pillow. Run: pip install "sketchshift[view]"'
         raise MissingDependencyError(msg) from cause
     return picture.reshape(-1, 3)
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from sketchshift._html import card, note
+from sketchshift._pictures import draw_picture
 from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
@@ -471,11 +471,10 @@ class Decoding:
         if self.sketch is None:
             msg = (
                 "this decoding does not know its sketch. Draw it with "
-                "sketchshift.view.plots.decoding_figure(sketch, decoding)."
+                "sketchshift.view.decoding_figure(sketch, decoding)."
             )
             raise DataError(msg)
-        plots = import_module("sketchshift.view.plots")  # stands above this room
-        return plots.decoding_figure(self.sketch, self)
+        return draw_picture("decoding", self.sketch, self)
 
     @property
     def is_good(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view.plots import k_curve
+from sketchshift.view import k_curve
 
 
 def decoding() -> ss.Decoding:

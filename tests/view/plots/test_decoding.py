@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view.plots import (
+from sketchshift._colours import shade
+from sketchshift.view import (
     decoding_figure,
     plot_centroids,
     plot_correlation,
-    plot_trace,
+    plot_means,
     plot_weights,
 )
-from sketchshift.view.plots.plane import column_plane, main_plane, plane_image
 
 PLACES = np.array([0.0, 4.0, 9.0])
 
@@ -30,12 +31,6 @@ def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
 
 def axes():
     return Figure(layout="constrained").subplots()
-
-
-def formula(s: ss.Sketch, points: np.ndarray) -> np.ndarray:
-    x = (points - s.spec.center_vector) / s.spec.scale_vector
-    omega = 2 * np.pi * s.frequencies.turns.astype(np.float64)
-    return (np.exp(1j * (x @ omega)) @ np.conj(s.z)).real / np.sqrt(s.spec.sketch_size)
 
 
 def marks(ax) -> np.ndarray:
@@ -69,93 +64,6 @@ def test_a_pair_of_columns_can_be_chosen():
 
     np.testing.assert_array_equal(marks(ax), decoding.centroids[:, [3, 1]])
     assert ax.get_xlabel() == "d"
-
-
-def test_in_one_column_the_function_is_a_curve_with_the_centroids_on_it():
-    s, decoding = cloud(1, columns=("height",))
-    ax = plot_centroids(s, decoding, axes())
-
-    x, y = ax.lines[0].get_data()
-
-    # float32 phases of a few turns: 1e-6 each
-    np.testing.assert_allclose(y, formula(s, x[:, None]), atol=1e-5)
-    np.testing.assert_array_equal(marks(ax)[:, 0], decoding.centroids[:, 0])
-    np.testing.assert_allclose(marks(ax)[:, 1], formula(s, decoding.centroids), atol=1e-5)
-    assert ax.get_xlabel() == "height"
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [{}, {"scale": 2.5, "center": (1.0, 2.0, 3.0)}, {"scale": (1.0, 2.0, 4.0)}],
-    ids=["plain", "one scale", "scales"],
-)
-def test_the_main_plane_is_that_of_the_two_first_eigenvectors(spec):
-    """Against the singular vectors of the normalised rows themselves."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(3000, 3)) @ np.diag([1.0, 6.0, 3.0]) @ rng.normal(size=(3, 3)) + 5.0
-    s = ss.sketch(X, ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=2.0, **spec))
-    scale = s.spec.scale_vector
-    unit = scale[0] if np.ptp(scale) == 0 else 1.0
-
-    plane = main_plane(s)
-
-    centered = (X - X.mean(axis=0)) / scale
-    _, sizes, axes_of_rows = np.linalg.svd(centered, full_matrices=False)
-    expected = centered @ axes_of_rows[:2].T * unit
-    uv = plane.coordinates(X)
-    # moments are integers of 2**-16 of the bandwidth
-    np.testing.assert_allclose(np.abs(uv), np.abs(expected), atol=2e-2)
-    deviations = unit * sizes[:2] / np.sqrt(len(X))
-    np.testing.assert_allclose(plane.reach, 3 * deviations, rtol=1e-3)
-    share = sizes[0] ** 2 / (sizes**2).sum()
-    assert plane.labels[0] == f"main axis 1 ({share:.0%} of the variance)"
-
-
-@pytest.mark.parametrize("make", [main_plane, lambda s: column_plane(s, (2, 0), "test")])
-def test_a_point_of_the_plane_has_the_coordinates_it_was_made_from(make):
-    s, _ = cloud(5, scale=(1.0, 2.0, 3.0, 4.0, 5.0))
-    plane, uv = make(s), np.random.default_rng(0).normal(size=(6, 2))
-
-    points = plane.origin + uv @ plane.directions
-
-    np.testing.assert_allclose(plane.coordinates(points), uv, atol=1e-12)
-
-
-def test_the_image_of_a_plane_is_the_correlation_function_on_it():
-    s, _ = cloud(5, center=(1.0,) * 5, scale=2.0)
-    plane, n = main_plane(s), 7
-    lower, upper = np.array([-3.0, -1.0]), np.array([4.0, 1.0])
-
-    image, extent = plane_image(s, plane, n, lower, upper)
-
-    steps = (np.arange(n) + 0.5) / n
-    u, v = (lower[i] + (upper[i] - lower[i]) * steps for i in (0, 1))
-    uv = np.array([[a, b] for b in v for a in u])
-    np.testing.assert_allclose(
-        image.ravel(), formula(s, plane.origin + uv @ plane.directions), atol=1e-5
-    )
-    assert extent == (-3.0, 4.0, -1.0, 1.0)
-
-
-def test_in_more_than_30_columns_the_marks_are_projected_to_the_main_plane():
-    s, decoding = cloud(31)
-
-    ax = plot_centroids(s, decoding, axes(), resolution=5)
-
-    # the clusters lie on the diagonal: the first axis holds their distances
-    places = np.sort(marks(ax)[:, 0])
-    np.testing.assert_allclose(np.diff(places), np.diff(PLACES) * np.sqrt(31), rtol=0.05)
-    assert ax.get_xlabel().startswith("main axis 1")
-
-
-def test_beyond_64_columns_the_plane_is_that_of_the_widest_ones():
-    s, decoding = cloud(70)
-
-    ax = plot_centroids(s, decoding, axes(), resolution=5)
-
-    first, second = np.argsort(-s.variance, kind="stable")[:2]
-    assert ax.get_xlabel().startswith(f"column {first}, from the mean")
-    assert ax.get_ylabel().startswith(f"column {second}, from the mean")
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -201,73 +109,6 @@ def test_the_bars_are_the_shares():
     assert [text.get_text() for text in ax.texts] == [f"{height:.1f}" for height in heights]
 
 
-def test_the_trace_shows_residual_norms_and_correlations():
-    _, decoding = cloud(2)
-
-    ax = plot_trace(decoding, axes())
-
-    assert ax.get_yscale() == "log"
-    norms = [step.residual_norm for step in decoding.trace]
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), norms)
-    right = ax.figure.axes[1]
-    values = [step.correlation for step in decoding.trace]
-    np.testing.assert_array_equal(right.lines[0].get_ydata(), values)
-
-
-def test_the_trace_of_the_turnkey_decoder_shows_fits_and_their_atoms(tmp_path):
-    s, _ = cloud(2)
-    decoding = ss.decode(s, 3)
-
-    ax = plot_trace(decoding, axes())
-
-    assert ax.get_xlabel() == "fit"
-    norms = [fit.misfit for fit in decoding.trace]
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), norms)
-    right = ax.figure.axes[1]
-    atoms = [fit.n_atoms for fit in decoding.trace]
-    np.testing.assert_array_equal(right.lines[0].get_ydata(), atoms)
-    assert right.get_ylabel() == "atoms"
-    decoding_figure(s, decoding).savefig(tmp_path / "turnkey.png")
-
-
-def test_a_residual_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
-    s, found = cloud(2)
-    steps = (
-        ss.decoders.Step(1, 2, found.centroids[0], 0.5, 0.3),
-        ss.decoders.Step(2, 2, found.centroids[1], 0.2, 0.0),
-    )
-    decoding = ss.Decoding(found.centroids, found.weights, None, 0.0, found.outcome, steps)
-
-    decoding_figure(s, decoding).savefig(tmp_path / "zero.png")
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("is_auto", [False, True])
-def test_the_figure_has_a_panel_for_all_there_is(d, is_auto):
-    s, given = cloud(d)
-    decoding = ss.decode(s, "auto", max_clusters=4) if is_auto else given
-
-    figure = decoding_figure(s, decoding)
-
-    titles = {ax.get_title() for ax in figure.axes if ax.get_title()}
-    columns = {"3 centroids across 3 columns"} if d == 3 else set()
-    curve = {"3 clusters, of 1 to 4 tried"} if is_auto else set()
-    assert titles == {"3 clusters of 400 rows", "Weights", "Trace"} | columns | curve
-
-
-def test_a_decoding_without_a_trace_has_no_panel_for_it():
-    """Cells need no fits where rows are like those of the plan."""
-    rows = np.random.default_rng(0).normal(size=(2000, 3))
-    s = ss.sketch(rows, n_clusters=2)
-    decoding = ss.decode(s, 2)
-
-    titles = {ax.get_title() for ax in decoding_figure(s, decoding).axes}
-
-    assert decoding.trace == ()
-    assert "Weights" in titles
-    assert "Trace" not in titles
-
-
 def test_a_sketch_of_cells_alone_has_a_map():
     rows = np.random.default_rng(0).normal(size=(2000, 3))
     s = ss.sketch(rows, n_clusters=2).prefix(0)
@@ -287,10 +128,9 @@ def test_plots_make_their_own_axes():
     drawn = [
         plot_centroids(s, decoding, resolution=5),
         plot_weights(decoding),
-        plot_trace(decoding),
     ]
 
-    assert len({ax.figure for ax in drawn}) == 3
+    assert len({ax.figure for ax in drawn}) == 2
     pyplot.close("all")
 
 
@@ -309,3 +149,67 @@ def test_columns_that_cannot_be_drawn_are_refused_by_name(columns):
         ss.errors.SpecError, match="of plot_centroids must be two different columns"
     ):
         plot_centroids(s, decoding, axes(), columns=columns)
+
+
+def test_in_more_than_30_columns_the_marks_lie_along_the_main_axes():
+    """The clusters lie on the diagonal: the first axis holds their distances, in deviations."""
+    s, decoding = cloud(31)
+
+    ax = plot_centroids(s, decoding, axes(), resolution=5)
+
+    apart = np.diff(PLACES) * np.sqrt(31 / s.variance.mean())
+    np.testing.assert_allclose(np.diff(np.sort(marks(ax)[:, 0])), apart, rtol=0.05)
+    assert ax.get_xlabel().startswith("main axis 1, mostly column")
+
+
+@pytest.mark.parametrize(("d", "is_auto"), [(1, True), (2, False), (3, True)])
+def test_the_figure_has_a_panel_for_all_there_is(d, is_auto):
+    s, given = cloud(d)
+    decoding = ss.decode(s, "auto", max_clusters=4) if is_auto else given
+
+    titles = [ax.get_title() for ax in decoding_figure(s, decoding).axes]
+
+    means = ["Means of 3 columns"] if d == 3 else []
+    curve = ["3 clusters, of 1 to 4 tried"] if is_auto else []
+    assert titles == ["3 clusters of 400 rows", *means, "Weights", *curve]
+
+
+def test_means_are_written_and_shaded_by_their_distance_from_the_mean_of_all_rows():
+    s, decoding = cloud(3, columns=("a", "b", "c"))
+
+    ax = plot_means(s, decoding, axes(), columns=("c", "a"))
+
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "a"]
+    deviations = (decoding.centroids - s.mean) / np.sqrt(s.variance)
+    expected = [[to_rgba(shade(row[c])) for row in deviations] for c in (2, 0)]
+    np.testing.assert_allclose(ax.images[0].get_array(), expected, atol=1e-6)
+    texts = {text.get_position(): text.get_text() for text in ax.texts}
+    assert len(texts) == 6
+    for (i, row), text in texts.items():
+        value = float(text.replace("\N{MINUS SIGN}", "-"))
+        assert value == pytest.approx(decoding.centroids[i, (2, 0)[row]], abs=0.06)
+
+
+def test_of_many_columns_the_means_are_of_those_that_tell_clusters_apart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 25))
+    X[:, 7:22] += 9.0 * rng.normal(size=(30, 15))[rng.integers(30, size=2_000)]
+    s = ss.sketch(X, n_clusters=30)
+
+    ax = plot_means(s, ss.decode(s, 30), axes())
+
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert len(names) == 20
+    assert {f"column {c}" for c in range(7, 22)} <= set(names)
+    assert ax.get_title() == "Means of 20 of 25 columns"
+    assert not ax.texts  # no room for numbers of 30 clusters
+
+
+def test_of_one_column_without_cells_the_marks_stand_at_their_shares():
+    s, decoding = cloud(1, columns=("height",))
+
+    ax = plot_centroids(s, decoding, axes())
+
+    expected = np.column_stack([decoding.centroids[:, 0], decoding.weights])
+    np.testing.assert_array_equal(marks(ax), expected)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "share of the rows")

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import sketchshift as ss
-from sketchshift.view.plots import plot_comparison, plot_watch, watch_figure
+from sketchshift.view import plot_comparison, plot_watch, watch_figure
 
 MEANS = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
 

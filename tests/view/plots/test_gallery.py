@@ -20,7 +20,7 @@ def shown() -> list[str]:
 def test_every_picture_of_the_gallery_is_there_and_small():
     sizes = {name: (DOCS / "images" / f"{name}.png").stat().st_size for name in shown()}
 
-    assert len(sizes) == 10
+    assert len(sizes) == 8
     assert {name: size for name, size in sizes.items() if size > 150_000} == {}
 
 

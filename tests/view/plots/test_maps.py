@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift._colours import colour_of
 from sketchshift.recipe import Log, Number
-from sketchshift.view.plots import correlation_image, plot_centroids, plot_correlation, plot_pairs
+from sketchshift.view import correlation_image, plot_centroids, plot_correlation
 
 
 def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
@@ -35,40 +34,12 @@ def formula(s: ss.Sketch, points: np.ndarray) -> np.ndarray:
     return (np.exp(1j * (x @ omega)) @ np.conj(s.z)).real / np.sqrt(s.spec.sketch_size)
 
 
-@pytest.mark.parametrize("spec", [{}, {"scale": (1.0, 2.0, 4.0, 0.5), "center": (1.0,) * 4}])
-def test_a_pixel_is_the_largest_value_on_the_planes_through_the_points(spec):
-    s, decoding = cloud(4, **spec)
-    n, low, high = 5, np.array([-3.0, -2.0]), np.array([12.0, 11.0])
-
-    image, _ = correlation_image(
-        s, columns=(2, 0), resolution=n, lower=low, upper=high, through=decoding.centroids
-    )
-
-    steps = (np.arange(n) + 0.5) / n
-    cuts = []
-    for centroid in decoding.centroids:
-        points = np.tile(centroid, (n * n, 1))
-        points[:, 2] = np.tile(low[0] + (high[0] - low[0]) * steps, n)
-        points[:, 0] = np.repeat(low[1] + (high[1] - low[1]) * steps, n)
-        cuts.append(formula(s, points))
-    np.testing.assert_allclose(image.ravel(), np.max(cuts, axis=0), atol=1e-5)
-
-
 def test_more_frequencies_than_fit_at_once_are_all_summed():
     s, _ = cloud(2, sketch_size=9_000)
 
     image, _ = correlation_image(s, resolution=1, lower=(0, 0), upper=(2, 4))
 
     np.testing.assert_allclose(image, formula(s, np.array([[1.0, 2.0]]))[0], atol=1e-5)
-
-
-def test_points_of_other_columns_are_refused():
-    s, _ = cloud(3)
-
-    with pytest.raises(
-        ss.errors.SpecError, match=r"'through' .* must be points of the sketch's 3 columns"
-    ):
-        correlation_image(s, through=np.zeros((2, 4)))
 
 
 def test_in_ten_columns_every_cluster_is_densest_where_its_mark_is():
@@ -178,53 +149,6 @@ def test_ellipses_are_one_standard_deviation_of_the_clusters():
         rests = np.asarray(outline) - c[[3, 1]]
         inverse = np.linalg.inv(S[np.ix_([3, 1], [3, 1])])
         np.testing.assert_allclose(np.einsum("ni,ij,nj->n", rests, inverse, rests), 1.0)
-
-
-def test_pairs_are_those_of_the_columns_that_separate_best():
-    s, decoding = cloud(7)
-    figure = Figure(layout="constrained")
-
-    axes = plot_pairs(s, decoding, figure, resolution=5)
-
-    assert axes.shape == (4, 4)
-    assert [ax.get_xlabel() for ax in axes[-1]][:2] == ["column 0", "column 1"]
-    for i, j in np.argwhere(np.tril(np.ones((4, 4)))):
-        assert len(axes[i, j].images) == 1
-    assert not axes[0, 1].images
-    assert len(figure.legends) == 1
-
-
-def test_pairs_have_the_marks_of_their_columns():
-    s, decoding = cloud(4, columns=("a", "b", "c", "d"))
-
-    axes = plot_pairs(s, decoding, Figure(), columns=("d", "a", "c"), resolution=5)
-
-    assert axes.shape == (2, 2)
-    places = np.asarray(axes[1, 0].collections[-1].get_offsets())
-    np.testing.assert_array_equal(places, decoding.centroids[:, [3, 2]])
-    assert (axes[1, 0].get_xlabel(), axes[1, 0].get_ylabel()) == ("d", "c")
-    assert axes[0, 0].get_ylabel() == "a"
-
-
-def test_pairs_need_two_columns():
-    s, _ = cloud(2)
-    one = ss.sketch(np.zeros((3, 1)), ss.SketchSpec(1, 10, 1.0))
-    found = ss.Decoding(np.zeros((1, 1)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
-
-    with pytest.raises(ss.errors.SpecError, match="must be a Sketch of at least two columns"):
-        plot_pairs(one, found, Figure())
-    with pytest.raises(ss.errors.SpecError, match="of plot_pairs must be two different columns"):
-        plot_pairs(s, cloud(2)[1], Figure(), columns=(0, 0))
-
-
-def test_pairs_make_their_own_figure():
-    from matplotlib import pyplot
-
-    pyplot.switch_backend("agg")
-    axes = plot_pairs(*cloud(3), resolution=5)
-
-    assert axes.shape == (2, 2)
-    pyplot.close(axes[0, 0].figure)
 
 
 def test_an_axis_of_logarithms_has_the_numbers_of_the_table():

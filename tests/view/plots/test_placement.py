@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.optimize import LinearConstraint, minimize
 
-from sketchshift.view.plots.maps import mark_centroids, spread
+from sketchshift.view.maps import mark_centroids, spread
 
 PLACES = st.lists(st.floats(0.0, 10.0), max_size=12).map(np.array)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift._colours import colour_of
-from sketchshift.view.plots import plot_slices
+from sketchshift.view import plot_slices
 
 CENTERS = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import Explorer
-from sketchshift.view.report.server import listening
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import Explorer
+from sketchshift.view.server import listening
 
 SCRIPT = "<script>alert(1)</script>"
 SHOP = "it's <b>"

@@ -11,18 +11,16 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift._text import meaningful
 from sketchshift._times import describe_keys
 from sketchshift.recipe import Category, Log, Recipe
-from sketchshift.view.report.document import (
+from sketchshift.view.document import (
     SketchFile,
     build_document,
     build_trends,
     build_view,
     compare_slices,
-    to_json,
 )
-from sketchshift.view.report.page import policy, render, report_on
+from sketchshift.view.page import policy, render, report_on
 
 
 def floats(packed: str) -> np.ndarray:
@@ -44,16 +42,6 @@ def test_the_page_is_given_rows_means_and_variances_of_the_cells(subject, data):
     np.testing.assert_allclose(shares @ means, data.mean(axis=0), atol=1e-4)
     second = shares @ (variances + means**2) - (shares @ means) ** 2
     np.testing.assert_allclose(second, data.var(axis=0), rtol=1e-3)
-
-
-def test_a_cell_has_the_cluster_of_the_nearest_centroid(subject):
-    decoding = ss.decode(subject.whole, 3)
-
-    cells = build_view(subject.choices[0], subject.whole, decoding)["cells"]
-
-    means = floats(cells["means"]).reshape(-1, 3)
-    nearest = ((means[:, None] - decoding.centroids) ** 2).sum(axis=2).argmin(axis=1)
-    assert cells["clusters"] == nearest.tolist()
 
 
 def test_the_map_ends_where_the_columns_do(subject, data):
@@ -115,18 +103,6 @@ def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_tab
     rich = int(np.argmax(decoding.centroids[:, 0]))
     assert 500 < float(view["shown"][rich][0].replace(",", "")) < 2000
     assert view["shown"][rich][1:] == ["0 %", "100 %"]
-
-
-def test_values_are_shown_with_the_digits_that_mean_something(subject):
-    decoding = ss.decode(subject.whole, 3)
-    table, profile = decoding.profile.table, decoding.profile.clusters
-
-    shown = build_view(subject.choices[0], subject.whole, decoding)["shown"]
-
-    for i, row in enumerate(shown):
-        for j, text in enumerate(row):
-            expected = meaningful(table.means[i, j], table.spreads[i, j], profile[i].rows)
-            assert text == expected.replace("-", "\N{MINUS SIGN}")
 
 
 def test_the_first_sentence_says_what_is_in_the_data(subject):
@@ -278,12 +254,6 @@ def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject):
     assert embedded(text)["curve"]["chosen"] == ss.decode(subject.whole, "auto").curve.chosen
 
 
-def test_the_same_sketch_gives_the_same_report(table):
-    texts = [report_on(SketchFile.of("t", 1, table), "auto", seed=3)[0] for _ in range(2)]
-
-    assert texts[0] == texts[1]
-
-
 def test_shares_over_slices_are_those_of_the_library(subject, table):
     decoding = ss.decode(subject.whole, 3)
 
@@ -296,17 +266,6 @@ def test_shares_over_slices_are_those_of_the_library(subject, table):
             expected = ss.decoders.shares(decoding, sketch, reference=subject.whole)
             np.testing.assert_allclose(found, expected, atol=1e-9)
         assert trend["counts"] == merged.counts.tolist()
-
-
-def test_a_single_sketch_has_no_trends(subject):
-    single = SketchFile.of("all.sketch", 1, subject.whole)
-
-    assert build_trends(single, ss.decode(single.whole, 2), single.whole) == []
-    assert [choice.label for choice in single.choices] == ["all rows"]
-
-
-def test_what_is_not_a_number_becomes_null():
-    assert to_json({"a": [1.5, float("nan")], "b": float("inf")}) == '{"a":[1.5,null],"b":null}'
 
 
 def test_choices_are_all_rows_and_every_value_of_every_key(subject, table):
@@ -355,13 +314,6 @@ def test_a_report_on_clusters_that_cannot_be_trusted_warns_once():
 
     assert [str(warning.message) for warning in told] == [str(decoding.trust)]
     assert not embedded(text)["view"]["is_good"]
-
-
-@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
-def test_a_report_counts_rows_beyond_all_cells():
-    text, _ = report_on(three_groups(1800, [1e9, 0.0]), 3)
-
-    assert ["rows beyond all cells", "1"] in embedded(text)["summary"]
 
 
 def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():

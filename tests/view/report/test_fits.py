@@ -6,9 +6,9 @@ import pytest
 import sketchshift as ss
 from sketchshift.decoders import Turnkey
 from sketchshift.errors import DataError
-from sketchshift.view.report import explorer as module
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import MOST_PAGES, Explorer, Fits, OutdatedError, Query, Turns
+from sketchshift.view import explorer as module
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import Fits, OutdatedError, Turns
 
 
 def never() -> None:
@@ -34,14 +34,15 @@ def test_a_slice_is_fitted_once(subject, monkeypatch):
     assert made == [1]
 
 
-def test_fits_that_need_too_much_memory_are_forgotten(subject, monkeypatch):
-    monkeypatch.setattr(module, "MOST_BYTES", 1)
+def test_fits_asked_for_long_ago_are_forgotten(subject, monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 3)
     fits = Fits(subject, 2)
 
     for choice in (0, 1, 2):
         fits.decoding(choice, 2, never)
 
-    assert len(fits._fits) == len(fits._decodings) == 1
+    assert len(fits._kept) == 3
+    assert (fits._decode, 2, 2) in fits._kept
 
 
 def test_an_outdated_fit_ends_at_its_next_round():
@@ -63,17 +64,6 @@ def test_an_outdated_fit_ends_at_its_next_round():
     assert len(rounds) == 2
 
 
-def test_a_turn_that_waited_too_long_is_not_begun():
-    latest = Turns()
-    first = latest.ask(page=1)
-    second = latest.ask(page=1)
-
-    with latest.turn(second):
-        pass
-    with pytest.raises(OutdatedError), latest.turn(first):
-        pytest.fail("an outdated turn began")
-
-
 def test_a_page_outdates_no_turn_of_another_page():
     latest = Turns()
     first, other = latest.ask(page=1), latest.ask(page=2)
@@ -84,31 +74,6 @@ def test_a_page_outdates_no_turn_of_another_page():
     other()
     with pytest.raises(OutdatedError):
         first()
-
-
-def test_what_nobody_waits_for_gives_way_to_every_page_but_not_to_its_like():
-    latest = Turns()
-    idle, wanted = latest.ask(page=1, idle=True), latest.ask(page=2)
-    with pytest.raises(OutdatedError):
-        idle()
-
-    again, other = latest.ask(page=1, idle=True), latest.ask(page=3, idle=True)
-
-    for check in (again, other, wanted):
-        check()
-
-
-def test_pages_that_asked_last_are_remembered_and_no_others():
-    """Those forgotten get their answers; those remembered are outdated by themselves still."""
-    latest, n = Turns(), MOST_PAGES + 10
-    checks = [latest.ask(page) for page in range(n)]
-
-    assert len(latest._newest) == MOST_PAGES
-    for check in checks:
-        check()
-    latest.ask(page=n - 1)
-    with pytest.raises(OutdatedError):
-        checks[-1]()
 
 
 def test_equal_rows_have_one_cluster_and_no_curve():
@@ -126,26 +91,3 @@ def test_more_clusters_than_rows_are_refused():
 
     with pytest.raises(DataError, match="2 rows, too few for 3 clusters"):
         fits.decoding(2, 3, never)
-
-
-def test_a_slice_of_too_few_rows_is_passed_over_when_nobody_asked_for_it():
-    """Else the page would tell of a slice that it does not show."""
-    spec = ss.SketchSpec(n_features=1, sketch_size=200, bandwidth=0.1)
-    days = ss.sketch_by(np.arange(9.0)[:, None], by=np.array([0] * 7 + [1] * 2), spec=spec)
-    explorer = Explorer(SketchFile.of("days", 1, days))
-
-    assert explorer.prepare(Query(k=3, choice=2), never) == {}
-    with pytest.raises(DataError, match="too few"):
-        explorer.decode(Query(k=3, choice=2), never)
-
-
-def test_so_many_slices_are_made_ready_as_are_kept(subject, monkeypatch):
-    bytes_ = Turnkey().fit(subject.whole, 2).nbytes
-    monkeypatch.setattr(module, "MOST_BYTES", int(3.5 * bytes_))
-    room = Explorer(subject, 2).details(Query(k=2), never)["room"]
-    fits = Fits(subject, 2)
-
-    for choice in range(4):
-        fits.decoding(choice, 2, never)
-
-    assert room == len(fits._fits) == 3

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.report.document import SketchFile, build_document, build_view, to_json
-from sketchshift.view.report.explorer import Explorer, Query
-from sketchshift.view.report.page import report_on
+from sketchshift.view.document import SketchFile, build_document, to_json
+from sketchshift.view.explorer import Explorer, Query
+from sketchshift.view.page import report_on
 
 
 @pytest.fixture
@@ -47,19 +47,6 @@ def test_the_number_of_rows_is_about_right_and_no_other_number_is_told(shown, pr
     assert set(summary) == {"rows", "columns", "bytes"}
     assert build_document(subject, [])["promise"] is None
     assert dict(build_document(subject, [])["summary"])["rows"] == "3,000"
-
-
-def test_mean_and_deviation_are_those_of_the_clusters(shown, private):
-    """By the laws of total expectation and of total variance."""
-    found = ss.decode(private, 3)
-
-    facts = build_view(shown.choices[0], private, found)
-
-    mean = found.weights @ found.centroids
-    within = np.diagonal(found.covariances, axis1=1, axis2=2)
-    variance = found.weights @ (found.centroids**2 + within) - mean**2
-    np.testing.assert_allclose(facts["profile"]["mean"], mean)
-    np.testing.assert_allclose(facts["profile"]["std"], np.sqrt(variance))
 
 
 def test_a_page_is_a_function_of_the_file(shown, private):

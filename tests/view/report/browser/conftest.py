@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.explorer import Explorer
-from sketchshift.view.report.page import report_on
-from sketchshift.view.report.server import listening
+from sketchshift.view.document import SketchFile
+from sketchshift.view.explorer import Explorer
+from sketchshift.view.page import report_on
+from sketchshift.view.server import listening
 
 FLAGS = (
     "--headless=new",
@@ -118,11 +118,6 @@ class Browser:
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
         path.write_bytes(base64.b64decode(shot["data"]))
 
-    def busy(self) -> float:
-        """Milliseconds of processor time that the page has used so far."""
-        metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
-
     def faults(self) -> list[str]:
         """What axe-core finds: serious and critical faults of accessibility."""
         from axe_core_python.base import AXE_SCRIPT
@@ -175,7 +170,6 @@ def chromium(folder: Path) -> Iterator[Browser]:
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     window = webdriver.Chrome(options=options, service=Service(driver))
-    window.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
         yield Browser(window, downloads)
     finally:

@@ -14,8 +14,8 @@ import pytest
 import sketchshift as ss
 from sketchshift._colours import PALETTE, shade
 from sketchshift.recipe import Category, Number
-from sketchshift.view.report.document import SketchFile
-from sketchshift.view.report.page import report_on
+from sketchshift.view.document import SketchFile
+from sketchshift.view.page import report_on
 
 pytestmark = pytest.mark.browser
 

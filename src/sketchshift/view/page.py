@@ -25,7 +25,7 @@ from sketchshift.decoders.decoder import Progress
 from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.errors import DataError, PlanWarning
 from sketchshift.sketch import AnySketch
-from sketchshift.view.report.document import (
+from sketchshift.view.document import (
     Selection,
     SketchFile,
     build_document,
@@ -86,7 +86,7 @@ def policy(*, live: bool) -> str:
 
 @cache
 def _static(name: str) -> str:
-    return (files("sketchshift.view.report") / "static" / name).read_text(encoding="utf-8")
+    return (files("sketchshift.view") / "static" / name).read_text(encoding="utf-8")
 
 
 @cache

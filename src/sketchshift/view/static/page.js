@@ -158,7 +158,6 @@ function start() {
 // else once that is shown.
 
 const PAUSE = 120; // milliseconds without a new wish before the server is asked
-const NEAR = 12; // slices that are fitted before other k, while nobody asks for anything
 const PAGE = Math.floor(1e9 * Math.random()); // tells the server which requests are of one window
 let wish = new AbortController(), spare = new AbortController();
 let showing; // a promise of what is wished for
@@ -166,13 +165,10 @@ let showing; // a promise of what is wished for
 const pause = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
 async function ask(path, parameters, signal) {
-  for (;;) {
-    const response = await fetch(`${path}?${new URLSearchParams({ ...parameters, page: PAGE })}`, { signal });
-    const answer = await response.json();
-    if (response.ok) return answer;
-    if (response.status !== 409) throw new Error(answer.error);
-    await pause(300); // another window's wish goes before what is prepared here
-  }
+  const response = await fetch(`${path}?${new URLSearchParams({ ...parameters, page: PAGE })}`, { signal });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
 }
 
 const wanted = () => ({ k: byId("k").value, choice: byId("slice").value });
@@ -185,14 +181,14 @@ function show() {
   goOn();
 }
 
-// Once that is shown: the comparison that is due, then what nobody asked for yet. Each wish begins it anew.
+// Once that is shown: the comparison that is due. Each wish begins it anew.
 async function goOn() {
   spare.abort();
   spare = new AbortController();
-  const { signal } = spare, room = await showing;
+  const { signal } = spare;
+  await showing;
   try {
     if (state.isDue) await compareSlices(signal);
-    if (room) await prepare(room, signal);
   } catch (error) {
     tell(error);
   }
@@ -204,7 +200,6 @@ function tell(error) {
   byId("status").textContent = error.message;
 }
 
-// Gives the number of slices that the server has room for.
 async function decodeAgain(signal) {
   await pause(PAUSE);
   signal.throwIfAborted();
@@ -216,30 +211,17 @@ async function decodeAgain(signal) {
   const shown = performance.now() - started;
   byId("status").classList.remove("alarm");
   byId("status").textContent = `Decoded and drawn in ${Math.round(shown)} ms.`;
-  byId("status").dataset.milliseconds = shown;
-  const { curve, trends, room } = await ask("details", parameters, signal);
+  const { curve, trends } = await ask("details", parameters, signal);
   state.curve = curve;
   takeTrends(trends);
   drawTrends(state);
   drawCurve(state);
   outdate(false);
-  return room;
 }
 
 // Pictures that still show the clusters before.
 function outdate(is) {
   for (const id of ["curve", "trends", "comparison"]) byId(id).classList.toggle("faint", is);
-}
-
-// What will probably be wished for next, the nearest first: slices, each of which needs a fit of its own,
-// then other k, which take a tenth of that, then as many more slices as the server has room for.
-async function prepare(room, signal) {
-  const k = Number(byId("k").value), choice = Number(byId("slice").value);
-  const { max_clusters: most, choices } = state.live;
-  const nearest = (length, here) => Array.from({ length }, (_, i) => i).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
-  const slices = nearest(choices.length, choice).slice(1, room).map((other) => ({ k, choice: other }));
-  const numbers = nearest(most, k - 1).map((other) => ({ k: other + 1, choice }));
-  for (const next of [...slices.slice(0, NEAR), ...numbers, ...slices.slice(NEAR)]) await ask("prepare", next, signal);
 }
 
 function compareSoon() {

@@ -17,7 +17,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -31,12 +31,11 @@ from sketchshift._text import (
     column_names,
     counted,
     finite,
-    meaningful,
     rows_in_words,
     visible_lines,
 )
 from sketchshift._times import MONTHS, WEEKDAYS, describe_keys
-from sketchshift._typing import FloatArray, IntArray
+from sketchshift._typing import FloatArray
 from sketchshift.decoders import Decoding, KCurve
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
 from sketchshift.drift import Comparison, compare
@@ -49,6 +48,18 @@ from sketchshift.privacy import PrivateSketch
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
+from sketchshift.view.looks import (
+    COMPARED,
+    MAPPED,
+    SCALES,
+    best_columns,
+    column_kinds,
+    known_decoding,
+    main_axes,
+    shown_values,
+    variances_within,
+)
+from sketchshift.view.plane import range_of
 
 __all__ = [
     "ALL",
@@ -206,17 +217,6 @@ HEADER = "header"
 MOST_NUMBERS = 100_000
 """Coordinates of cells, and entries of covariances, that a page is given."""
 
-DISTINCT, COMPARED = 20, 40
-"""Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
-
-MAPPED = 30
-"""Columns up to which two of them make the map; of more, each is a small part of a row."""
-
-SCALES = ("number", "log")
-"""Kinds of columns that make an axis of a map; shares and circles do not."""
-
-TINY = 1e-300
-
 
 def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
     """What stays the same whatever is decoded.
@@ -271,8 +271,8 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
     record : dict
         Floats are those of the decoding, to the last bit. O(k d^2) for clusters with covariances.
     """
-    decoding = decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
-    order, pair = _separating(decoding)
+    decoding = known_decoding(sketch, decoding)
+    order, pair = best_columns(decoding)
     main, d = _main_axes(decoding), sketch.spec.n_features
     return {
         "label": selection.label,
@@ -280,11 +280,11 @@ def build_view(selection: Selection, sketch: AnySketch, decoding: Decoding) -> d
         "rows_std": sketch.count_std,
         "lead": _lead(selection, sketch, decoding),
         "profile": decoding.profile.to_dict(),
-        "shown": _shown_values(decoding),
+        "shown": shown_values(decoding),
         "order": order,
         "pair": [d, d + 1] if main and d > MAPPED else pair,
         "main": main,
-        "has_categories": any(kind not in SCALES for kind in _kinds(sketch.spec)),
+        "has_categories": any(kind not in SCALES for kind in column_kinds(sketch.spec)),
         "covariances": _pack_covariances(decoding),
         "within": _within(decoding),
         "cells": _cells(sketch, decoding),
@@ -316,69 +316,16 @@ def _lead(selection: Selection, sketch: AnySketch, decoding: Decoding) -> str:
 # Which columns tell the clusters apart, and where on the map they are.
 
 
-def _separating(decoding: Decoding) -> tuple[list[int], list[int]]:
-    """All columns, those first that tell the clusters apart best; and the best pair of them.
-
-    Two clusters are the harder to tell apart the larger exp(-D^2 / 8), with D the distance of
-    their means in standard deviations within them. A column, or a pair of columns, is as good as
-    the sum of it over all pairs of clusters, times their shares, is small: O(k^2 d).
-    """
-    means, shares = decoding.centroids[:COMPARED], decoding.weights[:COMPARED]
-    first, second = np.triu_indices(len(shares), 1)
-    odds, apart = shares[first] * shares[second], means[first] - means[second]
-    variances = _variances(decoding)
-    within = 0.5 * (variances[first] + variances[second])
-    squares = np.divide(apart**2, within, out=np.zeros_like(apart), where=within > 0.0)
-    order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
-    few = _on_scales(decoding, order)[:DISTINCT]
-    pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
-    u = apart / np.sqrt(within + TINY)
-    confused = []
-    for a, b in pairs:
-        r = np.zeros(len(odds))  # correlation within: columns that say the same count once
-        if decoding.covariances is not None:
-            c = decoding.covariances[:COMPARED, a, b]
-            r = 0.5 * (c[first] + c[second]) / np.sqrt(within[:, a] * within[:, b] + TINY)
-            r = np.clip(r, -0.99, 0.99)
-        squares = (u[:, a] ** 2 - 2 * r * u[:, a] * u[:, b] + u[:, b] ** 2) / (1 - r**2)
-        confused.append(odds @ np.exp(-squares / 8.0))
-    best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
-    return order.tolist(), list(best)
-
-
-def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
-    """Columns with a scale, if there are two of them."""
-    kinds = [] if decoding.spec is None else _kinds(decoding.spec)
-    found = [c for c in order.tolist() if kinds and kinds[c] in SCALES]
-    return np.array(found) if len(found) > 1 else order
-
-
-def _variances(decoding: Decoding) -> FloatArray:
-    """Of the columns within each cluster; where they are not known, within all of them: (k, d)."""
-    k, d = decoding.centroids[:COMPARED].shape
-    total = np.zeros(d) if decoding.std is None else np.square(decoding.std)
-    if decoding.covariances is not None:
-        own = np.diagonal(decoding.covariances[:COMPARED], axis1=1, axis2=2)
-        return np.asarray(np.maximum(own, 1e-6 * total))
-    rests = decoding.centroids - decoding.weights @ decoding.centroids
-    within = np.maximum(total - decoding.weights @ rests**2, 1e-6 * total)
-    return np.broadcast_to(within, (k, d))
-
-
 def _main_axes(decoding: Decoding) -> list[dict[str, Any]]:
-    """Two directions along which the clusters lie farthest apart, in deviations of the columns."""
-    k, d = decoding.centroids.shape
-    std = decoding.std
+    """Axes of the map beside the columns, where there are clusters enough to tell them."""
+    (k, d), std = decoding.centroids.shape, decoding.std
     if d < 3 or k < 3 or std is None:
         return []
-    per_unit = np.divide(1.0, std, out=np.zeros(d), where=std > 0.0)
-    rests = (decoding.centroids - decoding.weights @ decoding.centroids) * per_unit
-    _, _, axes = np.linalg.svd(np.sqrt(decoding.weights)[:, None] * rests, full_matrices=False)
-    names = [decoding.columns[int(np.argmax(np.abs(axis)))] for axis in axes[:2]]
-    signs = [np.sign(axis[np.argmax(np.abs(axis))]) for axis in axes[:2]]
+    unit = np.where(std > 0.0, std, np.inf)
+    names, axes = main_axes(decoding, unit)
     return [
-        {"name": f"main axis {i + 1}, mostly {name}", "vector": (sign * axis * per_unit).tolist()}
-        for i, (name, sign, axis) in enumerate(zip(names, signs, axes[:2], strict=True))
+        {"name": name, "vector": (axis / unit).tolist()}
+        for name, axis in zip(names, axes, strict=True)
     ]
 
 
@@ -401,23 +348,11 @@ def _cells(sketch: AnySketch, decoding: Decoding) -> dict[str, Any] | None:
 
 
 def _range(sketch: AnySketch) -> dict[str, Any]:
-    """Least and largest values of the columns: nothing is drawn beyond them.
-
-    Those that the plan saw; where the mean of a cell lies beyond, rows came later that it did not
-    see, and the range goes as far as such cells probably do.
-    """
-    spec = sketch.spec
-    if spec.cells is None or not spec.cells.lower:
+    """Least and largest values of the columns: nothing is drawn beyond them."""
+    lower, upper = range_of(sketch)
+    if not np.isfinite(lower).all():
         return {"lower": None, "upper": None, "ticks": None}
-    lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
-    sums = sketch.cells if isinstance(sketch, Sketch) else None
-    if sums is not None and sums.weights.any():
-        sums = sums[sums.weights > 0.0]
-        means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
-        means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
-        lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
-        upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
-    ticks = log_ticks(spec.recipe, lower, upper)
+    ticks = log_ticks(sketch.spec.recipe, lower, upper)
     return {"lower": lower.tolist(), "upper": upper.tolist(), "ticks": ticks}
 
 
@@ -438,43 +373,16 @@ def _within(decoding: Decoding) -> list[float] | None:
     if decoding.std is None or not len(decoding.weights) or _pack_covariances(decoding) is not None:
         return None
     shares = decoding.weights[:COMPARED]
-    average: list[float] = (shares @ _variances(decoding) / shares.sum()).tolist()
+    average: list[float] = (shares @ variances_within(decoding) / shares.sum()).tolist()
     return average
 
 
 # Columns as the table has them, where a recipe made them: the one place that looks at its parts.
 
 
-def _kinds(spec: SketchSpec) -> list[str]:
-    """What each column is."""
-    if spec.recipe is None:
-        return ["number"] * spec.n_features
-    return [part.kind for part in spec.recipe.parts for _ in part.names]
-
-
 def _n_table_columns(spec: SketchSpec) -> int:
     """Columns of the table: a recipe may make several numbers of one."""
     return spec.n_features if spec.recipe is None else len(spec.recipe.columns)
-
-
-def _shown_values(decoding: Decoding) -> list[list[str]]:
-    """The means of the clusters, with as many digits as mean something, shape (k, d)."""
-    profile = decoding.profile
-    return [
-        [
-            text.replace("-", "\N{MINUS SIGN}")
-            for place, trait in zip(profile.table.places, traits, strict=True)
-            for text in _show(place.part.kind, trait.shown, means[place.numbers])
-        ]
-        for means, traits in zip(profile.table.means.tolist(), profile.told, strict=True)
-    ]
-
-
-def _show(kind: str, told: str, means: Sequence[float]) -> list[str]:
-    """The numbers that were made of one column of the table: one of them as it is told in words."""
-    if kind == "category":
-        return [f"{100 * min(max(mean, 0.0), 1.0):.0f} %" for mean in means]
-    return [told] if kind in SCALES else [meaningful(mean) for mean in means]
 
 
 # The number of clusters, and what a document is as text.

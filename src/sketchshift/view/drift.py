@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchshift._colours import colour_of
+from sketchshift._pictures import require_matplotlib
 from sketchshift._text import counted
 from sketchshift._times import describe_keys
 from sketchshift._typing import BoolArray
 from sketchshift._validation import parameter_error
 from sketchshift.drift import Comparison, Distance, Watch
 from sketchshift.drift.compare import name_clusters
-from sketchshift.view.plots.curves import draw_shares, name_slices
-from sketchshift.view.plots.looks import (
+from sketchshift.view.curves import draw_shares, name_slices
+from sketchshift.view.looks import (
     INK,
     escape_name,
     legend_above,
@@ -24,13 +25,13 @@ from sketchshift.view.plots.looks import (
     names_in_words,
     wrap_name,
 )
-from sketchshift.view.plots.plane import new_axes, require_matplotlib
+from sketchshift.view.plane import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_comparison", "plot_watch", "watch_figure"]
+__all__ = ["comparison_figure", "plot_comparison", "plot_watch", "watch_figure"]
 
 SHOWN = 20
 """Clusters with bars of their own, the heaviest."""
@@ -109,6 +110,16 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
     kinds = {"first sketch, pale": PALE, "second sketch": 1.0}
     legend_above(ax, [Patch(color=INK, alpha=a, label=label) for label, a in kinds.items()])
     return ax
+
+
+def comparison_figure(comparison: Comparison) -> Figure:
+    """Draw :func:`plot_comparison` on a figure of its own, which needs no display."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    plot_comparison(comparison, figure.subplots())
+    return figure
 
 
 def plot_watch(watch: Watch, ax: Axes | None = None) -> Axes:

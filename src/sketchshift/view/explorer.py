@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -26,7 +26,7 @@ from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.decoders.turnkey import decoder_named
 from sketchshift.errors import DataError, SketchshiftError, SpecError
 from sketchshift.sketch import AnySketch
-from sketchshift.view.report.document import (
+from sketchshift.view.document import (
     SketchFile,
     build_document,
     build_trends,
@@ -36,9 +36,9 @@ from sketchshift.view.report.document import (
     select_rest,
     to_json,
 )
-from sketchshift.view.report.page import render, render_report
+from sketchshift.view.page import render, render_report
 
-__all__ = ["Explorer", "Fits", "OutdatedError", "Query", "SizedCache", "Turns"]
+__all__ = ["Explorer", "Fits", "OutdatedError", "Query", "Turns"]
 
 # Requests: a few whole numbers, each with its limits.
 
@@ -104,50 +104,13 @@ def _number(name: str, text: str, low: int, high: int) -> int:
     return int(text)
 
 
-# Results that stay in memory for the next time, as long as they take little of it.
-
-
-class SizedCache:
-    """Results by key, up to a size in all; the one not asked for longest is dropped first.
-
-    Parameters
-    ----------
-    most_bytes : int
-        Size of all results but the latest.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
-        """The result for a key, made if it is not there.
-
-        Parameters
-        ----------
-        key : hashable
-            What was asked for.
-        make : callable
-            Gives the result and its size in bytes.
-        """
-        if key not in self._results:
-            self._results[key] = make()
-        self._results.move_to_end(key)
-        while len(self) > 1 and sum(size for _, size in self._results.values()) > self._most:
-            self._results.popitem(last=False)
-        return self._results[key][0]
-
-
 # Clusters of the slices of a subject for any k, from one fit of each slice.
 #
 # A fit takes most of the time and serves every number of clusters, so that it is kept: moving k
 # costs a k-means of its points, and going back costs nothing.
 
-MOST_BYTES = 2**27
-"""Of the fits that are kept, and of the decodings."""
+MOST_KEPT = 64
+"""Fits that are kept, those asked for last, and decodings and curves."""
 
 Check = Callable[[], None]
 
@@ -181,7 +144,7 @@ class Fits:
         self.decoder = decoder_named(decoder, "Fits")
         most = most_clusters(subject.whole.spec, max_clusters)
         self.max_clusters = max(1, min(most, subject.whole.count))
-        self._fits, self._decodings, self._curves = (SizedCache(MOST_BYTES) for _ in range(3))
+        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
     def decoding(self, choice: int, k: int, check: Check) -> Decoding:
         """The k clusters of the rows of a choice.
@@ -200,66 +163,58 @@ class Fits:
         decoding : Decoding
             Kept for the next time.
         """
-        found: Decoding = self._decodings.get((choice, k), lambda: self._decode(choice, k, check))
+        found: Decoding = self._keep(self._decode, choice, k, check)
         return found
-
-    def room(self, choice: int, check: Check) -> int:
-        """How many fits of the size of this one are kept at once."""
-        size = _size(self._fit(choice, check))
-        return max(1, MOST_BYTES // size) if size else 1
 
     def curve(self, choice: int, check: Check) -> KCurve | None:
         """The misfit for each number of clusters; None where there is nothing to choose."""
-        found: KCurve | None = self._curves.get(choice, lambda: self._curve(choice, check))
+        found: KCurve | None = self._keep(self._curve, choice, check)
         return found
 
+    def _keep(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        """A result that is kept, made if it is not there; the last argument is the check."""
+        key = (make, *arguments[:-1])
+        if key not in self._kept:
+            self._kept[key] = make(*arguments)
+        self._kept.move_to_end(key)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[key]
+
     @one_blas_thread
-    def _decode(self, choice: int, k: int, check: Check) -> tuple[Decoding, int]:
+    def _decode(self, choice: int, k: int, check: Check) -> Decoding:
         sketch = self._sketch(choice)
         if sketch.count < k:
             rows = f"{sketch.about}{sketch.count} rows"
             msg = f"there are {rows}, too few for {k} clusters. Ask for fewer."
             raise DataError(msg)
-        found = replace(self._fit(choice, check).decode(k), sketch=sketch)
-        covariances = found.covariances
-        return found, found.centroids.nbytes + (0 if covariances is None else covariances.nbytes)
+        return replace(self._fit(choice, check).decode(k), sketch=sketch)
 
     @one_blas_thread
-    def _curve(self, choice: int, check: Check) -> tuple[KCurve | None, int]:
+    def _curve(self, choice: int, check: Check) -> KCurve | None:
         fit: Any = self._fit(choice, check)
         curve: KCurve | None = None
         if hasattr(fit, "decode_auto"):
             with suppress(DataError):  # without waves there is none
                 curve = fit.decode_auto(self.max_clusters).curve
         is_trivial = curve is not None and len(curve.score) == 1 and not curve.misfit.any()
-        return (None if is_trivial else curve), 0
+        return None if is_trivial else curve
 
     def _fit(self, choice: int, check: Check) -> Fit:
-        found: Fit = self._fits.get(choice, lambda: self._make_fit(choice, check))
+        found: Fit = self._keep(self._make_fit, choice, check)
         return found
 
-    def _make_fit(self, choice: int, check: Check) -> tuple[Fit, int]:
-        fit = self.decoder.fit(
-            self._sketch(choice),
-            self.max_clusters,
-            seed=self.seed,
-            progress=lambda _: check(),
+    def _make_fit(self, choice: int, check: Check) -> Fit:
+        progress = lambda _: check()  # noqa: E731
+        return self.decoder.fit(
+            self._sketch(choice), self.max_clusters, seed=self.seed, progress=progress
         )
-        return fit, _size(fit)
 
     def _sketch(self, choice: int) -> AnySketch:
         return self.subject.sketch_of(self.subject.choices[choice])
 
 
-def _size(fit: Fit) -> int:
-    """Bytes that a fit takes, as far as it tells."""
-    return int(getattr(fit, "nbytes", 0))
-
-
 # One computation at a time, and of those that a page waits for the latest only.
-
-MOST_PAGES = 64
-"""Pages that are remembered, those that asked last."""
 
 
 class OutdatedError(SketchshiftError):
@@ -270,46 +225,36 @@ class Turns:
     """Turns at computing. A page has one: its newer ones take over, those of other pages wait.
 
     A computation calls its check now and then; once the same page has asked anew, the check raises
-    and the computation ends there. What is idle gives way to other pages too.
+    and the computation ends there.
     """
 
     def __init__(self) -> None:
-        self._asked = self._wanted = 0
-        self._newest: OrderedDict[int, int] = OrderedDict()
-        self._counting, self._computing = threading.Lock(), threading.Lock()
+        self._newest: dict[int, object] = {}
+        self._computing = threading.Lock()
 
-    def ask(self, page: int, *, idle: bool = False) -> Callable[[], None]:
+    def ask(self, page: int) -> Check:
         """Take a turn: those that this page asked for before are outdated from now on.
 
         Parameters
         ----------
         page : int
-            Who asks. Turns of a page that was forgotten since are completed.
-        idle : bool, default=False
-            Whether nobody waits for the result.
+            Who asks.
 
         Returns
         -------
         check : callable
-            Raises :class:`OutdatedError` once there is a newer turn of the page, and if it is
-            idle, one of any page that is not.
+            Raises :class:`OutdatedError` once there is a newer turn of the page.
         """
-        with self._counting:
-            self._asked += 1
-            own = self._newest[page] = self._asked
-            self._wanted = self._wanted if idle else own
-            self._newest.move_to_end(page)
-            if len(self._newest) > MOST_PAGES:
-                self._newest.popitem(last=False)
+        own = self._newest[page] = object()
 
         def check() -> None:
-            if self._newest.get(page, own) != own or (idle and self._wanted > own):
+            if self._newest[page] is not own:
                 raise OutdatedError("a newer request came in. Ask again if it is still wanted.")
 
         return check
 
     @contextmanager
-    def turn(self, check: Callable[[], None]) -> Iterator[None]:
+    def turn(self, check: Check) -> Iterator[None]:
         """Wait until nobody else computes; outdated turns are not begun."""
         with self._computing:
             check()
@@ -332,10 +277,12 @@ class Explorer:
         What is looked at.
     max_clusters : int or None
         The largest k. None takes what the sketch can serve.
+    seed : int, default=0
+        Of the decoder.
     """
 
-    def __init__(self, file: SketchFile, max_clusters: int | None = None) -> None:
-        self.file, self.fits = file, Fits(file, max_clusters)
+    def __init__(self, file: SketchFile, max_clusters: int | None = None, *, seed: int = 0) -> None:
+        self.file, self.fits = file, Fits(file, max_clusters, seed=seed)
         self.first = min(FIRST, self.fits.max_clusters)
         self._turns = Turns()
 
@@ -343,7 +290,6 @@ class Explorer:
         """The application, without its guard."""
         computed = {"decode": self.decode, "details": self.details, "compare": self.compare}
         routes = [Route(f"/{name}", self._answer_with(of)) for name, of in computed.items()]
-        routes.append(Route("/prepare", self._answer_with(self.prepare, idle=True)))
         routes += [Route("/", self._page), Route("/report.html", self._report)]
         return Starlette(routes=routes, exception_handlers={SketchshiftError: _failure})
 
@@ -359,14 +305,8 @@ class Explorer:
         check()
         decoding = self.fits.decoding(query.choice, query.k, check)
         sketch = self.file.sketch_of(self.file.choices[query.choice])
-        record = {"curve": curve_record(curve), "trends": build_trends(self.file, decoding, sketch)}
-        return record | {"room": self.fits.room(query.choice, check)}
-
-    def prepare(self, query: Query, check: Check) -> dict[str, Any]:
-        """Make ready what will probably be asked for next."""
-        with suppress(DataError):  # too few rows: told to whoever does ask
-            self.fits.decoding(query.choice, query.k, check)
-        return {}
+        trends = build_trends(self.file, decoding, sketch)
+        return {"curve": curve_record(curve), "trends": trends}
 
     def compare(self, query: Query, check: Check) -> dict[str, Any]:
         """Two selections side by side, told by the clusters that are shown."""
@@ -384,7 +324,7 @@ class Explorer:
             "max_clusters": self.fits.max_clusters,
             "n_clusters": self.first,
         }
-        command = shlex.join(["sketchshift", "explore", self.file.name])
+        command = shlex.join(["sketchshift", "report", self.file.name, "--serve"])
         return render(build_document(self.file, [command]) | {"live": live})
 
     def report(self, query: Query, check: Check) -> str:
@@ -409,10 +349,10 @@ class Explorer:
             f"clusters = ss.decoders.decode_range(sketch, {numbers}, seed={self.fits.seed})[0]",
         ]
 
-    def _answer_with(self, compute: Compute, *, idle: bool = False) -> Answer:
+    def _answer_with(self, compute: Compute) -> Answer:
         async def answer(request: Request) -> Response:
             query = self._read_query(request)
-            check = self._turns.ask(query.page, idle=idle)
+            check = self._turns.ask(query.page)
             record = await run_in_threadpool(self._in_turn, compute, query, check)
             return Response(to_json(record), media_type="application/json")
 

@@ -1,10 +1,9 @@
-"""Maps of clusters: where the rows of each lie, over a plane, over pairs of columns, on a line.
+"""Maps of clusters: where the rows of each lie, over a plane or on a line.
 
 Takes a sketch and what a decoder made of it; hands axes of matplotlib. The data is not needed.
 Where the sketch has cells, a map is the density of the rows of the cells, with their exact means
 and variances; else that of the clusters as Gaussians. Where there are neither, as with the paper's
-decoders, it is the correlation function: on planes through the centroids, since one through the
-mean alone may miss all rows of many columns.
+decoders, it is the correlation function of two columns.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,43 +19,37 @@ from scipy.optimize import isotonic_regression
 from sketchshift._colours import colour_of, mark_of
 from sketchshift._text import column_names, counted, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift._validation import check_integer, parameter_error
+from sketchshift._validation import check_integer
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.objective import CorrelationFunction
-from sketchshift.decoders.problem import spread_of
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.plots.looks import (
+from sketchshift.view.looks import (
     INK,
+    MAPPED,
     SHAPES,
-    best_pair,
+    best_columns,
     check_decoding,
+    known_decoding,
     legend_of_clusters,
     names_in_words,
-    positions_of,
-    separation,
     wrap_name,
 )
-from sketchshift.view.plots.plane import (
-    LABEL,
+from sketchshift.view.plane import (
     Plane,
     column_plane,
+    correlation_image,
     count_in_units,
     label_axes,
     main_plane,
     new_axes,
-    plane_image,
     range_of,
-    require_matplotlib,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.text import Annotation
-    from numpy.typing import NDArray
 
-__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "plot_pairs", "spread"]
+__all__ = ["keep_apart", "mark_centroids", "mark_spreads", "plot_centroids", "spread"]
 
 # Where numbers go so that none lies on another.
 #
@@ -171,7 +163,7 @@ NUMBERED = 40
 """Marks with numbers, the heaviest ones: more would hide the picture."""
 
 
-def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: float = 1.0) -> None:
+def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray) -> None:
     """Mark centroids on given axes, with numbers where there is room for them.
 
     Parameters
@@ -182,19 +174,17 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
         Heaviest first, in the coordinates of the axes.
     weights : array of shape (k,)
         The area of a mark is proportional to its weight.
-    size : float
-        Of marks and numbers; 1 for axes as large as a page is wide.
     """
     from matplotlib.patheffects import withStroke
 
     if not len(weights):
         return
-    areas = size**2 * np.maximum(LARGEST * weights / weights.max(), SMALLEST)
+    areas = np.maximum(LARGEST * weights / weights.max(), SMALLEST)
     x, y = places.T
     for mark, i in _by_mark(len(weights)).items():
         ax.scatter(
             x[i], y[i], s=areas[i], c=[colour_of(j) for j in i], marker=SHAPES[mark],
-            edgecolors="white", linewidths=1.5 * size, zorder=3,
+            edgecolors="white", linewidths=1.5, zorder=3,
         )  # fmt: skip
     halo = [withStroke(linewidth=2.5, foreground="white")]
     notes = [
@@ -203,7 +193,7 @@ def mark_centroids(ax: Axes, places: FloatArray, weights: FloatArray, *, size: f
             (float(x[i]), float(y[i])),
             xytext=(0, 0),
             textcoords="offset points",
-            fontsize=max(9 * size, 6),
+            fontsize=9,
             fontweight="bold",
             path_effects=halo,
             zorder=4,
@@ -251,16 +241,10 @@ def mark_spreads(ax: Axes, places: FloatArray, covariances: FloatArray) -> None:
     ax.add_collection(lines, autolim=False)
 
 
-# The pictures: one plane, or the planes of all pairs of a few columns.
+# The picture of one plane.
 
 OUTLINED = 40
 """Clusters up to which ellipses are drawn: more of them hide the map."""
-
-SECTIONS = 64
-"""Centroids that the plane is moved through, the heaviest ones."""
-
-PAIRED = 5
-"""Columns of a matrix of pairs where none are named."""
 
 
 def plot_centroids(
@@ -301,7 +285,7 @@ def plot_centroids(
     --------
     >>> import numpy as np, sketchshift as ss
     >>> from matplotlib.figure import Figure
-    >>> from sketchshift.view.plots import plot_centroids
+    >>> from sketchshift.view import plot_centroids
     >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0]], 50, axis=0)
     >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=1.0))
     >>> decoding = ss.SketchAndShift(n_initializations=10)(s, 2)
@@ -322,77 +306,14 @@ def plot_centroids(
     return ax
 
 
-def plot_pairs(
-    sketch: AnySketch,
-    decoding: Decoding,
-    figure: Figure | None = None,
-    *,
-    columns: Sequence[int | str] | None = None,
-    resolution: int = 80,
-) -> NDArray[Any]:
-    """Draw :func:`plot_centroids` for every pair of a few columns, with one legend.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of at least two columns.
-    decoding : Decoding
-        What a decoder made of it.
-    figure : matplotlib Figure, SubFigure or None
-        Where to draw; None makes a new figure of pyplot.
-    columns : sequence of int or str, or None
-        Two to eight columns. None takes the five that tell the clusters apart best: those with
-        the largest share of their variance between the clusters.
-    resolution : int
-        Pixels each way, of each panel.
-
-    Returns
-    -------
-    axes : array of Axes of shape (p - 1, p - 1)
-        Of p columns; ``axes[i, j]`` has column j across and column i + 1 upwards. Those above
-        the diagonal are empty.
-    """
-    d, n = sketch.spec.n_features, check_integer("plot_pairs", "resolution", resolution, 1, 2**12)
-    check_decoding(sketch, decoding, "plot_pairs")
-    if d < 2:
-        raise parameter_error("plot_pairs", "sketch", "a Sketch of at least two columns", sketch)
-    if columns is None:
-        best = np.argsort(-separation(sketch, decoding), kind="stable")[:PAIRED]
-        columns = sorted(best.tolist())
-    chosen = positions_of(sketch, columns, "plot_pairs", (2, min(d, 8)))
-    side = len(chosen) - 1
-    axes = _grid(figure, side)
-    pairs = {(j - 1, i): (chosen[i], chosen[j]) for i, j in combinations(range(side + 1), 2)}
-    planes = {at: column_plane(sketch, pair, "plot_pairs", decoding) for at, pair in pairs.items()}
-    for at, plane in planes.items():
-        _draw_map(sketch, decoding, axes[at], plane, n, size=0.7)
-        label_axes(axes[at], plane, width=22, ticks=3)
-        axes[at].label_outer()
-    for above in np.argwhere(np.triu(np.ones((side, side)), 1)):
-        axes[tuple(above)].set_axis_off()
-    place = {"loc": "upper right"} if side > 1 else {"loc": "outside right upper"}
-    names = names_in_words(sketch, decoding)
-    legend_of_clusters(axes[0, 0].figure, names, decoding.weights, **place)
-    return axes
-
-
 def _plane(sketch: AnySketch, decoding: Decoding, columns: Sequence[int | str] | None) -> Plane:
     d = sketch.spec.n_features
-    if columns is None and (d > MAPPED or not sketch.spec.has_full_covariance):
+    decoding = known_decoding(sketch, decoding)
+    if columns is None and d > MAPPED:
         return main_plane(sketch, decoding)
     if columns is None:
-        columns = (0, 1) if d == 2 else best_pair(sketch, decoding)
+        columns = (0, 1) if d == 2 else best_columns(decoding)[1]
     return column_plane(sketch, columns, "plot_centroids", decoding)
-
-
-def _grid(figure: Figure | None, side: int) -> NDArray[Any]:
-    require_matplotlib()
-    if figure is None:
-        from matplotlib import pyplot
-
-        size = 2.4 * side + 1.6
-        figure = pyplot.figure(figsize=(size + 1.0, size), layout="constrained")
-    return np.asarray(figure.subplots(side, side, sharex="col", sharey="row", squeeze=False))
 
 
 # What a map shows: the rows of cells, each with its cluster, or the clusters as Gaussians.
@@ -522,9 +443,6 @@ OUT = 0.005
 SMOOTH = 0.012
 """Standard deviation that maps are smoothed by, as a share of an axis."""
 
-MAPPED = 30
-"""Columns up to which the axes of a map are columns."""
-
 
 def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
     order = np.argsort(values, kind="stable")
@@ -553,9 +471,7 @@ def _density(
     return total
 
 
-def _draw_map(
-    sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int, size: float = 1.0
-) -> None:
+def _draw_map(sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int) -> None:
     rows = _Rows.of(sketch, decoding, plane)
     if rows is None:
         _draw_correlation(sketch, decoding, ax, plane, n)
@@ -566,7 +482,7 @@ def _draw_map(
         image = _paint(rows.densities(len(decoding.weights), axes), n)
         extent = (low[0], high[0], low[1], high[1])
         ax.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="bilinear")
-    _mark(decoding, ax, plane, size)
+    _mark(decoding, ax, plane)
     label_axes(ax, plane)
 
 
@@ -595,33 +511,27 @@ def _draw_correlation(
     sketch: AnySketch, decoding: Decoding, ax: Axes, plane: Plane, n: int
 ) -> None:
     """The correlation function in grey: where there are neither cells nor widths of clusters."""
-    lower, upper = plane.box_around(decoding.centroids)
-    through = decoding.centroids[:SECTIONS] if sketch.spec.n_features > 2 else None
-    image, extent = plane_image(sketch, plane, n, lower, upper, through)
-    top = max(float(_values(sketch, decoding.centroids).max(initial=0.0)), float(image.max()))
-    look: dict[str, Any] = {"vmin": max(0.0, float(image.min())), "vmax": 1.6 * top}
-    ax.imshow(image, extent=extent, origin="lower", aspect="auto", cmap="Greys", **look)
+    (x0, y0), (x1, y1) = plane.box_around(decoding.centroids)
+    ax.set(xlim=(x0, x1), ylim=(y0, y1))
+    if sketch.spec.n_features == 2 and sketch.spec.sketch_size:  # of more, a cut misses clusters
+        image, extent = correlation_image(sketch, resolution=n, lower=(x0, y0), upper=(x1, y1))
+        top = 1.6 * float(image.max())
+        ax.imshow(
+            image, extent=extent, origin="lower", aspect="auto", cmap="Greys", vmin=0, vmax=top
+        )
 
 
-def _mark(decoding: Decoding, ax: Axes, plane: Plane, size: float = 1.0) -> None:
+def _mark(decoding: Decoding, ax: Axes, plane: Plane) -> None:
     places = plane.coordinates(decoding.centroids)
     if decoding.covariances is not None and len(places) <= OUTLINED:
         mark_spreads(ax, places, plane.duals @ decoding.covariances @ plane.duals.T)
-    mark_centroids(ax, places, decoding.weights, size=size)
-
-
-def _values(sketch: AnySketch, points: FloatArray) -> FloatArray:
-    normalised = (points - sketch.spec.center_vector) * sketch.spec.per_unit
-    return CorrelationFunction.of(sketch)(normalised) if len(points) else np.empty(0)
+    mark_centroids(ax, places, decoding.weights)
 
 
 def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None:
     """One column: the density of each cluster, with its centroid."""
-    rows, C = _Rows.of(sketch, decoding, None), decoding.centroids
-    if rows is None:
-        x, y, tops = _correlation_curve(sketch, decoding, n)
-        ax.plot(x, y, color=INK)
-    else:
+    rows, C, tops = _Rows.of(sketch, decoding, None), decoding.centroids, decoding.weights
+    if rows is not None:
         (low,), (high,) = rows.box(C)
         lowest, highest = range_of(sketch)
         x = np.linspace(max(low, lowest[0]), min(high, highest[0]), max(4 * n, 2))
@@ -630,25 +540,11 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
             ax.plot(x, density, color=colour_of(i), linewidth=1.2)
             ax.fill_between(x, density, color=colour_of(i), alpha=0.35, linewidth=0)
             tops[i] = np.interp(C[i, 0], x, density)
-        ax.set_yticks([])
+        ax.set(yticks=[], xlim=(x[0], x[-1]))
     ax.vlines(C[:, 0], 0, tops, color=INK, linestyle=":")
-    label = LABEL if rows is None else "density of the rows"
-    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label, xlim=(x[0], x[-1]))
+    label = "share of the rows" if rows is None else "density of the rows"
+    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label)
     count_in_units(ax.xaxis)
     ax.margins(y=0.15)
-    if rows is not None:
-        ax.set_ylim(bottom=0.0)
+    ax.set_ylim(bottom=0.0)
     mark_centroids(ax, np.column_stack([C[:, 0], tops]), decoding.weights)
-
-
-def _correlation_curve(
-    sketch: AnySketch, decoding: Decoding, n: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    means, variances = spread_of(sketch, decoding)
-    spread, mean = 3.0 * float(np.sqrt(variances[0])), float(means[0])
-    bandwidth = np.max(sketch.spec.bandwidth) * sketch.spec.scale_vector[0]
-    reach = spread if spread > 0 else 3.0 * bandwidth
-    low = min(mean - reach, decoding.centroids.min(initial=np.inf))
-    high = max(mean + reach, decoding.centroids.max(initial=-np.inf))
-    x = np.linspace(low, high, max(4 * n, 2))
-    return x, _values(sketch, x[:, None]), _values(sketch, decoding.centroids)

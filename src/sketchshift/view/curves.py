@@ -12,11 +12,11 @@ from sketchshift._text import counted
 from sketchshift._times import describe_keys
 from sketchshift._typing import FloatArray
 from sketchshift._validation import parameter_error
-from sketchshift.decoders import Decoding, Round, Step
+from sketchshift.decoders import Decoding
 from sketchshift.decoders.choose_k import TOLERANCE
 from sketchshift.decoders.shares import shares
 from sketchshift.sketch import Sketch, SketchTable
-from sketchshift.view.plots.looks import (
+from sketchshift.view.looks import (
     INK,
     check_decoding,
     escape_name,
@@ -24,13 +24,13 @@ from sketchshift.view.plots.looks import (
     legend_above,
     logarithmic,
 )
-from sketchshift.view.plots.maps import spread
-from sketchshift.view.plots.plane import new_axes
+from sketchshift.view.maps import spread
+from sketchshift.view.plane import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_shares", "k_curve", "name_slices", "plot_slices", "plot_trace", "plot_weights"]
+__all__ = ["draw_shares", "k_curve", "name_slices", "plot_slices", "plot_weights"]
 
 # How the number of clusters was chosen.
 
@@ -63,7 +63,7 @@ def k_curve(decoding: Decoding, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np, sketchshift as ss
     >>> from matplotlib.figure import Figure
-    >>> from sketchshift.view.plots import k_curve
+    >>> from sketchshift.view import k_curve
     >>> X = np.repeat([[0.0, 0.0], [3.0, 3.0], [0.0, 3.0]], 50, axis=0)
     >>> decoding = ss.decode(ss.sketch(X, n_clusters=5), n_clusters="auto")
     >>> k_curve(decoding, Figure().subplots()).get_title()
@@ -106,7 +106,7 @@ def _floor(values: FloatArray) -> FloatArray:
     return np.maximum(values, DEEPEST * (float(values.max()) or 1.0))
 
 
-# The weights of a decoding, and how it was found.
+# The weights of a decoding.
 
 LABELLED = 16
 """Bars that are labelled one by one."""
@@ -139,52 +139,6 @@ def plot_weights(decoding: Decoding, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="cluster", ylabel="share of the rows (%)", title="Weights")
     ax.margins(y=0.1)
-    return ax
-
-
-def plot_trace(decoding: Decoding, ax: Axes | None = None) -> Axes:
-    """Draw the residual norm after each atom, and the correlation at which it was found.
-
-    Of the turnkey decoder: the misfit of each fit, and the number of its atoms. A dotted line
-    is the residual norm of the clusters in the end.
-
-    Parameters
-    ----------
-    decoding : Decoding
-        What a decoder found.
-    ax : matplotlib Axes or None
-        Where to draw; None makes a new figure of pyplot.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Residual norm or misfit on a logarithmic axis; the other has the axis at the right.
-    """
-    ax = new_axes(ax)
-    from matplotlib.ticker import MaxNLocator
-
-    numbers = [step.index for step in decoding.trace]
-    are_fits = any(isinstance(step, Round) for step in decoding.trace)
-    left = "misfit" if are_fits else "residual norm"
-    found = [s.residual_norm if isinstance(s, Step) else s.misfit for s in decoding.trace]
-    norms = np.maximum(found, np.finfo(float).tiny)
-    final = max(decoding.residual_norm, float(np.finfo(float).tiny))
-    right = ax.twinx()
-    lines = ax.plot(numbers, norms, "o-", color=INK, markersize=4, label=left)
-    lines += [ax.axhline(final, linestyle=":", color=INK, label=f"clusters: {final:.3g}")]
-    values = [s.correlation if isinstance(s, Step) else s.n_atoms for s in decoding.trace]
-    lines += right.plot(
-        numbers, values, "s--", color=colour_of(1), markersize=4, markerfacecolor="white",
-        label="atoms (right)" if are_fits else "correlation (right)",
-    )  # fmt: skip
-    logarithmic(ax, [final, *norms])
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    unit, what = ("fit", "atoms") if are_fits else ("atom", "correlation with the residual")
-    ax.set(xlabel=unit, ylabel=f"{left} / norm of the sketch", title="Trace")
-    right.set_ylabel(what, color=colour_of(1))
-    right.set_ylim(bottom=min([0.0, *values]))
-    right.yaxis.set_major_locator(MaxNLocator(6, integer=are_fits))
-    legend_above(ax, lines)
     return ax
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sketchshift._colours import MARKS, PALETTE, colour_of, mark_of
-from sketchshift._text import visible
-from sketchshift._typing import FloatArray
+from sketchshift._text import meaningful, visible
+from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.problem import moments_of, spread_of
+from sketchshift.features import SketchSpec
 from sketchshift.sketch import AnySketch
 
 if TYPE_CHECKING:
@@ -24,20 +22,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "COMPARED",
     "INK",
+    "MAPPED",
+    "SCALES",
     "SHAPES",
-    "best_pair",
+    "best_columns",
     "check_decoding",
+    "column_kinds",
     "escape_name",
     "fill_look",
-    "in_units",
+    "known_decoding",
     "legend_above",
     "legend_of_clusters",
     "line_look",
     "logarithmic",
+    "main_axes",
     "names_in_words",
     "positions_of",
-    "separation",
+    "shown_values",
+    "variances_within",
     "wrap_name",
 ]
 
@@ -75,7 +79,7 @@ def fill_look(i: int) -> dict[str, Any]:
 
 def names_in_words(sketch: AnySketch, decoding: Decoding) -> list[str]:
     """What each cluster is, with its number: "2 high price"; its number alone if that is all."""
-    known = decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
+    known = known_decoding(sketch, decoding)
     if known.std is None:
         return [f"cluster {i}" for i in range(len(decoding.weights))]
     return [f"{c.number}  {_shorten(visible(c.name))}" for c in known.profile.clusters]
@@ -126,10 +130,7 @@ def logarithmic(ax: Axes, values: Sequence[float]) -> None:
         ax.yaxis.set_minor_locator(NullLocator())
 
 
-# Columns: which of them, under what names, in what units.
-
-SHORT = 6
-"""Characters up to which a number is written without a power of ten."""
+# Columns: which of them, and under what names.
 
 
 def positions_of(
@@ -168,58 +169,110 @@ def check_decoding(sketch: AnySketch, decoding: Decoding, caller: str) -> None:
         raise parameter_error(caller, "decoding", must, decoding)
 
 
-def separation(sketch: AnySketch, decoding: Decoding) -> FloatArray:
-    r"""Share of each column's variance that lies between the clusters, shape (d,).
+# Which columns tell the clusters apart.
 
-    .. math:: \eta^2_a = \frac{\sum_i w_i (c_{ia} - \mu_a)^2}{\mathrm{Var}(x_a)}
+DISTINCT, COMPARED = 20, 40
+"""Columns of which pairs are tried for the map, and clusters that they are to tell apart."""
 
-    The larger, the better the column tells the clusters apart; 0 where it is constant.
+MAPPED = 30
+"""Columns up to which two of them make the map; of more, each is a small part of a row."""
+
+SCALES = ("number", "log")
+"""Kinds of columns that make an axis of a map; shares and circles do not."""
+
+TINY = 1e-300
+
+
+def known_decoding(sketch: AnySketch, decoding: Decoding) -> Decoding:
+    """The decoding, with its sketch."""
+    return decoding if decoding.sketch is not None else replace(decoding, sketch=sketch)
+
+
+def best_columns(decoding: Decoding) -> tuple[list[int], list[int]]:
+    """All columns, those first that tell the clusters apart best; and the best pair of them.
+
+    Two clusters are the harder to tell apart the larger exp(-D^2 / 8), with D the distance of
+    their means in standard deviations within them. A column, or a pair of columns, is as good as
+    the sum of it over all pairs of clusters, times their shares, is small: O(k^2 d).
     """
-    mean, variance = spread_of(sketch, decoding)
-    between = decoding.weights @ (decoding.centroids - mean) ** 2
-    return np.divide(between, variance, out=np.zeros_like(between), where=variance > 0)
+    means, shares = decoding.centroids[:COMPARED], decoding.weights[:COMPARED]
+    first, second = np.triu_indices(len(shares), 1)
+    odds, apart = shares[first] * shares[second], means[first] - means[second]
+    variances = variances_within(decoding)
+    within = 0.5 * (variances[first] + variances[second])
+    squares = np.divide(apart**2, within, out=np.zeros_like(apart), where=within > 0.0)
+    order = np.argsort(odds @ np.exp(-squares / 8.0), kind="stable")
+    few = _on_scales(decoding, order)[:DISTINCT]
+    pairs = [(a, b) for i, a in enumerate(few.tolist()) for b in few.tolist()[i + 1 :]]
+    u = apart / np.sqrt(within + TINY)
+    confused = []
+    for a, b in pairs:
+        r = np.zeros(len(odds))  # correlation within: columns that say the same count once
+        if decoding.covariances is not None:
+            c = decoding.covariances[:COMPARED, a, b]
+            r = 0.5 * (c[first] + c[second]) / np.sqrt(within[:, a] * within[:, b] + TINY)
+            r = np.clip(r, -0.99, 0.99)
+        squares = (u[:, a] ** 2 - 2 * r * u[:, a] * u[:, b] + u[:, b] ** 2) / (1 - r**2)
+        confused.append(odds @ np.exp(-squares / 8.0))
+    best = pairs[int(np.argmin(confused))] if pairs else (0, 0)
+    return order.tolist(), list(best)
 
 
-def best_pair(sketch: AnySketch, decoding: Decoding) -> tuple[int, int]:
-    r"""The two columns over which the clusters lie apart most.
-
-    Those with the largest
-
-    .. math:: \log \det T - \log \det (T - B)
-
-    of the covariances T of all rows and B between clusters, over the two columns: Wilks' ratio. A
-    column that repeats another adds nothing. Columns of categories, which have two values, come in
-    only where there are no two others. O(d^2).
-    """
-    mean, total = moments_of(sketch, decoding)
-    rests = decoding.centroids - mean
-    between = (rests.T * decoding.weights) @ rests
-    deviations = np.sqrt(np.diagonal(total))
-    unit = np.where(deviations > 0.0, deviations, 1.0)
-    total, between = total / np.outer(unit, unit), between / np.outer(unit, unit)
-    pairs = list(combinations(_mapped_columns(sketch, deviations), 2))
-    scores = []
-    for pair in pairs:
-        both = np.ix_(pair, pair)
-        whole = np.linalg.det(total[both] + FLOOR * np.eye(2))
-        left = np.linalg.det(total[both] - between[both] + FLOOR * np.eye(2))
-        scores.append(math.log(whole) - math.log(max(left, FLOOR**2)))
-    return pairs[int(np.argmax(scores))] if pairs else (0, 1)
+def _on_scales(decoding: Decoding, order: IntArray) -> IntArray:
+    """Columns with a scale, if there are two of them."""
+    kinds = [] if decoding.spec is None else column_kinds(decoding.spec)
+    found = [c for c in order.tolist() if kinds and kinds[c] in SCALES]
+    return np.array(found) if len(found) > 1 else order
 
 
-FLOOR = 1e-3
-"""Variance that counts as none, in units of the column's."""
+def variances_within(decoding: Decoding) -> FloatArray:
+    """Of the columns within each cluster; where they are not known, within all of them: (k, d)."""
+    k, d = decoding.centroids[:COMPARED].shape
+    total = np.zeros(d) if decoding.std is None else np.square(decoding.std)
+    if decoding.covariances is not None:
+        own = np.diagonal(decoding.covariances[:COMPARED], axis1=1, axis2=2)
+        return np.asarray(np.maximum(own, 1e-6 * total))
+    rests = decoding.centroids - decoding.weights @ decoding.centroids
+    within = np.maximum(total - decoding.weights @ rests**2, 1e-6 * total)
+    return np.broadcast_to(within, (k, d))
 
 
-def _mapped_columns(sketch: AnySketch, deviations: FloatArray) -> list[int]:
-    """Columns that a map may have as axes: numbers that are not all equal."""
-    recipe = getattr(sketch.spec, "recipe", None)
-    varying = np.flatnonzero(deviations > 0.0).tolist()
-    if recipe is None:
-        return varying
-    kinds = [part.kind for part in recipe.parts for _ in part.names]
-    numbers = [j for j in varying if kinds[j] in ("number", "log")]
-    return numbers if len(numbers) >= 2 else varying
+def main_axes(decoding: Decoding, unit: FloatArray) -> tuple[tuple[str, str], FloatArray]:
+    """Names and directions (2, d) along which clusters lie farthest apart, columns in units."""
+    rests = (decoding.centroids - decoding.weights @ decoding.centroids) / unit
+    padded = np.vstack([np.sqrt(decoding.weights)[:, None] * rests, np.zeros((2, len(unit)))])
+    axes = np.linalg.svd(padded, full_matrices=False)[2][:2]
+    largest = np.abs(axes).argmax(axis=1)
+    axes = axes * np.sign(axes[np.arange(2), largest])[:, None]
+    first, second = (decoding.columns[j] for j in largest)
+    return (f"main axis 1, mostly {first}", f"main axis 2, mostly {second}"), axes
+
+
+def column_kinds(spec: SketchSpec) -> list[str]:
+    """What each column is."""
+    if spec.recipe is None:
+        return ["number"] * spec.n_features
+    return [part.kind for part in spec.recipe.parts for _ in part.names]
+
+
+def shown_values(decoding: Decoding) -> list[list[str]]:
+    """The means of the clusters, with as many digits as mean something, shape (k, d)."""
+    profile = decoding.profile
+    return [
+        [
+            text.replace("-", "\N{MINUS SIGN}")
+            for place, trait in zip(profile.table.places, traits, strict=True)
+            for text in _show(place.part.kind, trait.shown, means[place.numbers])
+        ]
+        for means, traits in zip(profile.table.means.tolist(), profile.told, strict=True)
+    ]
+
+
+def _show(kind: str, told: str, means: Sequence[float]) -> list[str]:
+    """The numbers that were made of one column of the table: one of them as it is told in words."""
+    if kind == "category":
+        return [f"{100 * min(max(mean, 0.0), 1.0):.0f} %" for mean in means]
+    return [told] if kind in SCALES else [meaningful(mean) for mean in means]
 
 
 def escape_name(name: str) -> str:
@@ -236,46 +289,3 @@ def wrap_name(name: str, width: int) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(escape_name(line.rstrip()) for line in lines)
-
-
-def in_units(values: FloatArray) -> list[str]:
-    """Numbers as short text, all alike, with the digits that tell them apart.
-
-    Examples
-    --------
-    >>> in_units(np.array([0.0, 2.5, 5.0]))
-    ['0', '2.5', '5.0']
-    >>> in_units(np.array([-2e9, 0.0, 2e9]))
-    ['-2e9', '0', '2e9']
-    """
-    if len(np.unique(values)) < 2:
-        return [f"{v:.4g}" for v in values]
-    step = float(np.diff(np.unique(values)).min())
-    sizes = np.abs(values[values != 0])
-    powers = {_power(size) for size in (sizes.min(), sizes.max())}
-    fixed, *others = (_format(values, step, power) for power in (0, *sorted(powers)))
-    shortest = min(others, key=_longest)
-    return fixed if _longest(fixed) <= max(SHORT, _longest(shortest)) else shortest
-
-
-def _format(values: FloatArray, step: float, power: int) -> list[str]:
-    digits, exponent = _decimals(step / 10.0**power), f"e{power}" if power else ""
-    return [f"{v / 10.0**power:.{digits}f}{exponent}" if v else "0" for v in values]
-
-
-def _longest(texts: Sequence[str]) -> int:
-    return max(map(len, texts))
-
-
-def _power(size: float) -> int:
-    """The power of ten of its first digit, also where rounding left it just below one."""
-    return math.floor(math.log10(size) + 1e-9)
-
-
-def _decimals(step: float) -> int:
-    """Digits after the point that show multiples of a step of at most three digits."""
-    first = max(-_power(step), 0)
-    enough = (
-        n for n in range(first, first + 2) if math.isclose(step, round(step, n), rel_tol=1e-6)
-    )
-    return next(enough, first + 2)

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchshift._pictures import require_matplotlib
 from sketchshift._text import column_names, rows_in_words
-from sketchshift._typing import FloatArray, RealArray
+from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
-from sketchshift.decoders.mixture import as_shares
-from sketchshift.decoders.problem import moments_of, spread_of
-from sketchshift.errors import DataError, MissingDependencyError
+from sketchshift.decoders.problem import spread_of
+from sketchshift.errors import DataError
 from sketchshift.recipe import log_ticks
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.view.plots.looks import in_units, positions_of, wrap_name
+from sketchshift.view.looks import main_axes, positions_of, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,10 +45,8 @@ __all__ = [
     "label_axes",
     "main_plane",
     "new_axes",
-    "plane_image",
     "plot_correlation",
     "range_of",
-    "require_matplotlib",
 ]
 
 Extent = tuple[float, float, float, float]
@@ -65,8 +63,6 @@ class Plane:
     ----------
     origin : array of shape (d,)
         The point u = v = 0.
-    directions : array of shape (2, d)
-        One step along each axis, in the units of the data.
     duals : array of shape (2, d)
         Rows whose products with c - origin are its coordinates u and v.
     middle, reach : array of shape (2,)
@@ -81,7 +77,6 @@ class Plane:
     """
 
     origin: FloatArray
-    directions: FloatArray
     duals: FloatArray
     middle: FloatArray
     reach: FloatArray
@@ -152,154 +147,83 @@ def column_plane(
     high[chosen] = np.minimum(highest, middle + 2 * reach)
     told = log_ticks(sketch.spec.recipe, low, high)
     ticks = (told[chosen[0]], told[chosen[1]])
-    return Plane(origin, unit, unit, middle, reach, labels, lowest, highest, ticks)
+    return Plane(origin, unit, middle, reach, labels, lowest, highest, ticks)
 
 
 def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
-    """Least and largest possible values of the columns, shapes (d,): infinite if not known.
+    """Least and largest values of the columns, shapes (d,): infinite if they are not known.
 
-    The plan has those of its rows. They hold as long as no cell has its mean beyond them.
+    The plan has those of its rows. If the mean of a cell lies beyond them, later rows do, and the
+    range ends three standard deviations beyond the outermost cells.
     """
     spec, d = sketch.spec, sketch.spec.n_features
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    if not isinstance(sketch, Sketch) or sketch.cells is None:
+    if spec.cells is None or not spec.cells.lower:
+        return np.full(d, -np.inf), np.full(d, np.inf)
+    lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
+    sums = sketch.cells if isinstance(sketch, Sketch) else None
+    if sums is None or not sums.weights.any():
         return lower, upper
-    assert spec.cells is not None
-    sums = sketch.cells + sketch.outer
     sums = sums[sums.weights > 0.0]
-    if not spec.cells.lower or not len(sums.weights):
-        return lower, upper
-    means = spec.center_vector + spec.scale_vector * sums.means
-    off = spec.scale_vector * sums.steps.max()
-    least, most = np.array(spec.cells.lower), np.array(spec.cells.upper)
-    lower = np.where(means.min(axis=0) < least - off, lower, least)
-    upper = np.where(means.max(axis=0) > most + off, upper, most)
+    means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
+    means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
+    lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
+    upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
     return lower, upper
 
 
-def main_plane(sketch: AnySketch, decoding: Decoding | None = None) -> Plane:
-    """The plane through the mean in which the rows vary most.
+def main_plane(sketch: AnySketch, decoding: Decoding) -> Plane:
+    """The plane through the mean along which the clusters lie farthest apart.
 
     Parameters
     ----------
     sketch : Sketch
         Of at least two columns and one row.
-    decoding : Decoding or None
-        Where the moments of a private sketch are taken from.
+    decoding : Decoding
+        What a decoder made of it.
 
     Returns
     -------
     plane : Plane
-        Spanned by the first two eigenvectors of the sketch's covariance, both normalised as
-        the distances of its spec are. Coordinates are in the units of the data where all
-        columns have one scale. Where there are no covariances, the plane is that of the two axes
-        of the spec along which rows vary most or, without axes, of the two columns. O(d^3).
+        Its coordinates are in standard deviations of the columns. O(k^2 d).
     """
-    spec = sketch.spec
-    unit = float(spec.scale_vector[0]) if np.ptp(spec.scale_vector) == 0 else 1.0
-    mean, variances = spread_of(sketch, decoding)
-    variances = variances * spec.per_unit**2
-    if isinstance(sketch, Sketch) and spec.axes is not None and sketch.cells is not None:
-        along = _spread_along_axes(sketch)
-        largest = np.argsort(-along, kind="stable")[:2]
-        values, axes = along[largest], spec.axes.table[largest].astype(np.float64)
-        labels = [f"main axis {i + 1}" for i in range(2)]
-    elif spec.has_full_covariance:
-        covariance = moments_of(sketch, decoding)[1]
-        values, vectors = np.linalg.eigh(covariance * np.outer(spec.per_unit, spec.per_unit))
-        values, axes = np.maximum(values[:-3:-1], 0.0), vectors.T[:-3:-1]
-        labels = [f"main axis {i + 1}" for i in range(2)]
-    else:
-        largest = np.argsort(-variances, kind="stable")[:2]
-        values, axes = variances[largest], np.eye(spec.n_features)[largest]
-        labels = [column_names(sketch.spec)[i] + ", from the mean" for i in largest]
-    # an eigenvector has no sign of its own: let its largest entry be positive
-    signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])
-    axes = axes * signs[:, None]
-    total = variances.sum()
-    shares = values / total if total > 0 else values
-    reach = unit * 3.0 * np.where(values > 0, np.sqrt(values), _bandwidth(sketch))
-    texts = [f"{text} ({s:.0%} of the variance)" for text, s in zip(labels, shares, strict=True)]
-    directions, duals = axes * spec.scale_vector / unit, axes * spec.per_unit * unit
-    return Plane(mean, directions, duals, np.zeros(2), reach, (texts[0], texts[1]))
+    mean, variance = spread_of(sketch, decoding)
+    unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    names, axes = main_axes(decoding, unit)
+    return Plane(mean, axes / unit, np.zeros(2), np.full(2, 3.0), names)
 
 
-def _spread_along_axes(sketch: Sketch) -> FloatArray:
-    """Variances of the rows along the axes of the spec, in normalised units, shape (p,)."""
-    assert sketch.cells is not None
-    assert sketch.spec.axes is not None
-    sums = (sketch.cells + sketch.outer).project(sketch.spec.axes)
-    shares = as_shares(sums.weights)
-    return np.asarray(shares @ (sums.variances + np.square(sums.means - shares @ sums.means)))
+def _cut(sketch: AnySketch, chosen: Sequence[int], axes: Sequence[FloatArray]) -> FloatArray:
+    r"""The correlation function where two columns have these values, the others their means.
 
-
-def plane_image(
-    sketch: AnySketch,
-    plane: Plane,
-    resolution: int,
-    lower: FloatArray,
-    upper: FloatArray,
-    through: FloatArray | None = None,
-) -> tuple[FloatArray, Extent]:
-    r"""The correlation function on a grid of a plane, or the brightest of parallel ones.
-
-    On a plane through p, the phases along u and along v are factors of their own, so that the
-    image is a product of matrices:
+    The phases of the two columns are factors of their own, so that the image is a product of
+    matrices:
 
     .. math:: f_z(p + u a + v b) = \frac{1}{\sqrt m} \mathrm{Re} \sum_j
               e^{\mathrm i v \langle\omega_j, b\rangle}\,
               \bar z_j e^{\mathrm i \langle\omega_j, p\rangle}\,
               e^{\mathrm i u \langle\omega_j, a\rangle}
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of at least one row.
-    plane : Plane
-        Where to look.
-    resolution : int
-        Pixels each way.
-    lower, upper : array of shape (2,)
-        Corners, in the coordinates of the plane.
-    through : array of shape (L, d) or None
-        Points: the plane is moved through each of them, and a pixel is the largest value there
-        is at its coordinates. None keeps the plane where it is.
-
-    Returns
-    -------
-    image : array of shape (resolution, resolution)
-        Values at the centers of the pixels; ``image[0]`` is the lowest row.
-    extent : tuple of float
-        Edges, as ``imshow`` takes them.
-
-    Notes
-    -----
-    O(L resolution^2 m) multiplications in float32, and L images of memory.
     """
     spec = sketch.spec
     if not spec.sketch_size:
         what = "cells" if spec.landmarks is None else "landmarks"
         msg = f"where rows lie is drawn from waves, and this sketch has {what} alone. Plan anew."
         raise DataError(msg)
-    points = plane.origin[None] if through is None or not len(through) else through
-    points = points + (plane.middle - plane.coordinates(points)) @ plane.directions
-    points = (points - spec.center_vector) * spec.per_unit
-    steps = (np.arange(resolution) + 0.5) / resolution
-    u, v = (upper - lower)[:, None] * steps + (lower - plane.middle)[:, None]
+    mean = (spread_of(sketch)[0] - spec.center_vector) * spec.per_unit
+    mean[chosen] = 0.0
+    center, per_unit = spec.center_vector[chosen], spec.per_unit[chosen]
+    u, v = ((axis - center[i]) * per_unit[i] for i, axis in enumerate(axes))
     omega = 2.0 * np.pi * sketch.turns
     weights = np.conj(sketch.z) / np.sqrt(spec.sketch_size)
-    images = np.zeros((len(points), resolution, resolution))
+    image = np.zeros((len(v), len(u)))
     for start in range(0, spec.sketch_size, FREQUENCIES):
         part = slice(start, start + FREQUENCIES)
-        along = (plane.directions * spec.per_unit) @ omega[:, part]
-        right, up = _waves(np.outer(u, along[0])), _waves(np.outer(v, along[1]))
-        parts = np.hstack([right.real, -right.imag])  # of the product, the real part is needed
-        factors = weights[part] * _waves(points @ omega[:, part])
-        for image, factor in zip(images, factors, strict=True):
-            left = up * factor.astype(np.complex64)
-            image += np.hstack([left.real, left.imag]) @ parts.T
-    extent = (float(lower[0]), float(upper[0]), float(lower[1]), float(upper[1]))
-    return images.max(axis=0), extent
+        right, up = (
+            _waves(np.outer(x, omega[c, part])) for x, c in zip((u, v), chosen, strict=True)
+        )
+        left = up * (weights[part] * _waves(mean @ omega[:, part])).astype(np.complex64)
+        # of the product, the real part is needed
+        image += np.hstack([left.real, left.imag]) @ np.hstack([right.real, -right.imag]).T
+    return image
 
 
 def _waves(phases: FloatArray) -> NDArray[np.complex64]:
@@ -324,7 +248,6 @@ def correlation_image(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
-    through: RealArray | None = None,
 ) -> tuple[FloatArray, tuple[float, float, float, float]]:
     r"""The correlation function on a grid of the plane of two columns.
 
@@ -334,9 +257,8 @@ def correlation_image(
 
     with c' the point c, normalised as the rows were. With more than two columns this is a
     cut, not a marginal: the other coordinates of c are those of the sketch's mean, where there
-    may be no rows at all. With points to go ``through``, a pixel is the largest value on the
-    cuts through them: those through the centroids show every cluster. A marginal would need
-    frequencies without a part along the other columns, and a sketch has none.
+    may be no rows at all. A marginal would need frequencies without a part along the other
+    columns, and a sketch has none.
 
     Parameters
     ----------
@@ -349,8 +271,6 @@ def correlation_image(
     lower, upper : pair of float or None
         Corners of the box in the units of the data; None takes the mean minus or plus three
         standard deviations, from the sketch itself, and nothing that no row of the plan reached.
-    through : array of shape (L, d) or None
-        Points in the units of the data, as ``decoding.centroids``; None takes the mean.
 
     Returns
     -------
@@ -361,12 +281,12 @@ def correlation_image(
 
     Notes
     -----
-    O(L resolution^2 m) time, a product of matrices in float32.
+    O(resolution^2 m) time, a product of matrices in float32.
 
     Examples
     --------
     >>> import numpy as np, sketchshift as ss
-    >>> from sketchshift.view.plots import correlation_image
+    >>> from sketchshift.view import correlation_image
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> s = ss.sketch(X, ss.SketchSpec(n_features=2, sketch_size=100, bandwidth=0.5))
     >>> image, extent = correlation_image(s, resolution=50)
@@ -376,11 +296,11 @@ def correlation_image(
     plane = column_plane(sketch, columns, "correlation_image")
     n = check_integer("correlation_image", "resolution", resolution, 1, 2**14)
     low, high = _box(plane, lower, upper)
-    points = None if through is None else np.atleast_2d(np.asarray(through, dtype=np.float64))
-    if points is not None and points.shape[1:] != (sketch.spec.n_features,):
-        must = f"points of the sketch's {sketch.spec.n_features} columns"
-        raise parameter_error("correlation_image", "through", must, through)
-    return plane_image(sketch, plane, n, low, high, points)
+    steps = (np.arange(n) + 0.5) / n
+    axes = [low[a] + (high[a] - low[a]) * steps for a in (0, 1)]
+    chosen = positions_of(sketch, columns, "correlation_image")
+    extent = (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+    return _cut(sketch, chosen, axes), extent
 
 
 def plot_correlation(
@@ -391,7 +311,6 @@ def plot_correlation(
     resolution: int = 200,
     lower: Sequence[float] | None = None,
     upper: Sequence[float] | None = None,
-    through: RealArray | None = None,
 ) -> Axes:
     """Draw the correlation function of a sketch: bright where the rows lie.
 
@@ -401,7 +320,7 @@ def plot_correlation(
         Of at least two columns and one row.
     ax : matplotlib Axes or None
         Where to draw; None makes a new figure of pyplot.
-    columns, resolution, lower, upper, through
+    columns, resolution, lower, upper
         As in :func:`correlation_image`.
 
     Returns
@@ -411,7 +330,7 @@ def plot_correlation(
     """
     ax = new_axes(ax)
     image, extent = correlation_image(
-        sketch, columns=columns, resolution=resolution, lower=lower, upper=upper, through=through
+        sketch, columns=columns, resolution=resolution, lower=lower, upper=upper
     )
     shown = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap="viridis")
     label_axes(ax, column_plane(sketch, columns, "correlation_image"))
@@ -434,32 +353,23 @@ def _box(plane: Plane, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
 # Axes of matplotlib, and what is written along them.
 
 
-def label_axes(ax: Axes, plane: Plane, width: int = 40, ticks: int = 5) -> None:
-    """Write what the coordinates of a plane are, on lines of at most so many characters."""
-    ax.set(xlabel=wrap_name(plane.labels[0], width), ylabel=wrap_name(plane.labels[1], width))
+def label_axes(ax: Axes, plane: Plane) -> None:
+    """Write what the coordinates of a plane are."""
+    ax.set(xlabel=wrap_name(plane.labels[0], 40), ylabel=wrap_name(plane.labels[1], 40))
     for axis, known in zip((ax.xaxis, ax.yaxis), plane.ticks, strict=True):
         if known is None:
-            count_in_units(axis, ticks)
+            count_in_units(axis)
         else:
-            shown = known[:: -(-len(known) // (2 * ticks))]
+            shown = known[:: -(-len(known) // 10)]
             axis.set_ticks([at for at, _ in shown], [text for _, text in shown])
 
 
-def count_in_units(axis: Axis, ticks: int = 5) -> None:
-    """A few numbers along an axis, each complete: no power of ten or offset in a corner."""
-    from matplotlib.ticker import Formatter, MaxNLocator
+def count_in_units(axis: Axis) -> None:
+    """Write a few numbers along an axis, without an offset."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-    class InUnits(Formatter):
-        """Numbers as short as they can be told apart."""
-
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:.6g}"
-
-        def format_ticks(self, values: Sequence[float]) -> list[str]:
-            return in_units(np.asarray(values))
-
-    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(InUnits())
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(ScalarFormatter(useOffset=False))
 
 
 def new_axes(ax: Axes | None) -> Axes:
@@ -470,12 +380,3 @@ def new_axes(ax: Axes | None) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(layout="constrained")[1]
-
-
-def require_matplotlib() -> None:
-    """Say which extra to install where matplotlib is not there."""
-    try:
-        import matplotlib as _  # noqa: F401
-    except ImportError as cause:
-        msg = 'plots need matplotlib. Run: pip install "sketchshift[plot]"'
-        raise MissingDependencyError(msg) from cause
