@@ -194,7 +194,7 @@ def test_an_alarm_is_written_once_by_two_programs_and_after_a_crash(place, monke
         write(day, shift=3.0 * (day in (2, 4)))
     cube = ss.live.follow("in", "st", spec=SPEC, by="day")
     both = Monitor("st"), Monitor("st")
-    monkeypatch.setattr(Monitor, "_enter", crash_at("2026-01-03"))
+    monkeypatch.setattr(Monitor, "_commit", crash_at("2026-01-03"))
     with pytest.raises(RuntimeError):
         ss.live.watch("st")
     monkeypatch.undo()
@@ -207,19 +207,19 @@ def test_an_alarm_is_written_once_by_two_programs_and_after_a_crash(place, monke
     seen += [each.slice for each in ones]
 
     days = [(FIRST + timedelta(day)).isoformat() for day in range(5)]
-    assert seen == days[2:]
+    assert seen == [days[0], *days, days[1]]  # days without an alarm may be compared twice
     assert [alarm["slice"] for alarm in alarms()] == days[2:]
     assert [each.n_alarms for each in both] == [3, 3]
     assert ss.live.watch(cube) == []
 
 
 def crash_at(day: str):
-    enter = Monitor._enter
+    commit = Monitor._commit
 
-    def crash(self, found):
-        if found.slice == day:
+    def crash(self):
+        if self.last.slice == day:
             raise RuntimeError(day)
-        enter(self, found)
+        commit(self)
 
     return crash
 

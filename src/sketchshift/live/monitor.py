@@ -182,10 +182,14 @@ class Monitor:
         return (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp()
 
     def evaluate(self) -> Iterator[Evaluation]:
-        """Compare the slices that are complete and newer than the last one that was compared."""
+        """Compare the slices that are complete and newer than the last one that was compared.
+
+        Commits after each alarm, and after the last slice.
+        """
         self._version, before = self.cube.version, self._version
         if self._version == before:
             return
+        self._load()
         keys, sums = self._sum_up()
         judge = _Windows(self.by, sums.__getitem__, self.false_alarm, self._reference).judge
         start = 0 if self.last is None else bisect_right(keys, self.last.slice)
@@ -194,10 +198,13 @@ class Monitor:
             first = min(first, number)  # a slice may have come before the one that was to be next
             found = judge(first, number, keys)
             _write_alarm(self.cube.path / ALARMS, found)
+            facts = finite(asdict(found))
+            more = {"n_alarms": self.n_alarms + 1, "last_alarm": facts} if found.drifted else {}
+            self._take({**self._kept, "last": facts, **more})
             try:
-                self._enter(found)
+                if found.drifted or number == self.n_slices - 1:
+                    self._commit()
             except ConflictError:  # another program watches this cube, and was first
-                self._load()
                 self._version = -1
                 yield from self.evaluate()
                 return
@@ -233,21 +240,20 @@ class Monitor:
                 f": {kept['reference']} then, {digest} now. Give the same, or follow into another "
                 "folder.",
             )
+        self._take(kept)
+
+    def _take(self, kept: dict[str, Any]) -> None:
         self._kept, self.n_alarms = kept, kept["n_alarms"]
         self.last, self.last_alarm = (
             None if kept[name] is None else Evaluation(**kept[name])
             for name in ("last", "last_alarm")
         )
 
-    def _enter(self, found: Evaluation) -> None:
-        """Commit an evaluation, unless another program has committed one meanwhile."""
-        facts = finite(asdict(found))
-        kept = {**self._kept, "last": facts}
-        if found.drifted:
-            kept |= {"n_alarms": self.n_alarms + 1, "last_alarm": facts}
-        at = self.cube.append(positions={WATCH: kept}, expected={WATCH: self._position})
+    def _commit(self) -> None:
+        """Commit what was compared, unless another program has committed meanwhile."""
+        at = self.cube.append(positions={WATCH: self._kept}, expected={WATCH: self._position})
+        self._position = self._kept
         self._version += at == self._version + 1  # this commit brought no rows
-        self._load()
 
 
 def _name_key(key: Any, by: str) -> Any:
