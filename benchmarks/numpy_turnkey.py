@@ -26,12 +26,10 @@ class NumpyTurnkey:
 
     def __init__(self, sketch: ss.Sketch, k: int, seed: int) -> None:
         spec, self.k, self.rng = sketch.spec, k, np.random.default_rng(seed)
-        self.center, self.scale, self.tilt = spec.center_vector, spec.scale_vector, spec.tilt
+        self.center, self.scale = spec.center_vector, spec.scale_vector
         squares = np.outer(self.scale, self.scale)
         self.mean = (sketch.mean - self.center) / self.scale
         self.covariance = sketch.covariance / squares
-        self.tilted_mean = (sketch.tilted_mean - self.center) / self.scale
-        self.tilted_covariance = sketch.tilted_covariance / squares
         self.omega = 2 * np.pi * spec.frequencies.turns.astype(np.float64)
         self.z = sketch.z * np.sqrt(spec.sketch_size)
         self.norms = np.linalg.norm(self.omega, axis=0)
@@ -42,8 +40,7 @@ class NumpyTurnkey:
         """Centroids in the units of the data."""
         n = max(10_000, 200 * self.k)
         points = self.draw(self.search(), n)
-        weights = np.ones(n) if self.tilt is None else 1 / self.tilt((points**2).sum(axis=1))
-        weights /= weights.sum()
+        weights = np.full(n, 1 / n)
         points = with_moments(points, weights, self.mean, self.covariance)
         starts = int(np.clip(150 / self.k, 3, 15))
         state = int(self.rng.integers(2**31))
@@ -66,7 +63,7 @@ class NumpyTurnkey:
 
     def coarse_to_fine(self, T: int, iterations: int) -> Fit:
         """Equal atoms from the sketch's own moments; low frequencies first."""
-        d, mean, covariance = len(self.mean), self.tilted_mean, self.tilted_covariance
+        d, mean, covariance = len(self.mean), self.mean, self.covariance
         means = self.rng.multivariate_normal(mean, covariance / 2, T)
         deviations = np.tile(np.sqrt(np.diagonal(covariance) / 2), (T, 1))
         atoms = np.full(T, 1 / T), means, deviations
@@ -83,7 +80,7 @@ class NumpyTurnkey:
     ) -> Fit:
         """A descent of n iterations at the frequencies up to a cut."""
         below = self.norms <= cut
-        moments = self.tilted_mean, self.tilted_covariance
+        moments = self.mean, self.covariance
         misfit = Misfit(self.omega[:, below], self.z[below], self.importance[below], *moments)
         start = misfit.packed(weights, means, deviations)
         bounds = misfit.bounds(len(weights))

@@ -33,7 +33,7 @@ from sketchshift.decoders import (
     one_blas_thread,
 )
 from sketchshift.errors import DataError
-from sketchshift.features import Landmarks, Tilt
+from sketchshift.features import Landmarks
 from sketchshift.metrics import lloyd, mse
 from sketchshift_papers.datasets import RECIPES, Data, FloatArray, cube
 
@@ -71,7 +71,6 @@ def look_at_decoding(
     law: str = "gaussian",
     structured: bool = False,
     spread: float = 1.0,
-    tilt: float | None = None,
     landmarks: str | None = None,
     at: float | None = None,
     most_clusters: int | None = None,
@@ -96,8 +95,6 @@ def look_at_decoding(
         Of the frequencies.
     spread : float
         More than 1: bandwidths from sigma / spread to sigma * spread.
-    tilt : float or None
-        Radius of the tilt, in root mean squared distances from the mean.
     landmarks : {"integers", "bytes"} or None
         Nyström features instead of waves, whose places are rows of the data: as many as the
         waves have integers, or as fit with their places into the bytes of these.
@@ -116,7 +113,7 @@ def look_at_decoding(
         return {}
     start = time.perf_counter()
     if planned is None:
-        spec = _respecified(data, z.spec, law, structured, spread, tilt, landmarks)
+        spec = _respecified(data, z.spec, law, structured, spread, landmarks)
     else:
         size = None if own_size else z.spec.sketch_size
         has_cells = planned == "cells"
@@ -146,17 +143,12 @@ def _respecified(
     law: str,
     structured: bool,
     spread: float,
-    tilt: float | None,
     landmarks: str | None,
 ) -> SketchSpec:
     sigma = _as_number(spec.bandwidth)
     changes: dict[str, Any] = {"law": law, "structured": structured}
     if spread > 1.0:
         changes["bandwidth"] = (sigma / spread, sigma * spread)
-    if tilt is not None:
-        center = data.X.mean(axis=0)
-        radius = tilt * math.sqrt(float(data.X.var(axis=0).sum()))
-        changes |= {"center": tuple(center.tolist()), "tilt": Tilt(radius=radius, cap=64.0)}
     if landmarks is not None:
         n = _n_landmarks(spec, landmarks)
         changes |= {"sketch_size": 0, "landmarks": Landmarks.draw(data.X, n, seed=spec.seed)}

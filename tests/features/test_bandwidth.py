@@ -106,7 +106,7 @@ def test_no_other_bandwidth_of_the_grid_has_a_larger_entropy(clouds, seed):
     assert entropy(X, chosen, seed) >= max(entropies) - 0.02
 
 
-def test_our_rule_is_a_share_of_the_tilted_radius(clouds):
+def test_our_rule_is_a_share_of_the_radius_where_far_rows_count_more(clouds):
     """0.9 k^(-1/d) rq, with rq by its definition: second moments less those of the mean."""
     X = clouds - clouds.mean(axis=0)
     squares = (X**2).sum(axis=1)

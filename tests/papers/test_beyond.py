@@ -214,7 +214,7 @@ SHIFT = {"decoder": "sketch_and_shift", "constants": {"n_initializations": 20, "
     "options",
     [
         {"law": "adapted_radius"},
-        {"spread": 3.0, "tilt": 1.0},
+        {"spread": 3.0},
         {"planned": "waves"},
         {"planned": "cells", "own_size": True},
         {"decoder": "sketch_and_shift", "constants": {"n_initializations": 20}},

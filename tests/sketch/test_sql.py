@@ -27,13 +27,10 @@ ENGINES = ("duckdb", "sqlite", "postgres")
 
 @cache
 def plans() -> dict[str, ss.SketchSpec]:
-    """All kinds of parts: waves, moments, tilted ones, cells, shells of far rows, axes."""
+    """All kinds of parts: waves, moments, cells, shells of far rows, axes."""
     rng = np.random.default_rng(0)
     return {
         "waves": ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=0.7),
-        "tilt": ss.SketchSpec(
-            n_features=3, sketch_size=20, bandwidth=1.0, tilt=ss.features.Tilt(1.0, 5.0)
-        ),
         "cells": ss.plan(rng.normal(size=(300, 3)), n_clusters=3),
         "axes": ss.plan(rng.normal(size=(300, 40)) * np.arange(1, 41), n_clusters=3),
         "drift": ss.drift.plan_drift(rng.normal(size=(300, 3)), sketch_size=20),
@@ -120,7 +117,7 @@ def property_of(store):
     return check
 
 
-@pytest.mark.parametrize("plan", ["waves", "tilt", "cells", "axes", "drift", "private"])
+@pytest.mark.parametrize("plan", ["waves", "cells", "axes", "drift", "private"])
 def test_sum_in_sql_is_plus_and_a_difference_is_minus_to_the_bit(store, property_of, plan):
     """All integers are linear in the rows; oracle: the addition of Python's integers."""
     n_examples = 2 if store.engine == "postgres" else 6  # of a server, connecting takes the time
@@ -203,7 +200,7 @@ def test_rows_left_out_by_a_condition_are_noticed(store, week):
             store.read(week.spec, where=where)
 
 
-@pytest.mark.parametrize("plan", ["waves", "tilt", "cells", "axes", "drift", "private"])
+@pytest.mark.parametrize("plan", ["waves", "cells", "axes", "drift", "private"])
 def test_any_rows_that_are_missing_or_come_twice_are_noticed(plan):
     """The seal of all integers is linear: what is left out must add up to 0 to go unseen."""
     spec = plans()[plan]

@@ -54,7 +54,7 @@ _DEBUG = "sketchshift.debug"
 EXPERT = frozenset(
     {
         *("bandwidth", "bandwidth_high", "far_share", "law", "structured", "precision", "center"),
-        *("tilt_radius", "tilt_cap", "sketch_size", "cells", "no_cells", "n_features", "seed"),
+        *("sketch_size", "cells", "no_cells", "n_features", "seed"),
         *("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper"),
         *("kernel", "threads", "checkpoint", "disjoint", "poll", "settle", "metrics_address"),
         *("port", "check", "debug"),

@@ -21,7 +21,7 @@ import numpy as np
 from sketchshift._typing import Float32Array, FloatArray
 from sketchshift.errors import DataError
 from sketchshift.features.frequencies import draw_frequencies
-from sketchshift.features.spec import Tilt
+from sketchshift.features.plan import far_radius
 from sketchshift.kernels import BITS, PHASE_LIMIT, select_kernel
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "SQUARED_LENGTH",
     "choose_bandwidth",
     "entropy_rule",
+    "radius_rule",
     "regression_rule",
-    "tilted_radius_rule",
 ]
 
 # The rules by which a bandwidth is chosen, each on rows of total variance 1.
@@ -50,8 +50,7 @@ __all__ = [
 # modulus   abs(1/n sum_i e^{i <omega, x_i>}): of an entry of the sketch, without 1 / sqrt(m)
 
 CLUSTERS = 10  # where the number of clusters is not given
-SHARE = 0.9  # of the tilted radius, for one cluster: docs/bandwidth.md has the measurements
-CAP = 64.0  # of the tilt, as in a plan
+SHARE = 0.9  # of the radius, for one cluster: docs/bandwidth.md has the measurements
 
 BLOCKS = 30
 """Blocks of frequencies of like length, of which the highest modulus is fitted."""
@@ -74,16 +73,13 @@ N_BINS = 20
 _Rule = Callable[[FloatArray, int | None, int, int], float]
 
 
-def tilted_radius_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
-    r"""0.9 k^(-1/d) times the radius of the rows weighted by their tilt.
+def radius_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
+    """0.9 k^(-1/d) times the radius of the rows, as plans measure it.
 
-    :math:`k^{-1/d}` is the share of the radius that one of k equal parts of space has; the
-    tilt :math:`t(x) = \min(64, 1/2 + |x|^2 / 2)` makes it the space that far rows fill, too.
+    :math:`k^{-1/d}` is the share of the radius that one of k equal parts of space has.
     """
-    weights = Tilt(radius=1.0, cap=CAP)(np.einsum("ij,ij->i", rows, rows))
-    shares = weights / weights.sum()
-    tilted = math.sqrt(shares @ np.square(rows - shares @ rows).sum(axis=1))
-    return SHARE * float((k or CLUSTERS) ** (-1.0 / rows.shape[1])) * tilted
+    radius = far_radius(rows, np.full(len(rows), 1.0 / len(rows)))
+    return SHARE * float((k or CLUSTERS) ** (-1.0 / rows.shape[1])) * radius
 
 
 def regression_rule(rows: FloatArray, k: int | None, m: int, seed: int) -> float:
@@ -155,7 +151,7 @@ def _moduli(rows: Float32Array, turns: FloatArray) -> FloatArray:
 
 
 RULES: dict[str, _Rule] = {
-    "sketchshift": tilted_radius_rule,
+    "sketchshift": radius_rule,
     "regression": regression_rule,
     "entropy": entropy_rule,
 }

@@ -541,7 +541,7 @@ def _position(
 
 def _refuse_other_columns(since: Mapping[str, Any], now: LakeVersion) -> None:
     """Refuse a column that took the name of another: rows before had that one's values."""
-    known = since.get("columns", {})  # earlier versions kept none
+    known = since["columns"]
     others = [name for name, own in now.column_ids.items() if known.get(name, own) != own]
     if others:
         msg = (

@@ -285,9 +285,8 @@ def _measure(
     if of_all != _seals(totals, spec)[1]:
         msg = (
             "some rows of these sketches are missing, or come more than once: the seal of all "
-            f"integers{'' if of_all else ', which earlier versions did not write,'} does not fit "
-            "them. Select all rows of each sketch, by its keys and never by part, i, j or limb; "
-            "write tables of earlier versions anew with to_sql."
+            "integers does not fit them. Select all rows of each sketch, by its keys and never by "
+            "part, i, j or limb."
         )
         raise SketchFormatError(msg)
     if not totals.is_sound(spec):
