@@ -43,7 +43,7 @@ def pair(d: int, distance: float) -> np.ndarray:
     return X
 
 
-def tilted_blob() -> np.ndarray:
+def correlated_blob() -> np.ndarray:
     """One Gaussian of correlated columns."""
     return np.random.default_rng(0).normal(size=(10_000, 2)) @ [[1.0, 0.5], [0.0, 0.7]]
 
@@ -52,7 +52,7 @@ DATASETS: dict[str, tuple[int, Callable[[], np.ndarray]]] = {
     name: (k, lambda name=name: datasets.load(f"sipu/{name}")) for name, k in SIPU.items()
 }
 DATASETS |= {
-    "one Gaussian, d = 2": (1, tilted_blob),
+    "one Gaussian, d = 2": (1, correlated_blob),
     "one Gaussian, d = 10": (1, lambda: blobs(1, 10, 0.0, 10_000)),
     "two, 3 deviations apart, d = 2": (2, lambda: pair(2, 3.0)),
     "two, 3 deviations apart, d = 10": (2, lambda: pair(10, 3.0)),
@@ -113,9 +113,7 @@ def held_out(fit: TurnkeyFit, k_max: int) -> np.ndarray:
         )
         for part in (~is_held, is_held)
     )
-    X, tilt, losses = fit.points.places, problem.sketch.spec.tilt, []
-    shares = fit.points.weights * tilt((X**2).sum(axis=1))
-    shares /= shares.sum()
+    X, shares, losses = fit.points.places, fit.points.weights, []
     mean, covariance = problem.outline
     options = {"mean": mean, "covariance": covariance, "iterations": 60}
     options |= {"strength": decoder.penalty}

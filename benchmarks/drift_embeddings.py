@@ -300,7 +300,7 @@ def permuted_p_value(X: Rows, Y: Rows, rng: Any) -> float:
     return float((1 + (found[1:] >= found[0]).sum()) / (1 + PERMUTATIONS))
 
 
-TILTED = np.where(np.arange(30) < 15, 1.35, 0.65)
+UNEVEN = np.where(np.arange(30) < 15, 1.35, 0.65)
 LEANING = np.arange(1.0, 21.0) * np.where(np.arange(20) % 2, 1.3, 0.7)
 CHANGES: dict[str, tuple[str, Generator]] = {
     "none": ("low rank, sparse", embeddings),
@@ -311,7 +311,7 @@ CHANGES: dict[str, tuple[str, Generator]] = {
     "a new cluster of 5 %": ("low rank, sparse", lambda n, d, rng: embeddings(n, d, rng, new=0.05)),
     "weights of the topics, by 35 %": (
         "low rank, sparse",
-        lambda n, d, rng: embeddings(n, d, rng, shares=TILTED),
+        lambda n, d, rng: embeddings(n, d, rng, shares=UNEVEN),
     ),
     "two factors turned by 0.15": (
         "low rank, sparse",
@@ -319,7 +319,7 @@ CHANGES: dict[str, tuple[str, Generator]] = {
     ),
     "weights, unit length": (
         "low rank, unit length",
-        lambda n, d, rng: embeddings(n, d, rng, shares=TILTED),
+        lambda n, d, rng: embeddings(n, d, rng, shares=UNEVEN),
     ),
     "a new cluster of 5 %, unit length": (
         "low rank, unit length",

@@ -75,18 +75,16 @@ class FeatureTable:
 
     X: np.ndarray
     spec: ss.SketchSpec
-    tilts: np.ndarray
     features: np.ndarray
 
     @classmethod
     def of(cls, X: np.ndarray, spec: ss.SketchSpec) -> FeatureTable:
         """All features at once: 8 bytes for each of them."""
         rows = (X - spec.center_vector) * spec.per_unit
-        tilts = np.ones(len(X)) if spec.tilt is None else spec.tilt((rows**2).sum(axis=1))
         if spec.axes is not None:
             rows = select_kernel().project(rows, spec.axes.table)
-        waves = select_kernel().features(rows, spec.frequencies.turns) * tilts[:, None]
-        return cls(X, spec, tilts, np.hstack([waves.real, waves.imag]).astype(np.float32))
+        waves = select_kernel().features(rows, spec.frequencies.turns)
+        return cls(X, spec, np.hstack([waves.real, waves.imag]).astype(np.float32))
 
     def draw(self, n: int, times: int, rng: np.random.Generator, odds=None) -> np.ndarray:
         """How often each row is in each of so many samples: shape (times, rows)."""
@@ -95,7 +93,7 @@ class FeatureTable:
 
     def z(self, drawn: np.ndarray) -> np.ndarray:
         """Sketches of samples, real and imaginary parts side by side."""
-        return (drawn.astype(np.float32) @ self.features) / (drawn @ self.tilts)[:, None]
+        return (drawn.astype(np.float32) @ self.features) / drawn.sum(axis=1, keepdims=True)
 
     def law(self, *drawn: np.ndarray) -> NullLaw:
         """What ``compare`` knows of the distance from the sketches of two samples."""

@@ -89,14 +89,13 @@ def X() -> np.ndarray:
 
 SPECS = {
     "plain": ss.SketchSpec(n_features=3, sketch_size=50, bandwidth=0.7),
-    "tilted": ss.SketchSpec(
+    "range": ss.SketchSpec(
         n_features=3,
         sketch_size=50,
         bandwidth=(0.2, 3.0),
         far_share=0.15,
         center=(5.0, -1.0, 0.3),
         scale=2.0,
-        tilt=ss.features.Tilt(radius=1.0, cap=5.0),
     ),
     "double": ss.SketchSpec(
         n_features=3, sketch_size=33, bandwidth=0.7, law="adapted_radius", precision="float64"

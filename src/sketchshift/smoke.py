@@ -36,10 +36,7 @@ SPECS: dict[str, tuple[ss.SketchSpec, str]] = {
     "dense": (ss.SketchSpec(3, 301, 0.3), "f57a939c67c38781"),
     "weighted": (ss.SketchSpec(3, 301, 0.3, seed=7), "c4f4705981fff95e"),
     "float64": (ss.SketchSpec(5, 77, (0.2, 2.0), precision="float64"), "57e6cbed4fdf8bfa"),
-    "tilted": (
-        ss.SketchSpec(4, 130, (0.1, 2.0), scale=1.5, tilt=ss.features.Tilt(1.0, cap=6.0)),
-        "fdb2ec510cf7d0d8",
-    ),
+    "range": (ss.SketchSpec(4, 130, (0.1, 2.0), scale=1.5), "b83c4c83ca1b5290"),
     "structured": (ss.SketchSpec(70, 200, 4.0, structured=True), "e2ddf62def67bd14"),
     "structured float64": (
         ss.SketchSpec(70, 200, 4.0, law="adapted_radius", structured=True, precision="float64"),
@@ -47,7 +44,7 @@ SPECS: dict[str, tuple[ss.SketchSpec, str]] = {
     ),
     "cells": (
         ss.SketchSpec(3, 40, 0.3, cells=CELLS),
-        "dfc794937d13a7eb",
+        "cbd05d467533fc9d",
     ),
 }
 """What is summed, and the digest of the file. Digests change with the format version alone."""

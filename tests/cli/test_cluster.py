@@ -132,10 +132,9 @@ def test_several_sketches_are_merged_first(folder, run):
     "spec",
     [
         {"bandwidth": (0.5, 2.0)},
-        {"tilt": ss.features.Tilt(6.0, 8.0), "center": (4.0, 4.0)},
         {"center": (1.0, 2.0), "scale": (2.0, 3.0)},
     ],
-    ids=["range", "tilt", "normalised"],
+    ids=["range", "normalised"],
 )
 def test_sketches_of_every_kind_are_decoded(spec, folder, run):
     sketch = save_cloud("other.sketch", 2, **spec)

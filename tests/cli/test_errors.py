@@ -24,7 +24,6 @@ MISUSE = {
     "sketch points.csv -o points.csv -s 1": "'points.csv' is also an input",
     "sketch points.csv -o a.sketch -s 0": "0.0 is not in the range x>0",
     "sketch points.csv -o a.sketch -s 1 --structured": "need at least 64 columns",
-    "sketch points.csv -o a.sketch -s 1 --tilt-cap 4": "--tilt-cap needs --tilt-radius",
     "sketch points.csv -o a.sketch -s 1 --center 1": "2 numbers, one a column",
     "sketch points.csv -o a.sketch -s 1 --scale big": "'big' is not one of auto, none, standard",
     "sketch -o a.sketch -s 1": "Missing argument 'DATA...'",

@@ -76,7 +76,7 @@ def test_options_for_experts_come_last(command):
     assert any(line.startswith("  --debug ") for line in sections["Expert options"])
 
 
-PAPER = ("bandwidth", "frequencies", "tilt", "atom", "decoder", "fourier", "residual", "seed")
+PAPER = ("bandwidth", "frequencies", "atom", "decoder", "fourier", "residual", "seed")
 
 
 @pytest.mark.parametrize("command", ["cluster", "assign", "report", "merge", "compare"])

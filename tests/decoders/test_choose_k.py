@@ -10,7 +10,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders.choose_k import ChoiceOfK, _Misfit, most_clusters
-from sketchshift.decoders.mixture import Points, tilted_wave
+from sketchshift.decoders.mixture import Points, wave_of
 from sketchshift.decoders.points import KMeans
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError, SpecError
@@ -203,10 +203,6 @@ SPECS = {
     "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
     "bandwidth far too small": (2, {"sketch_size": 100, "bandwidth": 3e-4}),
     "bandwidth far too large": (2, {"sketch_size": 100, "bandwidth": 300.0}),
-    "a low cap": (
-        2,
-        {"sketch_size": 100, "bandwidth": 0.3, "tilt": ss.features.Tilt(1.0, cap=1.5)},
-    ),
     "units": (2, {"sketch_size": 100, "bandwidth": 0.3, "center": (50, 7), "scale": (9, 0.2)}),
     "structured": (64, {"sketch_size": 1280, "bandwidth": 3.0, "structured": True}),
     "many columns": (70, {"sketch_size": 1400, "bandwidth": 3.0}),
@@ -238,45 +234,25 @@ def test_rows_that_were_removed_do_not_count():
     assert ss.decode(left, n_clusters="auto").curve.chosen == 2
 
 
-@pytest.mark.parametrize(
-    "tilt", [None, ss.features.Tilt(0.8, cap=64.0), ss.features.Tilt(1.0, cap=3.0)]
-)
-def test_the_transform_of_a_gaussian_after_the_tilt_is_that_of_tilted_draws(tilt):
+def test_the_transform_of_a_gaussian_is_that_of_its_draws():
+    """Of a covariance, and of variances, which are a diagonal one."""
     rng = np.random.default_rng(0)
     c, root = np.array([0.7, -0.4]), np.array([[0.3, 0.0], [0.2, 0.1]])
-    if tilt is not None and tilt.cap == 3.0:
-        c = 5.0 * c  # all of it beyond the cap
     omega = rng.normal(size=(2, 20))
     wave = np.exp(1j * (c @ omega))
-
-    transform, mass = tilted_wave(c, root @ root.T, omega, wave, tilt)
-
     draws = c + rng.normal(size=(200_000, 2)) @ root.T
-    tilts = np.ones(len(draws)) if tilt is None else tilt((draws**2).sum(axis=1))
-    # means of 200 000 numbers of size t: five deviations
-    atol = 5 * tilts.max() / math.sqrt(len(draws))
-    assert mass == pytest.approx(tilts.mean(), abs=atol)
-    np.testing.assert_allclose(
-        transform, tilts @ np.exp(1j * draws @ omega) / len(draws), atol=atol
-    )
 
+    found = wave_of(root @ root.T, omega, wave)
+    of_variances = wave_of(np.array([0.1, 0.5]), omega, wave)
 
-def test_the_transform_of_variances_is_that_of_their_diagonal_matrix():
-    rng = np.random.default_rng(1)
-    c, variances, omega = rng.normal(size=3), np.array([0.1, 0.5, 0.2]), rng.normal(size=(3, 9))
-    wave, tilt = np.exp(1j * (c @ omega)), ss.features.Tilt(1.0)
-
-    left = tilted_wave(c, variances, omega, wave, tilt)
-    right = tilted_wave(c, np.diag(variances), omega, wave, tilt)
-
-    np.testing.assert_allclose(left[0], right[0], atol=1e-14)
-    assert left[1] == pytest.approx(right[1])
+    expected = np.exp(1j * draws @ omega).mean(axis=0)
+    np.testing.assert_allclose(found, expected, atol=5 / math.sqrt(len(draws)))
+    np.testing.assert_allclose(of_variances, wave_of(np.diag([0.1, 0.5]), omega, wave), atol=1e-14)
 
 
 def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_their_law():
     rng = np.random.default_rng(2)
-    law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0, tilt=ss.features.Tilt(1.0))
-    weights = np.full(len(law), 1.0 / len(law))
+    law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0)
     true = ss.sketch(law, spec)
     sketches = [ss.sketch(law[rng.integers(len(law), size=100)], spec) for _ in range(40)]
 
@@ -285,7 +261,7 @@ def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_t
     squares = [
         misfit.weights @ np.abs(misfit.zeta - true.z * math.sqrt(300)) ** 2 for misfit in expected
     ]
-    noises = [misfit.noise(Points(law, weights)) for misfit in expected]
+    noises = [misfit.noise() for misfit in expected]
     # forty squares, each of a few dozen independent parts
     assert np.mean(noises) == pytest.approx(np.mean(squares), rel=0.15)
 

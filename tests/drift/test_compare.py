@@ -153,13 +153,10 @@ def test_the_bound_holds_for_every_distribution_and_is_larger(blobs):
     assert found.bound > found.threshold
 
 
-def test_there_is_no_bound_with_a_tilt_or_with_weights(blobs):
+def test_there_is_no_bound_with_weights(blobs):
     X = blobs.rows(100)
     weighted = ss.sketch(X, PLAIN, sample_weight=np.linspace(0.5, 1.0, 100))
 
-    tilted = ss.plan(blobs.rows(5_000, seed=99), n_clusters=4, cells=False)
-    pair = blobs.sketch(100, tilted), blobs.sketch(100, tilted, seed=1)
-    assert compare(*pair, n_clusters=None).bound is None
     assert compare(weighted, ss.sketch(X, PLAIN), n_clusters=None).bound is None
 
 

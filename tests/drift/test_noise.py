@@ -30,7 +30,7 @@ def test_the_mean_squared_distance_of_samples_is_the_trace_over_the_counts(blobs
     assert is_below.mean() == pytest.approx(0.5, abs=0.15)
 
 
-def test_without_a_tilt_the_trace_is_exact(blobs):
+def test_the_trace_is_exact(blobs):
     """The features have length 1: their covariance has the trace 1 - |z|^2, times n / (n - 1)."""
     whole = blobs.sketch(50, PLAIN)
     noise = Population.of(whole, None, 0, "compare").noise

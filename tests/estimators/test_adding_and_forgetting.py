@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -19,8 +17,8 @@ ESTIMATORS = {
 
 @pytest.fixture(params=list(ESTIMATORS))
 def estimator(request, blobs):
-    """Each estimator, with a plan without tilt."""
-    spec = dataclasses.replace(ss.plan(blobs, 3, sketch_size=60), tilt=None)
+    """Each estimator, with a plan."""
+    spec = ss.plan(blobs, 3, sketch_size=60)
     return clone(ESTIMATORS[request.param]).set_params(spec=spec)
 
 

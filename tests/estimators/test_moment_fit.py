@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -54,8 +52,7 @@ def test_the_prior_is_least_at_the_covariances_it_holds(kind):
 
 @pytest.fixture
 def sketch(blobs) -> ss.Sketch:
-    spec = ss.plan(blobs, 3, sketch_size=100, standardize=True, cells=False)
-    return ss.sketch(blobs, dataclasses.replace(spec, tilt=None))
+    return ss.sketch(blobs, ss.plan(blobs, 3, sketch_size=100, standardize=True, cells=False))
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -75,7 +72,7 @@ def test_the_descent_follows_the_slope_of_its_objective(kind, sketch):
 def test_the_misfit_tells_a_mixture_from_other_data(blobs, sketch):
     """In units of the noise: below 1 for three Gaussians, far above for squares."""
     squares = np.sign(blobs) * np.random.default_rng(0).uniform(1, 4, size=blobs.shape) ** 2
-    other = ss.sketch(squares, dataclasses.replace(ss.plan(squares, 1, cells=False), tilt=None))
+    other = ss.sketch(squares, ss.plan(squares, 1, cells=False))
     misfits = []
     for s, k in ((sketch, 3), (other, 1)):
         decoding = ss.decode(s, k)

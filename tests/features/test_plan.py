@@ -7,10 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
+from sketchshift.errors import PlanWarning
 from sketchshift.features.plan import cluster_radius, plan_rows
+
+RNG = np.random.default_rng(0)
 
 
 def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:
@@ -39,18 +43,40 @@ def test_a_plan_is_the_formula(d, k):
     assert spec.bandwidth[0] == pytest.approx(expected["low"], rel=0.05)
     high = max(expected["high"], 3 * spec.bandwidth[0])
     assert spec.bandwidth[1] == pytest.approx(high, rel=1e-5)
-    assert spec.tilt == ss.features.Tilt(radius=1.0, cap=64.0)
     assert spec.far_share == 0.15
     assert spec.sketch_size == 10 * k * d
 
 
-def test_cells_change_center_scale_and_bandwidths_in_nothing_and_replace_the_tilt(X):
+def test_cells_change_center_scale_and_bandwidths_in_nothing(X):
     waves, both = plan_rows(X, 5, cells=False), plan_rows(X, 5)
 
     same = ("center", "scale", "bandwidth", "far_share", "seed")
     assert [getattr(both, name) for name in same] == [getattr(waves, name) for name in same]
-    assert both.tilt is None
     assert both.cells.n_rows == len(X)
+
+
+HEAVY = {
+    "t with 2.5 degrees": RNG.standard_t(2.5, size=(5_000, 3)),
+    "twenty sentinels": np.vstack([RNG.normal(size=(3_980, 2)), np.full((20, 2), 9999.0)]),
+    "one far row": np.vstack([RNG.normal(size=(3_999, 2)), [[1e6, 1e6]]]),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_waves_alone_are_planned_with_a_warning_where_rows_lie_far_out(name):
+    with pytest.warns(PlanWarning, match=r"waves alone lose clusters .* Plan with cells"):
+        waves = plan_rows(HEAVY[name], 3, cells=False)
+
+    assert waves.bandwidth == plan_rows(HEAVY[name], 3).bandwidth
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits", "breast_cancer", "diabetes"])
+def test_waves_alone_are_planned_without_a_warning_for_usual_rows(name):
+    """Warnings are errors here."""
+    usual = [getattr(sklearn.datasets, f"load_{name}")().data, RNG.normal(size=(1_000, 2))]
+
+    for rows in (*usual, RNG.uniform(size=(1_000, 1)), RNG.exponential(size=(1_000, 2))):
+        assert plan_rows(rows, 3, cells=False, standardize=True).cells is None
 
 
 def test_normalised_rows_have_mean_zero_and_total_variance_one(X):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import Axes, Cells, Landmarks, Origin, SketchSpec, Spectrum, Tilt
+from sketchshift.features import Axes, Cells, Landmarks, Origin, SketchSpec, Spectrum
 from sketchshift.recipe import Log, Recipe
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
@@ -45,7 +45,6 @@ def specs(draw):
         columns=draw(st.none() | st.lists(st.text(), min_size=d, max_size=d, unique=True)),
         center=draw(st.none() | st.lists(NUMBERS, min_size=d, max_size=d)),
         scale=draw(st.none() | SCALES | st.lists(SCALES, min_size=d, max_size=d)),
-        tilt=draw(st.none() | st.builds(Tilt, LENGTHS, st.floats(1, 65536))),
         far_share=draw(st.floats(0, 1)) if is_range else 0.0,
         precision=draw(st.sampled_from(["float32", "float64"])),
     )
@@ -79,11 +78,11 @@ def test_the_json_is_canonical(spec):
 
 def test_the_json_of_a_small_spec_is_this():
     """Golden: files and fingerprints are made of it."""
-    spec = spec_of(seed=7, tilt=Tilt(2.0), center=[0, 1.5])
+    spec = spec_of(seed=7, scale=2, center=[0, 1.5])
 
     assert spec.to_json() == (
-        '{"bandwidth":0.3,"center":[0.0,1.5],"n_features":2,"schema":1,"seed":7,'
-        '"sketch_size":20,"tilt":{"cap":16.0,"radius":2.0}}'
+        '{"bandwidth":0.3,"center":[0.0,1.5],"n_features":2,"scale":2.0,"schema":1,"seed":7,'
+        '"sketch_size":20}'
     )
 
 
@@ -101,7 +100,6 @@ FULL = {
     "columns": [f"c{k}" for k in range(64)],
     "center": [0.5] * 64,
     "scale": 2.0,
-    "tilt": Tilt(1.0, 8.0),
     "far_share": 0.1,
 }
 CHANGES = {
@@ -121,27 +119,22 @@ CHANGES = {
     "no center": {"center": None},
     "scale": {"scale": np.nextafter(2.0, 3)},
     "scales": {"scale": [2.0] * 64},
-    "radius": {"tilt": Tilt(1.1, 8.0)},
-    "cap": {"tilt": Tilt(1.0, 9.0)},
-    "no tilt": {"tilt": None},
     "far_share": {"far_share": 0.2},
     "precision": {"precision": "float64"},
     "origin": {"origin": Origin("declared", 3.0)},
-    "cells": {"cells": Cells.of(np.eye(3, 64)), "tilt": None},
+    "cells": {"cells": Cells.of(np.eye(3, 64))},
     "landmarks": {
         "landmarks": Landmarks.of(np.eye(3, 64)),
         "bandwidth": 0.3,
         "far_share": 0.0,
-        "tilt": None,
     },
     "metric": {"metric": "cosine"},
     "spectrum": {"spectrum": Spectrum((0.2, 0.1), 30.0)},
-    "moments": {"moments": "none", "tilt": None},
+    "moments": {"moments": "none"},
     "recipe": {"recipe": Recipe([Log(name) for name in FULL["columns"]])},
     "axes": {
         "axes": Axes.of(np.eye(64)[:63]),
         "structured": False,
-        "tilt": None,
         "moments": "none",
     },
 }
@@ -192,7 +185,6 @@ def test_numpy_numbers_are_python_numbers():
         center=(1.0, -2.0),
         scale=(3.0, 0.25),
         far_share=0.125,
-        tilt=Tilt(2.0, 8.0),
     )
     from_numpy = SketchSpec(
         n_features=np.int64(2),
@@ -203,7 +195,6 @@ def test_numpy_numbers_are_python_numbers():
         center=np.array([1, -2]),
         scale=np.array([3, 0.25]),
         far_share=np.float16(0.125),
-        tilt=Tilt(np.int8(2), np.float64(8)),
     )
 
     assert from_numpy == plain
@@ -249,44 +240,6 @@ def test_center_and_scale_become_vectors(scale):
     assert spec.scale_vector.dtype == spec.center_vector.dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("cap", "exponent"), [(1, 0), (1.5, 1), (2, 1), (2.0000001, 2), (16, 4), (17, 5), (65536, 16)]
-)
-def test_the_exponent_is_the_least_that_holds_the_cap(cap, exponent):
-    """The least e with cap <= 2**e; a unit of the totals is worth 2**(e - 22)."""
-    spec = spec_of(tilt=Tilt(1.0, cap))
-
-    assert spec.tilt.exponent == spec.tilt_exponent == exponent
-    assert spec.quantum == 2.0 ** (exponent - 22)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.floats(1e-20, 1e20), st.floats(1, 65536), st.lists(st.floats(0, 1e50), min_size=1))
-def test_tilts_follow_their_formula_up_to_the_cap(radius, cap, squared_norms):
-    """min(cap, 1/2 + |x'|^2 / (2 radius^2)), within the few roundings of 1e-15."""
-    tilts = Tilt(radius, cap)(np.array(squared_norms))
-
-    expected = [min(cap, 0.5 + s / (2 * radius**2)) for s in squared_norms]
-    np.testing.assert_allclose(tilts, expected, rtol=1e-15)
-    assert tilts.max() <= cap
-    assert tilts.min() >= 0.5
-
-
-def test_the_mean_tilt_is_one_at_the_radius_of_the_data():
-    """With radius the root of the total variance: 1/2 + 1/2 (lightweight coresets)."""
-    X = np.random.default_rng(0).normal(size=(1000, 3))
-    X -= X.mean(axis=0)
-
-    tilts = Tilt(math.sqrt(X.var(axis=0).sum()), 1000.0)((X**2).sum(axis=1))
-
-    assert tilts.mean() == pytest.approx(1, abs=1e-12)
-
-
-def test_without_a_tilt_a_unit_is_worth_the_last_bit():
-    assert spec_of().tilt_exponent == 0
-    assert spec_of().quantum == 2.0**-22
-
-
 @pytest.mark.parametrize("structured", [False, True])
 def test_a_prefix_has_the_first_frequencies(structured):
     """And all else equal: the sketch of a prefix is a prefix of the sketch."""
@@ -310,12 +263,10 @@ def test_a_prefix_longer_than_the_spec_is_refused(size):
 @settings(deadline=None, max_examples=60)
 @given(specs())
 def test_rows_within_reach_keep_phases_and_integers_in_range(spec):
-    """Phases below 2**20 turns, moments' integers below 2**40 even with the largest tilt."""
-    cap = 1.0 if spec.tilt is None else spec.tilt.cap
-
+    """Phases below 2**20 turns, moments' integers below 2**40."""
     assert 0 < spec.reach < math.inf
     assert spec.reach * spec.frequencies.largest <= 2**20 * (1 + 1e-15)
-    assert cap * spec.reach / spec.moment_unit * 2**16 <= 2**40 * (1 + 1e-15)
+    assert spec.reach / spec.moment_unit * 2**16 <= 2**40 * (1 + 1e-15)
     assert np.float32(spec.reach) < np.inf
 
 
@@ -350,11 +301,6 @@ def test_a_spec_cannot_be_changed(name):
 
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(spec, name, getattr(spec, name))
-
-
-def test_a_tilt_cannot_be_changed():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Tilt(1.0).cap = 2.0
 
 
 @pytest.mark.parametrize("is_used", [False, True])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.errors import SpecError
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import SketchSpec
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 INTEGER, NUMBER = "an integer from {} to {}", "a finite number from {} to {}"
@@ -49,7 +49,6 @@ REFUSED = [
     ("scale", np.array(2.0), SCALE),
     ("scale", [1, math.nan], NUMBER.format("-1e+150", "1e+150")),
     *[("scale", v, "2 numbers, one a column, or None") for v in ([1], np.ones(3), ())],
-    *[("tilt", v, "a Tilt or None") for v in (1.0, {"radius": 1.0, "cap": 2.0}, Tilt)],
     *[("far_share", v, NUMBER.format(0, 1)) for v in (-0.1, 1.1, math.nan, True, "0.1", None)],
     *[("precision", v, "one of 'float32', 'float64'") for v in ("float16", np.float32, 32)],
 ]
@@ -62,15 +61,6 @@ def test_a_parameter_out_of_range_is_refused(name, value, must):
 
     with pytest.raises(SpecError, match=f"^{sentence}"):
         spec_of(**{name: value})
-
-
-@pytest.mark.parametrize(("name", "low", "high"), [("radius", 1e-20, 1e20), ("cap", 1, 65536)])
-@pytest.mark.parametrize("value", [0, -1.0, 1e21, math.nan, math.inf, True, "1", None])
-def test_a_tilt_out_of_range_is_refused(name, low, high, value):
-    sentence = f"The '{name}' parameter of Tilt must be a finite number from {low:g} to {high:g}."
-
-    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}"):
-        Tilt(**({"radius": 1.0, "cap": 16.0} | {name: value}))
 
 
 @pytest.mark.parametrize(
@@ -114,13 +104,6 @@ UNREADABLE = {
     '{"schema":1,"x":1,"bandwidth":1,"n_features":1}': (
         "this is not a sketch spec (unknown: x; missing: sketch_size)."
     ),
-    f'{{"schema":1,{PLAIN},"tilt":2}}': (
-        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got 2"
-    ),
-    f'{{"schema":1,{PLAIN},"tilt":{{"radius":2}}}}': (
-        "The 'tilt' parameter of SketchSpec must be an object with radius and cap. Got {'radius'"
-    ),
-    f'{{"schema":1,{PLAIN},"tilt":{{"radius":-1,"cap":2}}}}': "The 'radius' parameter of Tilt must",
     f'{{"schema":1,{PLAIN},"scale":NaN}}': "The 'scale' parameter of SketchSpec must be a finite",
     f'{{"schema":1,{PLAIN},"center":{{"a":1,"b":2}}}}': "The 'center' parameter of SketchSpec must",
     '{"schema":1,"n_features":"2","sketch_size":1,"bandwidth":1}': "The 'n_features' parameter of",

@@ -60,13 +60,12 @@ def spec_of(**options: Any) -> ss.SketchSpec:
 SPECS = [
     spec_of(
         bandwidth=(0.5, 2.0),
-        tilt=ss.features.Tilt(3.0, 4.0),
         center=(1, 2, 3),
         scale=(1.0, 2.0, 3.0),
     ),
     spec_of(n_features=1, columns=("x",), scale=2.0),
     spec_of(n_features=2, columns=("x", "y"), law="adapted_radius", precision="float64"),
-    spec_of(n_features=2, bandwidth=(0.3, 3.0), tilt=ss.features.Tilt(2.0), far_share=0.25, seed=3),
+    spec_of(n_features=2, bandwidth=(0.3, 3.0), far_share=0.25, seed=3),
     spec_of(sketch_size=0, landmarks=ss.features.Landmarks.of([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0]])),
 ]
 
@@ -130,9 +129,7 @@ def changed(document: Any, rng: np.random.Generator) -> Any:
         if action == 0:
             del holder[name]
         elif action == 1 and isinstance(holder, dict):
-            holder[pick(["new", "tilt", "scale", "center", "origin", "far_share"], rng)] = (
-                any_value(rng)
-            )
+            holder[pick(["new", "scale", "center", "origin", "far_share"], rng)] = any_value(rng)
         elif action == 2 and isinstance(holder, list):
             holder.append(copy.deepcopy(holder[name]))
         else:
@@ -181,8 +178,7 @@ def canonical(header: Any) -> bytes:
 def mended(magic: bytes, header: Any, payload: bytes) -> bytes:
     """A file around any content, with the digest that it should have."""
     text = canonical(header)
-    version = 2 if b'"cells":' in text else 1
-    body = struct.pack("<8sHHI", magic, version, 0, len(text)) + text + payload
+    body = struct.pack("<8sHHI", magic, 1, 0, len(text)) + text + payload
     return body + hashlib.blake2b(body, digest_size=32).digest()
 
 
@@ -264,7 +260,7 @@ def use_sketch(sketch: Any, like: Any, rng: np.random.Generator) -> None:
     if isinstance(sketch, ss.Sketch):
         _statistics(sketch)
         sketch.prefix(1 + sketch.spec.sketch_size // 2)
-        for name in ("mean", "covariance", "tilted_mean", "tilted_covariance", "mean_tilt"):
+        for name in ("mean", "covariance"):
             getattr(sketch, name)
         use(lambda: sketch - sketch)
         use(lambda: sketch + sketch)

@@ -228,9 +228,6 @@ def draw_sketch(rng: Rng) -> Given:
         structured=structured,
         center=tuple(draw_smooth(rng, (d,))) if rng.random() < 0.5 else None,
         scale=float(rng.random() + 0.5) if rng.random() < 0.5 else None,
-        tilt=ss.features.Tilt(float(rng.random() + 0.1), float(rng.integers(1, 99)))
-        if rng.random() < 0.3
-        else None,
         precision=str(rng.choice(["float32", "float64"])),
     )
     with np.errstate(under="ignore"):

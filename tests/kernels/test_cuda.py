@@ -115,9 +115,7 @@ def test_a_sketch_of_many_columns_has_the_same_bytes_with_and_without_a_gpu(metr
 
 def test_very_wide_rows_are_summed_on_the_processor():
     X = RNG.normal(size=(300, 5000))
-    spec = ss.SketchSpec(
-        5000, 100, bandwidth=80.0, structured=True, tilt=ss.features.Tilt(radius=70.0)
-    )
+    spec = ss.SketchSpec(5000, 100, bandwidth=80.0, structured=True)
 
     assert ss.sketch(X, spec, kernel="cuda") == ss.sketch(X, spec, kernel="cpu")
 

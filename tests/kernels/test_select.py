@@ -15,7 +15,7 @@ import numpy as np
 import sketchshift as ss
 
 X = np.random.default_rng(0).normal(size=(500, 3))
-spec = ss.SketchSpec(n_features=3, sketch_size=40, bandwidth=0.5, tilt=ss.features.Tilt(radius=1.7))
+spec = ss.SketchSpec(n_features=3, sketch_size=40, bandwidth=0.5)
 """
 
 WITHOUT_LIBRARY = """

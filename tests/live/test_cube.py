@@ -366,17 +366,6 @@ def test_a_commit_has_what_changed_of_a_long_position_alone(cube):
     assert again.positions == cube.positions == {"folder:a": {"files": files}, "b": {"at": None}}
 
 
-def test_commits_of_version_1_are_read(cube):
-    """These had all positions whole, and no word of those that moved."""
-    header = {"added": [], "dropped": [], "kept": {}, "number": 1, "returned": []}
-    header["positions"] = {"s": {"at": 5}}
-    data = pack(cube_log.COMMIT_MAGIC, 1, header, b"")
-    (cube.path / "log" / "000000000001.commit").write_bytes(data)
-    cube.append(positions={"s": {"at": 6}})
-
-    assert ss.live.Cube.open(cube.path).positions == {"s": {"at": 6}}
-
-
 def test_hundreds_of_commits_leave_few_parts_and_a_short_log_to_read(tmp_path, plan):
     cube = ss.live.Cube.create(tmp_path / "cube", SPEC)
     parts = [ss.sketch(X[i : i + 1], SPEC) for i in range(600)]
@@ -489,7 +478,7 @@ def test_what_does_not_belong_to_a_cube_is_refused(cube, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"tilt": ss.features.Tilt(1.0, 4.0)},
+        {"cells": None},
         {"precision": "float64"},
         {"sketch_size": 0},
         {"cells": None, "moments": "none"},
@@ -499,8 +488,6 @@ def test_what_does_not_belong_to_a_cube_is_refused(cube, tmp_path):
 )
 def test_every_kind_of_spec_goes_through_a_cube(tmp_path, change):
     spec = replace(ss.plan(X, 4, seed=0), spectrum=None)
-    if "tilt" in change:
-        spec = replace(spec, cells=None)
     spec = replace(spec, **change)
     weights = np.random.default_rng(0).uniform(0.1, 3.0, 600)
     table = ss.sketch_by(X, by=DAY, spec=spec, sample_weight=weights)
@@ -609,28 +596,6 @@ def test_a_condition_on_keys_that_are_all_different_is_asked_of_each(tmp_path):
 
     table = ss.sketch_by(pa.concat_tables([data.slice(0, 200), data.slice(100)]), "key", spec=spec)
     assert cube.table(condition) == table.where(condition)
-
-
-def test_parts_of_version_1_are_read_beside_new_ones(sales, plan, monkeypatch):
-    """These have their keys as they are, and not as dictionaries."""
-    data = with_missing(events(600), "country", 5)
-    with monkeypatch.context() as patched:
-        patched.setattr(cube_parts, "VERSION", 1)
-        patched.setattr(cube_parts, "encode_keys", lambda keys: keys)
-        sales.append_rows(data.slice(0, 300))
-    record = next(iter(sales._log.state().parts.values()))
-    head = (sales.path / "parts" / record.name).read_bytes()[: record.n_head]
-    stored = pa.ipc.open_stream(pa.py_buffer(unpack(head, cube_parts.MAGIC, 1)[1])).read_all()
-    assert stored.schema.field("country").type == pa.string()
-
-    sales.append_rows(data.slice(300))
-
-    table = ss.sketch_by(data, by=BY, spec=plan)
-    for cube in (sales, ss.live.Cube.open(sales.path)):
-        assert cube.table() == table
-        assert cube.merge(CONDITIONS[0]) == table.where(CONDITIONS[0]).merge()
-    sales.compact()
-    assert ss.live.Cube.open(sales.path).table() == table
 
 
 def test_a_part_has_as_many_slices_as_memory_is_set_aside_for(cube, monkeypatch):
@@ -774,12 +739,12 @@ def test_a_forged_commit_is_refused(cube, change):
     cube.append(by_day(np.arange(100)))
     shutil.copy(next((cube.path / "parts").iterdir()), cube.path.parent / "treasure.slices")
     path = cube.path / "log" / f"{1:012d}.commit"
-    header = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    header = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC)[0])
     if "added" in change:
         header["added"][0] |= change["added"]
     else:
         header |= change
-    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, header, b""))
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, header, b""))
 
     with pytest.raises(ss.errors.SketchFormatError):
         ss.live.Cube.open(cube.path).merge("key >= 0")
@@ -811,15 +776,15 @@ def test_a_forged_head_of_a_part_is_refused(cube, forge):
     cube.append(by_day(np.arange(600)))
     (part,) = (cube.path / "parts").iterdir()
     path, data = cube.path / "log" / f"{1:012d}.commit", part.read_bytes()
-    commit = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC, 2)[0])
+    commit = json.loads(unpack(path.read_bytes(), cube_log.COMMIT_MAGIC)[0])
     record = commit["added"][0]
-    text, payload = unpack(data[: record["n_head"]], cube_parts.MAGIC, 2)
+    text, payload = unpack(data[: record["n_head"]], cube_parts.MAGIC)
     head, keys = json.loads(text), pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
     forged = forge(head, keys)
-    start = pack(cube_parts.MAGIC, 2, head, bytes(payload) if forged is None else forged)
+    start = pack(cube_parts.MAGIC, head, bytes(payload) if forged is None else forged)
     part.write_bytes(start + data[record["n_head"] :])
     record |= {"n_head": len(start), "n_bytes": part.stat().st_size}
-    path.write_bytes(pack(cube_log.COMMIT_MAGIC, 2, commit, b""))
+    path.write_bytes(pack(cube_log.COMMIT_MAGIC, commit, b""))
 
     with pytest.raises(ss.errors.SketchFormatError, match=re.escape(part.name)):
         ss.live.Cube.open(cube.path).merge("key >= 0")

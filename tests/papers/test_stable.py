@@ -155,19 +155,6 @@ def test_the_same_seed_gives_the_same_bytes_and_a_domain_is_kept_to():
     assert inside.locations[0, 0] >= 2.0
 
 
-def test_a_sketch_with_a_tilt_is_refused_and_what_is_proposed_instead_works():
-    X = levy_stable.rvs(1.5, 0, size=(3000, 1), random_state=0)
-    tilted = ss.sketch(X, ss.SketchSpec(1, 100, 1.0, tilt=ss.features.Tilt(radius=1.0)))
-
-    with pytest.raises(DataError, match="waves of all rows alike, and this one weights") as caught:
-        decode_stable(tilted)
-
-    names = {"X": X, "np": np, "ss": ss}
-    exec("\n".join(line.strip() for line in str(caught.value).splitlines()[1:]), names)
-    found = decode_stable(ss.sketch(X, names["spec"]))
-    assert found.alphas == pytest.approx([1.5], abs=0.1)
-
-
 def test_directions_and_rows_out_of_reach_are_refused():
     X = np.random.default_rng(0).normal(size=(300, 2)) + 5
     directions = ss.sketch(X, ss.SketchSpec(2, 50, 1.0, metric="cosine"))

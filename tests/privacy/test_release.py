@@ -15,7 +15,7 @@ from sketchshift.sketch.measure import Measure
 
 
 def parts(sketch: ss.privacy.PrivateSketch) -> tuple[bytes, bytes]:
-    header, payload = unpack(sketch.to_bytes(), PRIVATE_MAGIC, 1)
+    header, payload = unpack(sketch.to_bytes(), PRIVATE_MAGIC)
     return header, bytes(payload)
 
 
@@ -73,24 +73,12 @@ def test_the_ledger_of_a_release_says_how_it_was_made(raw, release):
 
 
 def test_a_spec_planned_from_the_data_is_refused(X):
-    spec = replace(ss.plan(X, 3), tilt=None)
+    spec = ss.plan(X, 3)
 
     with pytest.raises(
         ss.errors.PrivacyError, match=r"may tell of private rows.*plan_declared or plan_public"
     ):
         ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8)
-
-
-def test_a_tilt_is_refused(X):
-    with pytest.raises(ss.errors.PrivacyError, match=r"multiply the noise by 64\. Sketch the data"):
-        ss.privacy.release(ss.sketch(X, n_clusters=3, cells=False), 1.0, 1e-8)
-
-
-def test_a_public_spec_with_a_tilt_is_refused_before_any_row(public_spec):
-    with pytest.raises(
-        ss.errors.SpecError, match="for private releases cannot weigh far rows more"
-    ):
-        ss.Sketcher(replace(public_spec, tilt=ss.features.Tilt(1.0)))
 
 
 def test_weights_are_refused(X, public_spec):

@@ -149,12 +149,6 @@ def test_slices_and_stored_tables_have_cells_too(tmp_path):
     assert stored.where("key < 2").merge() == ss.sketch(X[key < 2], SPEC)
 
 
-def test_files_without_cells_are_those_of_version_one():
-    plain = ss.sketch(X, ss.SketchSpec(3, 40, bandwidth=0.5))
-    assert plain.to_bytes()[8:10] == b"\x01\x00"
-    assert ss.sketch(X, SPEC).to_bytes()[8:10] == b"\x02\x00"
-
-
 def test_integers_of_cells_that_no_rows_left_are_refused():
     for change in ((3, 0, 2**34), (3, 0, -(2**60)), (2, 1, 2**60), (1, 4, -(2**70))):
         sketch = ss.sketch(X, SPEC)
@@ -167,15 +161,15 @@ def test_integers_of_cells_that_no_rows_left_are_refused():
 
 
 def test_a_file_of_cells_that_is_cut_off_or_goes_on_is_refused():
-    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+    from sketchshift.sketch.file import MAGIC, pack, unpack
 
     data = ss.sketch(np.vstack([X, [[1e9, 0, 0]]]), SPEC).to_bytes()
-    header, payload = unpack(data, MAGIC, VERSION)
+    header, payload = unpack(data, MAGIC)
     import json
 
     for changed in (payload[:-1], payload[:-30], payload[:700], bytes(payload) + b"\0"):
         with pytest.raises(ss.errors.SketchFormatError):
-            ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), bytes(changed)))
+            ss.Sketch.from_bytes(pack(MAGIC, json.loads(header), bytes(changed)))
 
 
 @pytest.mark.parametrize("n_cells", [1, 30, 400])
@@ -236,11 +230,6 @@ def test_cells_of_other_columns_are_refused_by_a_spec():
         ss.SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
 
 
-def test_cells_come_without_a_tilt():
-    with pytest.raises(ss.errors.SpecError, match="cells or a tilt, not both"):
-        ss.SketchSpec(3, 10, bandwidth=1.0, cells=CELLS, tilt=ss.features.Tilt(1.0, 4.0))
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -284,14 +273,14 @@ def test_rows_of_partial_weight_are_counted_and_taken_off_again(tmp_path):
 def test_numbers_of_partial_weights_that_no_rows_have_are_refused(n):
     import json
 
-    from sketchshift.sketch.file import MAGIC, VERSION, pack, unpack
+    from sketchshift.sketch.file import MAGIC, pack, unpack
 
     data = ss.sketch(X, SPEC, sample_weight=np.full(len(X), 0.7)).to_bytes()
-    header, payload = unpack(data, MAGIC, VERSION)
+    header, payload = unpack(data, MAGIC)
     forged = bytes(payload[:-8]) + n.to_bytes(8, "little", signed=True)
 
     with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
-        ss.Sketch.from_bytes(pack(MAGIC, VERSION, json.loads(header), forged))
+        ss.Sketch.from_bytes(pack(MAGIC, json.loads(header), forged))
 
 
 def test_a_plan_costs_next_to_nothing_in_each_slice_of_a_file(tmp_path):
@@ -299,12 +288,12 @@ def test_a_plan_costs_next_to_nothing_in_each_slice_of_a_file(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from sketchshift.sketch.file import MAGIC, VERSION, unpack
+    from sketchshift.sketch.file import MAGIC, unpack
 
     rows = RNG.normal(size=(10_000, 8))
     table = ss.sketch_by(rows, by=np.arange(10_000) // 100, n_clusters=10)
     table.to_parquet(tmp_path / "all.parquet")
-    integers = [bytes(unpack(s.to_bytes(), MAGIC, VERSION)[1]) for s in table.sketches]
+    integers = [bytes(unpack(s.to_bytes(), MAGIC)[1]) for s in table.sketches]
     alone = pa.table({"key": table.keys.column(0), "sketch": pa.array(integers, pa.binary())})
     pq.write_table(alone, tmp_path / "alone.parquet", compression="zstd")
 

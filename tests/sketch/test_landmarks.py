@@ -150,7 +150,6 @@ def test_a_sketch_travels_as_a_file(tmp_path):
     s.save(tmp_path / "s.sketch")
 
     assert ss.load(tmp_path / "s.sketch") == s
-    assert s.to_bytes()[8] == 3  # format version
 
 
 def test_slices_and_cubes_hold_the_same_sums(tmp_path):
@@ -199,7 +198,6 @@ def test_landmarks_are_drawn_from_the_rows_each_once():
     ("change", "message"),
     [
         ({"bandwidth": (0.5, 2.0)}, r"the kernel of one bandwidth, .* as bandwidth=1\."),
-        ({"tilt": ss.features.Tilt(1.0)}, "a spec with landmarks has no tilt"),
         ({"cells": ss.features.Cells.of(PLACES)}, "a spec with landmarks has no cells"),
         ({"origin": ss.features.Origin("declared", 3.0)}, "a spec with landmarks has no origin"),
         ({"landmarks": PLACES}, "'landmarks' parameter .* must be Landmarks of 2 columns"),

@@ -16,7 +16,6 @@ from sketchshift.sketch import measure as module
 from sketchshift.sketch.measure import Measure, Moments, Part, WeightedRows, parts_of
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=12, bandwidth=0.8)
-TILTED = replace(SPEC, tilt=ss.features.Tilt(1.0, 5.0))
 PUBLIC = replace(SPEC, origin=Origin("declared", 100.0))
 X = np.random.default_rng(3).normal(size=(500, 2))
 
@@ -32,7 +31,7 @@ class PositivePart(Part):
         return PositiveAdder
 
     def is_sound(self, integers, measure, u):
-        return 0 <= int(integers[0]) <= measure.weights[0] + u
+        return 0 <= int(integers[0]) <= measure.weight + u
 
 
 class PositiveAdder:
@@ -65,9 +64,8 @@ def expected(rows: np.ndarray) -> int:
     return int((rows[:, 0] > 0).sum())
 
 
-@pytest.mark.parametrize("spec", [SPEC, TILTED], ids=["plain", "tilted"])
-def test_one_more_part_adds_subtracts_merges_and_travels(spec, one_more, tmp_path):
-    whole, part = ss.sketch(X, spec), ss.sketch(X[:200], spec)
+def test_one_more_part_adds_subtracts_merges_and_travels(one_more, tmp_path):
+    whole, part = ss.sketch(X, SPEC), ss.sketch(X[:200], SPEC)
 
     assert positive(whole) == expected(X)
     assert positive(whole - part) == expected(X[200:])
@@ -147,10 +145,9 @@ def test_a_file_without_a_part_of_the_spec_is_refused_by_its_length(monkeypatch)
 
 def test_the_parts_of_a_spec_have_names_and_sizes():
     assert [part.name for part in parts_of(SPEC)] == ["waves", "moments"]
-    assert [part.name for part in parts_of(TILTED)] == ["waves", "moments", "tilted_moments"]
     # 2 m int64; 2 weights, 3 d sums and rests, d (d + 1) / 2 products of 16 bytes
-    assert [part.n_bytes for part in parts_of(TILTED)] == [8 * 24, 16 * 11, 16 * 11]
-    assert len(Measure.zero(TILTED).to_bytes(TILTED)) == 8 * 24 + 2 * 16 * 11
+    assert [part.n_bytes for part in parts_of(SPEC)] == [8 * 24, 16 * 11]
+    assert len(Measure.zero(SPEC).to_bytes(SPEC)) == 8 * 24 + 16 * 11
 
 
 def test_moments_have_names_that_read_as_the_definition_says():

@@ -24,20 +24,6 @@ def test_z_is_the_mean_of_the_features_in_the_papers_normalisation(X):
     np.testing.assert_allclose(z, features.mean(axis=0), atol=1e-7)
 
 
-def test_with_a_tilt_z_is_the_tilted_mean(X):
-    """The tilt is t = min(cap, 1/2 + |x'|^2 / (2 radius^2)), computed from the row alone."""
-    tilt = ss.features.Tilt(radius=2.0, cap=3.0)
-    spec = ss.SketchSpec(3, 50, bandwidth=0.7, center=tuple(X.mean(axis=0)), tilt=tilt)
-
-    z = ss.sketch(X, spec).z
-
-    rows = X - X.mean(axis=0)
-    t = np.minimum(3.0, 0.5 + (rows**2).sum(axis=1) / 8.0)
-    features = np.exp(2j * np.pi * (rows @ spec.frequencies.turns.astype(float))) / np.sqrt(50)
-    assert (t == 3.0).any()
-    np.testing.assert_allclose(z, np.average(features, axis=0, weights=t), atol=1e-7)
-
-
 def test_parts_add_up_by_sum(spec, X):
     parts = [ss.sketch(part, spec) for part in np.array_split(X, 7)]
 

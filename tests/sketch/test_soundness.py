@@ -15,15 +15,8 @@ from sketchshift.sketch.file import MAGIC, pack, unpack
 SPECS = {
     "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),
     "precise": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=0.7, precision="float64"),
-    "tilted": ss.SketchSpec(
-        n_features=2, sketch_size=6, bandwidth=1.0, tilt=ss.features.Tilt(1.0, 5.0)
-    ),
-    "far": ss.SketchSpec(
-        n_features=3, sketch_size=6, bandwidth=(0.1, 3.0), tilt=ss.features.Tilt(1e-3, 2.0**16)
-    ),
-    "one column": ss.SketchSpec(
-        n_features=1, sketch_size=6, bandwidth=1e-20, tilt=ss.features.Tilt(1e20)
-    ),
+    "far": ss.SketchSpec(n_features=3, sketch_size=6, bandwidth=(0.1, 3.0)),
+    "one column": ss.SketchSpec(n_features=1, sketch_size=6, bandwidth=1e-20),
     "wide": ss.SketchSpec(n_features=70, sketch_size=6, bandwidth=1.0),
     "landmarks": ss.SketchSpec(
         n_features=2, sketch_size=3, bandwidth=0.7, landmarks=ss.features.Landmarks.of(np.eye(2))
@@ -69,15 +62,13 @@ def test_whatever_rows_leave_is_sound_and_so_are_sums_and_parts(name, data):
     assert ss.Sketch.from_bytes(rest.to_bytes()) == rest
 
 
-def forged(sketch: ss.Sketch, place: int, number: int, measure: int = 0) -> bytes:
+def forged(sketch: ss.Sketch, place: int, number: int) -> bytes:
     """The file with one wide integer replaced, and its digest mended."""
-    spec = sketch.spec
-    header, payload = unpack(sketch.to_bytes(), MAGIC, 1)
-    wide = len(sketch._totals.parts["moments"])
-    at = 16 * (spec.sketch_size + measure * wide + place)
+    header, payload = unpack(sketch.to_bytes(), MAGIC)
+    at = 16 * (sketch.spec.sketch_size + place)
     changed = bytearray(payload)
     changed[at : at + 16] = number.to_bytes(16, "little", signed=True)
-    return pack(MAGIC, 1, json.loads(header), bytes(changed))
+    return pack(MAGIC, json.loads(header), bytes(changed))
 
 
 X = np.random.default_rng(0).normal(size=(50, 2))
@@ -95,10 +86,9 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
-@pytest.mark.parametrize("measure", [0, 1])
-def test_integers_that_no_rows_left_are_refused(forgery, measure):
-    sketch = ss.sketch(X + 3.0, SPECS["tilted"])
+def test_integers_that_no_rows_left_are_refused(forgery):
+    sketch = ss.sketch(X + 3.0, SPECS["plain"])
 
-    assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.weights[0])) == sketch
+    assert ss.Sketch.from_bytes(forged(sketch, 0, sketch._totals.weight)) == sketch
     with pytest.raises(ss.errors.SketchFormatError, match="the integers are not those of any rows"):
-        ss.Sketch.from_bytes(forged(sketch, *forgery, measure))
+        ss.Sketch.from_bytes(forged(sketch, *forgery))

@@ -16,7 +16,7 @@ import scipy.sparse
 import sketchshift as ss
 
 COLUMNS = ("height", "weight", "age")
-SPEC = ss.SketchSpec(3, 40, bandwidth=1.0, columns=COLUMNS, tilt=ss.features.Tilt(radius=3.0))
+SPEC = ss.SketchSpec(3, 40, bandwidth=1.0, columns=COLUMNS)
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,6 @@ def test_a_spec_that_makes_no_sense_is_refused(spec):
     for change in (
         {"moments": "full"},
         {"scale": (1.0,) * D},
-        {"tilt": ss.features.Tilt(1.0), "cells": None},
         {"axes": Axes.of(np.eye(7)[:2])},
     ):
         with pytest.raises(SpecError):

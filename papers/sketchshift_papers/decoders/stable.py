@@ -138,7 +138,7 @@ def decode_stable(
     Parameters
     ----------
     sketch : Sketch or PrivateSketch
-        Plain: without tilt, and with waves of all columns. A private one has tails only up to the
+        Plain, with waves of all columns. A private one has tails only up to the
         ball that rows are clipped to. Take a range of bandwidths around the
         widths of the components, and a center and scale that far rows do not move, such as median
         and quartiles: the tails show at low frequencies, the widths at middle ones.
@@ -186,9 +186,7 @@ def decode_stable(
 def _require_plain(sketch: AnySketch) -> None:
     """Refuse a sketch that is not the characteristic function of the rows themselves."""
     spec = sketch.spec
-    if spec.tilt is not None:
-        what = "this one weights them by a tilt"
-    elif spec.metric != "euclidean":
+    if spec.metric != "euclidean":
         what = f"this one has those of their directions (metric={spec.metric!r})"
     elif isinstance(sketch, Sketch) and sketch.far.weights.any():
         what = "this one has none of rows that were out of its reach, the tails"

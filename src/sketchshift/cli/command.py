@@ -57,7 +57,7 @@ INTERRUPTED = 130
 EXPERT = frozenset(
     {
         *("bandwidth", "bandwidth_high", "far_share", "law", "structured", "precision", "center"),
-        *("tilt_radius", "tilt_cap", "sketch_size", "cells", "no_cells", "n_features", "seed"),
+        *("sketch_size", "cells", "no_cells", "n_features", "seed"),
         *("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper"),
         *("kernel", "threads", "checkpoint", "disjoint"),
         *("port", "check", "debug"),

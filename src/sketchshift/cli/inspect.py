@@ -88,11 +88,9 @@ def _is_plan(path: Place) -> bool:
 
 def _inspect_sketch(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
     sketch = load_any(path)
-    head = (path / "cube" if path.is_dir() else path).read_bytes()[8:10]
     is_private = isinstance(sketch, PrivateSketch)
     record: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
     record |= _record_of_cube(path) | sketch_record(sketch, size_of(path))
-    record["format_version"] = int.from_bytes(head, "little")
     if isinstance(sketch, PrivateSketch):
         return sketch, record
     return sketch, record | {"statistics": _statistics(sketch)}
@@ -144,8 +142,6 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         rows += _promise(record)
     if "bytes" in record:
         rows += [("file size", f"{record['bytes']:,} bytes")]
-    if "format_version" in record:
-        rows += [("format version", str(record["format_version"]))]
     bandwidth = record["bandwidth"]
     ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
     rows += [
@@ -160,7 +156,6 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         ("precision", record["precision"]),
         ("center", _shorten(record["center"], "0")),
         ("scale", _shorten(record["scale"], "1")),
-        ("tilt", _tilt(record["tilt"])),
         ("origin", _origin(record["origin"])),
         ("fingerprint", record["fingerprint"]),
     ]
@@ -203,10 +198,6 @@ def _origin(origin: Mapping[str, Any] | None) -> str:
     if origin is None:
         return "unknown: not for private releases"
     return f"{origin['kind']}, rows clipped at {number(origin['radius'])} x scale"
-
-
-def _tilt(tilt: Mapping[str, float] | None) -> str:
-    return "none" if tilt is None else f"radius {number(tilt['radius'])}, cap {number(tilt['cap'])}"
 
 
 def _shorten(values: Any, default: str) -> str:

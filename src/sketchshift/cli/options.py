@@ -19,7 +19,7 @@ from sketchshift.decoders import Decoding, decode
 from sketchshift.decoders.decoder import DECODERS, Progress, summary_of
 from sketchshift.decoders.objective import Box
 from sketchshift.errors import SpecError
-from sketchshift.features import SketchSpec, Tilt
+from sketchshift.features import SketchSpec
 from sketchshift.features.frequencies import LAWS
 from sketchshift.features.plan import MAX_CLUSTERS
 from sketchshift.features.spec import METRICS
@@ -280,18 +280,6 @@ _SPEC_OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Subtracted from each row: one number a column, 1,2,3.",
     ),
     "scale": scale_option,
-    "tilt_radius": click.option(
-        "--tilt-radius",
-        type=_POSITIVE,
-        help="Weigh far rows more: min(cap, 1/2 + |x'|²/(2 radius²)).",
-    ),
-    "tilt_cap": click.option(
-        "--tilt-cap",
-        type=click.FloatRange(1, 65536),
-        default=16.0,
-        show_default=True,
-        help="The largest weight of a tilt.",
-    ),
 }
 
 
@@ -323,8 +311,6 @@ def build_spec(
     spec : SketchSpec
         What cannot be a spec is a :class:`click.UsageError`.
     """
-    if flags["tilt_radius"] is None and flags["tilt_cap"] != 16.0:
-        raise click.UsageError("--tilt-cap needs --tilt-radius.")
     low, high, scale = flags["bandwidth"], flags["bandwidth_high"], flags["scale"]
     if isinstance(scale, str):
         if scale not in ("auto", "none"):
@@ -332,13 +318,11 @@ def build_spec(
         scale = None
     plain = ("sketch_size", "seed", "law", "structured", "far_share", "precision", "center")
     try:
-        radius = flags["tilt_radius"]
         return SketchSpec(
             n_features=n_features,
             bandwidth=low if high is None else (low, high),
             columns=None if columns is None else tuple(columns),
             scale=scale[0] if scale is not None and len(scale) == 1 else scale,
-            tilt=None if radius is None else Tilt(radius, flags["tilt_cap"]),
             **{name: flags[name] for name in plain},
         )
     except SpecError as error:

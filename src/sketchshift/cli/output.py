@@ -169,7 +169,6 @@ MIDNIGHT = time_of_day()
 
 def spec_record(spec: SketchSpec) -> dict[str, Any]:
     """What a spec says, defaults included; cheap, without the fingerprint."""
-    tilt = None if spec.tilt is None else {"radius": spec.tilt.radius, "cap": spec.tilt.cap}
     return {
         "n_features": spec.n_features,
         "columns": spec.columns,
@@ -182,7 +181,6 @@ def spec_record(spec: SketchSpec) -> dict[str, Any]:
         "precision": spec.precision,
         "center": spec.center,
         "scale": spec.scale,
-        "tilt": tilt,
         "cells": None if spec.cells is None else _cells_record(spec, spec.cells),
         "landmarks": None if spec.landmarks is None else spec.landmarks.n_landmarks,
         "saturation": spec.saturation,

@@ -571,7 +571,7 @@ class _Rest(Problem):
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
-        """The same: cells come without a tilt."""
+        """The same."""
         assert self.known is not None
         return self.known
 

@@ -24,7 +24,7 @@ from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._validation import check_integer
 from sketchshift.decoders.decoder import KCurve
 from sketchshift.decoders.gaussians import GaussianFitter
-from sketchshift.decoders.mixture import Mixture, Points, tilted_wave
+from sketchshift.decoders.mixture import Mixture, Points, wave_of
 from sketchshift.decoders.paper.refine import merge_nearest
 from sketchshift.decoders.points import KMeans, lloyd_from
 from sketchshift.decoders.problem import Problem
@@ -141,7 +141,7 @@ class ChoiceOfK:
         ]
         misfit, within = np.array(found[::-1]).T
         numbers = np.arange(1, max_clusters + 1)
-        noise = 0.0 if exact else rule.noise(points)
+        noise = 0.0 if exact else rule.noise()
         score = numbers**self.growth * np.sqrt(misfit**2 + noise)
         chosen = int(np.argmax(score <= self.tolerance * score.min())) + 1
         inertia = within / (within[0] or 1.0)
@@ -235,17 +235,13 @@ class _Misfit:
         self.zeta: ComplexArray = problem.z[:n] * math.sqrt(m)
         weights = GaussianFitter(problem).weights[:n]
         self.weights = weights / (weights @ np.abs(self.zeta) ** 2 or 1.0)
-        self.tilt = problem.sketch.spec.tilt
         self.count = max(1, problem.sketch.count)  # noise may have left less than half a row
         self.floor = choice.noise_factor * problem.noise_floor
         self.full = choice.full
 
-    def noise(self, points: Points) -> float:
+    def noise(self) -> float:
         """Expected square of the difference between sketches of the rows and of their law."""
-        ones = np.ones(len(points.places))
-        tilts = ones if self.tilt is None else self.tilt((points.places**2).sum(axis=1))
-        squares = (points.weights @ tilts**2) / (points.weights @ tilts) ** 2
-        variances = np.maximum(squares - np.abs(self.zeta) ** 2, 0.0) / self.count
+        variances = np.maximum(1.0 - np.abs(self.zeta) ** 2, 0.0) / self.count
         return float(self.weights @ (variances + self.floor))
 
     def of_cells(self, points: Points, labels: IntArray, k: int) -> tuple[float, float]:
@@ -260,14 +256,12 @@ class _Misfit:
         sizes = np.array([S.trace() if S.ndim == 2 else S.sum() for S in covariances])
         omega = 2.0 * math.pi * self.turns.astype(np.float64)
         waves = select_kernel().features(means, self.turns) * math.sqrt(m)
-        sums, masses = np.zeros((2, m), dtype=np.complex128), np.zeros(2)
-        for share, c, S, size, wave in zip(shares, means, covariances, sizes, waves, strict=True):
+        sums = np.zeros((2, m), dtype=np.complex128)
+        for share, S, size, wave in zip(shares, covariances, sizes, waves, strict=True):
             shapes = (S, np.full(d, size / d) if k > 1 else S)
             for j, shape in enumerate(shapes):
-                transform, mass = tilted_wave(c, shape, omega, wave, self.tilt)
-                sums[j] += share * transform
-                masses[j] += share * mass
-        squares = np.abs(self.zeta - sums / masses[:, None]) ** 2 @ self.weights
+                sums[j] += share * wave_of(shape, omega, wave)
+        squares = np.abs(self.zeta - sums) ** 2 @ self.weights
         return float(squares.prod()) ** 0.25, float(shares @ sizes)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from sketchshift._threads import pool_of_threads
 from sketchshift._typing import FloatArray
-from sketchshift.decoders.mixture import Mixture, Points
+from sketchshift.decoders.mixture import Mixture, Points, as_shares
 from sketchshift.decoders.points import KMeans, Partition, draw_places, lloyd_from
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import DataError
@@ -217,7 +217,7 @@ class Search(ABC):
     def n_points(self, k: int, d: int) -> int:
         """Number of points to draw from the fits."""
 
-    def centers(self, problem: Problem, fits: list[GaussianFit], k: int) -> Points | None:
+    def centers(self, fits: list[GaussianFit], k: int) -> Points | None:
         """Where the last k-means starts from; None leaves that to k-means."""
         return None
 
@@ -453,13 +453,13 @@ class Stochastic(Search):
             report(fit)
         return self.best(fits)
 
-    def centers(self, problem: Problem, fits: list[GaussianFit], k: int) -> Points:
-        """Centers of the Gaussians, weighted back from the tilt; of many, those of the best fit."""
+    def centers(self, fits: list[GaussianFit], k: int) -> Points:
+        """Centers of the Gaussians; of many, those of the best fit."""
         n_fits = max(1, NUMBERS // (self.components * k * k))
         pooled = sorted(fits, key=lambda fit: fit.loss)[:n_fits]
         means = np.concatenate([fit.means for fit in pooled])
         weights = np.concatenate([fit.shares for fit in pooled])
-        return Points(means, problem.untilt(means, weights))
+        return Points(means, as_shares(weights))
 
     def cut(self, centers: Points, points: Points, k: int, seed: int, kmeans: KMeans) -> Partition:
         """Partition of many points, from a k-means of the few centers they were drawn around.

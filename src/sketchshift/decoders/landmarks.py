@@ -24,6 +24,7 @@ from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, Correlation, Matching, Spread
 from sketchshift.decoders.problem import EMPTY, Problem, check_decodable, normalise_domain
 from sketchshift.errors import SpecError
+from sketchshift.kernels import BITS
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["LandmarkCorrelation", "LandmarkMap", "LandmarkProblem", "pose"]
@@ -183,7 +184,7 @@ class LandmarkProblem(Problem):
     @cached_property
     def empty(self) -> float:
         """Share of the sketch below which a residual is rounding: there are no phases to round."""
-        return max(EMPTY, 4.0 * self.sketch.spec.quantum)
+        return max(EMPTY, 4.0 * 2.0**-BITS)
 
     def correlation(self, residual: ComplexArray) -> Correlation:
         """The correlation function of a residual."""

@@ -545,7 +545,7 @@ class Box:
         Parameters
         ----------
         sketch : Sketch or PrivateSketch
-            Its mean and variances, those weighted by the tilt where there is one.
+            Its mean and variances.
         width : float, default=3
             In standard deviations. The box is at least one bandwidth wide on every axis.
 
@@ -624,8 +624,7 @@ def draw_starts(
     Parameters
     ----------
     sketch : Sketch or PrivateSketch
-        Whose mean and covariance "normal" starts have, those weighted by the tilt where there
-        is one; beyond 64 columns the variances alone.
+        Whose mean and covariance "normal" starts have; beyond 64 columns the variances alone.
     n : int
         How many; the first ones do not depend on it.
     seed : int

@@ -31,7 +31,7 @@ __all__ = [
 
 # Points that stand for the data: drawn from fits, weighted back, with the exact moments.
 #
-# Takes fits of the tilted measure from ``gaussians``; hands weighted points to the last k-means.
+# Takes fits from ``gaussians``; hands weighted points to the last k-means.
 
 FLAT = 1e-9  # share of the mean variance added to covariances, so that roots exist
 
@@ -70,14 +70,14 @@ def _round_counts(shares: FloatArray, n: float) -> IntArray:
 
 
 def draw_points(problem: Problem, fits: Sequence[Mixture], n: int, seed: int) -> Points:
-    """Points like the rows themselves: un-tilted, with the exact moments if they are known.
+    """Points like the rows, with the exact moments if they are known.
 
     Parameters
     ----------
     problem : Problem
         The sketch.
     fits : sequence of Mixture
-        Of the tilted measure.
+        All count alike.
     n : int
         Number of points.
     seed : int
@@ -89,7 +89,7 @@ def draw_points(problem: Problem, fits: Sequence[Mixture], n: int, seed: int) ->
         O(n d^2 + d^3).
     """
     places = draw_places(fits, n, seed)
-    weights = problem.untilt(places, np.ones(len(places)))
+    weights = np.full(len(places), 1.0 / len(places))
     if problem.moments is not None:
         places = _move_to_moments(places, weights, *problem.moments)
     if problem.noisy_cells is not None:

@@ -18,7 +18,7 @@ from sketchshift._text import counted
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
-from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
+from sketchshift.decoders.mixture import Mixture, as_shares, wave_of
 from sketchshift.decoders.objective import (
     Box,
     Correlation,
@@ -29,7 +29,8 @@ from sketchshift.decoders.objective import (
 )
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import Cells, SketchSpec
-from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters
+from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters, plans_waves_alone
+from sketchshift.kernels import BITS
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums, NoisyCells
@@ -42,6 +43,7 @@ __all__ = [
     "moments_of",
     "normalise_domain",
     "spread_of",
+    "warn_of_far_rows",
     "warn_of_mistrust",
     "warn_of_more",
 ]
@@ -72,6 +74,23 @@ def warn_of_more(sketch: AnySketch, n_clusters: int) -> None:
             f"this sketch is of the size for {counted(planned, 'cluster')}, and {n_clusters:,} may "
             f"be inaccurate. Sketch the data again with n_clusters={n_clusters} (-k {n_clusters}) "
             "and the usual size."
+        )
+        warn(msg, PlanWarning)
+
+
+OTHER_VARIANCE = 2.0  # times that of the plan's sample: the rows have others, far out
+
+
+def warn_of_far_rows(sketch: AnySketch) -> None:
+    """Warn of rows unlike those of the plan, where nothing but waves and moments hold them."""
+    if not isinstance(sketch, Sketch) or not plans_waves_alone(sketch.spec):
+        return
+    variance = float(sketch.variance @ sketch.spec.per_unit**2)
+    if variance > OTHER_VARIANCE:
+        msg = (
+            f"the rows have {variance:.3g} times the variance of those that the plan has seen, and "
+            "waves alone lose clusters to a few far rows. Plan anew, with cells, on a sample that "
+            "has such rows, or leave them out if they are faults."
         )
         warn(msg, PlanWarning)
 
@@ -173,7 +192,7 @@ class Problem:
 
     @cached_property
     def outline(self) -> tuple[FloatArray, FloatArray]:
-        """The same of the measure behind z: weighted by the tilt, or as the plan expects them."""
+        """The same where they are known, or as the plan expects them."""
         sketch = self.sketch
         return self._normalised_moments(
             *(sketch.outline if self.has_moments else sketch.expected_outline)
@@ -254,7 +273,7 @@ class Problem:
     def empty(self) -> float:
         """Share of the sketch below which a residual is rounding: of integers, of phases."""
         phase = max(np.abs(self.box.lower).max(), np.abs(self.box.upper).max()) / self.bandwidth
-        return max(EMPTY, 4.0 * self.sketch.spec.quantum, 1e-6 * float(phase))
+        return max(EMPTY, 4.0 * 2.0**-BITS, 1e-6 * float(phase))
 
     def relative(self, residual: ComplexArray) -> float:
         """Norm of a residual, as a share of the sketch's."""
@@ -267,13 +286,12 @@ class Problem:
     def residual_of_rows(self, rows: Mixture) -> float:
         r"""The residual norm of a decoding: what clusters of the rows leave of the sketch.
 
-        .. math:: \|z - \mathcal A_t(\textstyle\sum_i \alpha_i \pi_i)\| \,/\, \|z\|
+        .. math:: \|z - \mathcal A(\textstyle\sum_i \alpha_i \pi_i)\| \,/\, \|z\|
 
         Parameters
         ----------
         rows : Mixture
-            Shares that add up to 1, means, and covariances or None, in normalised coordinates. They
-            are weighted by the tilt of the spec, if it has one, as the rows were.
+            Shares that add up to 1, means, and covariances or None, in normalised coordinates.
 
         Returns
         -------
@@ -288,25 +306,19 @@ class Problem:
         zeta = self.z[some] * math.sqrt(m)
         omega = 2.0 * math.pi * self.turns[:, some].astype(np.float64)
         covariances = np.zeros((k, d)) if rows.covariances is None else rows.covariances
-        total, mass = np.zeros(len(zeta), dtype=np.complex128), 0.0
+        total = np.zeros(len(zeta), dtype=np.complex128)
         for share, c, S in zip(rows.weights, rows.means, covariances, strict=True):
-            psi, tilt = tilted_wave(c, S, omega, np.exp(1j * (c @ omega)), self.sketch.spec.tilt)
-            total, mass = total + share * psi, mass + share * tilt
+            total += share * wave_of(S, omega, np.exp(1j * (c @ omega)))
         roots = self._roots if isinstance(self._roots, float) else self._roots[some]
         norm = np.linalg.norm(roots * zeta) or 1.0
-        return float(np.linalg.norm(roots * (zeta - total / mass)) / norm)
-
-    def untilt(self, points: FloatArray, weights: FloatArray) -> FloatArray:
-        """Shares of the rows themselves: the sketch saw rows times their tilt."""
-        tilt = self.sketch.spec.tilt
-        return as_shares(weights if tilt is None else weights / tilt((points**2).sum(axis=1)))
+        return float(np.linalg.norm(roots * (zeta - total)) / norm)
 
     def decoding(
         self, mixture: Mixture, outcome: Outcome, trace: Sequence[Step] | Sequence[Round]
     ) -> Decoding:
-        """The mixture in the units of the data, heaviest first, weights of the rows themselves."""
+        """The mixture in the units of the data, heaviest first, its weights as shares."""
         spec = self.sketch.spec
-        rows = replace(mixture, weights=self.untilt(mixture.means, mixture.weights))
+        rows = replace(mixture, weights=as_shares(mixture.weights))
         order = np.argsort(-rows.weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:

@@ -21,7 +21,7 @@ from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift._validation import parameter_error
 from sketchshift.decoders.cells import draw_inside
 from sketchshift.decoders.decoder import Decoding
-from sketchshift.decoders.mixture import Mixture, as_shares, tilted_wave
+from sketchshift.decoders.mixture import Mixture, as_shares, wave_of
 from sketchshift.decoders.paper.refine import nonnegative_weights
 from sketchshift.decoders.problem import check_waves_or_cells
 from sketchshift.errors import DataError
@@ -44,10 +44,10 @@ def shares(
     points with its mean and variances are. Without,
 
     .. math:: \hat\beta = \arg\min_{\beta \ge 0} \Big\| z - \sum_i \beta_i a_i \Big\|, \qquad
-              \alpha_i \propto \beta_i / t_i
+              \alpha_i \propto \beta_i
 
     with :math:`a_i` the sketch of cluster i as a Gaussian with its centroid and covariance
-    (a point, without covariances) and :math:`t_i` its mean tilt.
+    (a point, without covariances).
 
     Parameters
     ----------
@@ -172,16 +172,13 @@ class ClusterSketches:
     mixture : Mixture
         The clusters, in normalised coordinates; weights are shares of the rows.
     sketches : complex array of shape (k, m)
-        Theirs, each of mass 1 after the tilt.
-    masses : array of shape (k,)
-        Mean tilts of the clusters.
+        Theirs, each of mass 1.
     rest : complex array of shape (m,)
         What the clusters leave of the reference, with the sign turned: it is taken to stay.
     """
 
     mixture: Mixture
     sketches: ComplexArray
-    masses: FloatArray
     rest: ComplexArray
 
     @classmethod
@@ -197,14 +194,10 @@ class ClusterSketches:
         else:
             covariances = decoding.covariances * np.outer(spec.per_unit, spec.per_unit)
         waves = select_kernel().features(means, turns)
-        found = [
-            tilted_wave(c, S, omega, wave, spec.tilt)
-            for c, S, wave in zip(means, covariances, waves, strict=True)
-        ]
-        masses = np.array([mass for _, mass in found])
-        sketches = np.array([psi for psi, _ in found]) / masses[:, None]
+        pairs = zip(covariances, waves, strict=True)
+        sketches = np.array([wave_of(S, omega, wave) for S, wave in pairs])
         none = np.zeros(turns.shape[1], dtype=np.complex128)
-        own = cls(Mixture(decoding.weights, means, covariances), sketches, masses, none)
+        own = cls(Mixture(decoding.weights, means, covariances), sketches, none)
         return own if reference is None else replace(own, rest=own.z - reference.z)
 
     @property
@@ -215,8 +208,7 @@ class ClusterSketches:
     @property
     def z(self) -> ComplexArray:
         """The sketch of the clusters with the shares of the decoding, shape (m,)."""
-        tilted = self.weights * self.masses
-        return np.asarray(tilted @ self.sketches / (tilted.sum() or 1.0))
+        return np.asarray(self.weights @ self.sketches / (self.weights.sum() or 1.0))
 
     def shares_of(self, sketch: AnySketch) -> FloatArray:
         """Shares of the rows of a sketch."""
@@ -224,13 +216,13 @@ class ClusterSketches:
 
     def shares(self, z: ComplexArray) -> FloatArray:
         """Shares of the rows behind a vector; all alike, if no cluster correlates with it."""
-        return as_shares(nonnegative_weights(self.sketches, z) / self.masses)
+        return as_shares(nonnegative_weights(self.sketches, z))
 
     def response(self, correlations: FloatArray) -> FloatArray:
         r"""How shares change when z does, to first order and away from zero.
 
         The least squares :math:`\mathrm d\beta = G^{-1} \mathrm{Re}(\bar A\, \mathrm dz)`,
-        divided by the mean tilts and normalised as the shares are.
+        normalised as the shares are.
 
         Parameters
         ----------
@@ -244,5 +236,5 @@ class ClusterSketches:
         """
         gram = (self.sketches.conj() @ self.sketches.T).real
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
-        rows = correlations @ inverse / self.masses * (self.weights @ self.masses)
+        rows = correlations @ inverse * self.weights.sum()
         return np.asarray(rows - np.outer(rows.sum(axis=1), self.weights))

@@ -1,11 +1,9 @@
 """The turnkey decoder: centroids as good as those of k-means, with nothing to tune.
 
 Three steps: Gaussians, more than there are clusters, are fitted to the sketch several times; points
-drawn from all good fits are weighted back from the tilt and given the exact moments; k-means of
-these points gives the centroids. Four exceptions, each in a place of its own: equal rows
-(:class:`EqualRows`), few distinct ones (:class:`DistinctRows`), many clusters
-(:class:`~sketchshift.decoders.gaussians.Stochastic`) and a few far rows
-(:class:`~sketchshift.decoders.far_rows.FarRows`).
+drawn from all good fits are given the exact moments; k-means of these points gives the centroids.
+Three exceptions, each in a place of its own: equal rows (:class:`EqualRows`), few distinct ones
+(:class:`DistinctRows`) and many clusters (:class:`~sketchshift.decoders.gaussians.Stochastic`).
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from sketchshift.decoders.decoder import (
     Round,
     Trust,
 )
-from sketchshift.decoders.far_rows import FarRows, FarRowsRule
 from sketchshift.decoders.gaussians import (
     CoarseToFine,
     GaussianFit,
@@ -54,6 +51,7 @@ from sketchshift.decoders.points import (
 from sketchshift.decoders.problem import (
     Problem,
     check_decodable,
+    warn_of_far_rows,
     warn_of_mistrust,
     warn_of_more,
 )
@@ -92,8 +90,6 @@ class Turnkey:
         And how these are cut.
     kmeans : KMeans
         The last step.
-    far_rows : FarRowsRule
-        When a few rows lie far from all others.
     choice : ChoiceOfK
         How the number of clusters is chosen.
     penalty : float
@@ -117,7 +113,6 @@ class Turnkey:
     cell_points: CellPoints = field(default_factory=CellPoints)
     exchange: Exchange = field(default_factory=Exchange)
     kmeans: KMeans = field(default_factory=KMeans)
-    far_rows: FarRowsRule = field(default_factory=FarRowsRule)
     choice: ChoiceOfK = field(default_factory=ChoiceOfK)
     penalty: float = 1e-2
     point_share: float = 1e-4
@@ -169,18 +164,13 @@ class Turnkey:
             return EqualRows.of(self, problem, seed)
         d, m = problem.turns.shape
         search: Search = self.stochastic if self.stochastic.is_for(k, m) else self.search
-        fits, far, trace = self._fit_gaussians(search, problem, k, seed, progress)
-        problem = problem if far is None else far.problem
+        fits, trace = self._fit_gaussians(search, problem, k, seed, progress)
         rows = self._find_distinct_rows(problem, fits, k) if search.finds_points else None
         if rows is not None:
-            points = Points(rows.means, problem.untilt(rows.means, rows.weights))
+            points = Points(rows.means, as_shares(rows.weights))
             return DistinctRows(self, problem, seed, points, trace, rows)
         points = draw_points(problem, fits, search.n_points(k, d), seed)
-        centers = search.centers(problem, fits, k)
-        if far is not None:
-            far.warn(points)
-            points = far.add_to(points)
-            centers = None if centers is None else far.add_to(centers)
+        centers = search.centers(fits, k)
         return GaussianRows(self, problem, seed, points, trace, tuple(fits), centers)
 
     def _fit_cells(
@@ -211,9 +201,9 @@ class Turnkey:
 
     def _fit_gaussians(
         self, search: Search, problem: Problem, k: int, seed: int, progress: Progress | None
-    ) -> tuple[list[GaussianFit], FarRows | None, tuple[Round, ...]]:
-        """The good fits, the far rows that they leave out, and how it went."""
-        total = search.n_fits(k) * (1 + self.far_rows.is_suspicious(problem))
+    ) -> tuple[list[GaussianFit], tuple[Round, ...]]:
+        """The good fits, and how it went."""
+        total = search.n_fits(k)
         trace: list[Round] = []
 
         def report(fit: GaussianFit) -> None:
@@ -221,12 +211,8 @@ class Turnkey:
             if progress is not None:
                 progress(trace[-1])
 
-        def find(problem: Problem) -> list[GaussianFit]:
-            return search.find(GaussianFitter(problem, self.penalty), k, seed, report)
-
-        fits = find(problem)
-        far = self.far_rows.explain(problem, fits, find)
-        return (fits if far is None else far.fits), far, tuple(trace)
+        fits = search.find(GaussianFitter(problem, self.penalty), k, seed, report)
+        return fits, tuple(trace)
 
     def _find_distinct_rows(
         self, problem: Problem, fits: list[GaussianFit], k: int
@@ -396,7 +382,7 @@ class DistinctRows(TurnkeyFit):
     decoder, problem, seed, points, trace
         See :class:`TurnkeyFit`.
     rows : Mixture
-        The distinct rows, with their weights under the tilt.
+        The distinct rows.
     """
 
     rows: Mixture
@@ -419,7 +405,7 @@ class DistinctRows(TurnkeyFit):
         problem = Problem.of(sketch, 1, None, self.seed, "refit")
         places = self.rows.means
         weights = nonnegative_weights(select_kernel().features(places, problem.turns), problem.z)
-        return Points(places, problem.untilt(places, weights))
+        return Points(places, as_shares(weights))
 
 
 class _OfCells(TurnkeyFit):
@@ -695,6 +681,7 @@ def _decode_auto(
     if not hasattr(decoder, "most_clusters"):
         must = "an integer: this decoder does not choose it"
         raise parameter_error("decode", "n_clusters", must, "auto")
+    warn_of_far_rows(sketch)
     k = decoder.most_clusters(sketch.spec, max_clusters)
     fit = decoder.fit(sketch, k, seed=seed, progress=progress)
     found = _checked_decoding(fit.decode_auto(k), decoder, sketch)
@@ -739,6 +726,7 @@ def decode_range(
     for k in numbers:
         check_decodable(sketch, k, seed, "decode")
     decoder = decoder_named(decoder, "decode_range")
+    warn_of_far_rows(sketch)
     warn_of_more(sketch, max(numbers))
     with told_progress("decode", progress, "fits", "Finding clusters") as advance:
         fit = decoder.fit(sketch, max(numbers), seed=seed, progress=advance)

@@ -402,7 +402,7 @@ class Distance:
     p_value : float
         The probability, without drift, of a distance at least as large.
     bound : float or None
-        A larger threshold, which holds for every distribution and any count; None with a tilt,
+        A larger threshold, which holds for every distribution and any count; None
         with sample weights or with the noise of a release, where there is none.
     """
 
@@ -436,7 +436,7 @@ class Comparison(Distance):
     p_value : float
         The probability, without drift, of a distance at least as large.
     bound : float or None
-        A larger threshold, which holds for every distribution; None with a tilt, weights or
+        A larger threshold, which holds for every distribution; None with weights or
         added noise.
     counts : pair of float
         Numbers of independent rows that were reckoned with.
@@ -579,9 +579,8 @@ def compare(
 
     Notes
     -----
-    Without a tilt the trace of the covariance is exact, and ``bound`` is the threshold of
-    Gretton et al. (2012), :math:`\sqrt{1/n_a + 1/n_b}\,(1 + \sqrt{2 \log(1/\alpha)})`. With a
-    tilt, rows with heavy tails (an infinite fourth moment) make the approximation worse.
+    The trace of the covariance is exact, and ``bound`` is the threshold of Gretton et al. (2012),
+    :math:`\sqrt{1/n_a + 1/n_b}\,(1 + \sqrt{2 \log(1/\alpha)})`.
 
     Examples
     --------
@@ -677,9 +676,7 @@ def distance_between(
     _warn_of_other_data(a, b)
     distance = float(np.linalg.norm(a.z - b.z))
     squared = distance**2
-    is_plain = a.spec.tilt is None and all(
-        s.noise_std == 0.0 and s.total_weight == s.count for s in (a, b)
-    )
+    is_plain = all(s.noise_std == 0.0 and s.total_weight == s.count for s in (a, b))
     factor = 1.0 + math.sqrt(2.0 * math.log(1.0 / false_alarm))
     return Distance(
         distance=distance,

@@ -1,7 +1,7 @@
 r"""What sampling alone does to a sketch: the law of the distance between two, without drift.
 
 With few assumptions, z of n independent rows is nearly Gaussian around its limit, with the
-covariance of :math:`h(x) = \frac{t(x)}{E t} (\phi(x) - z)` divided by n, t being the tilt or 1.
+covariance of :math:`h(x) = \phi(x) - z` divided by n.
 The squared distance of two sketches is then a weighted sum of chi-squares. The weights are the
 eigenvalues of that covariance. A plan for drift has measured their shape (:class:`PlannedNoise`);
 for other specs they are taken over points that stand for the rows (:class:`SamplingNoise`). The
@@ -211,7 +211,7 @@ class SamplingNoise:
         gram = np.zeros((len(rows.points),) * 2)
         for _, features, _ in rows.noise():
             gram += features.real @ features.real.T + features.imag @ features.imag.T
-        return cls(rows, gram, _correction(problem, rows, float(np.trace(gram))))
+        return cls(rows, gram, _correction(problem, float(np.trace(gram))))
 
     @cached_property
     def eigenvalues(self) -> FloatArray:
@@ -302,52 +302,34 @@ class _Rows:
 
     points: FloatArray
     shares: FloatArray
-    tilts: FloatArray
     turns: Float32Array
 
     @classmethod
     def of(cls, problem: Problem, found: Points) -> _Rows:
         step = max(1, len(found.places) // POINTS)
         points, shares = found.places[::step], found.weights[::step]
-        tilt = problem.sketch.spec.tilt
-        tilts = np.ones(len(points)) if tilt is None else tilt((points**2).sum(axis=1))
-        coordinates = problem.along_axes(points)
-        return cls(coordinates, shares / shares.sum(), tilts, problem.turns)
+        return cls(problem.along_axes(points), shares / shares.sum(), problem.turns)
 
     def noise(self) -> Iterator[tuple[slice, ComplexArray, ComplexArray]]:
         """Some of the frequencies at a time, with h(x) times the roots of the shares, and z."""
-        weights = self.shares * self.tilts
-        mean_tilt = weights.sum()
-        factors = (np.sqrt(self.shares) * self.tilts / mean_tilt)[:, None]
+        roots = np.sqrt(self.shares)[:, None]
         m = self.turns.shape[1]
         for first in range(0, m, FREQUENCIES):
             part = slice(first, min(first + FREQUENCIES, m))
             turns = np.ascontiguousarray(self.turns[:, part])
             features = select_kernel().features(self.points, turns)
             features *= math.sqrt((part.stop - first) / m)
-            z = weights @ features / mean_tilt
-            yield part, factors * (features - z), z
+            z = self.shares @ features
+            yield part, roots * (features - z), z
 
 
-def _correction(problem: Problem, rows: _Rows, trace: float) -> float:
-    """What the sketch knows of the trace, over that of the points.
-
-    Without a tilt, the trace itself: 1 - |z|^2. With one, the mean of t (1/2 + |x|^2 / 2 r^2),
-    which is the mean of t^2 where no row reaches the cap, and more than that otherwise.
-    """
-    sketch = problem.sketch
-    tilt, n = sketch.spec.tilt, sketch.count
-    unbiased = n / max(n - 1, 1)
+def _correction(problem: Problem, trace: float) -> float:
+    """The trace, which the sketch knows exactly, 1 - |z|^2, over that of the points."""
+    n = problem.sketch.count
     if not trace > 0.0:
         return 1.0
-    if tilt is None:
-        squared_norm = max(0.0, problem.norm**2 - problem.noise_floor)
-        return unbiased * max(0.0, 1.0 - squared_norm) / trace
-    assert isinstance(sketch, Sketch)  # private ones have no tilt
-    mean, covariance = problem.outline
-    known = 0.5 + (float(np.trace(covariance)) + float(mean @ mean)) / (2.0 * tilt.radius**2)
-    drawn = float(rows.shares @ rows.tilts**2) / float(rows.shares @ rows.tilts) ** 2
-    return unbiased * known / sketch.mean_tilt / drawn
+    squared_norm = max(0.0, problem.norm**2 - problem.noise_floor)
+    return n / max(n - 1, 1) * max(0.0, 1.0 - squared_norm) / trace
 
 
 # Sums of weighted chi-squares: the law of a squared norm of a Gaussian vector.

@@ -283,8 +283,7 @@ class CompressiveGaussianMixture(SketchedDensity):
     standardize : bool, default=False
         Give every column a scale of its own, where units differ.
     spec : SketchSpec or None
-        A plan to use instead. Cells should be 15 for each component at least. A sketch with a
-        tilt is always answered by points that stand for the data.
+        A plan to use instead. Cells should be 15 for each component at least.
     max_iter : int, default=500
         Most iterations of the fit.
     n_threads : int or None
@@ -357,7 +356,7 @@ class CompressiveGaussianMixture(SketchedDensity):
         return MixturePlanning(n_clusters, self.sketch_size, seed, self.standardize, cells)
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
-        """With cells, if there are enough of them; else with more waves, and without tilt."""
+        """With cells, if there are enough of them; else with more waves."""
         k, d = self.n_components, spec.n_features
         if spec.cells is not None and spec.cells.n_cells >= MANY_CELLS * k:
             return spec
@@ -365,7 +364,7 @@ class CompressiveGaussianMixture(SketchedDensity):
         if self.sketch_size is None and self.covariance_type == "full":
             n_numbers = (d + 1) * (d + 2) // 2
             size = max(size, k * min(PER_NUMBER * n_numbers, MOST * d))
-        return dataclasses.replace(spec, cells=None, tilt=None, sketch_size=size)
+        return dataclasses.replace(spec, cells=None, sketch_size=size)
 
     def _decode(self) -> MixtureFit:
         k = self._n_planned()

@@ -159,7 +159,7 @@ def squares(S: FloatArray) -> FloatArray:
     return S @ S.swapaxes(1, 2) if S.ndim == 3 else S**2
 
 
-# Exactly k Gaussians fitted to a sketch without tilt, by moment matching.
+# Exactly k Gaussians fitted to a sketch, by moment matching.
 #
 # Takes a sketch and the clusters decoded from it as a start. As good as a fit to the data where
 # that is a mixture of Gaussians, and useless where it is not: the misfit tells.
@@ -215,7 +215,7 @@ class MomentFit:
 
     @classmethod
     def of(cls, sketch: AnySketch, decoding: Decoding, coordinates: Coordinates) -> MomentFit:
-        """The fit of a sketch without tilt, from its decoded clusters."""
+        """The fit of a sketch, from its decoded clusters."""
         if sketch.spec.axes is not None:
             msg = (
                 "a mixture needs waves of all columns, and this sketch has them along a few axes "
@@ -349,9 +349,9 @@ def fit_mixture(
     """The mixture behind a sketch, in the units of the data.
 
     One Gaussian has the mean and covariance of the rows, where these are exact. Of a sketch with
-    several cells for each component, it is the most likely one for the rows of the cells. If it has
-    no tilt and k Gaussians explain it but for what sampling, and the noise of a release, leave,
-    moment matching is the answer. Otherwise the sketch is decoded into many more clusters, and the
+    several cells for each component, it is the most likely one for the rows of the cells. If k
+    Gaussians explain it but for what sampling, and the noise of a release, leave, moment matching
+    is the answer. Otherwise the sketch is decoded into many more clusters, and the
     mixture is the most likely one for points drawn from these.
 
     Parameters
@@ -381,7 +381,7 @@ def fit_mixture(
     cells = _fit_cells(sketch, k, seed)
     n_full = 0 if cells is None else len(cells.components.weights)
     is_fine = n_full >= MANY_CELLS * k
-    if sketch.spec.tilt is None and not is_fine:
+    if not is_fine:
         fit = MomentFit.of(sketch, decoding, coordinates)
         found, misfit = fit.descend(max_iterations)
         if misfit <= most_misfit(fit.added, sketch.spec.sketch_size):

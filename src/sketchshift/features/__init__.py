@@ -5,7 +5,7 @@ from __future__ import annotations
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
 from sketchshift.features.landmarks import Landmarks
-from sketchshift.features.spec import Charge, Origin, SketchSpec, Spectrum, Tilt
+from sketchshift.features.spec import Charge, Origin, SketchSpec, Spectrum
 
 __all__ = [
     "Axes",
@@ -16,7 +16,6 @@ __all__ = [
     "Origin",
     "SketchSpec",
     "Spectrum",
-    "Tilt",
     "draw_frequencies",
     "register_law",
 ]

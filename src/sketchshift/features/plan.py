@@ -1,4 +1,4 @@
-"""A spec from a few rows: normalisation, tilt and bandwidths that suit k clusters.
+"""A spec from a few rows: normalisation, cells and bandwidths that suit k clusters.
 
 Takes rows that somebody else drew; hands a :class:`~sketchshift.SketchSpec`. Every number
 is rounded to six digits of what it measures, so that a plan is short to read and the last
@@ -9,7 +9,7 @@ Symbols
 n, d, k   rows of the sample, columns, clusters
 mu0, r0   mean and root of the total variance of the sample
 x'        (x - mu0) / r0: the total variance of x' is 1
-rq        root of the total variance of x' under the tilt
+rq        the same where far rows count more
 rw        radius of a cluster of x'
 """
 
@@ -39,7 +39,7 @@ from sketchshift.features.cells import (
     plan_wide_cells,
 )
 from sketchshift.features.frequencies import MIN_FEATURES
-from sketchshift.features.spec import SketchSpec, Spectrum, Tilt
+from sketchshift.features.spec import SketchSpec, Spectrum
 from sketchshift.kernels import MOMENT_BITS, select_kernel
 from sketchshift.recipe import Recipe
 
@@ -51,10 +51,12 @@ __all__ = [
     "cells_in_words",
     "cluster_radius",
     "clusters_served",
+    "far_radius",
     "measure_spectrum",
     "plan_drift_rows",
     "plan_rows",
     "planned_clusters",
+    "plans_waves_alone",
     "rounded",
     "rounded_center",
     "share_of_cells",
@@ -105,7 +107,8 @@ def _error(rows: FloatArray, shares: FloatArray, k: int) -> float:
     return found.cost / len(shares)
 
 
-CAP = 64.0  # of the tilt
+CAP = 64.0  # of the weights of far rows in rq
+HEAVY = 2.0  # an rq beyond which waves alone lose clusters: docs/plan.md has the measurements
 LOW = 0.3  # lowest bandwidth, in rw sqrt(rq)
 HIGH = 0.8  # highest bandwidth, in k^(-1/d) rq
 LEAST = 1e-4  # no bandwidth below it: clusters that small are points
@@ -155,7 +158,6 @@ def plan_rows(
     .. math::
 
         x' = \frac{x - \mu_0}{r_0}, \quad
-        t(x) = \min(64, \tfrac12 + \tfrac12 |x'|^2), \quad
         \mathrm{bandwidth} \in [\,0.3\, r_w \sqrt{r_q},\; 0.8\, k^{-1/d}\, r_q\,]
 
     Parameters
@@ -179,9 +181,10 @@ def plan_rows(
     bounds : pair of arrays of shape (d,), optional
         Least and largest values of the columns, where more rows are known than these.
     cells : bool or int, default=False
-        Share the 2 m numbers of a sketch between cells and waves, and leave the tilt out; or how
-        many cells there are at most. Beyond 30 columns, unless each has a scale of its own, cells
-        hold the sums of all columns, and squares and waves are those along the 10 principal axes.
+        Share the 2 m numbers of a sketch between cells and waves, or how many cells there are at
+        most; False plans waves alone, and warns where these do not suit the rows. Beyond 30
+        columns, unless each has a scale of its own, cells hold the sums of all columns, and squares
+        and waves are those along the 10 principal axes.
     metric : {"euclidean", "cosine"}
         Of the spec; rows are those that it sees, for "cosine" of length 1.
     has_axes : bool, default=True
@@ -196,7 +199,7 @@ def plan_rows(
     Returns
     -------
     spec : SketchSpec
-        Center, scale, tilt and bandwidths are set. The cost is that of a k-means of the
+        Center, scale, cells and bandwidths are set. The cost is that of a k-means of the
         rows, O(n k d) an iteration.
     """
     k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
@@ -220,7 +223,6 @@ def plan_rows(
         columns=None if columns is None else tuple(columns),
         center=tuple(center.tolist()),
         scale=tuple(scale.tolist()) if standardize else float(scale[0]),
-        tilt=None if cells else Tilt(radius=1.0, cap=CAP),
         far_share=FAR_SHARE,
         structured=d >= MIN_FEATURES,  # as good, and faster
         metric=metric,
@@ -232,6 +234,8 @@ def plan_rows(
         narrow = _narrowed(basis, rows, overwrite=overwrite)
         return _plan_wide(basis, narrow, weights, shares, k, n_wide, (low, high))
     normalised = (rows - center) / scale
+    if not cells:
+        _warn_of_tails(far_radius(normalised, shares))
     farthest = _farthest(normalised, center, scale, bounds)
     some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
     spec = replace(basis, bandwidth=_bandwidths(normalised[some], shares[some], k, farthest))
@@ -364,11 +368,14 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         cells = spec.cells
         has_clusters = cells is not None and cells.probes == 1 and cells.n_rows >= FEW_ROWS
         return clusters_served(spec) if has_clusters else None
-    tilt = Tilt(radius=1.0, cap=CAP) if spec.cells is None else None
-    is_turnkey = spec.tilt == tilt and spec.far_share == FAR_SHARE
     k, m = clusters_served(spec), _size_of(spec)
     is_usual = m == sketch_size_for(k, spec.n_features)  # the fewest of all, 50, may be meant
-    return k if is_turnkey and is_usual and k > 0 else None
+    return k if spec.far_share == FAR_SHARE and is_usual and k > 0 else None
+
+
+def plans_waves_alone(spec: SketchSpec) -> bool:
+    """Whether a spec is a turnkey plan without cells, and not for private releases."""
+    return spec.cells is None and spec.origin is None and spec.far_share == FAR_SHARE
 
 
 def _moments(
@@ -468,10 +475,7 @@ def _bandwidths(
 ) -> tuple[float, float]:
     """Lowest and highest bandwidth, in the units of x'."""
     d = normalised.shape[1]
-    squared_norms = np.square(normalised).sum(axis=1)
-    tilted = shares * Tilt(radius=1.0, cap=CAP)(squared_norms)
-    tilted /= tilted.sum()
-    rq = math.sqrt(_mean(np.square(normalised - _mean(normalised, tilted)), tilted).sum()) or 1.0
+    rq = far_radius(normalised, shares)
     rw = cluster_radius(normalised, shares, k)
     high = HIGH * k ** (-1.0 / d) * rq
     low = max(LOW * rw * math.sqrt(rq), LEAST)
@@ -479,6 +483,28 @@ def _bandwidths(
         reaching = 2.0 * farthest * CAP * math.sqrt(d) / 2.0 ** (40 - MOMENT_BITS)
         low = min(max(low, reaching), high / RANGE)
     return rounded(low), rounded(max(high, RANGE * low))
+
+
+def far_radius(rows: FloatArray, shares: FloatArray) -> float:
+    """Root of the total variance of rows that count min(64, 1/2 + |x|^2 / 2) times; 1 if it is 0.
+
+    So the radius is also that of the space which few rows far out fill.
+    """
+    weights = shares * np.minimum(np.square(rows).sum(axis=1) * 0.5 + 0.5, CAP)
+    weights /= weights.sum()
+    return math.sqrt(_mean(np.square(rows - _mean(rows, weights)), weights).sum()) or 1.0
+
+
+def _warn_of_tails(radius: float) -> None:
+    """Warn of rows that waves alone do not suit."""
+    if radius > HEAVY:
+        msg = (
+            "a few rows lie far from all others, or tails are heavy: counted by their squared "
+            f"distance, the rows spread {radius:.3g} times as widely, and waves alone lose "
+            f"clusters from {HEAVY:g} on. Plan with cells (without cells=False, --no-cells), or "
+            "leave out rows that are faults."
+        )
+        warn(msg, PlanWarning)
 
 
 def _farthest(
@@ -540,7 +566,7 @@ def plan_drift_rows(
 ) -> SketchSpec:
     r"""The spec that finds drift in data that looks like these rows, and does nothing else.
 
-    One bandwidth, 0.7 times the median distance of two rows; no tilt, no cells. The center is left
+    One bandwidth, 0.7 times the median distance of two rows; no cells. The center is left
     out unless the rows lie far from 0: distances do not need it, and it takes d numbers.
 
     Parameters

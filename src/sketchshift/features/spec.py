@@ -41,7 +41,6 @@ from sketchshift.features.frequencies import (
 )
 from sketchshift.features.landmarks import Landmarks
 from sketchshift.kernels import (
-    BITS,
     CELL_REACH,
     MOMENT_BITS,
     PHASE_LIMIT,
@@ -65,7 +64,6 @@ __all__ = [
     "Origin",
     "SketchSpec",
     "Spectrum",
-    "Tilt",
     "check_bandwidth",
     "check_scale",
     "check_vector",
@@ -116,47 +114,6 @@ def check_scale(value: Any, d: int) -> float | tuple[float, ...] | None:
         positive = [check_number(CALLER, "scale", n, low=1e-150, high=1e150) for n in numbers or ()]
         return tuple(positive) if numbers is not None else None
     return check_number(CALLER, "scale", value, low=1e-150, high=1e150)
-
-
-# The tilt: a weight that every row computes from itself, so that far points are seen.
-
-
-@dataclass(frozen=True)
-class Tilt:
-    r"""A weight computed from the row alone, larger for far points.
-
-    .. math:: t(x) = \min(\mathrm{cap},\; 1/2 + |x'|^2 / (2 \, \mathrm{radius}^2))
-
-    Parameters
-    ----------
-    radius : float
-        In the units of the normalised data x'; the root of its total variance gives a mean
-        weight of 1.
-    cap : float
-        The largest weight, from 1 to 65536. The integers keep 22 - ceil(log2(cap)) bits.
-    """
-
-    radius: float
-    cap: float = 16.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "radius", check_number("Tilt", "radius", self.radius, low=1e-20, high=1e20)
-        )
-        object.__setattr__(
-            self, "cap", check_number("Tilt", "cap", self.cap, low=1.0, high=2.0**16)
-        )
-
-    @property
-    def exponent(self) -> int:
-        """The least e with cap <= 2**e: weights enter the integers divided by 2**e."""
-        significand, exponent = math.frexp(self.cap)  # significand in [1/2, 1)
-        return exponent - (significand == 0.5)
-
-    def __call__(self, squared_norms: FloatArray) -> FloatArray:
-        """Weights of rows with these squared norms of x'; two roundings, then the cap."""
-        per_square = 0.5 / (self.radius * self.radius)
-        return np.minimum(squared_norms * per_square + 0.5, self.cap)
 
 
 # Where the numbers of a spec come from: what a private release has to know of its plan.
@@ -340,7 +297,7 @@ class SketchSpec:
 
     A row x is normalised to x' = (x - center) / scale and adds, for each frequency
     :math:`\omega_j`, the integers nearest to :math:`2^{22} \cos\langle\omega_j, x'\rangle` and
-    :math:`2^{22} \sin\langle\omega_j, x'\rangle` (with a tilt, times :math:`t(x) / 2^e`).
+    :math:`2^{22} \sin\langle\omega_j, x'\rangle`.
 
     Parameters
     ----------
@@ -365,8 +322,6 @@ class SketchSpec:
     scale : float, sequence of float or None
         Divides each row: one number keeps the distances of k-means, one a column
         standardises.
-    tilt : Tilt or None
-        Weights that see far points; None is the paper's sketch.
     far_share : float, default=0
         With a range of bandwidths: the share of frequencies with bandwidths beyond it, up to
         100 times its upper end.
@@ -401,7 +356,7 @@ class SketchSpec:
         frequencies have most of the weight; None is sqrt(0.69 d + 1) for this law.
     landmarks : Landmarks or None
         Places whose Gaussian kernels, of the bandwidth of the spec, rows are summed with as well:
-        Nyström features. Such a spec has one bandwidth, and no tilt, cells, axes or origin.
+        Nyström features. Such a spec has one bandwidth, and no cells, axes or origin.
 
     Examples
     --------
@@ -420,7 +375,6 @@ class SketchSpec:
     columns: tuple[str, ...] | None = None
     center: tuple[float, ...] | None = None
     scale: float | tuple[float, ...] | None = None
-    tilt: Tilt | None = None
     far_share: float = 0.0
     precision: str = "float32"
     origin: Origin | None = None
@@ -452,8 +406,6 @@ class SketchSpec:
         }
         if self.columns is not None:
             checked["columns"] = check_names(CALLER, "columns", self.columns, d)
-        if self.tilt is not None and not isinstance(self.tilt, Tilt):
-            raise parameter_error(CALLER, "tilt", "a Tilt or None", self.tilt)
         if self.origin is not None and not isinstance(self.origin, Origin):
             raise parameter_error(CALLER, "origin", "an Origin or None", self.origin)
         if self.spectrum is not None and not isinstance(self.spectrum, Spectrum):
@@ -497,9 +449,8 @@ class SketchSpec:
 
     def _check_together(self) -> None:
         d, m = self.n_coordinates, self.sketch_size
-        if self.axes is not None and (self.tilt, self.origin) != (None, None):
-            msg = "a spec with axes has no tilt and makes no private release: leave out the axes."
-            raise SpecError(msg)
+        if self.axes is not None and self.origin is not None:
+            raise SpecError("a spec with axes makes no private release: leave out the axes.")
         if self.axes is not None and self.moments == "full":
             raise SpecError('a spec with axes keeps no moments: pass moments="none".')
         if self.axes is not None and isinstance(self.scale, tuple):
@@ -519,8 +470,6 @@ class SketchSpec:
                 "Use a smaller sketch_size or structured=True."
             )
             raise SpecError(msg)
-        if self.cells is not None and self.tilt is not None:
-            raise SpecError("a spec has cells or a tilt, not both. Leave one of them out.")
         if self.cells is not None and self.origin is not None:
             self._check_private_cells(self.cells.n_cells)
         if self.origin is not None and (self.metric, self.moments) != ("euclidean", "full"):
@@ -530,8 +479,6 @@ class SketchSpec:
                 "before they are sketched."
             )
             raise SpecError(msg)
-        if self.tilt is not None and self.moments == "none":
-            raise SpecError('a tilt needs the moments: leave out tilt, or moments="none".')
         if self.landmarks is not None:
             self._check_landmarks()
         if self.far_share and not isinstance(self.bandwidth, tuple):
@@ -550,7 +497,7 @@ class SketchSpec:
                 f"Give one number, as bandwidth={math.sqrt(low * high):.6g}."
             )
             raise SpecError(msg)
-        besides = [n for n in ("tilt", "cells", "axes", "origin") if getattr(self, n) is not None]
+        besides = [n for n in ("cells", "axes", "origin") if getattr(self, n) is not None]
         if besides:
             msg = f"a spec with landmarks has no {' and no '.join(besides)}. Leave that out."
             raise SpecError(msg)
@@ -592,16 +539,6 @@ class SketchSpec:
         return digest.hexdigest()
 
     @property
-    def quantum(self) -> float:
-        """What one unit of the integer totals is worth: 2**-22, times 2**e with a tilt."""
-        return float(2.0 ** (self.tilt_exponent - BITS))
-
-    @property
-    def tilt_exponent(self) -> int:
-        """Weights enter the integers divided by 2 to this power; 0 without a tilt."""
-        return 0 if self.tilt is None else self.tilt.exponent
-
-    @property
     def moment_unit(self) -> float:
         """Unit of the moments' integers: the power of two just below (low) bandwidth / sqrt(d)."""
         low = self.bandwidth[0] if isinstance(self.bandwidth, tuple) else self.bandwidth
@@ -610,8 +547,7 @@ class SketchSpec:
     @cached_property
     def reach(self) -> float:
         """The norm of x' must be below this: phases then stay exact and integers in range."""
-        cap = 1.0 if self.tilt is None else self.tilt.cap
-        reach = 2.0 ** (40 - MOMENT_BITS) * self.moment_unit / cap
+        reach = 2.0 ** (40 - MOMENT_BITS) * self.moment_unit
         if self.sketch_size:
             reach = min(reach, PHASE_LIMIT / self.frequencies.largest)
         return reach
@@ -690,7 +626,6 @@ class SketchSpec:
             "columns",
             "center",
             "scale",
-            "tilt",
             "far_share",
             "precision",
             "origin",
@@ -757,7 +692,7 @@ class SketchSpec:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                is_noun = isinstance(value, Tilt | Origin | Spectrum)
+                is_noun = isinstance(value, Origin | Spectrum)
                 content[field.name] = dataclasses.asdict(value) if is_noun else value
         if self.cells is not None:
             content["cells"] = self.cells.to_dict()
@@ -820,11 +755,6 @@ class SketchSpec:
             facts = [f"unknown: {', '.join(unknown)}"] * bool(unknown)
             facts += [f"missing: {', '.join(missing)}"] * bool(missing)
             raise SpecError(f"this is not a sketch spec ({'; '.join(facts)}).")
-        tilt = content.get("tilt")
-        if tilt is not None:
-            if not isinstance(tilt, dict) or set(tilt) != {"radius", "cap"}:
-                raise parameter_error(CALLER, "tilt", "an object with radius and cap", tilt)
-            content["tilt"] = Tilt(**tilt)
         if content.get("origin") is not None:
             content["origin"] = Origin.from_dict(content["origin"])
         if content.get("spectrum") is not None:

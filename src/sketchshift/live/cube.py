@@ -72,7 +72,6 @@ from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 __all__ = ["Cube"]
 
 MAGIC = b"\x89SKU\r\n\x1a\n"
-VERSION = 1
 PART_SLICES, PART_BYTES = 32_768, 2**29
 """Slices of a part that others were put together in, and their bytes while they are summed."""
 
@@ -164,7 +163,7 @@ class Cube:
             (path / folder).mkdir(parents=True, exist_ok=True)
         header = {"by": list(by), "fingerprint": spec.fingerprint, "reading": dict(reading or {})}
         header["spec"] = json.loads(spec.to_json())
-        if not publish(path / CUBE_HEAD, pack(MAGIC, VERSION, header, b""), path / "drafts"):
+        if not publish(path / CUBE_HEAD, pack(MAGIC, header, b""), path / "drafts"):
             msg = (
                 f"there is a cube in {path} already. Open it with ss.live.Cube.open({str(path)!r})."
             )
@@ -187,7 +186,7 @@ class Cube:
             msg = f"there is no cube in {path}. Make one: ss.live.Cube.create({str(path)!r}, spec)."
             raise DataError(msg) from cause
         with name_file(path / CUBE_HEAD):
-            header = read_header(unpack(data, MAGIC, VERSION)[0], _KINDS)
+            header = read_header(unpack(data, MAGIC)[0], _KINDS)
             check_fingerprint(header["fingerprint"])
             spec = read_spec(header["spec"])
         for name in ("drafts", "parts"):  # lost while empty, where only files are copied

@@ -29,8 +29,6 @@ __all__ = ["WHOLE", "Commit", "Log", "PartRecord", "State", "bounds_of", "read_b
 
 COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
 STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
-COMMIT_VERSION, STATE_VERSION = 2, 1
-"""Commits of version 1 have no ``moved``: all positions are written whole."""
 
 EVERY = 64
 """Commits from one checkpoint of the log to the next."""
@@ -41,11 +39,11 @@ _COMMIT = {
     "added": list,
     "dropped": list,
     "kept": dict,
+    "moved": dict,
     "number": int,
     "positions": dict,
     "returned": list,
 }
-_MOVED = {"moved": dict}
 _STATE = {"number": int, "parts": list, "kept": dict, "positions": dict}
 
 
@@ -235,15 +233,14 @@ class Log:
         except FileNotFoundError:
             return None
         with name_file(path):
-            text, _ = unpack(data, COMMIT_MAGIC, COMMIT_VERSION)
-            is_first = data[8:10] == b"\x01\x00"
-            header = read_header(text, _COMMIT if is_first else _COMMIT | _MOVED)
+            text, _ = unpack(data, COMMIT_MAGIC)
+            header = read_header(text, _COMMIT)
             if header["number"] != number:
                 msg = f"this is commit {header['number']} under the name of commit {number}."
                 raise SketchFormatError(msg)
             del header["number"]
             header |= {"added": _records(header["added"])}
-            for name, patch in header.pop("moved", {}).items():
+            for name, patch in header.pop("moved").items():
                 header["positions"][name] = _patched(self._state.positions.get(name), patch)
             return Commit(**header)
 
@@ -254,7 +251,7 @@ class Log:
         except FileNotFoundError:  # none yet: all commits are there all the same
             return State()
         with name_file(self._checkpoint):
-            header = read_header(unpack(data, STATE_MAGIC, STATE_VERSION)[0], _STATE)
+            header = read_header(unpack(data, STATE_MAGIC)[0], _STATE)
             parts = {record.id: record for record in _records(header["parts"])}
             kept = {name: _records(rows) for name, rows in header["kept"].items()}
             return State(header["number"], parts, kept, header["positions"])
@@ -265,7 +262,7 @@ class Log:
         kept = state.kept.items()
         header["kept"] = {name: [asdict(part) for part in parts] for name, parts in kept}
         with suppress(OSError, SketchFormatError):  # full, or too long: the commit itself is in
-            write_atomically(self._checkpoint, pack(STATE_MAGIC, STATE_VERSION, header, b""))
+            write_atomically(self._checkpoint, pack(STATE_MAGIC, header, b""))
 
 
 def _encode(number: int, commit: Commit, before: Mapping[str, Any]) -> bytes:
@@ -277,7 +274,7 @@ def _encode(number: int, commit: Commit, before: Mapping[str, Any]) -> bytes:
         if patch is not None:
             header["moved"][name] = patch
             del whole[name]
-    return pack(COMMIT_MAGIC, COMMIT_VERSION, header, b"")
+    return pack(COMMIT_MAGIC, header, b"")
 
 
 def _patch(old: Any, new: Any) -> Any:

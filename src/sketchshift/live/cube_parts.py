@@ -29,8 +29,6 @@ from sketchshift.sketch.keys import as_type, encode_keys
 __all__ = ["PartIndex", "write_part"]
 
 MAGIC = b"\x89SKB\r\n\x1a\n"
-VERSION = 2
-"""In version 1 the columns of the key are not dictionaries."""
 
 _KINDS = {
     "digits": dict,
@@ -72,7 +70,6 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
     index = _index_of(slices.counts, dense, tables, ends)
     head = pack(
         MAGIC,
-        VERSION,
         {
             "digits": layout.digits_in(slices),
             "entries": {f.name: len(own) for f, own in zip(layout.tables, tables, strict=True)},
@@ -157,7 +154,7 @@ class PartIndex:
             if os.fstat(file.fileno()).st_size != record.n_bytes:
                 msg = f"it has not the {record.n_bytes:,} bytes that were written. Was it cut off?"
                 raise SketchFormatError(msg)
-            header, payload = unpack(file.read(record.n_head), MAGIC, VERSION)
+            header, payload = unpack(file.read(record.n_head), MAGIC)
             content = read_header(header, _KINDS)
             if content["fingerprint"] != layout.spec.fingerprint:
                 raise SketchFormatError("it was made with another plan than the cube.")

@@ -64,7 +64,7 @@ HELD_BYTES, MOST_SLICES = 2**29, 8192
 
 def can_read(spec: SketchSpec, reading: Reading) -> bool:
     """Whether all rows weigh the same, and are summed on the processor column by column."""
-    is_plain = spec.tilt is None and spec.origin is None and spec.axes is None
+    is_plain = spec.origin is None and spec.axes is None
     return is_plain and reading.sample_weight is None and reading.kernel in ("auto", "cpu")
 
 
@@ -261,7 +261,7 @@ class _CellRows:
 
     def _add_far(self, slot: int, rows: FloatArray, some: IntArray, labels: IntArray) -> None:
         """Add rows of one slot that are in no cell."""
-        every = WeightedRows(rows, rows, None, None, 0, Zone.NEAR)
+        every = WeightedRows(rows, rows, None, 0, Zone.NEAR)
         sums = FarPart(self._spec).zero()
         self._far.add(every.outside(some, labels[some]), sums)
         self._far.flush(sums)

@@ -162,7 +162,7 @@ def plan_public(
     if radius is not None:
         radius = check_number("plan_public", "radius", radius, low=1e-140, high=1e140)
     ball = BALL if radius is None else radius / scale
-    return within_reach(replace(spec, tilt=None, sketch_size=m, origin=Origin("public", ball)))
+    return within_reach(replace(spec, sketch_size=m, origin=Origin("public", ball)))
 
 
 def outline_spec(
@@ -194,7 +194,7 @@ def outline_spec(
     Returns
     -------
     spec : SketchSpec
-        Without a tilt: total variance 1 in normalised units.
+        Of total variance 1 in normalised units.
     """
     k = check_integer("plan", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     d = len(center)

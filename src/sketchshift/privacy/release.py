@@ -191,13 +191,6 @@ def _origin_of(sketch: Any) -> Origin:
     if not isinstance(sketch, Sketch):
         raise parameter_error("release", "sketch", "a Sketch", sketch)
     spec = sketch.spec
-    if spec.tilt is not None:
-        msg = (
-            f"this sketch weighs far rows more (it has a tilt), which would multiply the noise by "
-            f"{spec.tilt.cap:g}. Sketch the data with a plan of ss.privacy.plan, plan_declared or "
-            "plan_public."
-        )
-        raise PrivacyError(msg)
     if spec.origin is None:
         msg = (
             "the plan of this sketch may tell of private rows: it is published with a release, and "

@@ -39,7 +39,7 @@ from sketchshift.sketch.file import (
 from sketchshift.sketch.measure import Part, parts_of
 from sketchshift.sketch.sketch import show_columns
 
-__all__ = ["VERSION", "NoisyMeasure", "PrivateSketch", "decode", "encode", "load", "released_parts"]
+__all__ = ["NoisyMeasure", "PrivateSketch", "decode", "encode", "load", "released_parts"]
 
 # The integers of a private sketch: what a release of the totals leaves of them.
 
@@ -126,7 +126,7 @@ class NoisyMeasure:
         return replace(self, parts=parts)
 
 
-_NOT_RELEASED = ("covariance", "mean", "mean_tilt", "n_invalid", "remove", "update", "variance")
+_NOT_RELEASED = ("covariance", "mean", "n_invalid", "remove", "update", "variance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +298,7 @@ class PrivateSketch(AnySketch):
         Parameters
         ----------
         data : bytes
-            What :meth:`to_bytes` gave, in this version or an earlier one.
+            What :meth:`to_bytes` gave.
 
         Returns
         -------
@@ -330,36 +330,37 @@ register_kind(PRIVATE_MAGIC, "a private sketch", load)
 
 # The file of a private sketch: its own magic, a header that no row has touched, noisy integers.
 
-VERSION = 2
-"""Private sketches without cells are written as version 1, which they always were."""
-
-_KINDS = {"count_factor": int, "fingerprint": str, "ledger": dict, "scale": float, "spec": dict}
-_KINDS_BY_VERSION = {1: _KINDS, 2: _KINDS | {"cell_factor": int}}
+_KINDS = {
+    "cell_factor": int,
+    "count_factor": int,
+    "fingerprint": str,
+    "ledger": dict,
+    "scale": float,
+    "spec": dict,
+}
 
 
 def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Ledger) -> bytes:
     """Bytes of a private sketch: a function of its content alone."""
     header = {
+        "cell_factor": totals.cell_factor,
         "count_factor": totals.count_factor,
         "fingerprint": fingerprint,
         "ledger": ledger.to_dict(),
         "scale": totals.scale,
         "spec": json.loads(spec.to_json()),
     }
-    version = 1
-    if spec.cells is not None:
-        version, header["cell_factor"] = VERSION, totals.cell_factor
-    return pack(PRIVATE_MAGIC, version, header, totals.vector.astype("<i8").tobytes())
+    return pack(PRIVATE_MAGIC, header, totals.vector.astype("<i8").tobytes())
 
 
 def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     """Spec, fingerprint, totals and ledger; :class:`SketchFormatError` for anything unsound."""
     if bytes(data[: len(RAW_MAGIC)]) == RAW_MAGIC:
         raise SketchFormatError("this is a raw sketch, with no noise. Read it with ss.load.")
-    text, payload = unpack(data, PRIVATE_MAGIC, VERSION)
-    header = read_header(text, _KINDS_BY_VERSION[data[len(PRIVATE_MAGIC)]])
+    text, payload = unpack(data, PRIVATE_MAGIC)
+    header = read_header(text, _KINDS)
     fingerprint, factor, scale = (header[n] for n in ("fingerprint", "count_factor", "scale"))
-    cell_factor = header.get("cell_factor", 1)
+    cell_factor = header["cell_factor"]
     check_fingerprint(fingerprint)
     spec = read_spec(header["spec"])
     try:
@@ -370,9 +371,10 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
-    if spec.origin is None or spec.tilt is not None:
-        raise SketchFormatError("the spec is none of a release: that has an origin, and no tilt.")
-    are_factors = 0 < factor < LARGEST and 0 < cell_factor < LARGEST
+    if spec.origin is None:
+        raise SketchFormatError("the spec is none of a release: that has an origin.")
+    most = 1 if spec.cells is None else LARGEST - 1
+    are_factors = 0 < factor < LARGEST and 0 < cell_factor <= most
     if not are_factors or not SCALES[0] <= scale <= SCALES[1]:
         raise SketchFormatError("factors and scale must be positive numbers in range.")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)

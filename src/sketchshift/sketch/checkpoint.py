@@ -32,7 +32,6 @@ from sketchshift.sketch.sketch import Sketch
 __all__ = ["Sums", "check_same_plan", "read_checkpoint", "read_on", "write_checkpoint"]
 
 MAGIC = b"\x89SKC\r\n\x1a\n"
-VERSION = 1
 _KINDS = {"kind": str, "n_position": int, "n_state": int}
 
 SECONDS, SHARE = 5.0, 0.05
@@ -62,7 +61,7 @@ def write_checkpoint(
     """Replace a checkpoint as a whole: a crash leaves the old one or the new one."""
     parts = [json.dumps(part, allow_nan=False).encode() for part in (position, state)]
     header = {"kind": kind, "n_position": len(parts[0]), "n_state": len(parts[1])}
-    write_atomically(path, pack(MAGIC, VERSION, header, b"".join([*parts, integers])))
+    write_atomically(path, pack(MAGIC, header, b"".join([*parts, integers])))
 
 
 def read_checkpoint(path: Place, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
@@ -84,7 +83,7 @@ class _Content:
     def of(cls, data: bytes, expected: str | None = None) -> _Content:
         if data[: len(MAGIC)] != MAGIC:
             raise SketchFormatError("it is no checkpoint. It was left as it is.")
-        text, payload = unpack(data, MAGIC, VERSION)
+        text, payload = unpack(data, MAGIC)
         header = read_header(text, _KINDS)
         kind = header["kind"]
         if expected is not None and kind != expected:

@@ -23,7 +23,6 @@ __all__ = [
     "MAGIC",
     "MAX_HEADER",
     "PRIVATE_MAGIC",
-    "VERSION",
     "check_fingerprint",
     "decode",
     "encode",
@@ -37,7 +36,7 @@ __all__ = [
     "unpack",
 ]
 
-# The container of all our files: magic, version, JSON header, payload, digest.
+# The container of all our files: magic, version 1, JSON header, payload, digest.
 #
 # Reading never unpickles and never allocates by a number that the file only claims: lengths
 # are compared with the bytes at hand before anything else, and the digest before any content.
@@ -45,21 +44,22 @@ __all__ = [
 MAX_HEADER = 1 << 27
 _PREFIX = struct.Struct("<8sHHI")  # magic, version, zero, length of the header
 _DIGEST = 32
+_VERSION = 1
 
 
-def pack(magic: bytes, version: int, header: Mapping[str, Any], payload: bytes) -> bytes:
+def pack(magic: bytes, header: Mapping[str, Any], payload: bytes) -> bytes:
     """Bytes of a file: a function of its content alone."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     if len(text) > MAX_HEADER:
         raise SketchFormatError(
             f"a header has at most {MAX_HEADER:,} bytes, and here {len(text):,}."
         )
-    body = b"".join([_PREFIX.pack(magic, version, 0, len(text)), text, payload])
+    body = b"".join([_PREFIX.pack(magic, _VERSION, 0, len(text)), text, payload])
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
-def unpack(data: bytes, magic: bytes, version: int) -> tuple[bytes, memoryview]:
-    """Header and payload of an intact file of this version or an earlier one."""
+def unpack(data: bytes, magic: bytes) -> tuple[bytes, memoryview]:
+    """Header and payload of an intact file."""
     view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
     if len(view) < _PREFIX.size + _DIGEST:
         msg = f"{len(view)} bytes are too few for a sketch. Was the file cut off?"
@@ -67,13 +67,13 @@ def unpack(data: bytes, magic: bytes, version: int) -> tuple[bytes, memoryview]:
     found, written, zero, length = _PREFIX.unpack_from(view)
     if found != magic:
         raise SketchFormatError("the first bytes are not those of a sketch file.")
-    if written > version:
+    if written > _VERSION:
         msg = (
-            f"this sketch has format version {written}, and this sketchshift reads up to "
-            f"{version}. Upgrade sketchshift."
+            f"this file has format version {written}, and this sketchshift reads version "
+            f"{_VERSION}. Upgrade sketchshift."
         )
         raise SketchFormatError(msg)
-    if written < 1 or zero != 0 or length > MAX_HEADER:
+    if written != _VERSION or zero != 0 or length > MAX_HEADER:
         raise SketchFormatError("the prefix of the sketch file is damaged.")
     if length > len(view) - _PREFIX.size - _DIGEST:
         raise SketchFormatError("the header is longer than the file. Was the file cut off?")
@@ -101,9 +101,6 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
 
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
-VERSION = 3
-"""With landmarks; sketches with cells are written as version 2, all others as 1, as ever."""
-
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
 
@@ -115,13 +112,7 @@ def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
         "n_invalid": totals.n_invalid,
         "spec": json.loads(spec.to_json()),
     }
-    return pack(MAGIC, _version_of(spec), header, totals.to_bytes(spec))
-
-
-def _version_of(spec: SketchSpec) -> int:
-    if spec.landmarks is not None:
-        return VERSION
-    return 1 if spec.cells is None else 2
+    return pack(MAGIC, header, totals.to_bytes(spec))
 
 
 def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:
@@ -129,7 +120,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
         msg = "this is a private sketch. Read it with ss.load; tables hold raw ones."
         raise SketchFormatError(msg)
-    text, payload = unpack(data, MAGIC, VERSION)
+    text, payload = unpack(data, MAGIC)
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])
     spec = read_spec(header["spec"])

@@ -46,7 +46,7 @@ class LandmarkPart(Part):
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
         """A kernel is between 0 and 1: a sum of them between 0 and the weight of the rows."""
-        return bool(integers.min() >= 0 and int(integers.max()) <= measure.weights[0] + u)
+        return bool(integers.min() >= 0 and int(integers.max()) <= measure.weight + u)
 
 
 class _LandmarkAdder:
@@ -71,5 +71,5 @@ LANDMARK_PARTS.append(LandmarkPart)
 
 def kernel_means(measure: Measure) -> FloatArray:
     """Mean of the kernels of the rows with each landmark, shape (J,): their density there."""
-    means: FloatArray = measure.parts[LandmarkPart.name] / float(measure.weights[0])
+    means: FloatArray = measure.parts[LandmarkPart.name] / float(measure.weight)
     return means

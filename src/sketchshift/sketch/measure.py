@@ -101,8 +101,6 @@ class WeightedRows:
         The same along the axes of the spec; x' itself where it has none.
     shares : array of shape (n,) or None
         Weights up to 1; None where all are 1.
-    tilted_shares : array of shape (n,) or None
-        Times the tilts of the rows; the shares where the spec has no tilt.
     digit : int
         Power of two.
     zone : Zone
@@ -114,18 +112,15 @@ class WeightedRows:
     values: FloatArray
     coordinates: FloatArray
     shares: FloatArray | None
-    tilted_shares: FloatArray | None
     digit: int
     zone: Zone
     cells: IntArray | None = None
 
     def outside(self, rows: IntArray, cells: IntArray) -> WeightedRows:
         """Some of the rows, which have a nearest center each and lie in no cell."""
-        shares, tilted = (
-            None if each is None else each[rows] for each in (self.shares, self.tilted_shares)
-        )
+        shares = None if self.shares is None else self.shares[rows]
         places = self.values[rows], self.coordinates[rows]
-        return WeightedRows(*places, shares, tilted, self.digit, Zone.OUTER, cells)
+        return WeightedRows(*places, shares, self.digit, Zone.OUTER, cells)
 
 
 class PartAdder(Protocol):
@@ -247,7 +242,7 @@ class WavePart(Part):
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
         """A row adds a point of the disk whose radius is its weight, rounded in both parts."""
-        weight = measure.weights[-1]
+        weight = measure.weight
         if int(integers.max()) > weight or int(integers.min()) < -weight:
             return False
         return bool(np.hypot(*integers.astype(np.float64)).max() <= 1.001 * weight + 2.0 * u)
@@ -255,8 +250,7 @@ class WavePart(Part):
 
 class _WaveAdder:
     def __init__(self, spec: SketchSpec, kernel: Kernel, accumulate: Any) -> None:
-        self._accumulate, self._factor = accumulate, 2.0**-spec.tilt_exponent
-        self._narrow = None
+        self._accumulate, self._narrow = accumulate, None
         if spec.precision == "float32":
             shape = chunk_rows(spec, kernel), spec.n_coordinates
             self._narrow = np.empty(shape, dtype=np.float32)
@@ -265,8 +259,8 @@ class _WaveAdder:
         """Add the waves of the rows at once."""
         values: RealArray = rows.coordinates
         weights = np.ones_like(values[:, 0], dtype=np.float32)
-        if rows.tilted_shares is not None:
-            weights = (rows.tilted_shares * self._factor).astype(np.float32)
+        if rows.shares is not None:
+            weights = rows.shares.astype(np.float32)
         if self._narrow is not None:
             values = self._narrowed(rows.coordinates, self._narrow)
         if rows.digit == 0:
@@ -343,10 +337,10 @@ class Moments:
         """Those of each column among the products, as a copy."""
         return self.products[self.diagonal]
 
-    def is_sound(self, u: int, exponent: int) -> bool:
+    def is_sound(self, u: int) -> bool:
         """Each weight against the other, sums within reach, products as of real numbers."""
         W, F, S, R, Q = self.weight, self.fine_weight, self.sums, self.rests, self.partial_rests
-        unit = 2 ** (WEIGHT_BITS - BITS + exponent)
+        unit = 2 ** (WEIGHT_BITS - BITS)
         if F < 0 or abs(W * unit - F) > u * unit:
             return False
         if not len(S):
@@ -374,19 +368,6 @@ class Moments:
         i, j = np.triu_indices(len(squares))
         return not bool((squares[i] * squares[j] < self.products**2).any())
 
-    def are_tilted(self, plain: Moments, u: int, exponent: int) -> bool:
-        """Whether these can be of the rows of others times their tilts.
-
-        Tilts are from 1/2 to the cap, and rounded; so are the ratios of weights and of squares.
-        """
-        cap = 2**exponent
-        low, high = plain.fine_weight, self.fine_weight
-        if low > 2 * high + 3 * u or high > cap * low + (2 * cap + 1) * u:
-            return False
-        is_low = plain.squares > 8 * (self.squares + u)
-        is_high = self.squares > 4 * cap * (plain.squares + u)
-        return not bool(is_low.any() or is_high.any())
-
 
 @lru_cache(maxsize=64)
 def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
@@ -395,35 +376,29 @@ def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
 
 
 class MomentPart(Part):
-    """First and second moments of the rows, or of the rows times their tilts: see Moments."""
+    """First and second moments of the rows: see Moments."""
 
+    name = "moments"
     is_wide = True
 
-    def __init__(self, spec: SketchSpec, *, is_tilted: bool = False) -> None:
-        self.name = "tilted_moments" if is_tilted else "moments"
+    def __init__(self, spec: SketchSpec) -> None:
         self.shape = (Moments.size(spec),)
-        self._spec, self._is_tilted = spec, is_tilted
-        self._exponent = spec.tilt_exponent if is_tilted else 0
+        self._spec = spec
 
     def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
         """Adders that share nothing."""
-        return lambda: _MomentAdder(self._spec, kernel, self._exponent, is_tilted=self._is_tilted)
+        return lambda: _MomentAdder(self._spec, kernel)
 
     def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
-        """As moments of rows, and with a tilt as those of the plain rows times their tilts."""
-        moments = Moments.of(integers, self._spec)
-        if not moments.is_sound(u, self._exponent):
-            return False
-        plain = Moments.of(measure.parts["moments"], self._spec)
-        return not self._is_tilted or moments.are_tilted(plain, u, self._exponent)
+        """As moments of rows."""
+        return Moments.of(integers, self._spec).is_sound(u)
 
 
 class _MomentAdder:
     """Moments of many calls, in int64 limbs that are added to the wide integers in time."""
 
-    def __init__(self, spec: SketchSpec, kernel: Kernel, exponent: int, *, is_tilted: bool) -> None:
-        self._spec, self._kernel, self._is_tilted = spec, kernel, is_tilted
-        self._factor = 2.0**-exponent
+    def __init__(self, spec: SketchSpec, kernel: Kernel) -> None:
+        self._spec, self._kernel = spec, kernel
         # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
         n_sums = Moments.size(spec) - 2 - spec.n_features if spec.has_moments else 0
         limbs = np.zeros((3, n_sums), dtype=np.int64)
@@ -431,11 +406,10 @@ class _MomentAdder:
 
     def add(self, rows: WeightedRows, integers: Integers) -> None:
         """Add the weights of the rows, and their moments to what is pending."""
-        spec, digit, n = self._spec, rows.digit, len(rows.values)
-        shares = rows.tilted_shares if self._is_tilted else rows.shares
+        spec, digit, n, shares = self._spec, rows.digit, len(rows.values), rows.shares
         weight, fine = n << BITS, n << WEIGHT_BITS
         if shares is not None:
-            narrow = (shares * self._factor).astype(np.float32).astype(np.float64)
+            narrow = shares.astype(np.float32).astype(np.float64)
             weight = int(np.rint(narrow * 2.0**BITS).sum())  # as a frequency of zero would add
             fine = _fine_weight(shares)
         integers[_WEIGHT] += weight << digit
@@ -481,15 +455,11 @@ def _fine_weight(shares: FloatArray) -> int:
     return (int(high.astype(np.int64).sum()) << WEIGHT_BITS // 2) + int(low.astype(np.int64).sum())
 
 
-def _tilted_moments(spec: SketchSpec) -> Part | None:
-    return None if spec.tilt is None else MomentPart(spec, is_tilted=True)
-
-
 def _waves(spec: SketchSpec) -> Part | None:
     return WavePart(spec) if spec.sketch_size else None
 
 
-PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart, _tilted_moments]
+PARTS: list[Callable[[SketchSpec], Part | None]] = [_waves, MomentPart]
 """What makes each part that a spec asks for, or None, in the order of the file."""
 
 CELL_PARTS: list[Callable[[SketchSpec], Part | None]] = []
@@ -550,17 +520,16 @@ class Measure:
         return float(self.parts["moments"][_FINE_WEIGHT] / 2**WEIGHT_BITS)
 
     @property
-    def weights(self) -> list[int]:
-        """Total weight of the rows and, with a tilt, of the tilted rows, in steps of 2**-BITS."""
-        moments = (self.parts.get(name) for name in ("moments", "tilted_moments"))
-        return [int(integers[_WEIGHT]) for integers in moments if integers is not None]
+    def weight(self) -> int:
+        """Total weight of the rows, in steps of 2**-BITS."""
+        return int(self.parts["moments"][_WEIGHT])
 
     @property
     def total_units(self) -> int:
         """Total weight of the rows, far ones included, in steps of 2**-BITS."""
         far = self.parts.get("far")
         beyond = 0 if far is None else far[0].weight(Zone.BEYOND) >> CELL_WEIGHT_BITS - BITS
-        return self.weights[0] + int(beyond)
+        return self.weight + int(beyond)
 
     @property
     def n_bytes(self) -> int:
@@ -602,7 +571,7 @@ class Measure:
         return CAPACITY_BITS if cells is None or cells.dtype == object else WIDE_CAPACITY_BITS
 
     def _check_capacity(self) -> None:
-        weight = max(self.total_units, *self.weights, self.count << BITS)
+        weight = max(self.total_units, self.count << BITS)
         check_capacity(weight, self.capacity_bits)
 
     def to_bytes(self, spec: SketchSpec) -> bytes:
@@ -629,13 +598,12 @@ class Measure:
         leave rows (``docs/format.md``). Not all that is impossible is found; but weights are
         positive where rows are, and means, variances and z are numbers to work with.
         """
-        weights = self.weights
-        numbers = (self.count, self.n_invalid, self.total_units, *weights)
+        numbers = (self.count, self.n_invalid, self.weight, self.total_units)
         if not all(0 <= n < _LARGEST for n in numbers):
             return False
         if self.count == 0 and any(integers.any() for integers in self.parts.values()):
             return False
-        u = self.count + (weights[0] >> BITS)
+        u = self.count + (self.weight >> BITS)
         return all(part.is_sound(self.parts[part.name], self, u) for part in parts_of(spec))
 
 
@@ -818,45 +786,33 @@ class RowAdder:
         totals.count += len(kept)
         for zone, some in zones.items():
             if len(some) == len(X):
-                self._add_weighted(rows, squared_norms, weights, zone)
+                self._add_weighted(rows, weights, zone)
             elif len(some):
                 of_some = None if weights is None else weights[some]
-                self._add_weighted(rows[some], squared_norms[some], of_some, zone)
+                self._add_weighted(rows[some], of_some, zone)
 
-    def _add_weighted(
-        self, rows: FloatArray, squared_norms: FloatArray, weights: FloatArray | None, zone: Zone
-    ) -> None:
+    def _add_weighted(self, rows: FloatArray, weights: FloatArray | None, zone: Zone) -> None:
         """Add rows of one zone."""
-        tilt = self._spec.tilt
-        tilts = None if tilt is None else tilt(squared_norms)
         if weights is None:
-            self._add(rows, tilts, None, 0, zone)
+            self._add(rows, None, 0, zone)
             return
         for some, shares, digit in _digits(weights):
-            self._add(rows[some], None if tilts is None else tilts[some], shares, digit, zone)
+            self._add(rows[some], shares, digit, zone)
 
     def _add_private(self, rows: FloatArray, squared_norms: FloatArray, radius: float) -> None:
         """Add rows, each judged alone: no error and no number tells of one of them."""
         clipped = clip_rows(rows, squared_norms, radius)
         self._totals.count += len(clipped)
-        self._add(clipped, None, None, 0, Zone.NEAR)
+        self._add(clipped, None, 0, Zone.NEAR)
 
-    def _add(
-        self,
-        rows: FloatArray,
-        tilts: FloatArray | None,
-        shares: FloatArray | None,
-        digit: int,
-        zone: Zone,
-    ) -> None:
+    def _add(self, rows: FloatArray, shares: FloatArray | None, digit: int, zone: Zone) -> None:
         """Add rows of weights ``shares`` (None: 1), 2**digit times."""
         if not len(rows):
             return
-        tilted = shares if tilts is None else tilts if shares is None else tilts * shares
         axes, coordinates = self._spec.axes, rows
         if axes is not None and zone != Zone.BEYOND:
             coordinates = self._kernel.project(rows, axes.table)
-        weighted = WeightedRows(rows, coordinates, shares, tilted, digit, zone)
+        weighted = WeightedRows(rows, coordinates, shares, digit, zone)
         parts = self._totals.parts
         for name in self._takers[zone]:
             left = self._adders[name].add(weighted, parts[name])

@@ -328,17 +328,11 @@ class Sketch(AnySketch):
     spec: SketchSpec
     fingerprint: str
     _totals: Measure
-    _plain: Moments = field(init=False)
-    _tilted: Moments = field(init=False)
+    _moments: Moments = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = self._totals.parts
-        plain = Moments.of(parts["moments"], self.spec)
-        tilted = parts.get("tilted_moments")
-        object.__setattr__(self, "_plain", plain)
-        object.__setattr__(
-            self, "_tilted", plain if tilted is None else Moments.of(tilted, self.spec)
-        )
+        plain = Moments.of(self._totals.parts["moments"], self.spec)
+        object.__setattr__(self, "_moments", plain)
 
     @property
     def count(self) -> int:
@@ -353,7 +347,7 @@ class Sketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        within = float(self._plain.fine_weight / 2**WEIGHT_BITS)
+        within = float(self._moments.fine_weight / 2**WEIGHT_BITS)
         return within if self.spec.cells is None else within + float(self.far.weights.sum())
 
     @property
@@ -404,7 +398,7 @@ class Sketch(AnySketch):
     @property
     def is_far(self) -> bool:
         """Whether all rows lie beyond the reach of the spec."""
-        return self._plain.fine_weight == 0
+        return self._moments.fine_weight == 0
 
     @property
     def n_partial(self) -> int:
@@ -426,9 +420,9 @@ class Sketch(AnySketch):
             z_j = \frac{1}{\sqrt m} \,
             \frac{\sum_i w_i e^{\mathrm{i}\langle\omega_j, x'_i\rangle}}{\sum_i w_i}
 
-        with all weights 1 unless there are sample weights or a tilt.
+        with all weights 1 unless there are sample weights.
         """
-        total = self._tilted.weight
+        total = self._moments.weight
         if total == 0:
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
@@ -446,7 +440,7 @@ class Sketch(AnySketch):
         """
         if self.spec.landmarks is None:
             return None
-        if self._plain.weight == 0:
+        if self._moments.weight == 0:
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
         return kernel_means(self._totals)
@@ -458,7 +452,7 @@ class Sketch(AnySketch):
         Of a spec without moments, that of its cells.
         """
         if self.spec.has_moments:
-            return _mean(self._plain, self.spec)
+            return _mean(self._moments, self.spec)
         if self.cells is None:
             raise _no_moments("mean")
         sums = self.cells + self.outer
@@ -475,35 +469,14 @@ class Sketch(AnySketch):
         """
         if not self.spec.has_moments:
             raise _no_moments("covariance")
-        return _covariance(self._plain, self.spec)
+        return _covariance(self._moments, self.spec)
 
     @property
     def variance(self) -> FloatArray:
         """Variances of the columns, in the units of the data, shape (d,)."""
         if not self.spec.has_moments:
             raise _no_moments("variance")
-        return _variance(self._plain, self.spec)
-
-    @property
-    def tilted_mean(self) -> FloatArray:
-        """Mean of the rows weighted by their tilt; :attr:`mean` without a tilt."""
-        return _mean(self._tilted, self.spec)
-
-    @property
-    def tilted_variance(self) -> FloatArray:
-        """Variances of the columns of the rows weighted by their tilt, shape (d,)."""
-        return _variance(self._tilted, self.spec)
-
-    @property
-    def tilted_covariance(self) -> FloatArray:
-        """Covariance of the rows weighted by their tilt; :attr:`covariance` without one."""
-        return _covariance(self._tilted, self.spec)
-
-    @property
-    def mean_tilt(self) -> float:
-        """Mean of the rows' tilts; 1 without a tilt."""
-        plain, tilted = self._plain.fine_weight, self._tilted.fine_weight
-        return float(tilted / plain) if plain else float("nan")
+        return _variance(self._moments, self.spec)
 
     @property
     def moments(self) -> tuple[FloatArray, FloatArray] | None:
@@ -512,15 +485,12 @@ class Sketch(AnySketch):
 
     @property
     def outline(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance behind z: those of the rows, weighted by their tilt if any.
+        """Mean and covariance of the rows.
 
         Of a spec without moments, variances are those of its cells, shared out alike within each.
         """
-        if not self.spec.has_moments:
-            return self._outline_of_cells()
-        return self.tilted_mean, self.tilted_covariance
-
-    def _outline_of_cells(self) -> tuple[FloatArray, FloatArray]:
+        if (moments := self.moments) is not None:
+            return moments
         spread = self.spread
         return self.expected_outline if spread is None else (spread[0], np.diag(spread[1]))
 
@@ -608,7 +578,7 @@ class Sketch(AnySketch):
         Parameters
         ----------
         data : bytes
-            What :meth:`to_bytes` gave, in this version or an earlier one.
+            What :meth:`to_bytes` gave.
 
         Returns
         -------
@@ -648,7 +618,7 @@ def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
 
 def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSpec) -> None:
     """Refuse what no removal of rows once added could leave behind."""
-    if result.count < 0 or result.n_invalid < 0 or min(result.weights) < 0:
+    if result.count < 0 or result.n_invalid < 0 or result.weight < 0:
         msg = (
             f"cannot remove more than was added: {_amount(right)} from {_amount(left)}. Subtract "
             "only sketches of rows that were added."

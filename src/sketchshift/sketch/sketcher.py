@@ -378,12 +378,6 @@ def _check_reach(spec: SketchSpec) -> None:
     """Refuse a spec for private releases that does not reach all rows of its public ball."""
     if spec.origin is None:
         return
-    if spec.tilt is not None:
-        msg = (
-            "a plan for private releases cannot weigh far rows more (a tilt), which would multiply "
-            "the noise. Make the plan with ss.privacy.plan, plan_declared or plan_public."
-        )
-        raise SpecError(msg)
     if not spec.origin.radius < REACHED * spec.cell_reach:
         msg = (
             f"the declared radius is {spec.origin.radius:.4g} times the scale, and exact sums "

@@ -431,14 +431,13 @@ def _summary(file: SketchFile) -> list[tuple[str, str]]:
 
 
 def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
-    spec, tilt = sketch.spec, sketch.spec.tilt
+    spec = sketch.spec
     ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     return [
         ("cells", cells_in_words(spec) or "none"),
         ("frequencies m", f"{spec.sketch_size:,}"),
         ("law", spec.law + (", structured" if spec.structured else "")),
         ("bandwidth", " to ".join(f"{end:.4g}" for end in ends)),
-        ("tilt", "none" if tilt is None else f"radius {tilt.radius:.4g}, cap {tilt.cap:.4g}"),
         ("scale", "one a column" if isinstance(spec.scale, tuple) else f"{spec.scale or 1.0:.4g}"),
         ("seed", str(spec.seed)),
     ]

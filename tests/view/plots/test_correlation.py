@@ -31,9 +31,7 @@ SPECS = {
     "normalised": ss.SketchSpec(
         n_features=2, sketch_size=64, bandwidth=0.5, center=(2.0, 1.0), scale=(1.0, 2.0)
     ),
-    "tilted": ss.SketchSpec(
-        n_features=2, sketch_size=50, bandwidth=(0.5, 3.0), tilt=ss.features.Tilt(2.0, 4.0)
-    ),
+    "range": ss.SketchSpec(n_features=2, sketch_size=50, bandwidth=(0.5, 3.0)),
 }
 
 

@@ -191,7 +191,7 @@ def reduce_support(problem: Problem, mixture: Mixture, k: int) -> Mixture:
     """
     mixture = refine(problem, _even(mixture))
     if mixture.n_components > k:
-        mixture = refine(problem, _even(merge_nearest(_untilt(problem, mixture), k)))
+        mixture = refine(problem, _even(merge_nearest(mixture, k)))
     return mixture
 
 
@@ -243,15 +243,6 @@ def _costs(weights: FloatArray, means: FloatArray, is_left: np.ndarray, i: int) 
     costs[~is_left] = np.inf
     costs[i] = np.inf
     return np.asarray(costs)
-
-
-def _untilt(problem: Problem, mixture: Mixture) -> Mixture:
-    """With weights of the rows themselves: merging is to cost them little."""
-    tilt = problem.sketch.spec.tilt
-    if tilt is None:
-        return mixture
-    weights = mixture.weights / tilt((mixture.means**2).sum(axis=1))
-    return Mixture(weights, mixture.means, mixture.covariances)
 
 
 def _even(mixture: Mixture) -> Mixture:
