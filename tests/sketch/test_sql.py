@@ -218,15 +218,6 @@ def test_any_rows_that_are_missing_or_come_twice_are_noticed(plan):
                 ss.Sketch.from_sql(rows, spec)
 
 
-def test_a_table_of_an_earlier_version_is_refused_and_told(week):
-    """It had no seal of all integers, so that rows left out of it would go unseen."""
-    rows = week.merge().to_sql_rows().to_pylist()
-    old = [row for row in rows if (row["part"], row["i"]) != ("seal", 1)]
-
-    with pytest.raises(SketchFormatError, match=r"earlier versions.*anew with to_sql"):
-        ss.Sketch.from_sql(pa.Table.from_pylist(old), week.spec)
-
-
 def test_values_that_are_no_integers_are_refused(week):
     rows = week.to_sql_rows().drop_columns(["day", "shop"])
     place = rows.column_names.index("value")
