@@ -118,7 +118,7 @@ def test_spheres_are_spheres_in_the_units_of_the_data():
 @pytest.fixture(scope="module", params=TYPES)
 def fitted(request) -> ss.CompressiveGaussianMixture:
     mixture = ss.CompressiveGaussianMixture(
-        3, covariance_type=request.param, sketch_size=60, random_state=0
+        3, covariance_type=request.param, sketch_size=90, random_state=0
     )
     return mixture.fit(drawn(request.param, 1000))
 

@@ -83,9 +83,10 @@ OTHER_VARIANCE = 2.0  # times that of the plan's sample: the rows have others, f
 
 def warn_of_far_rows(sketch: AnySketch) -> None:
     """Warn of rows unlike those of the plan, where nothing but waves and moments hold them."""
-    if not isinstance(sketch, Sketch) or not plans_waves_alone(sketch.spec):
+    spread = sketch.spread if isinstance(sketch, Sketch) else None
+    if spread is None or not plans_waves_alone(sketch.spec):
         return
-    variance = float(sketch.variance @ sketch.spec.per_unit**2)
+    variance = float(spread[1] @ sketch.spec.per_unit**2)
     if variance > OTHER_VARIANCE:
         msg = (
             f"the rows have {variance:.3g} times the variance of those that the plan has seen, and "
