@@ -19,7 +19,7 @@ PAGES += sorted((ROOT / "papers").rglob("*.md"))
 FLAGS = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"(<!-- [^\n]* -->\n)?^```python\n(.*?)^```", FLAGS)
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-ENTRY_POINTS = {"sketchshift.commands", "sketchshift.formats", "sketchshift.plugins"}
+ENTRY_POINTS = {f"sketchshift.{name}" for name in ("commands", "formats", "pictures", "plugins")}
 SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e-?\d+)?")
 

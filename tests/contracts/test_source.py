@@ -41,7 +41,7 @@ def test_every_file_is_written_through_the_one_function():
 
 
 def test_all_that_is_printed_passes_one_function():
-    """``say`` shows what would control a terminal; rich draws the progress and the demo."""
+    """``say`` shows what would control a terminal; rich draws the progress."""
     printing = r"click\.s?echo|\bprint\("
     commands = [path for path in FILES if path.relative_to(SRC).parts[0] == "cli"]
     found = [
@@ -50,4 +50,4 @@ def test_all_that_is_printed_passes_one_function():
         if re.search(printing, path.read_text(encoding="utf-8"))
     ]
 
-    assert found == ["sketchshift/cli/demo.py", "sketchshift/cli/output.py"]
+    assert found == ["sketchshift/cli/output.py"]
