@@ -15,16 +15,15 @@ import numpy as np
 
 from sketchshift._places import Place, RemotePath, arrow_file, place, shown
 from sketchshift._text import rows_in_words
+from sketchshift._times import PERIODS
 from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
-    TABLE_FLAGS,
     Options,
-    checkpoint_option,
     list_typed,
     metric_option,
     on_invalid_option,
+    query_option,
     scale_option,
-    standardize_option,
     table_options,
     weights_option,
 )
@@ -69,30 +68,13 @@ __all__ = [
     "look_at",
     "look_into",
     "paths_of",
-    "query_option",
     "read_data",
-    "read_schema",
     "read_spec",
     "size_of",
     "sketch_files",
 ]
 
 # Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
-
-
-def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[QUERY] = value
-
-
-query_option = Options(
-    click.option(
-        "--query",
-        metavar="SQL",
-        expose_value=False,
-        callback=_note_query,
-        help="Of a database: a SELECT, or the name of a table. Default: its only table.",
-    )
-)
 
 
 Data = Place | Query
@@ -225,19 +207,6 @@ def read_spec(path: str | Place) -> SketchSpec:
         return SketchSpec.from_json(text)
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from error
-
-
-def read_schema(
-    file: Data,
-    columns: Sequence[str] | None,
-    weights: str | None,
-    by: tuple[str, ...] | None = None,
-) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns of a file, all but the weights and the keys."""
-    from sketchshift.data import open_source
-
-    source = open_source(file, columns=columns, weights=weights, keys=by)
-    return source.n_features, source.columns
 
 
 @contextmanager
@@ -385,46 +354,17 @@ S = TypeVar("S", bound=AnySketch)
 
 MOST_KEYS = 24  # slices whose rows are shared out among clusters
 AUTO = 20  # clusters that data is planned for with -k auto
-OF_DATA = (
-    "query",
-    *(flag for flag in TABLE_FLAGS if flag != "where"),
-    "weights",
-    "scale",
-    "standardize",
-    "cells",
-    "metric",
-    "sketch_size",
-    "on_invalid",
-    "checkpoint",
-    "save_sketch",
-    "by",
-)
-"""Flags that a sketch does not take."""
-
 
 input_options = Options(
-    table_options,
-    query_option,
-    scale_option,
-    standardize_option,
-    on_invalid_option,
-    weights_option,
-    click.option(
-        "--cells/--no-cells",
-        default=None,
-        help="Count rows by cells as well. Default: if the decoder reads cells.",
-    ),
-    metric_option,
-    click.option(
-        "-m",
-        "--sketch-size",
-        type=click.IntRange(min=1),
-        help="Number m of frequencies, of which cells take their share. Default: 10·k·d.",
-    ),
-    checkpoint_option,
-    click.option("--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."),
+    table_options, query_option, scale_option, on_invalid_option, weights_option, metric_option
 )
 """How data is read."""
+
+OF_DATA = (
+    *("query", "columns", "exclude", "categories", "scale", "on_invalid", "weights", "metric"),
+    "by",
+)
+"""Parameters that a sketch does not take."""
 
 
 class Inputs:
@@ -446,13 +386,11 @@ class Inputs:
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
                 raise click.UsageError(msg)
         self.survey: Survey | None = None
-        saved = self._params["save_sketch"]
-        self.saved = None if saved is None else check_output(saved, paths_of(self.files))
 
     @property
     def paths(self) -> list[Place]:
-        """What is read, and what is written beside the result."""
-        return [*paths_of(self.files), *([] if self.saved is None else [self.saved])]
+        """The files that are read."""
+        return paths_of(self.files)
 
     def count_keys(self, decoding: Decoding) -> KeyCounts | None:
         """How the slices of a table are distributed over clusters; None for anything else."""
@@ -469,16 +407,14 @@ class Inputs:
         of_clusters = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         return KeyCounts(table.by[0], values, of_clusters, table.counts / table.counts.sum())
 
-    def sketch(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
-    ) -> AnySketch:
-        """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
+    def sketch(self, n_clusters: int | Literal["auto"], progress: bool | None = None) -> AnySketch:
+        """Return the sketch of all rows; data is planned for and read once."""
         if not self.is_data:
-            return check_rows(load_sum(paths_of(self.files), self._params["where"]), n_clusters)
-        return self._read(n_clusters, progress, checkpoint)[0]
+            return check_rows(load_sum(self.paths, self._params["where"]), n_clusters)
+        return self._read(n_clusters, progress)[0]
 
-    def file(self, n_clusters: int | Literal["auto"], progress: bool | None) -> SketchFile:
-        """What ``report`` and ``explore`` show: a sketch, a table, or data that is read now."""
+    def file(self, n_clusters: int | Literal["auto"], progress: bool | None = None) -> SketchFile:
+        """Return what ``report`` shows: a sketch, a table, or data that is read now."""
         from sketchshift.view.report import SketchFile
 
         params = self._params
@@ -486,26 +422,22 @@ class Inputs:
             file = load_file(params["file"], params["where"])
             check_rows(file.whole, n_clusters)
             return file
-        with keep_checkpoint(params["checkpoint"], self.paths) as checkpoint:
-            sketch, table = self._read(n_clusters, progress, checkpoint)
+        sketch, table = self._read(n_clusters, progress)
         sketches = (sketch,) if table is None else table.sketches
         n_bytes = sum(part.nbytes for part in sketches)
         return SketchFile.of(params["file"], n_bytes, sketch if table is None else table)
 
     def _read(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
+        self, n_clusters: int | Literal["auto"], progress: bool | None
     ) -> tuple[Sketch, SketchTable | None]:
-        """Plan for data and read it once; what was asked for is kept."""
+        """Plan for data and read it once."""
         params, by = self._params, self._params.get("by")
-        cells, most = params["cells"], params.get("max_clusters") or AUTO
+        most = params.get("max_clusters") or AUTO
         arguments = {
             "n_clusters": most if n_clusters == "auto" else n_clusters,
-            "sketch_size": params["sketch_size"],
-            "seed": params.get("seed", 0),
             "metric": params["metric"],
-            "cells": uses_cells(params.get("decoder", "turnkey")) if cells is None else cells,
+            "cells": uses_cells(params.get("decoder", "turnkey").partition(":")[0]),
             "sample_weight": params["weights"],
-            "checkpoint": checkpoint,
         }
         with (
             warnings.catch_warnings(),
@@ -518,8 +450,6 @@ class Inputs:
                 warnings.simplefilter("ignore", ScaleHint)
             result, table = read_data(self.files, by, arguments | chosen | {"progress": advance})
         check_rows(result, n_clusters)
-        if self.saved is not None:
-            result.save(self.saved)
         return result, table
 
 
@@ -581,7 +511,7 @@ def look_at(
     files : sequence of Place or Query
         Data.
     params : mapping
-        The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
+        The values of some of :data:`input_options`.
     keys : sequence of str
         Columns that say which slice a row belongs to.
 
@@ -594,45 +524,45 @@ def look_at(
     """
     from sketchshift.data import open_source
 
-    scale = "standard" if params["standardize"] else params["scale"]
-    columns, weights, on_invalid = params["columns"], params["weights"], params["on_invalid"]
+    columns, weights, where = params["columns"], params.get("weights"), params["where"]
+    scale, on_invalid = params.get("scale", "auto"), params["on_invalid"]
     source = open_source(
         files, columns=columns, weights=weights, skip_invalid=True, beside="others"
     )
     if source.columns is None:
-        return None, _arguments_without_names(params, scale)
-    categories = params["categories"] or ()
+        return None, _arguments_without_names(params, scale, on_invalid)
+    named = params.get("categories") or ()
+    cycles = [name for name in named if name.partition("(")[0] in PERIODS and name.endswith(")")]
+    categories = [name for name in named if name not in cycles]
     found = survey(
         files,
         columns=columns,
-        exclude=params["exclude"] or (),
-        categories="all" if categories == ("all",) else categories,
-        encode=params["encode"],
-        cycles=params["cycles"] or (),
+        exclude=params.get("exclude") or (),
+        categories="all" if categories == ["all"] else categories,
+        cycles=cycles,
         scale=scale,
         on_missing=on_invalid,
-        where=params["where"],
+        where=where,
         sample_weight=weights,
         keys=keys,
     )
     chosen = {"columns": found.choice, "standardize": found.standardize}
-    return found, chosen | {"on_invalid": found.on_invalid, "where": params["where"]}
+    return found, chosen | {"on_invalid": found.on_invalid, "where": where}
 
 
-def _arguments_without_names(params: Mapping[str, Any], scale: str) -> dict[str, Any]:
-    """How numbers without names are read: flags that need names are misuse."""
-    for flag in ("exclude", "categories", "cycles", "where"):
-        if params[flag] is not None:
-            raise click.UsageError(f"--{flag} needs names of columns, and the data has none.")
-    on_invalid = "raise" if params["on_invalid"] == "auto" else params["on_invalid"]
-    if scale == "log" or on_invalid in ("mean", "column"):
-        given = "--scale log" if scale == "log" else f"--on-invalid {on_invalid}"
-        raise click.UsageError(f"{given} needs names of columns, and the data has none.")
-    standardize = "robust" if scale == "robust" else scale == "standard"
+def _arguments_without_names(
+    params: Mapping[str, Any], scale: str, on_invalid: str
+) -> dict[str, Any]:
+    """Return how numbers without names are read; options that need names are misuse."""
+    given = [f"--{name}" for name in ("exclude", "categories", "where") if params.get(name)]
+    given += ["--scale log"] * (scale == "log")
+    given += [f"--on-invalid {on_invalid}"] * (on_invalid in ("mean", "column"))
+    if given:
+        raise click.UsageError(f"{given[0]} needs names of columns, and the data has none.")
     return {
         "columns": params["columns"],
-        "standardize": standardize,
-        "on_invalid": on_invalid,
+        "standardize": "robust" if scale == "robust" else scale == "standard",
+        "on_invalid": "raise" if on_invalid == "auto" else on_invalid,
     }
 
 

@@ -37,30 +37,18 @@ GROUPS = {
         "cluster": "Find the clusters of a table, or of sketches.",
         "assign": "Write the cluster of every row.",
         "report": "Write one page about the clusters, to send around.",
-        "explore": "Look at the clusters in a browser, for any k.",
         "demo": "Try it on the pixels of a photograph.",
     },
     "Keep sketches": {
         "sketch": "Read data once, and keep a few kilobytes of it.",
         "plan": "Decide what sketches share that will be added up.",
-        "merge": "Add sketches, of days or of machines.",
-        "subtract": "Take rows out of a sketch again.",
+        "merge": "Add sketches, of days or of machines, or subtract some.",
         "follow": "Keep a sketch up with data that changes.",
-        "inspect": "Show what is in a file.",
-        "serve": "Take rows in and give sketches out, over Arrow Flight.",
+        "inspect": "Show what is in a file, or prove what centroids cost.",
     },
-    "Compare over time": {
-        "compare": "Tell whether two sketches differ, and where.",
-        "watch": "Follow sketches over time: what changed, and when.",
-        "monitor": "Read new data as it comes, and tell when it changes.",
-    },
-    "Privacy": {
-        "private-plan": "Make a plan that tells nothing of private rows.",
+    "Compare and publish": {
+        "compare": "Report whether, where and when sketches differ.",
         "release": "Add noise to a sketch, so that it may be published.",
-    },
-    "More": {
-        "certify": "Prove how good given centroids are at worst.",
-        "data": "Fetch public datasets.",
     },
 }
 """The commands of this package by what people want to do, each with what it does."""
@@ -132,10 +120,9 @@ class _Commands(click.Group):
             for name, command in found.items()
             if command is not None
         }
-        for title, group in GROUPS.items():
-            listed = group | more if title == "More" else group
+        for title, group in (GROUPS | ({"More": more} if more else {})).items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(wide), words) for name, words in listed.items()])
+                formatter.write_dl([(name.ljust(wide), words) for name, words in group.items()])
 
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
