@@ -6,8 +6,8 @@ file, whole or half-written.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -126,19 +126,20 @@ def test_an_interrupted_run(attempt: Attempt, tmp_path_factory: pytest.TempPathF
     rows[:1000] = np.random.default_rng(0).normal(size=(1000, 2))
     (attempt.folder / "out.sketch").write_bytes(b"old")
     before = attempt.files()
-    words = ["sketch", str(path), "-k", "3", "-o", "out.sketch", "--progress"]
-    process = subprocess.Popen(
-        [PROGRAM, *words], cwd=attempt.folder, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
+    words = ["sketch", str(path), "-k", "3", "-o", "out.sketch"]
+    terminal, stderr = pytest.importorskip("pty").openpty()
+    process = subprocess.Popen([PROGRAM, *words], cwd=attempt.folder, stderr=stderr)
+    os.close(stderr)
     heard = ""
-    while not re.search("Reading", heard):
-        more = process.stderr.read(1)
-        assert more, heard
-        heard += more
+    while "Reading" not in heard:
+        heard += os.read(terminal, 1024).decode()
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    heard += process.communicate(timeout=60)[1]
+    with contextlib.suppress(OSError):  # how Linux ends a terminal
+        while more := os.read(terminal, 1024):
+            heard += more.decode()
+    os.close(terminal)
+    process.wait(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in heard
     assert "Aborted!" in heard
@@ -161,4 +162,4 @@ def test_a_broken_line_of_csv(attempt: Attempt) -> None:
     (attempt.folder / "broken.csv").write_text("x,y\n" + "".join(lines))
     said = attempt("cluster", "broken.csv", "-k", "3", "-o", "out.csv")
     assert "broken.csv: row 4321 (data rows count from 0) has 3 cells" in said
-    assert "Correct the line, or say what separates the cells: --separator" in said
+    assert "Correct the line, or say what separates the cells: --csv separator=" in said

@@ -9,7 +9,13 @@ import click
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import Inputs, input_options
-from sketchshift.cli.options import CLUSTERS, TEXT_FLAGS, configure_decoder, decoder_option
+from sketchshift.cli.options import (
+    CLUSTERS,
+    TEXT_FLAGS,
+    configure_decoder,
+    decoder_option,
+    seed_option,
+)
 from sketchshift.cli.output import (
     ClusterFiles,
     Output,
@@ -55,6 +61,7 @@ __all__ = ["cluster"]
     help="The largest k that -k auto looks at. Default: 20, or what a sketch can serve.",
 )
 @decoder_option
+@seed_option("Seed of the decoder. The same sketch and seed give the same centroids.")
 @click.pass_context
 def cluster(
     ctx: click.Context,
@@ -65,6 +72,7 @@ def cluster(
     plot: str | None,
     max_clusters: int | None,
     decoder: str,
+    seed: int,
     out: Output,
     **flags: Any,
 ) -> None:
@@ -96,6 +104,7 @@ def cluster(
             sketch,
             n_clusters,
             max_clusters=max_clusters,
+            seed=seed,
             progress=advance,
             decoder=configure_decoder(decoder),
         )
@@ -110,6 +119,7 @@ def cluster(
         "plot": plot,
         "n_clusters": n_clusters,
         "decoder": decoder,
+        "decoder_seed": seed,
         **decoding_record(decoding),
         "curve": curve_record(decoding.curve),
         "clusters": cluster_records(decoding),

@@ -39,6 +39,7 @@ from sketchshift.errors import (
 )
 
 __all__ = [
+    "ALL_SHOWN",
     "Command",
     "command",
     "debug_option",
@@ -50,7 +51,8 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 _DEBUG = "sketchshift.debug"
 
-_ALL_SHOWN = "sketchshift.help_all"
+ALL_SHOWN = "sketchshift.help_all"
+"""Where a context keeps whether its help has the options for experts."""
 
 
 def debug_option(function: F) -> F:
@@ -70,7 +72,7 @@ def debug_option(function: F) -> F:
 
 def _show_all_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        ctx.meta[_ALL_SHOWN] = True
+        ctx.meta[ALL_SHOWN] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
@@ -124,7 +126,7 @@ class Command(click.Command):
         """Write the options; those for experts after ``--help-all`` alone."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": [], "Expert options": []}
         for param in self.get_params(ctx):
-            if isinstance(param, click.Option) and (ctx.meta.get(_ALL_SHOWN) or not param.hidden):
+            if isinstance(param, click.Option) and (ctx.meta.get(ALL_SHOWN) or not param.hidden):
                 shown = copy(param)
                 shown.hidden = False
                 record = shown.get_help_record(ctx)

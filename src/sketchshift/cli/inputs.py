@@ -435,6 +435,7 @@ class Inputs:
         most = params.get("max_clusters") or AUTO
         arguments = {
             "n_clusters": most if n_clusters == "auto" else n_clusters,
+            "seed": params.get("seed", 0),
             "metric": params["metric"],
             "cells": uses_cells(params.get("decoder", "turnkey").partition(":")[0]),
             "sample_weight": params["weights"],
