@@ -169,7 +169,7 @@ def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week)
     assert cells[1:3] == [f"{100 * expected.weights[0]:.1f}", "%"]
     assert float(cells[3]) == pytest.approx(expected.centroids[0, 0], abs=0.05)
     assert lines[-2] == expected.sentence
-    assert lines[-1] == f"Next: sketchshift report week.sketch -k 3 {QUICK} -o report.html"
+    assert lines[-1] == f"Next: sketchshift cluster week.sketch -k 3 {QUICK} -o centroids.csv"
 
 
 def test_the_next_step_keeps_the_flags(folder, run):
@@ -178,7 +178,7 @@ def test_the_next_step_keeps_the_flags(folder, run):
     text = run(f"cluster week.sketch {flags} -o c.csv").stdout
 
     step = text.splitlines()[-1]
-    assert step == f"Next: sketchshift report week.sketch {flags} -o report.html"
+    assert step == "Next: sketchshift inspect week.sketch"
     assert "Wrote c.csv." in text
     run(step.removeprefix("Next: "))
 

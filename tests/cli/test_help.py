@@ -6,12 +6,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 
 import sketchshift as ss
 from sketchshift.cli import main
+from sketchshift.cli.options import keys_of
+from sketchshift.data.dialect import Dialect
 
 PROGRAM = Path(sys.executable).with_name("sketchshift")
 GROUPS = {
@@ -91,6 +95,16 @@ def test_every_help_has_two_or_three_examples_and_what_comes_next(command):
     assert all(example.startswith(f"sketchshift {command}") for example in examples_in(text))
     assert "Then: `sketchshift" in text
     assert all(option in text for option in ("--json", "--help-all", "--help"))
+
+
+def test_options_and_keys_are_few():
+    """Each is one that a user of its command sets; keys count once."""
+    commands = [main.get_command(None, name) for name in COMMANDS]
+    options = [p for each in commands for p in each.params if isinstance(p, click.Option)]
+    keys = {key for name in ("sketch-and-shift", "cl-ompr") for key in keys_of(name)}
+
+    assert len(COMMANDS) == 11
+    assert len(options) + len(["--debug"]) + len(keys) + len(fields(Dialect)) <= 130
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -158,14 +158,19 @@ def _check_auto(decoder: str, n_clusters: int | Literal["auto"], max_clusters: i
         raise click.UsageError("--max-clusters goes with -k auto.")
 
 
+_WRITTEN = {"output", "plot"}
+_OF_REPORT = {"n_clusters", "columns", "exclude", "categories", "where", "query", "scale", "seed"}
+_OF_REPORT |= {*TEXT_FLAGS}
+
+
 def _next(ctx: click.Context, sources: Inputs) -> list[str]:
     """Propose a page first, then files and labels."""
     inputs, output = ctx.params["inputs"], ctx.params["output"]
     if output is not None and sources.is_data:
         read = typed_options(ctx, only=(*TEXT_FLAGS, "query", "where"))
         return ["assign", *inputs, *read, "--centroids", output, "-o", "labelled.csv"]
-    same = typed_options(ctx, but=("output", "plot"))
-    if len(inputs) == 1 and ctx.params["max_clusters"] is None:  # a report has one input
+    same = typed_options(ctx, but=_WRITTEN)
+    if len(inputs) == 1 and not typed_options(ctx, but=_WRITTEN | _OF_REPORT):
         return ["report", *inputs, *same, "-o", "report.html"]
     if output is None:
         return ["cluster", *inputs, *same, "-o", "centroids.csv"]

@@ -28,7 +28,6 @@ from sketchshift.cli.over_time import compare_over_time, distance_record
 from sketchshift.drift import ClusterChange, Comparison
 from sketchshift.drift import compare as compare_sketches
 from sketchshift.drift.compare import name_clusters
-from sketchshift.drift.watch import EFFECT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,14 +51,6 @@ SMALLEST = 1e-15
     metavar="CONDITION",
     help="Over time: slices that were as they should be, such as \"day < '2026-01-05'\". Others "
     "are judged by how much these vary.",
-)
-@click.option(
-    "--effect",
-    type=click.FloatRange(0.0, 1.0),
-    default=EFFECT,
-    show_default=True,
-    hidden=True,
-    help="Over time: the least change that is an alarm, as a share of the rows.",
 )
 @click.option(
     "-k",

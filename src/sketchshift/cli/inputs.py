@@ -366,6 +366,16 @@ OF_DATA = (
 )
 """Parameters that a sketch does not take."""
 
+_UNSET: dict[str, Any] = dict.fromkeys((*OF_DATA, "where")) | {
+    "scale": "auto",
+    "on_invalid": "auto",
+    "metric": "euclidean",
+    "decoder": "turnkey",
+    "seed": 0,
+    "max_clusters": None,
+}
+"""Values of parameters that a command does not have."""
+
 
 class Inputs:
     """Files on the command line, either all sketches and tables of them, or all data.
@@ -379,7 +389,7 @@ class Inputs:
     """
 
     def __init__(self, ctx: click.Context, paths: Sequence[str]) -> None:
-        self._params = ctx.params
+        self._params = _UNSET | ctx.params
         self.is_data, self.files = _files(paths)
         if not self.is_data:
             for flag in list_typed(ctx, OF_DATA):
@@ -431,13 +441,13 @@ class Inputs:
         self, n_clusters: int | Literal["auto"], progress: bool | None
     ) -> tuple[Sketch, SketchTable | None]:
         """Plan for data and read it once."""
-        params, by = self._params, self._params.get("by")
-        most = params.get("max_clusters") or AUTO
+        params, by = self._params, self._params["by"]
+        most = params["max_clusters"] or AUTO
         arguments = {
             "n_clusters": most if n_clusters == "auto" else n_clusters,
-            "seed": params.get("seed", 0),
+            "seed": params["seed"],
             "metric": params["metric"],
-            "cells": uses_cells(params.get("decoder", "turnkey").partition(":")[0]),
+            "cells": uses_cells(params["decoder"].partition(":")[0]),
             "sample_weight": params["weights"],
         }
         with (
@@ -503,7 +513,7 @@ class KeyCounts:
 
 
 def look_at(
-    files: Sequence[Data], params: Mapping[str, Any], keys: Sequence[str] = ()
+    files: Sequence[Data], params: dict[str, Any], keys: Sequence[str] = ()
 ) -> tuple[Survey | None, dict[str, Any]]:
     """What a table holds, and the arguments with which it is planned for and read.
 
@@ -511,7 +521,7 @@ def look_at(
     ----------
     files : sequence of Place or Query
         Data.
-    params : mapping
+    params : dict
         The values of some of :data:`input_options`.
     keys : sequence of str
         Columns that say which slice a row belongs to.
@@ -525,20 +535,21 @@ def look_at(
     """
     from sketchshift.data import open_source
 
-    columns, weights, where = params["columns"], params.get("weights"), params["where"]
-    scale, on_invalid = params.get("scale", "auto"), params["on_invalid"]
+    params = _UNSET | params
+    columns, weights, where = params["columns"], params["weights"], params["where"]
+    scale, on_invalid = params["scale"], params["on_invalid"]
     source = open_source(
         files, columns=columns, weights=weights, skip_invalid=True, beside="others"
     )
     if source.columns is None:
         return None, _arguments_without_names(params, scale, on_invalid)
-    named = params.get("categories") or ()
+    named = params["categories"] or ()
     cycles = [name for name in named if name.partition("(")[0] in PERIODS and name.endswith(")")]
     categories = [name for name in named if name not in cycles]
     found = survey(
         files,
         columns=columns,
-        exclude=params.get("exclude") or (),
+        exclude=params["exclude"] or (),
         categories="all" if categories == ["all"] else categories,
         cycles=cycles,
         scale=scale,
@@ -555,7 +566,7 @@ def _arguments_without_names(
     params: Mapping[str, Any], scale: str, on_invalid: str
 ) -> dict[str, Any]:
     """Return how numbers without names are read; options that need names are misuse."""
-    given = [f"--{name}" for name in ("exclude", "categories", "where") if params.get(name)]
+    given = [f"--{name}" for name in ("exclude", "categories", "where") if params[name]]
     given += ["--scale log"] * (scale == "log")
     given += [f"--on-invalid {on_invalid}"] * (on_invalid in ("mean", "column"))
     if given:

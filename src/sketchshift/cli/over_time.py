@@ -69,7 +69,7 @@ def compare_over_time(
     files : sequence of Place
         The files that they mean.
     flags : dict
-        Values of over, where, reference, effect, n_clusters and false_alarm.
+        Values of over, where, reference, n_clusters and false_alarm.
     picture : Picture
         Is drawn if it was asked for.
     out : Output
@@ -83,7 +83,7 @@ def compare_over_time(
     reference, where = flags["reference"], flags["where"]
     slices = _slices(files, flags["over"], where)
     is_of_table = isinstance(slices, SketchTable)
-    names = ("n_clusters", "false_alarm", "effect", "reference")
+    names = ("n_clusters", "false_alarm", "reference")
     with show_progress("items", "Comparing the slices"):
         found = watch(
             slices,
@@ -99,7 +99,7 @@ def compare_over_time(
         "plot": picture.name,
         "false_alarm": flags["false_alarm"],
         "reference": reference,
-        "effect": flags["effect"],
+        "effect": found.effect,
         "statement": found.whole.statement if isinstance(found.whole, PrivateSketch) else None,
         "slices": [
             _slice_record(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
