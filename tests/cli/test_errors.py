@@ -29,7 +29,7 @@ MISUSE = {
     "plan points.csv -o a.json": "give -k, the number of clusters, or --drift: one of them.",
     "plan points.csv -o a.json --drift -k 3": "or --drift: one of them.",
     "plan points.csv -o a.json -k 3 --scale big": "'big' is not one of 'auto', 'none', 'standard'",
-    "plan -o a.json -k 3": "Missing argument 'DATA'",
+    "plan -o a.json -k 3": "a plan without DATA needs --private, --center, --spread.",
     "plan points.csv -o points.csv -k 3": "'points.csv' is also an input",
     "merge day1.sketch day1.sketch -o a.sketch": "'day1.sketch' is given twice",
     "merge week.sketch --minus week.sketch -o a.sketch": "'week.sketch' is given twice",

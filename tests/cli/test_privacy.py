@@ -66,7 +66,6 @@ def test_private_sketches_are_merged_with_their_ledgers(released, run, folder):
     both = "merge people.private.sketch again.private.sketch -o both.sketch"
 
     assert run.facts(both)["epsilon"] == pytest.approx(1.4405, abs=1e-3)
-    assert run.facts(f"{both} --disjoint")["epsilon"] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_raw_and_private_sketches_are_not_merged(released, run):
@@ -156,6 +155,8 @@ def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
     [
         ("plan people.csv -k 2 --center 0,0 -o p.json", "without --private takes no --center"),
         ("plan people.csv --private --drift -o p.json", "needs --center, --radius, --epsilon"),
+        ("plan --private -k 2 --center 0,0 -o p.json", "without DATA needs --spread"),
+        ("plan --private -k 2 --center 0,0 --spread 2 --epsilon 1 -o p.json", "takes no --epsilon"),
         ("plan people.csv --private --public --scale none -k 2 -o p.json", "takes no --scale"),
         ("plan people.csv --private -k 2 --center 0,0 -o p.json", "needs --radius, --epsilon"),
         ("plan people.csv --private --public -k 2 --epsilon 1 -o p.json", "takes no --epsilon"),
@@ -175,6 +176,13 @@ def test_a_raw_sketch_is_not_subtracted_from_a_private_one(released, run):
 )
 def test_misuse_is_said(folder, run, line, words):
     assert words in run.error(line, status=2)
+
+
+def test_a_declared_plan_is_written(folder, run):
+    run("plan --private -k 2 --center 0,0 --spread 2 --columns x,y -o p.json")
+
+    spec = ss.SketchSpec.from_json((folder / "p.json").read_text())
+    assert (spec.origin.kind, spec.columns, spec.scale) == ("declared", ("x", "y"), 2.0)
 
 
 def test_two_private_sketches_are_compared(released, run):

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -311,9 +312,7 @@ def _no_slices(file: Place, by: Sequence[str], where: str | None) -> DataError:
     return DataError(f"{file}: {fact}. `sketchshift inspect {quote(str(file))}` lists them.")
 
 
-def load_sum(
-    files: Sequence[Place], where: str | None = None, *, disjoint: bool = False
-) -> Sketch | PrivateSketch:
+def load_sum(files: Sequence[Place], where: str | None = None) -> Sketch | PrivateSketch:
     """The sketch of all rows of sketches and tables, with a few of them in memory at a time.
 
     Parameters
@@ -322,8 +321,6 @@ def load_sum(
         At least one; all raw or all private.
     where : str or None
         Which slices of tables count; without tables it is misuse.
-    disjoint : bool
-        Whether no person has rows in two of them; only private sketches have to know.
 
     Returns
     -------
@@ -336,15 +333,7 @@ def load_sum(
         msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
         raise click.UsageError(msg)
     parts = (look_into(file, where)[2] if file in tables else load_any(file) for file in files)
-    return reduce(partial(_add, disjoint=disjoint), parts)
-
-
-def _add(
-    total: Sketch | PrivateSketch, part: Sketch | PrivateSketch, *, disjoint: bool
-) -> Sketch | PrivateSketch:
-    if isinstance(total, PrivateSketch) and isinstance(part, PrivateSketch):
-        return total.merge(part, disjoint=disjoint)
-    return total + part
+    return reduce(add, parts)
 
 
 # What ``cluster``, ``report`` and ``explore`` are given: sketches or tables of them, or data to

@@ -23,18 +23,11 @@ __all__ = ["merge"]
     help="Sketches to subtract from the sum: rows that were added before. Repeatable.",
 )
 @where_option
-@click.option(
-    "--disjoint",
-    is_flag=True,
-    hidden=True,
-    help="Private sketches: no person is in two of them.",
-)
 def merge(
     sketches: tuple[str, ...],
     output: str,
     minus: tuple[str, ...],
     where: str | None,
-    disjoint: bool,
     out: Output,
 ) -> None:
     """Add sketches of parts of a dataset, and subtract others (--minus).
@@ -43,8 +36,7 @@ def merge(
     read in one pass, without the rows of --minus. So a window slides from day to day, and a person
     leaves a dataset. All sketches must have been made with one plan. A SKETCH or FILE may be a
     quoted glob, or a table that `sketchshift sketch --by` wrote, of which --where selects slices:
-    those to subtract, if there is a --minus. Private sketches merge as well: their costs add up,
-    or with --disjoint the largest one counts.
+    those to subtract, if there is a --minus. Private sketches merge as well: their costs add up.
 
     Examples
     --------
@@ -57,7 +49,7 @@ def merge(
     files = sketch_files([*sketches, *minus])
     target, gone = check_output(output, files), files[len(added) :]
     with show_progress("items", "Adding sketches"):
-        total = load_sum(added, None if gone else where, disjoint=disjoint)
+        total = load_sum(added, None if gone else where)
         if gone:
             total = total - load_sum(gone, where)
     total.save(target)

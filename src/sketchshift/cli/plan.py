@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 _OF_PLAIN = ("exclude", "categories", "where", "scale", "metric", "on_invalid", "drift")
-_OF_NOISE = ("center", "epsilon", "delta", "rows_per_person", "account", "budget")
-_OF_PRIVATE = ("public", "radius", *_OF_NOISE)
+_OF_NOISE = ("epsilon", "delta", "rows_per_person", "account", "budget")
+_OF_PRIVATE = ("public", "center", "radius", "spread", *_OF_NOISE)
 
 private_options = Options(
     click.option("--private", is_flag=True, help="A plan that may be published with releases."),
@@ -61,11 +61,16 @@ private_options = Options(
         is_flag=True,
         help="With --private: DATA is a public sample, and needs no noise.",
     ),
-    click.option("--center", type=NUMBERS, help="Middle of private DATA as you know it: 0,0.5,-2."),
+    click.option("--center", type=NUMBERS, help="Middle of the rows as you know it: 0,0.5,-2."),
     click.option(
         "--radius",
         type=click.FloatRange(min=0, min_open=True),
         help="Radius of a ball around --center that holds the rows.",
+    ),
+    click.option(
+        "--spread",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Without DATA: the typical distance of a row from --center.",
     ),
     promise_options(required=False),
     account_options,
@@ -73,7 +78,7 @@ private_options = Options(
 
 
 @command
-@click.argument("data")
+@click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
 @click.option("-k", "--n-clusters", type=MOST_K, help="Plan for k clusters or fewer.")
 @click.option(
@@ -89,7 +94,7 @@ private_options = Options(
 @seed_option("Seed of the plan.")
 @private_options
 @click.pass_context
-def plan(ctx: click.Context, /, data: str, output: str, out: Output, **flags: Any) -> None:
+def plan(ctx: click.Context, /, data: str | None, output: str, out: Output, **flags: Any) -> None:
     """Write the plan that every sketch to be merged must share.
 
     DATA is a file ({formats}), a folder or a quoted glob. Up to 200,000
@@ -100,7 +105,7 @@ def plan(ctx: click.Context, /, data: str, output: str, out: Output, **flags: An
     With --private the plan may be published with every release. Its numbers come from private
     rows with noise, at the cost of --epsilon and --delta, which an --account can charge; --center
     and --radius may be 100 times too large. Or they come from a sample that anybody may see:
-    --public.
+    --public. Or, without DATA, from --center and --spread that you declare.
 
     Examples
     --------
@@ -110,7 +115,7 @@ def plan(ctx: click.Context, /, data: str, output: str, out: Output, **flags: An
     Then: `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
     _check_flags(ctx)
-    inputs, path = data_files([data]), flags["account"]
+    inputs, path = [] if data is None else data_files([data]), flags["account"]
     target = check_output(output, [*paths_of(inputs), *([] if path is None else [path])])
     survey, account, then = None, None, ["-o", "day1.sketch"]
     with show_progress("items", "Planning on a sample"):
@@ -132,7 +137,7 @@ def plan(ctx: click.Context, /, data: str, output: str, out: Output, **flags: An
             *describe_survey(survey),
             *describe_spending(account, path),
         ],
-        then=["sketch", data, *typed_options(ctx, only=again), "--plan", output, *then],
+        then=["sketch", data or "DATA", *typed_options(ctx, only=again), "--plan", output, *then],
     )
 
 
@@ -143,14 +148,17 @@ def _check_flags(ctx: click.Context) -> None:
         raise click.UsageError("give -k, the number of clusters, or --drift: one of them.")
     needed: tuple[str, ...] = ()
     others: tuple[str, ...]
-    if not params["private"]:
+    if params["data"] is None:
+        kind, others = "a plan without DATA", (*_OF_PLAIN, "public", *_OF_NOISE)
+        needed = ("private", "center", "spread")
+    elif not params["private"]:
         kind, others = "a plan without --private", _OF_PRIVATE
     elif params["public"]:
-        kind, others = "a plan from a --public sample", (*_OF_PLAIN, *_OF_NOISE)
+        kind, others = "a plan from a --public sample", (*_OF_PLAIN, "center", "spread", *_OF_NOISE)
     else:
-        kind, others = "a plan from private DATA", _OF_PLAIN
+        kind, others = "a plan from private DATA", (*_OF_PLAIN, "spread")
         needed = ("center", "radius", "epsilon", "delta")
-    missing = [f"--{name}" for name in needed if params[name] is None]
+    missing = [f"--{name}" for name in needed if params[name] in (None, False)]
     if missing:
         raise click.UsageError(f"{kind} needs {', '.join(missing)}.")
     given = list_typed(ctx, others)
@@ -175,6 +183,8 @@ def _plan_private(
     from sketchshift import privacy
 
     shared = {name: flags[name] for name in ("n_clusters", "seed", "columns", "radius")}
+    if not inputs:
+        return privacy.plan_declared(flags["center"], flags["spread"], **shared), None
     if flags["public"]:
         return privacy.plan_public(inputs, **shared), None
     names = ("center", "epsilon", "delta", "rows_per_person")
