@@ -54,6 +54,10 @@ MISUSE = {
 }
 
 FAILURES = {
+    "merge sketches.parquet --where \"kye = 'a'\" -o a.sketch": "there is no column 'kye'. It may name 'day'",
+    "cluster cut.csv -k 3 -o a.csv": "cut.csv: row 1 (data rows count from 0) has 3 cells",
+    "cluster week.sketch -k 500 -o a.csv": "there are 180 rows, too few for 500 clusters.",
+    "cluster points.csv -k 3 -o none/a.csv": "cannot write 'none/a.csv': there is no folder",
     "sketch points.csv -o a.sketch --plan none.json": "cannot read the plan 'none.json': No such",
     "sketch points.csv -o a.sketch --plan points.csv": "points.csv: a sketch spec must be JSON",
     "sketch none.csv -o a.sketch -k 3": "there is no file or folder 'none.csv'",
@@ -95,6 +99,7 @@ def faulty(folder):
     """The folder with files in which something is wrong."""
     (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
     (folder / "words.csv").write_text("who,what\nAda,x\nEmmy,y\n")
+    (folder / "cut.csv").write_text("x,y\n1,2\n3,4,5\n6,7\n8,9\n1,1\n")
     (folder / "notes.doc").write_text("1 2\n3 4\n")
     (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
     (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")
