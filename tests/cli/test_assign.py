@@ -165,5 +165,5 @@ def test_shares_of_other_rows_are_not_explained_as_those_of_the_same(run, folder
     part = run("assign old.csv --centroids found.csv -o labels.csv --where 'x = 1'").stdout
     other = run("assign new.csv --centroids found.csv -o labels.csv").stdout
 
-    assert "`cluster` told" not in part
+    assert "`cluster` reported" not in part
     assert "100 % of the rows have a value of 'c' that no cluster was found with" in other

@@ -78,11 +78,11 @@ def cluster(
 ) -> None:
     """Find clusters: of data, read once, or of sketches, without the data.
 
-    INPUT is data ({formats} files, folders, quoted globs), of which
-    a sample is looked at first: columns of numbers are taken, and what is left out is told. Then
-    it is read once, block by block. Or INPUT is sketches that `sketchshift sketch` wrote, which
-    are merged. Each cluster is told with its rows, its share and what sets it apart; the largest
-    one is 0.
+    INPUT is data ({formats} files, folders, quoted globs). A sample
+    of it decides which columns are read: those of numbers. The others are listed. Then the data is
+    read once, block by block. Or INPUT is sketches that `sketchshift sketch` wrote, which are
+    merged. Each cluster is shown with its rows, its share and the columns that set it apart; the
+    largest cluster is 0.
 
     Examples
     --------

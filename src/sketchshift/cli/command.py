@@ -1,6 +1,6 @@
 """What all commands share: ``--json``, ``--help-all``, and one sentence for a failure.
 
-Takes the function of a command, which tells its result to the :class:`Output` it is given; hands
+Takes the function of a command, which reports its result to an :class:`Output`; hands
 a click command to ``main``. Exceptions raised on purpose become ``Error: ...`` and exit status 1.
 Others stay tracebacks: they are bugs.
 """
@@ -88,7 +88,7 @@ _HELP_ALL = click.Option(
 
 
 class _Interruption(click.ClickException):
-    """What there is to say about a command that Ctrl-C ended."""
+    """A message about a command that Ctrl-C ended."""
 
     exit_code = STATUS
 

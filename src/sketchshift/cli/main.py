@@ -170,15 +170,15 @@ def _broken(found: EntryPoint, reason: str) -> click.Command:
 def main() -> None:
     """Find the clusters of a table, however large: it is read once.
 
-    What is kept of it is a sketch, a few kilobytes. Sketches of days or of machines are added,
-    subtracted and compared, and clustered again for any k without the data.
+    A sketch of it is kept, a few kilobytes. Sketches of days or of machines are added, subtracted
+    and compared, and clustered again for any k without the data.
 
     Examples
     --------
       sketchshift demo
       sketchshift cluster points.csv -k auto
 
-    `sketchshift cluster --help` tells more, and so does every command.
+    Every command has --help, and --help-all with the options for experts.
     Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """

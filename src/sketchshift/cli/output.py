@@ -1,4 +1,4 @@
-"""What commands tell and write: results for people and programs, tables, pictures."""
+"""Results of commands, for people and programs: lines, JSON, tables, pictures."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Output:
-    """Where a command tells its result: to people in lines, to programs as one JSON object.
+    """Where a command reports its result: to people in lines, to programs as one JSON object.
 
     All that commands print passes here, and none of it can control a terminal.
 
@@ -109,7 +109,7 @@ class Output:
         lines: Iterable[str],
         then: Sequence[str | Place] = (),
     ) -> None:
-        """Tell the result, once it is complete.
+        """Report the complete result.
 
         Parameters
         ----------

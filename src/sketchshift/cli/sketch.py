@@ -88,8 +88,8 @@ def sketch(
     DATA is one or more files ({formats}), folders or quoted globs,
     read block by block: memory does not grow with the number of rows. The sketch is the sum
     over all rows of m random Fourier features, and what cells count and sum, in exact integers:
-    the same data gives the same bytes, however it is cut into files. What is summed, a --plan
-    says, to be shared by sketches that will be merged; -k plans on the way. With --by, a table
+    the same data gives the same bytes, however it is cut into files. A --plan says what is summed,
+    and is shared by sketches that will be merged; -k plans on the way. With --by, a table
     of sketches is written, one for each day, customer or other key: any slice of it can be
     clustered later. With --checkpoint, a pass that was cut off goes on when the same command
     is given again.
