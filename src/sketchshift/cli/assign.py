@@ -129,9 +129,9 @@ def _describe(record: dict[str, Any], clusters: Clusters, *, is_part: bool) -> l
     if len(known) and not is_part and np.abs(shares - known).max() > NOTABLE:
         i = int(np.abs(shares - known).argmax())
         lines += [
-            f"`cluster` reported {100 * known[i]:.1f} % for cluster {i}, from its sketch. If the rows "
-            "are those it saw: rows on the border of two clusters are shared between them there, and "
-            "counted with the nearer one here."
+            f"`cluster` reported {100 * known[i]:.1f} % for cluster {i}, from its sketch: rows on "
+            "the border of two clusters are shared between them there, and counted with the nearer "
+            "one here."
         ]
     return lines
 
