@@ -79,7 +79,7 @@ def test_json_holds_all_facts(folder, run, week):
     assert facts["trust"] is facts["cost"] is facts["cost_bound"] is None  # without cells
     assert facts["rows"] == week.count
     assert facts["columns"] == ["x", "y"]
-    assert facts["decoder_seed"] == 7
+    assert facts["decoder"]["seed"] == 7
     assert facts["seed"] == week.spec.seed
 
 
@@ -102,7 +102,7 @@ def test_keys_are_the_fields_of_the_decoder(text, decoder, folder, run, week):
     facts = run.facts(f"cluster week.sketch -k 3 --decoder {text}")
 
     expected = decoder(week, 3)
-    assert facts["decoder"] == text
+    assert facts["decoder"]["name"] == text
     assert [row["centroid"] for row in facts["clusters"]] == expected.centroids.tolist()
     if expected.covariances is not None:
         covariances = [row["covariance"] for row in facts["clusters"]]
@@ -271,7 +271,7 @@ def test_the_turnkey_decoder_is_the_default(run, folder, week):
 
     facts = json.loads(result.stdout)
     expected = ss.decode(week, 3)
-    assert facts["decoder"] == "turnkey"
+    assert facts["decoder"]["name"] == "turnkey"
     np.testing.assert_array_equal([c["centroid"] for c in facts["clusters"]], expected.centroids)
 
 

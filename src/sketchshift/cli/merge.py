@@ -58,7 +58,7 @@ def merge(
         "command": "merge",
         "output": output,
         "merged": [str(file) for file in added],
-        "minus": [str(file) for file in gone],
+        "subtracted": [str(file) for file in gone],
         "where": where,
     }
     condition = f" where {where}" if where else ""
