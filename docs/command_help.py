@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sketchshift.cli import main
+from sketchshift.cli.command import ALL_SHOWN
 
 WIDTH = 80
 
@@ -26,6 +27,7 @@ class CommandHelp(SphinxDirective):
         context = click.Context(
             command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
         )
+        context.meta[ALL_SHOWN] = True
         text = command.get_help(context)
         title, body = nodes.title(text=name), nodes.literal_block(text, text, language="text")
         return nodes.section("", title, body, ids=[f"command-{name}"], names=[name])

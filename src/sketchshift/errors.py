@@ -152,7 +152,7 @@ class Option:
 
     def in_shell(self) -> str:
         """As the command line has it, quoted for a shell."""
-        flag = "on_invalid" if self.name == "on_missing" else self.name
+        flag = {"on_missing": "on_invalid", "cycles": "categories"}.get(self.name, self.name)
         value = (self.value,) if isinstance(self.value, str) else self.value
         names = (f'"{name}"' if "," in name else name for name in value)
         return f"--{flag.replace('_', '-')} {shlex.quote(','.join(names))}"

@@ -22,7 +22,6 @@ N = 60_000
 COMMANDS = {
     "sketch": "sketch {data} -k 3 --columns x,y -o {out}.sketch",
     "slices": "sketch {data} -k 3 --columns x,y --by key -o {out}.parquet",
-    "cluster": "cluster {data} -k 3 --columns x,y -o {out}.csv --save-sketch {out}.sketch",
 }
 SLOWED = """
 import sys, time
@@ -104,7 +103,7 @@ def test_a_command_that_was_killed_goes_on_and_writes_the_same_bytes(data, tmp_p
 @pytest.mark.slow
 def test_fifty_kills_at_random_moments_change_no_byte_and_leave_no_file_behind(data, tmp_path):
     n_gone_on = 0
-    for i, (name, n_kills) in enumerate([("sketch", 20), ("slices", 20), ("cluster", 10)]):
+    for i, (name, n_kills) in enumerate([("sketch", 25), ("slices", 25)]):
         folder = tmp_path / name
         folder.mkdir()
         n_gone_on += kill_and_finish(COMMANDS[name], data, folder, n_kills, seed=10 + i)
@@ -140,9 +139,3 @@ def test_a_pass_that_failed_goes_on_when_the_fault_is_mended(run, folder):
     assert not Path("c").exists()
     spec = ss.SketchSpec.from_json(Path("plan.json").read_text())
     assert ss.load("out.sketch") == ss.sketch("part-*.parquet", spec)
-
-
-def test_a_checkpoint_is_for_data_not_for_sketches(run, folder):
-    line = "cluster week.sketch -k 2 --checkpoint c"
-
-    assert "--checkpoint says how data is read" in run.error(line, status=2)

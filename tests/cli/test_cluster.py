@@ -7,14 +7,13 @@ import json
 import struct
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet
 import pytest
 
 import sketchshift as ss
-from sketchshift import _progress
+from sketchshift.view import figure
 
-QUICK = "--decoder sketch-and-shift --starts 30"
+QUICK = "--decoder sketch-and-shift:n_initializations=30,refine=true"
 
 
 def decode(sketch: ss.Sketch, k: int = 3, **options) -> ss.Decoding:
@@ -85,36 +84,46 @@ def test_json_holds_all_facts(folder, run, week):
 
 
 @pytest.mark.parametrize(
-    ("flags", "decoder"),
+    ("text", "decoder"),
     [
-        ("--no-refine", ss.SketchAndShift(n_initializations=30)),
-        ("--atoms 4", ss.SketchAndShift(n_initializations=30, n_atoms=4, refine=True)),
+        ("sketch-and-shift:n_initializations=30", ss.SketchAndShift(n_initializations=30)),
         (
-            "--fitted-model gaussian",
-            ss.SketchAndShift(n_initializations=30, fitted_model="gaussian", refine=True),
+            "sketch-and-shift:n_initializations=30,n_atoms=4,refine=true",
+            ss.SketchAndShift(n_initializations=30, n_atoms=4, refine=True),
         ),
-        ("--decoder cl-ompr --atoms 5", ss.ClOmpr(n_iterations=5, n_initializations=30)),
+        (
+            "sketch-and-shift:n_initializations=30,fitted_model=gaussian",
+            ss.SketchAndShift(n_initializations=30, fitted_model="gaussian"),
+        ),
+        ("cl-ompr:n_iterations=5", ss.ClOmpr(n_iterations=5)),
     ],
 )
-def test_flags_are_the_parameters_of_the_decoder(flags, decoder, folder, run, week):
-    facts = run.facts(f"cluster week.sketch -k 3 {QUICK} {flags}")
+def test_keys_are_the_fields_of_the_decoder(text, decoder, folder, run, week):
+    facts = run.facts(f"cluster week.sketch -k 3 --decoder {text}")
 
     expected = decoder(week, 3)
+    assert facts["decoder"]["name"] == text
     assert [row["centroid"] for row in facts["clusters"]] == expected.centroids.tolist()
     if expected.covariances is not None:
         covariances = [row["covariance"] for row in facts["clusters"]]
         assert covariances == expected.covariances.tolist()
 
 
-def test_centroids_stay_in_the_box(folder, run, week):
-    facts = run.facts(f"cluster week.sketch -k 3 {QUICK} --lower -0.5,-0.25 --upper 0.5,2")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sketch-and-shift:atoms=4", "'atoms=4' must be KEY=VALUE: the keys of sketch-and-shift"),
+        ("cl-ompr:n_restarts", "the keys of cl-ompr are n_iterations, n_initializations"),
+        ("cl-ompr:repairs=maybe", "repairs must be true or false. Got 'maybe'."),
+        ("cl-ompr:n_iterations=few", "n_iterations must be of type int | None. Got 'few'."),
+        ("turnkey:penalty=1", "turnkey has no keys"),
+        ("magic", "'magic' is not one of 'turnkey', 'sketch-and-shift'"),
+    ],
+)
+def test_wrong_keys_of_a_decoder_are_refused_with_the_right_ones(text, said, folder, run):
+    error = run.error(f"cluster week.sketch -k 3 --decoder {text}", 2)
 
-    centroids = np.array([row["centroid"] for row in facts["clusters"]])
-    expected = ss.SketchAndShift(n_initializations=30, refine=True)(
-        week, 3, domain=ss.decoders.Box([-0.5, -0.25], [0.5, 2])
-    )
-    assert centroids.tolist() == expected.centroids.tolist()
-    assert (np.abs(centroids[:, 0]) <= 0.5 + 1e-9).all()
+    assert said in " ".join(error.split())
 
 
 def test_several_sketches_are_merged_first(folder, run):
@@ -164,11 +173,7 @@ def test_the_table_names_the_columns_and_says_what_comes_next(folder, run, week)
 
 
 def test_the_next_step_keeps_the_flags(folder, run):
-    flags = (
-        "-k 3 --decoder sketch-and-shift --no-refine --starts 5 --lower -1.0,-1.0 --upper 1.0,1.0"
-    )
-    last = run(f"cluster week.sketch {flags} --json --no-progress").stdout
-    assert json.loads(last)["decoder"]["refine"] is False
+    flags = "-k 3 --decoder sketch-and-shift:n_initializations=5"
 
     text = run(f"cluster week.sketch {flags} -o c.csv").stdout
 
@@ -250,21 +255,6 @@ def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
     assert [r["centroid"] for r in facts["clusters"]] == decode(sketch).centroids.tolist()
 
 
-@pytest.mark.parametrize(
-    ("flags", "amount"), [("", "1 of 9 fits"), ("--decoder sketch-and-shift", "1 of 6 atoms")]
-)
-def test_progress_shows_what_was_done(folder, run, monkeypatch, flags, amount):
-    monkeypatch.setattr(_progress, "DELAY", 0.0)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    result = run(f"cluster week.sketch -k 3 --progress --json {flags}")
-
-    assert "Fitting the sketch" in result.stderr
-    assert amount in result.stderr
-    assert "Settling the centroids" in result.stderr
-    assert result.stdout.startswith("{")
-
-
 def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, monkeypatch):
     import sys
 
@@ -281,23 +271,15 @@ def test_the_turnkey_decoder_is_the_default(run, folder, week):
 
     facts = json.loads(result.stdout)
     expected = ss.decode(week, 3)
-    assert facts["decoder"]["decoder"] == "turnkey"
+    assert facts["decoder"]["name"] == "turnkey"
     np.testing.assert_array_equal([c["centroid"] for c in facts["clusters"]], expected.centroids)
-
-
-@pytest.mark.parametrize("flag", ["--starts 5", "--atoms 9", "--no-refine", "--lower 0,0"])
-def test_flags_of_the_paper_s_decoders_are_refused_without_them(run, folder, week, flag):
-    result = run(f"cluster week.sketch -k 3 {flag}", status=2)
-
-    assert "belongs to --decoder sketch-and-shift or cl-ompr" in result.stderr
 
 
 @pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_data_is_planned_for_read_and_decoded_in_one_command(run, folder):
-    facts = run.facts("cluster points.csv -k 3 --save-sketch kept.sketch -o c.csv")
+    facts = run.facts("cluster points.csv -k 3 -o c.csv")
 
     sketch = ss.sketch("points.csv", n_clusters=3)
-    assert ss.load("kept.sketch") == sketch
     assert facts["rows"] == sketch.count
     expected = ss.decode(sketch, 3)
     assert floats(folder / "c.csv")[:, 2:].tobytes() == expected.centroids.tobytes()
@@ -313,7 +295,8 @@ def save_three(name: str, n: int = 900, away: float = 9.0) -> np.ndarray:
 
 def test_clusters_come_with_what_they_cost_and_what_is_proved(run, folder):
     X = save_three("three.csv")
-    facts = run.facts("cluster three.csv -k 3 --save-sketch s.sketch")
+    run("sketch three.csv -k 3 -o s.sketch")
+    facts = run.facts("cluster three.csv -k 3")
     result = run("cluster s.sketch -k 3")
 
     decoding = ss.decode(ss.load("s.sketch"), 3)
@@ -344,30 +327,21 @@ def test_clusters_that_cannot_be_trusted_are_told_of_once_as_in_python(line, run
 
 
 @pytest.mark.parametrize(
-    ("flags", "has_cells"),
-    [
-        ("", True),
-        ("--no-cells", False),
-        ("--decoder sketch-and-shift --starts 30", False),
-        ("--decoder sketch-and-shift --starts 30 --cells", True),
-    ],
+    ("flags", "has_cells"), [("", True), (QUICK, False)], ids=["turnkey", "of the paper"]
 )
 def test_data_is_planned_with_cells_if_the_decoder_reads_them(flags, has_cells, run, folder):
     save_three("three.csv")
 
-    facts = run.facts(f"cluster three.csv -k 3 {flags} --save-sketch s.sketch")
+    facts = run.facts(f"cluster three.csv -k 3 {flags}")
 
-    spec = ss.load("s.sketch").spec
-    assert (spec.cells is not None) == has_cells == (facts["cells"] is not None)
-    assert spec == ss.plan("three.csv", 3, cells=has_cells)
+    assert (facts["cells"] is not None) == has_cells
+    assert facts["fingerprint"] == ss.plan("three.csv", 3, cells=has_cells).fingerprint
 
 
 def test_columns_are_chosen_and_standardised_on_the_way(run, folder):
-    facts = run.facts("cluster points.csv -k 2 --columns y --standardize -m 60 --seed 3")
+    facts = run.facts("cluster points.csv -k 2 --columns y --scale standard --seed 3")
 
-    sketch = ss.sketch(
-        "points.csv", n_clusters=2, columns=["y"], standardize=True, sketch_size=60, seed=3
-    )
+    sketch = ss.sketch("points.csv", n_clusters=2, columns=["y"], standardize=True, seed=3)
     expected = ss.decode(sketch, 2, seed=3)
     assert [c["centroid"] for c in facts["clusters"]] == expected.centroids.tolist()
 
@@ -399,14 +373,17 @@ def test_k_auto_belongs_to_the_turnkey_decoder(run, folder, week, flags, sentenc
     assert sentence in run(f"cluster week.sketch {flags}", status=2).stderr
 
 
-def test_examples_are_the_rows_nearest_to_the_centroids_with_their_own_values(run, folder):
-    facts = run.facts("cluster points.csv -k 2 --examples 3")
+def test_the_curve_that_chose_k_is_drawn(folder, run, monkeypatch):
+    figures = []
+    draw = figure.decoding_figure
+    monkeypatch.setattr(
+        figure,
+        "decoding_figure",
+        lambda *each, **more: figures.append(draw(*each, **more)) or figures[-1],
+    )
+    facts = run.facts("cluster week.sketch -k auto --max-clusters 4 --plot c.png")
 
-    rows = pd.read_csv("points.csv")
-    C = np.array([cluster["centroid"] for cluster in facts["clusters"]])
-    X = rows[facts["columns"]].to_numpy()
-    for i, centroid in enumerate(C):
-        shown = [row for row in facts["examples"] if row["cluster"] == i]
-        nearest = np.argsort(np.linalg.norm(X - centroid, axis=1), kind="stable")[:3]
-        found = [[row[name] for name in facts["columns"]] for row in shown]
-        np.testing.assert_array_equal(np.array(found), X[nearest])
+    titles = [ax.get_title() for ax in figures[0].axes]
+    chosen = facts["curve"]["chosen"]
+    is_shown = [t.startswith(f"{chosen} cluster") and t.endswith("of 1 to 4 tried") for t in titles]
+    assert any(is_shown)

@@ -65,7 +65,7 @@ def test_a_package_adds_a_command_with_an_entry_point(stranger, run):
 def test_an_error_of_such_a_command_has_a_traceback_when_asked_for(stranger):
     stranger(count="stranger:count")
 
-    result = CliRunner().invoke(main, ["count", "--debug"])
+    result = CliRunner().invoke(main, ["--debug", "count"])
 
     assert type(result.exception).__name__ == "DataError"
 

@@ -50,11 +50,10 @@ FILE = shlex.quote(f"{HOSTILE}.parquet")
 SKETCH = shlex.quote(f"{HOSTILE}.sketch")
 COMMANDS = [
     f"cluster {FILE} -k 2 -o out.csv",
-    f"cluster {FILE} -k 2 --save-sketch {shlex.quote(HOSTILE)}",
     f"plan {FILE} -k 2 -o {shlex.quote(HOSTILE)}.json",
     f"inspect {SKETCH}",
     "inspect slices.parquet",
-    f"watch slices.parquet -k 2 --plot {shlex.quote(HOSTILE)}.svg",
+    f"compare slices.parquet -k 2 --plot {shlex.quote(HOSTILE)}.svg",
     f"report {SKETCH} -k 2 -o {shlex.quote(HOSTILE)}.html",
 ]
 
@@ -165,7 +164,7 @@ def test_files_keep_the_true_names(run, hostile):
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_pictures_show_names_and_are_not_turned_by_them(run, hostile, kind):
     run(f"cluster {SKETCH} -k 2 --plot out.{kind}")
-    run(f"watch slices.parquet -k 2 --plot watch.{kind}")
+    run(f"compare slices.parquet -k 2 --plot watch.{kind}")
 
     if kind == "svg":
         for picture in (hostile / "out.svg", hostile / "watch.svg"):

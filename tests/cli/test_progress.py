@@ -93,13 +93,6 @@ def test_an_error_ends_the_progress(at_once, capsys):
     assert capsys.readouterr().err.endswith("\x1b[2K")  # the line is erased
 
 
-def test_the_command_reports_progress_when_forced(folder, run, at_once):
-    result = run("sketch points.csv -o a.sketch --plan plan.json --progress --json")
-
-    assert "Reading" in result.stderr
-    assert result.stdout.startswith("{")
-
-
 def test_the_time_left_is_right_soon_after_a_stall_at_the_start(monkeypatch):
     """Three blocks at once, four seconds of waiting, then a steady pace of five a second."""
     now = 0.0
@@ -195,8 +188,8 @@ def read_terminal(words: list[str], folder: Path, code: str = PTY) -> str:
     ("command", "phases"),
     [
         (
-            "cluster points.csv -k auto --no-cells",
-            ["Looking at the table", "Reading rows", "Fitting the sketch", "Choosing the number"],
+            "cluster points.csv -k 2 --decoder sketch-and-shift",
+            ["Looking at the table", "Reading rows", "Fitting the sketch"],
         ),
         ("cluster points.csv -k auto", ["Reading rows", "Choosing the number"]),
         ("cluster points.csv -k 2", ["Reading rows", "Settling the centroids"]),

@@ -23,14 +23,6 @@ def test_one_pass_writes_a_sketch_for_each_day(folder, run):
     assert pq.read_schema("days.parquet").names == ["day", "count", "sketch"]
 
 
-def test_keys_may_be_several_columns_and_the_spec_may_come_from_flags(run, folder):
-    facts = run.facts("sketch part-1.parquet --by w --bandwidth 0.3 -o w.parquet")
-
-    assert facts["by"] == ["w"]
-    assert facts["columns"] == ["x", "y"]
-    assert facts["slices"] == len(ss.SketchTable.from_parquet("w.parquet")) == 4
-
-
 def test_a_slice_is_merged_without_the_data(folder, run):
     run("merge sketches.parquet --where \"day >= '2026-01-05' AND shop = 'a'\" -o some.sketch")
 
@@ -56,7 +48,7 @@ def test_a_whole_table_is_clustered_like_its_sum(folder, run):
 
 
 def test_forgetting_a_shop_leaves_the_sketch_of_the_others(folder, run):
-    run("subtract all.sketch sketches.parquet --where \"shop = 'a'\" -o rest.sketch")
+    run("merge all.sketch --minus sketches.parquet --where \"shop = 'a'\" -o rest.sketch")
 
     others = ss.SketchTable.from_parquet("sketches.parquet", where="shop <> 'a'")
     assert ss.load("rest.sketch") == others.merge()
@@ -116,12 +108,12 @@ def test_times_that_are_all_midnights_are_shown_as_dates(folder, run, hour, show
     pq.write_table(rows, "timed.parquet")
     run("sketch timed.parquet --by time -k 2 -o times.parquet")
 
-    for line in ("inspect times.parquet", "watch times.parquet -k 1"):
+    for line in ("inspect times.parquet", "compare times.parquet -k 1"):
         lines = run(line).stdout.splitlines()
         assert [row for row in lines if row.startswith(f"{shown}  ")], line
     keys = [part["key"] for part in run.facts("inspect times.parquet")["slices"]]
     assert keys == [[f"2026-01-01{' 00:00:00' if hour else ''}"], [shown]]
-    watched = run.facts("watch times.parquet -k 1")["slices"]
+    watched = run.facts("compare times.parquet -k 1")["slices"]
     assert [[part["key"]] for part in watched] == keys
 
 
@@ -132,14 +124,6 @@ def test_a_missing_time_is_a_dash_beside_dates():
     assert keys_in_words([day, day.replace(minute=1)])[0] == "2026-01-01 00:00:00"
     assert keys_in_words([day.replace(tzinfo=dt.UTC)]) == ["2026-01-01 00:00:00+00:00"]
     assert keys_in_words(["2026-01-01 00:00:00", 3]) == ["2026-01-01 00:00:00", "3"]
-
-
-def test_slices_of_a_table_are_inspected(run, folder):
-    facts = run.facts("inspect sketches.parquet --where \"shop = 'a'\"")
-
-    assert {part["key"][1] for part in facts["slices"]} == {"a"}
-    assert facts["rows"] == sum(part["rows"] for part in facts["slices"]) == 67
-    assert "'week.sketch' is none" in run.error("inspect week.sketch --where 'a = 1'", status=2)
 
 
 def test_a_cube_is_taken_where_a_table_is(folder, run):

@@ -44,14 +44,18 @@ def test_what_an_error_proposes_for_a_word_works_when_it_is_pasted(folder):
     said = run(line, status=1).stderr
     flag = said.strip().removesuffix(".").rpartition("say so: ")[2]
 
-    assert flag == "--missing broken"
+    assert flag == "--csv missing=broken"
     run(f"{line} {flag}")
     assert ss.load("a.sketch").count == 300
 
 
 @pytest.mark.parametrize(
     ("flags", "mean"),
-    [("--thousands ,", 1234.0), ("--decimal ,", 1.234), ("--separator ';' --decimal .", 1234.0)],
+    [
+        ("--csv thousands=,", 1234.0),
+        ("--csv decimal=,", 1.234),
+        ("--csv sep=';' --csv decimal=.", 1234.0),
+    ],
 )
 def test_flags_say_how_numbers_are_written(folder, flags, mean):
     (folder / "n.csv").write_text("a;b\n" + "1,234;1\n1,234;2\n" * 20)
@@ -63,12 +67,13 @@ def test_flags_say_how_numbers_are_written(folder, flags, mean):
 
 def test_a_flag_that_no_file_can_be_read_with_is_misuse():
     assert (
-        "must be one sign" in run("sketch x.csv -k 2 --separator ;; -o a.sketch", status=2).stderr
+        "must be one sign"
+        in run("sketch x.csv -k 2 --csv separator=;; -o a.sketch", status=2).stderr
     )
 
 
 def test_flags_of_one_command_do_not_reach_the_next():
-    run("sketch x.csv -k 2 --columns x,y --missing 0,5 -o a.sketch --on-invalid skip")
+    run("sketch x.csv -k 2 --columns x,y --csv missing=0,5 -o a.sketch --on-invalid skip")
     run("sketch x.csv -k 2 --columns x,y -o b.sketch")
 
     assert ss.load("b.sketch").count == 300

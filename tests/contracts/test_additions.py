@@ -341,13 +341,3 @@ def test_a_damaged_first_block_of_a_new_format_is_said_with_the_name_of_the_file
 
     with pytest.raises(ss.errors.DataError, match=r"cannot read .*a\.toy: it seems damaged"):
         ss.sketch(tmp_path / "a.toy", SPEC)
-
-
-def test_the_flag_for_laws_knows_a_new_law(tmp_path, monkeypatch):
-    ss.features.register_law("unit-length", lambda seed, j, g: np.ones(len(j)))
-    monkeypatch.chdir(tmp_path)
-    write_toy(tmp_path / "a.csv", X).write_text("x,y\n" + "\n".join(f"{a},{b}" for a, b in X))
-
-    run("plan", "a.csv", "--law", "unit-length", "--bandwidth", "1", "-m", "50", "-o", "a.json")
-
-    assert ss.load("a.json").law == "unit-length"

@@ -78,29 +78,26 @@ def test_the_command_clusters_with_it_and_its_help_says_what_it_is(toy, sketch, 
     assert result.exit_code == 0, result.output
     found = [cluster["centroid"] for cluster in json.loads(result.stdout)["clusters"]]
     np.testing.assert_allclose(found, ss.decode(sketch, 3, seed=5, decoder="toy").centroids)
-    words = " ".join(run("cluster --help").output.split())
-    assert "[turnkey|sketch-and-shift|cl-ompr|sliding-frank-wolfe|toy]" in words
-    assert "toy: Draws centroids at random." in words
+    for command in ("cluster", "report"):
+        words = " ".join(run(f"{command} --help-all").output.split())
+        assert "toy: Draws centroids at random. Keys: spread." in words
 
 
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (
-            "-k 3 --starts 5",
-            "--starts belongs to --decoder sketch-and-shift or cl-ompr or sliding-frank-wolfe; toy",
-        ),
-        ("-k auto", "-k auto needs --decoder turnkey. Give the number"),
+        ("toy:starts=5 -k 3", "'starts=5' must be KEY=VALUE: the keys of toy are spread."),
+        ("toy -k auto", "-k auto needs --decoder turnkey. Give the number"),
     ],
 )
-def test_flags_that_it_has_no_field_for_are_refused(toy, run, flags, sentence):
-    result = run(f"cluster week.sketch --decoder toy {flags}")
+def test_keys_that_it_has_no_field_for_are_refused(toy, run, flags, sentence):
+    result = run(f"cluster week.sketch --decoder {flags}")
 
     assert result.exit_code == 2
     assert sentence in " ".join(result.stderr.split())
 
 
-def test_a_field_of_the_right_name_is_set_by_its_flag(sketch, run):
+def test_a_field_is_set_by_its_key(sketch, run):
     @dataclass(frozen=True)
     class Starter(Toy):
         """Draws as many as it is told."""
@@ -108,24 +105,18 @@ def test_a_field_of_the_right_name_is_set_by_its_flag(sketch, run):
         n_initializations: int = 1
 
         def fit(self, sketch, n_clusters, *, seed=0, progress=None):
-            assert self.n_initializations in (1, 17)  # 1 while it warms up
             seen.append(self.n_initializations)
             return super().fit(sketch, n_clusters)
 
     seen: list[int] = []
     ss.decoders.register_decoder("starter", Starter)
     try:
-        result = run("cluster week.sketch -k 3 --decoder starter --starts 17")
-        refused = run("cluster week.sketch -k 3 --decoder starter --no-refine")
+        result = run("cluster week.sketch -k 3 --decoder starter:n_initializations=17")
     finally:
         del decoder.DECODERS["starter"]
 
     assert result.exit_code == 0, result.output
-    assert seen[-1] == 17
-    assert (
-        "--no-refine belongs to --decoder sketch-and-shift or sliding-frank-wolfe; starter"
-        in refused.stderr
-    )
+    assert seen == [17]
 
 
 def test_the_report_shows_its_clusters_without_a_curve(toy, sketch):
@@ -251,26 +242,11 @@ def test_a_decoder_that_gives_something_else_is_told_so(sketch):
         ss.decode(sketch, 2, decoder=Numbers())
 
 
-@dataclass(frozen=True)
-class Refining(Toy):
-    """Says whether it refines by the number of its clusters."""
+def test_a_report_has_the_clusters_of_the_command_that_it_prints(run, tmp_path):
+    line = "week.sketch -k 3 --decoder sketch-and-shift"
 
-    refine: bool = False
+    in_report = json.loads(run(f"report {line} -o r.html --json").stdout)["clusters"]
+    in_command = json.loads(run(f"cluster {line} --json").stdout)["clusters"]
 
-    def fit(self, sketch, n_clusters, *, seed=0, progress=None):
-        object.__setattr__(self, "sketch", sketch)
-        return self
-
-    def decode(self, k):
-        point = np.full((1, 2), float(self.refine))
-        return ss.Decoding(point, np.ones(1), None, 1.0, ss.decoders.Outcome.COMPLETE, ())
-
-
-def test_flags_that_were_not_typed_leave_the_constants_of_a_decoder_alone(run):
-    ss.decoders.register_decoder("refining", Refining)
-
-    silent = run("cluster week.sketch -k 1 --decoder refining --json")
-    typed = run("cluster week.sketch -k 1 --decoder refining --refine --json")
-
-    found = [json.loads(r.stdout)["clusters"][0]["centroid"] for r in (silent, typed)]
-    assert found == [[0.0, 0.0], [1.0, 1.0]]
+    assert f"sketchshift cluster {line}" in (tmp_path / "r.html").read_text()
+    assert [c["centroid"] for c in in_report] == [c["centroid"] for c in in_command]

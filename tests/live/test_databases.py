@@ -387,7 +387,7 @@ def test_commands_refuse_databases_without_a_password_in_the_message(shop, tmp_p
     told = run("sketch", shop, "--query", "sho", "-k", "3", "-o", target)
     assert 'relation "sho" does not exist. Did you mean shop?' in told
     assert "is read by itself" in run("sketch", shop, "x.csv", "-k", "3", "-o", target)
-    for command in ("inspect", "merge", "report", "certify"):
+    for command in ("inspect", "merge", "compare"):
         assert "Error" in run(command, shop) or "Usage" in run(command, shop)
     assert "a query is asked of a database" in run(
         "sketch", tmp_path / "x.csv", "--query", "t", "-k", "3", "-o", target

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,8 +16,8 @@ from sketchshift._paths import Place, arrow_file, parse_path
 from sketchshift._text import counted, from_cell, nameless_columns
 from sketchshift._typing import FloatArray, RealArray
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import Data, data_files, paths_of, query_option
-from sketchshift.cli.options import TEXT_FLAGS, columns_option, metric_option, progress_option
+from sketchshift.cli.inputs import Data, data_files, paths_of
+from sketchshift.cli.options import TEXT_FLAGS, query_option, row_options
 from sketchshift.cli.output import (
     RECIPE,
     Output,
@@ -51,11 +50,8 @@ LABELS, CENTROIDS = (".parquet", ".csv"), (".csv", ".json", ".parquet")
 @click.option(
     "-o", "--output", required=True, metavar="PATH", help="Labelled rows (.parquet or .csv)."
 )
-@columns_option
+@row_options
 @query_option
-@click.option("--where", metavar="CONDITION", help="Only some rows: \"price > 0 AND city = 'a'\".")
-@metric_option
-@progress_option
 @click.pass_context
 def assign(
     ctx: click.Context,
@@ -65,8 +61,6 @@ def assign(
     output: str,
     columns: tuple[str, ...] | None,
     where: str | None,
-    metric: str,
-    progress: bool | None,
     out: Output,
 ) -> None:
     """Write every row of DATA with the number of its cluster.
@@ -87,15 +81,14 @@ def assign(
     files = data_files(data)
     kind = check_suffix("-o", output, LABELS)
     clusters = read_centroids(centroids)
-    if metric == "cosine":
-        clusters = replace(clusters, metric=metric)
     target = check_output(output, [*paths_of(files), parse_path(centroids)])
     source = _open(files, clusters, columns, where)
     k = len(clusters.points)
-    counts, start = np.zeros(k + 1, dtype=np.int64), time.perf_counter()
-    sums = np.zeros(len(clusters.names))
-    shown = show_progress("rows", "Assigning rows to clusters", show=progress)
-    with shown as advance, _Writer(target, kind) as writer:
+    counts, sums = np.zeros(k + 1, dtype=np.int64), np.zeros(len(clusters.names))
+    with (
+        show_progress("rows", "Assigning rows to clusters") as advance,
+        _Writer(target, kind) as writer,
+    ):
         for block in source:
             found = clusters.assign(block.values)
             writer.write(block.keys, found)
@@ -110,9 +103,8 @@ def assign(
         "rows": int(counts.sum()),
         "n_invalid": int(counts[0]),
         "rows_per_cluster": counts[1:].tolist(),
-        "seconds": time.perf_counter() - start,
     }
-    same = typed_options(ctx, only=(*TEXT_FLAGS, "query", "columns", "where", "metric"))
+    same = typed_options(ctx, only=(*TEXT_FLAGS, "query", "columns", "where"))
     then = ["cluster", *data, *same, "-k", str(k + 1)]
     lines = _describe(record, clusters, is_part=where is not None)
     lines += [
@@ -137,9 +129,9 @@ def _describe(record: dict[str, Any], clusters: Clusters, *, is_part: bool) -> l
     if len(known) and not is_part and np.abs(shares - known).max() > NOTABLE:
         i = int(np.abs(shares - known).argmax())
         lines += [
-            f"`cluster` told {100 * known[i]:.1f} % for cluster {i}, from its sketch. If it saw "
-            "the same rows: those on the border of two clusters are shared there, and counted with "
-            "the nearer one here."
+            f"`cluster` reported {100 * known[i]:.1f} % for cluster {i}, from its sketch: rows on "
+            "the border of two clusters are shared between them there, and counted with the nearer "
+            "one here."
         ]
     return lines
 

@@ -1,6 +1,6 @@
-"""What all commands share: ``--json``, ``--debug``, and one sentence for a failure.
+"""What all commands share: ``--json``, ``--help-all``, and one sentence for a failure.
 
-Takes the function of a command, which tells its result to the :class:`Output` it is given; hands
+Takes the function of a command, which reports its result to an :class:`Output`; hands
 a click command to ``main``. Exceptions raised on purpose become ``Error: ...`` and exit status 1.
 Others stay tracebacks: they are bugs.
 """
@@ -13,13 +13,14 @@ import shlex
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from inspect import cleandoc
 from typing import Any, TypeVar
 
 import click
 
 from sketchshift._text import NAMES_SHOWN, hide_passwords, visible_lines
-from sketchshift.cli.output import Output, join_with_commas, note
+from sketchshift.cli.output import Output, in_shell, join_with_commas, note
 from sketchshift.data.open import first_suffixes
 from sketchshift.errors import (
     Argument,
@@ -37,10 +38,9 @@ from sketchshift.errors import (
 )
 
 __all__ = [
-    "EXPERT",
+    "ALL_SHOWN",
     "INTERRUPTED",
     "Command",
-    "EverydayOption",
     "command",
     "debug_option",
     "keep_lines",
@@ -54,46 +54,47 @@ _DEBUG = "sketchshift.debug"
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C ended."""
 
-EXPERT = frozenset(
-    {
-        *("bandwidth", "bandwidth_high", "far_share", "law", "structured", "precision", "center"),
-        *("sketch_size", "cells", "no_cells", "n_features", "seed"),
-        *("decoder", "refine", "fitted_model", "starts", "atoms", "lower", "upper"),
-        *("kernel", "threads", "checkpoint", "disjoint"),
-        *("port", "check", "debug"),
-        *("separator", "decimal", "thousands", "encoding", "missing", "header"),
-    }
-)
-"""Options that the help of every command lists last, among those for experts.
-
-Hardly anybody needs them, and the words of the paper are theirs alone. Where everybody does, a
-command has ``cls=EverydayOption``."""
-
-
-class EverydayOption(click.Option):
-    """An option that everybody needs in this command, and experts alone in others."""
-
-
-def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta[_DEBUG] = True
-
-
-_debug: dict[str, Any] = {
-    "is_flag": True,
-    "expose_value": False,
-    "callback": _remember_debug,
-    "help": "Show the traceback of an error.",
-}
+ALL_SHOWN = "sketchshift.help_all"
+"""Where a context keeps whether its help has the options for experts."""
 
 
 def debug_option(function: F) -> F:
     """Add ``--debug`` to a group."""
-    return click.option("--debug", **_debug)(function)
+
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        ctx.meta[_DEBUG] = value
+
+    return click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="Show the traceback of an error.",
+    )(function)
+
+
+def _show_all_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[ALL_SHOWN] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all_help,
+    help="Show options for experts as well.",
+)
 
 
 class Command(click.Command):
-    """A command with ``--json`` and ``--debug``, whose failures are one sentence."""
+    """A command with ``--json``, whose failures are one sentence.
+
+    Options for experts are hidden ones (``hidden=True``): ``--help-all`` shows them.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -106,7 +107,10 @@ class Command(click.Command):
                 help="Print the result as one JSON object.",
             )
         )
-        self.params.append(click.Option(["--debug"], **_debug))
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters with ``--help-all``."""
+        return [*super().get_params(ctx), _HELP_ALL]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help, with the file formats that are known by now."""
@@ -116,13 +120,15 @@ class Command(click.Command):
         self.help = written
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that people need, then those for experts."""
+        """Write the options; those for experts after ``--help-all`` alone."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": [], "Expert options": []}
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
-                is_expert = option.name in EXPERT and not isinstance(option, EverydayOption)
-                groups["Expert options" if is_expert else "Options"].append(record)
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (ctx.meta.get(ALL_SHOWN) or not param.hidden):
+                shown = copy(param)
+                shown.hidden = False
+                record = shown.get_help_record(ctx)
+                if record is not None:
+                    groups["Expert options" if param.hidden else "Options"].append(record)
         for title, records in groups.items():
             if records:
                 with formatter.section(title):
@@ -200,11 +206,11 @@ def _words(term: Term) -> str:
         case LoadSketch(path):
             return f"Cluster it: sketchshift cluster {shlex.quote(path)} -k auto"
         case Option():
-            return term.in_shell()
+            return in_shell(term)
         case Parameter(_, name):
             return next(reversed(_flags_named(name)), str(term))
         case SetDialect(field, value):
-            return f"--{field} {shlex.quote(value) if value else field.upper()}"
+            return f"--csv {shlex.quote(f'{field}={value or field.upper()}')}"
         case SharePlan():
             return (
                 "Make one plan, `sketchshift plan DATA -k 10 -o plan.json`, and take every sketch "

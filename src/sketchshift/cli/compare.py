@@ -1,18 +1,18 @@
-"""``sketchshift compare``: whether, and where, the data of two sketches differ."""
+"""``sketchshift compare``: whether, where and when the data of sketches differ."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-from sketchshift._text import column_names, number, rows_in_words
+from sketchshift._paths import Place
+from sketchshift._text import rows_in_words
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import data_files, load_sum, query_option, sketch_files
-from sketchshift.cli.options import columns_option, drift_options
+from sketchshift.cli.inputs import load_sum, sketch_files
+from sketchshift.cli.options import CLUSTERS, where_option
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
     Output,
@@ -21,116 +21,137 @@ from sketchshift.cli.output import (
     count_hidden,
     decoding_record,
     describe_trust,
+    percent,
     show_progress,
 )
-from sketchshift.drift import ClusterChange, Comparison, Distance
+from sketchshift.cli.over_time import compare_over_time, distance_record
+from sketchshift.drift import ClusterChange, Comparison
 from sketchshift.drift import compare as compare_sketches
-from sketchshift.drift.compare import ScoredRow, find_top_rows, name_clusters
+from sketchshift.drift.compare import name_clusters
 
-__all__ = ["compare", "distance_record"]
+__all__ = ["compare"]
 
-COLUMNS_SHOWN = 5
-ROWS_SHOWN = 20
 SMALLEST = 1e-15
-"""Probabilities below are told as such: more digits mean nothing."""
+"""Probabilities below are shown as such: more digits mean nothing."""
 
 
 @command
-@click.argument("first")
-@click.argument("second")
-@drift_options
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option(
-    "--rows", "rows_path", metavar="PATH", help="Rows to look at: those most typical of SECOND."
+    "--over",
+    metavar="COLUMN",
+    help="Of a table of sketches: compare its slices in the order of this column of time.",
+)
+@where_option
+@click.option(
+    "--reference",
+    metavar="CONDITION",
+    help="Over time: slices that were as they should be, such as \"day < '2026-01-05'\". Others "
+    "are judged by how much these vary.",
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    help=f"With --rows: how many of them. Default: {ROWS_SHOWN}.",
+    "-k",
+    "--n-clusters",
+    type=CLUSTERS,
+    default="auto",
+    show_default=True,
+    help="Number k of clusters to follow, or auto: chosen from the sketches.",
 )
-@columns_option
-@query_option
+@click.option(
+    "--false-alarm",
+    type=click.FloatRange(1e-12, 0.5),
+    default=0.01,
+    show_default=True,
+    hidden=True,
+    help="The rate of alarms without drift; over time, for the whole table.",
+)
+@click.option("--plot", metavar="PATH", help="Draw it (.png, .pdf or .svg); needs no data.")
+@click.option(
+    "--fail-on-drift", is_flag=True, help="Exit with status 1 if there is drift, for scripts."
+)
 @click.pass_context
 def compare(
     ctx: click.Context,
     /,
-    first: str,
-    second: str,
-    n_clusters: int | Literal["auto"],
-    false_alarm: float,
+    inputs: tuple[str, ...],
     plot: str | None,
     fail_on_drift: bool,
-    seed: int,
-    rows_path: str | None,
-    top: int | None,
-    columns: tuple[str, ...] | None,
     out: Output,
+    **flags: Any,
 ) -> None:
-    """Tell whether, and where, the data of two sketches differ.
+    """Report whether, where and when the data of sketches differ.
 
-    The first line says what changed: which clusters grew, shrank or moved by more than chance.
-    FIRST and SECOND are sketches of one plan, or tables of them, of different rows. The data is
-    not needed. For two private sketches the noise is allowed for, and moves are not shown.
-    With --rows, rows of any data are listed that SECOND has more of around them than FIRST.
+    Two sketches of one plan, of different rows: the first line says which clusters grew, shrank
+    or moved by more than chance. A table of sketches (--over), or more than two sketches in the
+    order of time: every slice is compared with the one before it, which finds jumps, and with all
+    earlier ones together, which finds slow drift. An alarm is a change that is beyond chance and
+    concerns at least 5 % of the rows. Slices that always vary, as days and seasons do, need a
+    period that was ordinary (--reference): the others are judged by how much its slices vary.
+
+    The data is not needed. For private sketches the noise is allowed for.
 
     Examples
     --------
-      sketchshift compare day1.sketch day2.sketch
       sketchshift compare day1.sketch day2.sketch -k 3 --plot drift.png
+      sketchshift compare sketches.parquet --over day --reference "day < '2026-01-05'"
 
-    Then: `sketchshift cluster day2.sketch -k 10`. Over many days: `sketchshift watch`.
+    Then: `sketchshift cluster day2.sketch -k 10`.
     """
-    files = sketch_files([first, second])
-    if len(files) != 2:
-        raise click.UsageError("give two sketches: a pattern of several files is not one.")
-    if top is not None and rows_path is None:
-        raise click.UsageError("--top says how many rows to list. Say of which data: --rows DATA.")
+    files = sketch_files(inputs)
     picture = Picture.check(plot, files)
-    data = [] if rows_path is None else data_files([rows_path])
+    is_over_time = any(flags[name] is not None for name in ("over", "where", "reference"))
+    if len(files) == 2 and not is_over_time:
+        has_drifted = _compare_two(inputs, files, flags, picture, out)
+    else:
+        has_drifted = compare_over_time(inputs, files, flags, picture, out)
+    if fail_on_drift and has_drifted:
+        ctx.exit(1)
+
+
+def _compare_two(
+    inputs: Sequence[str],
+    files: Sequence[Place],
+    flags: dict[str, Any],
+    picture: Picture,
+    out: Output,
+) -> bool:
+    """Report whether two sketches differ, and return the verdict."""
     a, b = (load_sum([file]) for file in files)
     with show_progress("items", "Comparing the sketches"):
-        found = compare_sketches(a, b, n_clusters=n_clusters, false_alarm=false_alarm, seed=seed)
-        scored = find_top_rows(a, b, data, top or ROWS_SHOWN, columns) if data else []
-    names = name_clusters(found.decoding)
+        names = ("n_clusters", "false_alarm")
+        found = compare_sketches(a, b, **{name: flags[name] for name in names})
+    first, second = map(str, files)
+    called = name_clusters(found.decoding)
     record = {
         "command": "compare",
         "first": first,
         "second": second,
-        "plot": plot,
+        "plot": picture.name,
         "rows": [a.count, b.count],
         **distance_record(found),
         "sentence": found.sentence,
         "clusters": [
             _cluster_record(i, cluster, name)
-            for i, (cluster, name) in enumerate(zip(found.clusters, names, strict=True))
+            for i, (cluster, name) in enumerate(zip(found.clusters, called, strict=True))
         ],
         "decoding": None if found.decoding is None else decoding_record(found.decoding),
     }
-    if data:
-        record["top_rows"] = [asdict(row) for row in scored]
     lines = [
         found.sentence,
         "",
-        *(_table(found, names) if found.decoding is not None else ()),
-        *(_table_of_rows(scored, column_names(a.spec)) if data else ()),
+        *(_table(found, called) if found.decoding is not None else ()),
         "",
         *_measure(found, rows_in_words(a), rows_in_words(b)),
-        *(describe_trust(found.decoding) if found.decoding is not None else ()),
+        *describe_trust(found.decoding),
         *picture.write("comparison", found),
     ]
-    then = ["compare", first, second, "--plot", "drift.png"]
+    then = ["compare", *inputs, "--plot", "drift.png"]
     if found.decoding is None:  # a plan for drift: there is nothing to draw or to decode
-        then = ["inspect", second] if data else ["compare", first, second, "--rows", "DATA"]
-    elif plot:
+        then = ["inspect", second]
+    elif picture.name:
         then = ["cluster", second, "-k", "auto"]
     out.report(record, lines, then=then)
-    if fail_on_drift and found.drifted:
-        ctx.exit(1)
-
-
-def distance_record(test: Distance) -> dict[str, Any]:
-    """The numbers of a test, and what they say."""
-    names = Distance.__dataclass_fields__
-    return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
+    return found.drifted
 
 
 def _measure(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
@@ -146,28 +167,14 @@ def _measure(found: Comparison, rows_a: str, rows_b: str) -> list[str]:
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     rows = [["cluster", "first", "second", "change", "error", "moved", "verdict", "what it is"]]
     for i, cluster in enumerate(found.clusters[:CLUSTERS_SHOWN]):
-        shares = [_share(cluster.share_a), _share(cluster.share_b)]
-        change = [f"{100 * cluster.change:+.1f} %", _share(cluster.standard_error)]
+        shares = [percent(cluster.share_a), percent(cluster.share_b)]
+        change = [f"{100 * cluster.change:+.1f} %", percent(cluster.standard_error)]
         move = "-" if math.isnan(cluster.move) else f"{cluster.relative_move:.2f}"
         rows.append([str(i), *shares, *change, move, cluster.verdict, names[i].strip("'")])
     lines = align(rows, right=True)
     hidden = {"cluster": len(found.clusters) - CLUSTERS_SHOWN}
     key = "error: standard error of the change. moved: in widths of the cluster."
     return [*lines, *count_hidden(hidden, "--json shows all"), key]
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _table_of_rows(rows: Sequence[ScoredRow], names: Sequence[str]) -> list[str]:
-    head = ["row", "score", *names[:COLUMNS_SHOWN]]
-    cells = [
-        [str(row.row), f"{row.score:.3g}", *(number(value) for value in row.values[:COLUMNS_SHOWN])]
-        for row in rows
-    ]
-    title = "Rows most typical of the second (the first row is 0):"
-    return ["", title, *align([head, *cells], right=True)]
 
 
 def _cluster_record(i: int, cluster: ClusterChange, name: str) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
 from sketchshift._paths import Place
 from sketchshift._pictures import draw_picture
 from sketchshift.cli.command import command
-from sketchshift.cli.options import warm_up
 from sketchshift.cli.output import (
     Output,
     check_output,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
+PICTURE, SKETCH, DATA = "demo.png", "demo.sketch", "demo.parquet"
 COLUMNS = ("red", "blue")
 CHANNELS = [0, 2]
 BANDWIDTH = 40.0  # about the distance between clusters: half of it or less splits the dense ones
@@ -47,52 +46,35 @@ spec = ss.SketchSpec(n_features=2, sketch_size=1000, bandwidth=40, columns=["red
 whole, half = ss.sketch(X, spec), len(X) // 2
 top, bottom = ss.sketch(X[:half], spec), ss.sketch(X[half:], spec)
 assert top + bottom == whole and whole - top == bottom
-whole.save({path!r})
+whole.save("demo.sketch")
 decoding = ss.decode(whole, n_clusters=5)
 colours, shares = decoding.centroids, decoding.weights"""
 
 
 @command
-@click.option(
-    "--output", default="demo.png", show_default=True, metavar="PATH", help="The picture (.png)."
-)
-@click.option(
-    "--sketch",
-    "sketch_path",
-    default="demo.sketch",
-    show_default=True,
-    metavar="PATH",
-    help="The sketch.",
-)
-@click.option(
-    "--data",
-    "data_path",
-    default="demo.parquet",
-    show_default=True,
-    metavar="PATH",
-    help="The pixels, to try the other commands on.",
-)
-def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
+def demo(out: Output) -> None:
     """Sketch a real dataset and show what its few kilobytes hold.
 
     Reads the 273,280 pixels of a photograph that comes with scikit-learn (red and blue)
     once into 16 kB, draws their density and finds their clusters from these alone, and shows
-    that sketches add and subtract exactly. Writes the picture, the sketch and the data.
+    that sketches add and subtract exactly. Writes the picture demo.png, demo.sketch, and the
+    pixels in demo.parquet, to try the other commands on.
 
     Examples
     --------
       sketchshift demo
-      sketchshift demo --output pixels.png --sketch pixels.sketch
+      sketchshift demo --json
 
     Then: `sketchshift cluster demo.sketch -k 5`, and `sketchshift cluster` with data of yours.
     """
-    files = [check_output(path) for path in (output, sketch_path, data_path)]
-    with show_progress("rows", "Loading the photograph"):
-        X, compile_seconds = _prepare()
+    files = [check_output(path) for path in (PICTURE, SKETCH, DATA)]
     with show_progress("rows", "Sketching, decoding and drawing"):
+        from sketchshift.data.datasets import china_pixels
+
+        X = china_pixels()[:, CHANNELS]
         whole, seconds = _timed(X)
         _check_group(X, whole)
-        decoding, decode_seconds = _decode(whole)
+        decoding = decode(whole, N_CLUSTERS)
         errors = _errors(X, decoding)
         missing = _draw(X, whole, decoding, files[0])
     whole.save(files[1])
@@ -100,41 +82,28 @@ def demo(output: str, sketch_path: str, data_path: str, out: Output) -> None:
     size = files[1].stat().st_size
     record = {
         "command": "demo",
-        "output": None if missing else output,
-        "sketch": sketch_path,
-        "data": data_path,
+        "output": None if missing else PICTURE,
+        "sketch": SKETCH,
+        "data": DATA,
         "data_bytes": X.nbytes,
         "times_smaller": X.nbytes / size,
         "seconds": seconds,
         "rows_per_second": whole.count / seconds,
-        "compile_seconds": compile_seconds,
         "merged_equals_whole": True,
         "whole_minus_part_equals_rest": True,
-        "decode_seconds": decode_seconds,
         "clusters": cluster_records(decoding),
         "mean_squared_error": errors[0],
         "mean_squared_error_of_k_means": errors[1],
-        "python": PYTHON.format(path=sketch_path),
+        "python": PYTHON,
     } | sketch_record(whole, size)
     lines = [*_beginning(record), *_clusters(record, decoding), *_ending(record, missing)]
     out.report(record, lines)
 
 
-def _prepare() -> tuple[RealArray, float]:
-    """The pixels, and the seconds in which the kernels were loaded."""
-    from sketchshift.data.datasets import china_pixels
-    from sketchshift.sketch import sketch
-
-    X = china_pixels()[:, CHANNELS]
-    start = time.perf_counter()
-    sketch(X[:1000], SPEC)
-    warm_up("turnkey")
-    return X, time.perf_counter() - start
-
-
 def _timed(X: RealArray) -> tuple[Sketch, float]:
     from sketchshift.sketch import sketch
 
+    sketch(X[:1000], SPEC)  # loads the kernels
     start = time.perf_counter()
     whole = sketch(X, SPEC)
     return whole, time.perf_counter() - start
@@ -150,12 +119,6 @@ def _check_group(X: RealArray, whole: Sketch) -> None:
         raise SketchshiftError("the sketches of the two halves do not add up. Report this bug.")
     if (whole - top).to_bytes() != bottom.to_bytes():
         raise SketchshiftError("the whole without its top is not its bottom. Report this bug.")
-
-
-def _decode(whole: Sketch) -> tuple[Decoding, float]:
-    start = time.perf_counter()
-    decoding = decode(whole, N_CLUSTERS)
-    return decoding, time.perf_counter() - start
 
 
 def _errors(X: RealArray, decoding: Decoding) -> tuple[float, float]:
@@ -201,8 +164,7 @@ def _beginning(record: dict[str, Any]) -> list[str]:
     return [
         f"Data      {record['rows']:,} pixels of scikit-learn's picture china.jpg, columns red and "
         "blue.",
-        f"Read      once, in {record['seconds']:.2f} s: {record['rows_per_second']:,.0f} rows/s "
-        f"(after {record['compile_seconds']:.1f} s to start).",
+        f"Read      once, in {record['seconds']:.2f} s: {record['rows_per_second']:,.0f} rows/s.",
         f"Size      {record['data_bytes']:,} bytes of data -> {record['bytes']:,} bytes of sketch, "
         f"{record['times_smaller']:.0f} times smaller;",
         "          for a billion rows the sketch would be no larger.",
@@ -213,7 +175,7 @@ def _clusters(record: dict[str, Any], decoding: Decoding) -> list[str]:
     error, best = record["mean_squared_error"], record["mean_squared_error_of_k_means"]
     return [
         "",
-        f"Clusters  found in the sketch in {record['decode_seconds']:.2f} s, without the rows:",
+        "Clusters  found in the sketch, without the rows:",
         "",
         *("          " + line for line in cluster_table(decoding)),
         "",

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -15,16 +16,15 @@ import numpy as np
 
 from sketchshift._paths import Place, RemotePath, arrow_file, parse_path, shown
 from sketchshift._text import rows_in_words, without_password
+from sketchshift._times import PERIODS
 from sketchshift._typing import FloatArray
 from sketchshift.cli.options import (
-    TABLE_FLAGS,
     Options,
-    checkpoint_option,
     list_typed,
     metric_option,
     on_invalid_option,
+    query_option,
     scale_option,
-    standardize_option,
     table_options,
     weights_option,
 )
@@ -65,9 +65,7 @@ __all__ = [
     "look_at",
     "look_into",
     "paths_of",
-    "query_option",
     "read_data",
-    "read_schema",
     "read_spec",
     "size_of",
     "sketch_files",
@@ -76,23 +74,8 @@ __all__ = [
 # Paths on the command line: data, sketches meant by a glob, plans, checkpoints.
 
 
-def _note_query(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[QUERY] = value
-
-
-query_option = Options(
-    click.option(
-        "--query",
-        metavar="SQL",
-        expose_value=False,
-        callback=_note_query,
-        help="Of a database: a SELECT, or the name of a table. Default: its only table.",
-    )
-)
-
-
 Data: TypeAlias = Any
-"""What data is read from: a file, or what is asked of a database."""
+"""What data is read from: a file, or a query of a database."""
 
 
 def data_files(data: Sequence[str]) -> list[Data]:
@@ -226,19 +209,6 @@ def read_spec(path: str | Place) -> SketchSpec:
         raise SpecError(f"{path}: {error}") from error
 
 
-def read_schema(
-    file: Data,
-    columns: Sequence[str] | None,
-    weights: str | None,
-    by: tuple[str, ...] | None = None,
-) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns of a file, all but the weights and the keys."""
-    from sketchshift.data import open_source
-
-    source = open_source(file, columns=columns, weights=weights, keys=by)
-    return source.n_features, source.columns
-
-
 @contextmanager
 def keep_checkpoint(path: str | None, others: Sequence[Place]) -> Iterator[Place | None]:
     """The checkpoint of a pass, removed once the body has written its result.
@@ -341,9 +311,7 @@ def _no_slices(file: Place, by: Sequence[str], where: str | None) -> DataError:
     return DataError(f"{file}: {fact}. `sketchshift inspect {quote(str(file))}` lists them.")
 
 
-def load_sum(
-    files: Sequence[Place], where: str | None = None, *, disjoint: bool = False
-) -> Sketch | PrivateSketch:
+def load_sum(files: Sequence[Place], where: str | None = None) -> Sketch | PrivateSketch:
     """The sketch of all rows of sketches and tables, with a few of them in memory at a time.
 
     Parameters
@@ -352,8 +320,6 @@ def load_sum(
         At least one; all raw or all private.
     where : str or None
         Which slices of tables count; without tables it is misuse.
-    disjoint : bool
-        Whether no person has rows in two of them; only private sketches have to know.
 
     Returns
     -------
@@ -366,15 +332,7 @@ def load_sum(
         msg = f"--where selects slices of a table, and {str(other)!r} is a single sketch."
         raise click.UsageError(msg)
     parts = (look_into(file, where)[2] if file in tables else load_any(file) for file in files)
-    return reduce(partial(_add, disjoint=disjoint), parts)
-
-
-def _add(
-    total: Sketch | PrivateSketch, part: Sketch | PrivateSketch, *, disjoint: bool
-) -> Sketch | PrivateSketch:
-    if isinstance(total, PrivateSketch) and isinstance(part, PrivateSketch):
-        return total.merge(part, disjoint=disjoint)
-    return total + part
+    return reduce(add, parts)
 
 
 # What ``cluster`` and ``report`` are given: sketches or tables of them, or data to
@@ -384,54 +342,27 @@ S = TypeVar("S", bound=AnySketch)
 
 MOST_KEYS = 24  # slices whose rows are shared out among clusters
 AUTO = 20  # clusters that data is planned for with -k auto
-OF_DATA = (
-    "query",
-    *(flag for flag in TABLE_FLAGS if flag != "where"),
-    "weights",
-    "scale",
-    "standardize",
-    "cells",
-    "metric",
-    "sketch_size",
-    "on_invalid",
-    "checkpoint",
-    "save_sketch",
-    "by",
-)
-"""Flags that a sketch does not take."""
-
-_UNSET: dict[str, Any] = dict.fromkeys((*OF_DATA, "where")) | {
-    "encode": "auto",
-    "metric": "euclidean",
-    "on_invalid": "auto",
-    "standardize": False,
-}
-"""Values of flags that a command does not have."""
-
 
 input_options = Options(
-    table_options,
-    query_option,
-    scale_option,
-    standardize_option,
-    on_invalid_option,
-    weights_option,
-    click.option(
-        "--cells/--no-cells",
-        default=None,
-        help="Count rows by cells as well. Default: if the decoder reads cells.",
-    ),
-    metric_option,
-    click.option(
-        "-m",
-        "--sketch-size",
-        type=click.IntRange(min=1),
-        help="Number m of frequencies, of which cells take their share. Default: 10·k·d.",
-    ),
-    checkpoint_option,
-    click.option("--save-sketch", metavar="PATH", help="Keep the sketch of the data, for other k."),
+    table_options, query_option, scale_option, on_invalid_option, weights_option, metric_option
 )
 """How data is read."""
+
+OF_DATA = (
+    *("query", "columns", "exclude", "categories", "scale", "on_invalid", "weights", "metric"),
+    "by",
+)
+"""Parameters that a sketch does not take."""
+
+_UNSET: dict[str, Any] = dict.fromkeys((*OF_DATA, "where")) | {
+    "scale": "auto",
+    "on_invalid": "auto",
+    "metric": "euclidean",
+    "decoder": "turnkey",
+    "seed": 0,
+    "max_clusters": None,
+}
+"""Values of parameters that a command does not have."""
 
 
 class Inputs:
@@ -453,13 +384,11 @@ class Inputs:
                 msg = f"{flag} says how data is read, and {str(self.files[0])!r} is a sketch."
                 raise click.UsageError(msg)
         self.survey: Survey | None = None
-        saved = self._params["save_sketch"]
-        self.saved = None if saved is None else check_output(saved, paths_of(self.files))
 
     @property
     def paths(self) -> list[Place]:
-        """What is read, and what is written beside the result."""
-        return [*paths_of(self.files), *([] if self.saved is None else [self.saved])]
+        """The files that are read."""
+        return paths_of(self.files)
 
     def count_keys(self, decoding: Decoding) -> KeyCounts | None:
         """How the slices of a table are distributed over clusters; None for anything else."""
@@ -476,62 +405,51 @@ class Inputs:
         of_clusters = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         return KeyCounts(table.by[0], values, of_clusters, table.counts / table.counts.sum())
 
-    def sketch(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
-    ) -> AnySketch:
-        """The sketch of all rows; data is planned for and read once, from a checkpoint on."""
+    def sketch(self, n_clusters: int | Literal["auto"]) -> AnySketch:
+        """Return the sketch of all rows; data is planned for and read once."""
         if not self.is_data:
-            return check_rows(load_sum(paths_of(self.files), self._params["where"]), n_clusters)
-        return self._read(n_clusters, progress, checkpoint)[0]
+            return check_rows(load_sum(self.paths, self._params["where"]), n_clusters)
+        return self._read(n_clusters)[0]
 
     def load(self, n_clusters: int | Literal["auto"]) -> tuple[str, int, AnySketch | SketchTable]:
         """Load one sketch or table, or sketch data now; with its name and number of bytes."""
-        params = self._params
-        name = params["file"]
+        name, where = self._params["file"], self._params["where"]
         if self.is_data:
-            sketch, table = self._read(n_clusters, None, None)
+            sketch, table = self._read(n_clusters)
             n_bytes = sum(part.nbytes for part in ([sketch] if table is None else table.sketches))
             return name, n_bytes, sketch if table is None else table
         if len(self.files) > 1:
             n = len(self.files)
             msg = f"{shown(name)!r} means {n} files. Merge them first, with `sketchshift merge`."
             raise click.UsageError(msg)
-        path = paths_of(self.files)[0]
+        path = self.paths[0]
         if not is_table(path):
-            whole = load_sum([path], params["where"])
+            whole = load_sum([path], where)
             return shown(name), size_of(path), check_rows(whole, n_clusters)
-        found = load_table(path, params["where"])
+        found = load_table(path, where)
         check_rows(found.merge(), n_clusters)
         return shown(name), size_of(path), found
 
-    def _read(
-        self, n_clusters: int | Literal["auto"], progress: bool | None, checkpoint: Place | None
-    ) -> tuple[Sketch, SketchTable | None]:
-        """Plan for data and read it once; what was asked for is kept."""
-        params, by = self._params, self._params.get("by")
-        cells, most = params["cells"], params.get("max_clusters") or AUTO
+    def _read(self, n_clusters: int | Literal["auto"]) -> tuple[Sketch, SketchTable | None]:
+        """Plan for data and read it once."""
+        params, by = self._params, self._params["by"]
+        most = params["max_clusters"] or AUTO
         arguments = {
             "n_clusters": most if n_clusters == "auto" else n_clusters,
-            "sketch_size": params["sketch_size"],
-            "seed": params.get("seed", 0),
+            "seed": params["seed"],
             "metric": params["metric"],
-            "cells": uses_cells(params.get("decoder", "turnkey")) if cells is None else cells,
+            "cells": uses_cells(params["decoder"].partition(":")[0]),
             "sample_weight": params["weights"],
-            "checkpoint": checkpoint,
         }
         with (
             warnings.catch_warnings(),
-            show_progress(
-                "rows", "Looking at the table", then="Reading rows", show=progress
-            ) as advance,
+            show_progress("rows", "Looking at the table", then="Reading rows") as advance,
         ):
             self.survey, chosen = look_at(self.files, params, keys=key_columns(by))
             if params["scale"] == "none":  # units that differ were meant
                 warnings.simplefilter("ignore", ScaleHint)
             result, table = read_data(self.files, by, arguments | chosen | {"progress": advance})
         check_rows(result, n_clusters)
-        if self.saved is not None:
-            result.save(self.saved)
         return result, table
 
 
@@ -584,16 +502,16 @@ class KeyCounts:
 
 
 def look_at(
-    files: Sequence[Data], params: Mapping[str, Any], keys: Sequence[str] = ()
+    files: Sequence[Data], params: dict[str, Any], keys: Sequence[str] = ()
 ) -> tuple[Survey | None, dict[str, Any]]:
     """What a table holds, and the arguments with which it is planned for and read.
 
     Parameters
     ----------
-    files : sequence of Data
-        What is read.
-    params : mapping
-        The values of :data:`table_options`, and of ``--scale``, ``--on-invalid`` and ``--weights``.
+    files : sequence of Place or Query
+        Data.
+    params : dict
+        The values of some of :data:`input_options`.
     keys : sequence of str
         Columns that say which slice a row belongs to.
 
@@ -606,45 +524,46 @@ def look_at(
     """
     from sketchshift.data import open_source
 
-    scale = "standard" if params["standardize"] else params["scale"]
-    columns, weights, on_invalid = params["columns"], params["weights"], params["on_invalid"]
+    params = _UNSET | params
+    columns, weights, where = params["columns"], params["weights"], params["where"]
+    scale, on_invalid = params["scale"], params["on_invalid"]
     source = open_source(
         files, columns=columns, weights=weights, skip_invalid=True, beside="others"
     )
     if source.columns is None:
-        return None, _arguments_without_names(params, scale)
-    categories = params["categories"] or ()
+        return None, _arguments_without_names(params, scale, on_invalid)
+    named = params["categories"] or ()
+    cycles = [name for name in named if name.partition("(")[0] in PERIODS and name.endswith(")")]
+    categories = [name for name in named if name not in cycles]
     found = survey(
         files,
         columns=columns,
         exclude=params["exclude"] or (),
-        categories="all" if categories == ("all",) else categories,
-        encode=params["encode"],
-        cycles=params["cycles"] or (),
+        categories="all" if categories == ["all"] else categories,
+        cycles=cycles,
         scale=scale,
         on_missing=on_invalid,
-        where=params["where"],
+        where=where,
         sample_weight=weights,
         keys=keys,
     )
     chosen = {"columns": found.choice, "standardize": found.standardize}
-    return found, chosen | {"on_invalid": found.on_invalid, "where": params["where"]}
+    return found, chosen | {"on_invalid": found.on_invalid, "where": where}
 
 
-def _arguments_without_names(params: Mapping[str, Any], scale: str) -> dict[str, Any]:
-    """How numbers without names are read: flags that need names are misuse."""
-    for flag in ("exclude", "categories", "cycles", "where"):
-        if params[flag] is not None:
-            raise click.UsageError(f"--{flag} needs names of columns, and the data has none.")
-    on_invalid = "raise" if params["on_invalid"] == "auto" else params["on_invalid"]
-    if scale == "log" or on_invalid in ("mean", "column"):
-        given = "--scale log" if scale == "log" else f"--on-invalid {on_invalid}"
-        raise click.UsageError(f"{given} needs names of columns, and the data has none.")
-    standardize = "robust" if scale == "robust" else scale == "standard"
+def _arguments_without_names(
+    params: Mapping[str, Any], scale: str, on_invalid: str
+) -> dict[str, Any]:
+    """Return how numbers without names are read; options that need names are misuse."""
+    given = [f"--{name}" for name in ("exclude", "categories", "where") if params[name]]
+    given += ["--scale log"] * (scale == "log")
+    given += [f"--on-invalid {on_invalid}"] * (on_invalid in ("mean", "column"))
+    if given:
+        raise click.UsageError(f"{given[0]} needs names of columns, and the data has none.")
     return {
         "columns": params["columns"],
-        "standardize": standardize,
-        "on_invalid": on_invalid,
+        "standardize": "robust" if scale == "robust" else scale == "standard",
+        "on_invalid": "raise" if on_invalid == "auto" else on_invalid,
     }
 
 

@@ -1,4 +1,4 @@
-"""``sketchshift inspect``: what is inside a sketch or a plan."""
+"""``sketchshift inspect``: what is inside a sketch or a plan, and what centroids cost on it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import click
 import numpy as np
 
 from sketchshift._paths import Place, parse_path, shown
-from sketchshift._text import column_names, counted, number
+from sketchshift._text import column_names, counted, nameless_columns, number, rows_in_words
+from sketchshift._typing import FloatArray
+from sketchshift.cli.assign import read_centroids
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import is_table, load_any, look_into, read_spec, size_of
-from sketchshift.cli.options import where_option
+from sketchshift.cli.inputs import is_table, load_any, load_sum, look_into, read_spec, size_of
 from sketchshift.cli.output import Output, align, keys_in_words, sketch_record, spec_record
+from sketchshift.decoders.certificate import certify
 from sketchshift.decoders.choose_k import most_clusters
 from sketchshift.errors import DataError
-from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch, load
 from sketchshift.sketch.file import is_cube
@@ -24,13 +25,17 @@ from sketchshift.sketch.file import is_cube
 __all__ = ["inspect"]
 
 SHOWN = 20
-"""Columns listed for a person; ``--json`` lists all."""
+"""Columns and slices listed for a person; ``--json`` lists all."""
 
 
 @command
 @click.argument("file")
-@where_option
-def inspect(file: str, where: str | None, out: Output) -> None:
+@click.option(
+    "--centroids",
+    metavar="PATH",
+    help="Prove what these centroids, a table such as `cluster -o` writes, cost at most.",
+)
+def inspect(file: str, centroids: str | None, out: Output) -> None:
     """Show what is inside FILE: a sketch, a table of sketches, a cube, or a plan.
 
     Of a sketch: its rows, the mean and standard deviation of its columns in the units of the data,
@@ -38,10 +43,14 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     fingerprints are equal. Of a private sketch: what it promises, about how many rows it has, and
     what it has cost.
 
+    With --centroids: a proof of the largest mean squared distance that a row has to its nearest
+    centroid, in the units of the data. The centroids may be anybody's. The proof needs a sketch
+    with cells, as -k plans them.
+
     Examples
     --------
       sketchshift inspect day1.sketch
-      sketchshift inspect sketches.parquet --where "shop = 'a'" --json
+      sketchshift inspect points.sketch --centroids centroids.csv
 
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
@@ -50,33 +59,24 @@ def inspect(file: str, where: str | None, out: Output) -> None:
     if (path.is_dir() and not is_cube(path)) or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")
-    if where is not None and not is_table(path):
-        msg = f"--where selects slices of a table of sketches, and {file!r} is none."
-        raise click.UsageError(msg)
-    if _is_plan(path):
+    if centroids is not None:
+        _report_proof(out, file, path, centroids)
+    elif _is_plan(path):
         spec = read_spec(path)
         about = {"file": file, "kind": "plan", "fingerprint": spec.fingerprint} | spec_record(spec)
         then = ["sketch", "DATA", "--plan", file, "-o", "day1.sketch"]
         out.report(about, [*_table(about), ""], then)
-        return
-    if is_table(path):
-        sketch, record = _inspect_table(file, path, where)
     else:
-        sketch, record = _inspect_sketch(file, path)
-    columns = ["", *_columns(record["statistics"])] if "statistics" in record else []
-    condition = [] if where is None else ["--where", where]
-    k = max(1, min(most_clusters(sketch.spec, None), sketch.count))
-    out.report(
-        record,
-        [*_table(record), *columns, *_slices(record), ""],
-        then=["cluster", file, *condition, "-k", str(k), *_decoder(sketch.spec)],
-    )
-
-
-def _decoder(spec: SketchSpec) -> list[str]:
-    """What the command needs beside k: the usual decoder takes no landmarks."""
-    is_landmarks_alone = spec.landmarks is not None and not spec.sketch_size
-    return ["--decoder", "sketch-and-shift"] if is_landmarks_alone else []
+        sketch, record = _inspect(file, path)
+        k = max(1, min(most_clusters(sketch.spec, None), sketch.count))
+        spec = sketch.spec  # the usual decoder takes no landmarks
+        is_landmarks_alone = spec.landmarks is not None and not spec.sketch_size
+        decoder = ["--decoder", "sketch-and-shift"] if is_landmarks_alone else []
+        out.report(
+            record,
+            [*_table(record), *_columns(record), *_slices(record), ""],
+            then=["cluster", file, "-k", str(k), *decoder],
+        )
 
 
 def _is_plan(path: Place) -> bool:
@@ -86,34 +86,28 @@ def _is_plan(path: Place) -> bool:
         return path.suffix == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
-def _inspect_sketch(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
-    sketch = load_any(path)
-    is_private = isinstance(sketch, PrivateSketch)
-    record: dict[str, Any] = {"file": file, "kind": "private sketch" if is_private else "sketch"}
-    record |= _record_of_cube(path) | sketch_record(sketch, size_of(path))
-    if isinstance(sketch, PrivateSketch):
-        return sketch, record
-    return sketch, record | {"statistics": _statistics(sketch)}
-
-
-def _inspect_table(file: str, path: Place, where: str | None) -> tuple[AnySketch, dict[str, Any]]:
-    slices, counts, whole = look_into(path, where)
-    record: dict[str, Any] = {"file": file, "kind": "table of sketches"} | _record_of_cube(path)
-    record |= sketch_record(whole, size_of(path)) | {"statistics": _statistics(whole)}
-    keys = zip(*(keys_in_words(column.to_pylist()) for column in slices.columns), strict=True)
-    record |= {"by": slices.column_names, "n_slices": len(slices)}
-    record["slices"] = [
-        {"key": list(key), "rows": rows} for key, rows in zip(keys, counts, strict=True)
-    ]
-    return whole, record
-
-
-def _record_of_cube(path: Place) -> dict[str, Any]:
-    """What a cube has beside its rows; nothing of a file."""
-    if not is_cube(path):
-        return {}
-    cube = load(path)
-    return {"kind": "cube" if cube.by else "sketch in a cube", "version": cube.version}
+def _inspect(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
+    """Return the sketch in a file, or the sum of a table, and the facts about it."""
+    record: dict[str, Any] = {"file": file, "kind": "sketch"}
+    slices: dict[str, Any] = {}
+    sketch: AnySketch
+    if is_table(path):
+        keys, counts, sketch = look_into(path)
+        record["kind"] = "table of sketches"
+        words = zip(*(keys_in_words(column.to_pylist()) for column in keys.columns), strict=True)
+        rows = [{"key": list(key), "rows": n} for key, n in zip(words, counts, strict=True)]
+        slices = {"by": keys.column_names, "n_slices": len(keys), "slices": rows}
+    else:
+        sketch = load_any(path)
+        if isinstance(sketch, PrivateSketch):
+            record["kind"] = "private sketch"
+    if is_cube(path):
+        cube: Any = load(path)
+        record |= {"kind": "cube" if cube.by else "sketch in a cube", "version": cube.version}
+    record |= sketch_record(sketch, size_of(path))
+    if isinstance(sketch, Sketch):
+        record["statistics"] = _statistics(sketch)
+    return sketch, record | slices
 
 
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
@@ -128,6 +122,7 @@ def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
 
 
 def _table(record: Mapping[str, Any]) -> list[str]:
+    """Describe a file and its plan, in lines of a name and a value."""
     rows = [(record["kind"], record["file"])]
     if "n_slices" in record:
         rows += [("slices", f"{record['n_slices']:,} by {', '.join(record['by'])}")]
@@ -142,30 +137,36 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         rows += _promise(record)
     if "bytes" in record:
         rows += [("file size", f"{record['bytes']:,} bytes")]
-    bandwidth = record["bandwidth"]
-    ends = bandwidth if isinstance(bandwidth, tuple) else (bandwidth,)
-    rows += [
-        ("columns", _shorten(record["columns"], f"{record['n_features']:,} without names")),
-        ("cells", "none" if record["cells"] is None else record["cells"]["sentence"]),
-        *([("landmarks", f"{record['landmarks']:,}")] if record["landmarks"] else []),
-        ("sketch size m", f"{record['sketch_size']:,}"),
-        ("law", _law(record)),
-        ("bandwidth", " to ".join(map(number, ends))),
-        ("far share", number(record["far_share"])),
-        ("seed", str(record["seed"])),
-        ("precision", record["precision"]),
-        ("center", _shorten(record["center"], "0")),
-        ("scale", _shorten(record["scale"], "1")),
-        ("origin", _origin(record["origin"])),
-        ("fingerprint", record["fingerprint"]),
-    ]
-    return align(rows)
+    if "format_version" in record:
+        rows += [("format version", str(record["format_version"]))]
+    if record["columns"] is None:
+        rows += [("columns", f"{record['n_features']:,} without names")]
+    rows += [("cells", "none" if record["cells"] is None else record["cells"]["sentence"])]
+    for name in _OF_SPEC:
+        value = record[name]
+        if value is not None and value is not False and value != _USUAL.get(name):
+            rows += [(_TITLES.get(name, name.replace("_", " ")), _in_words(value))]
+    return align([*rows, ("fingerprint", record["fingerprint"])])
 
 
-def _law(record: Mapping[str, Any]) -> str:
-    saturation = record["saturation"]
-    until = "" if saturation is None else f", saturation {number(saturation)}"
-    return f"{record['law']}{until}" + (", structured" if record["structured"] else "")
+_OF_SPEC = (
+    *("columns", "landmarks", "sketch_size", "bandwidth", "law", "saturation", "structured"),
+    *("far_share", "seed", "precision", "center", "scale", "origin"),
+)
+_USUAL = {"law": "gaussian", "far_share": 0.0, "precision": "float32"}
+_TITLES = {"sketch_size": "sketch size m"}
+
+
+def _in_words(value: Any) -> str:
+    """A value of a spec; the first eight of many."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_in_words(each)}" for name, each in value.items())
+    if isinstance(value, tuple):
+        more = f" and {len(value) - 8:,} more" if len(value) > 8 else ""
+        return ", ".join(map(_in_words, value[:8])) + more
+    if isinstance(value, bool | str):
+        return "yes" if value is True else str(value)
+    return f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def _places(where: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -194,36 +195,73 @@ def _promise(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _origin(origin: Mapping[str, Any] | None) -> str:
-    if origin is None:
-        return "unknown: not for private releases"
-    return f"{origin['kind']}, rows clipped at {number(origin['radius'])} x scale"
-
-
-def _shorten(values: Any, default: str) -> str:
-    """Values between commas, the first eight of them."""
-    if values is None:
-        return default
-    values = values if isinstance(values, tuple) else (values,)
-    shown = [value if isinstance(value, str) else number(value) for value in values[:8]]
-    more = f" and {len(values) - 8:,} more" if len(values) > 8 else ""
-    return ", ".join(shown) + more
-
-
 def _slices(record: Mapping[str, Any]) -> list[str]:
     """The keys with their numbers of rows, the first ones of many."""
     if "slices" not in record:
         return []
-    cells = [(*record["by"], "rows")]
-    for part in record["slices"][:SHOWN]:
-        cells.append((*("-" if key is None else key for key in part["key"]), f"{part['rows']:,}"))
-    more = record["n_slices"] - SHOWN
-    return ["", *align(cells, right=True)] + [f"and {more:,} more: see --json"] * (more > 0)
+    head = [(*record["by"], "rows")]
+    keys = (("-" if key is None else key for key in each["key"]) for each in record["slices"])
+    counts = (f"{each['rows']:,}" for each in record["slices"])
+    return _first(head, [(*key, n) for key, n in zip(keys, counts, strict=True)])
 
 
-def _columns(statistics: Sequence[Mapping[str, Any]]) -> list[str]:
-    cells = [("column", "mean", "standard deviation")]
-    for row in statistics[:SHOWN]:
-        cells.append((row["column"], number(row["mean"]), number(row["standard_deviation"])))
-    more = len(statistics) - SHOWN
-    return align(cells, right=True) + [f"and {more:,} more: see --json"] * (more > 0)
+def _columns(record: Mapping[str, Any]) -> list[str]:
+    """The mean and standard deviation of each column, the first ones of many."""
+    if "statistics" not in record:
+        return []
+    told = ("mean", "standard_deviation")
+    rows = [(row["column"], *(number(row[name]) for name in told)) for row in record["statistics"]]
+    return _first([("column", "mean", "standard deviation")], rows)
+
+
+def _first(head: list[Any], rows: Sequence[Any]) -> list[str]:
+    """A table of the first rows, and how many more there are."""
+    more = len(rows) - SHOWN
+    lines = align([*head, *rows[:SHOWN]], right=True)
+    return ["", *lines] + [f"and {more:,} more: see --json"] * (more > 0)
+
+
+# What centroids cost at most, proved without the data.
+
+
+def _report_proof(out: Output, file: str, path: Place, centroids: str) -> None:
+    sketch = load_sum([path])
+    C = _centroids_for(sketch, centroids)
+    found = certify(sketch, C)
+    shares = zip(found.weights.tolist(), found.bounds.tolist(), strict=True)
+    record = {
+        "command": "inspect",
+        "file": file,
+        "centroids": centroids,
+        "rows": sketch.count,
+        "n_clusters": len(C),
+        "cost_bound": found.cost_bound,
+        "confidence": found.confidence,
+        "clusters": [
+            {"cluster": i, "share": share, "bound": bound}
+            for i, (share, bound) in enumerate(shares)
+        ],
+    }
+    sure = "" if found.confidence == 1.0 else f", with a confidence of {found.confidence:g}"
+    line = (
+        f"The mean squared distance of {rows_in_words(sketch)} to {counted(len(C), 'centroid')} is "
+        f"proved to be at most {number(found.cost_bound)}{sure}."
+    )
+    out.report(record, [line], then=["cluster", file, "-k", str(len(C))])
+
+
+def _centroids_for(sketch: AnySketch, path: str) -> FloatArray:
+    """The centroids in a file, their columns in the order of the sketch: shape (k, d)."""
+    clusters = read_centroids(path)
+    names, C = clusters.names, clusters.points
+    wanted = list(column_names(sketch.spec))
+    if len(names) == len(wanted) and nameless_columns(len(names)) in (names, wanted):
+        return C
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        msg = (
+            f"{path!r} has no column {missing[0]!r}, which the sketch has. Its columns are "
+            f"{', '.join(map(repr, names[:8]))}."
+        )
+        raise DataError(msg)
+    return C[:, [names.index(name) for name in wanted]]

@@ -43,21 +43,13 @@ GROUPS = {
     "Keep sketches": {
         "sketch": "Read data once, and keep a few kilobytes of it.",
         "plan": "Decide what sketches share that will be added up.",
-        "merge": "Add sketches, of days or of machines.",
-        "subtract": "Take rows out of a sketch again.",
+        "merge": "Add sketches, of days or of machines, or subtract some.",
         "follow": "Keep a sketch up with data that changes, and report drift.",
-        "inspect": "Show what is in a file.",
+        "inspect": "Show what is in a file, or prove what centroids cost.",
     },
-    "Compare over time": {
-        "compare": "Tell whether two sketches differ, and where.",
-        "watch": "Follow sketches over time: what changed, and when.",
-    },
-    "Privacy": {
-        "private-plan": "Make a plan that tells nothing of private rows.",
+    "Compare and publish": {
+        "compare": "Report whether, where and when sketches differ.",
         "release": "Add noise to a sketch, so that it may be published.",
-    },
-    "More": {
-        "certify": "Prove how good given centroids are at worst.",
     },
 }
 """The commands of this package by what people want to do, each with what it does."""
@@ -133,10 +125,9 @@ class _Commands(click.Group):
             for name, command in found.items()
             if command is not None
         }
-        for title, group in GROUPS.items():
-            listed = group | more if title == "More" else group
+        for title, group in (GROUPS | ({"More": more} if more else {})).items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(wide), words) for name, words in listed.items()])
+                formatter.write_dl([(name.ljust(wide), words) for name, words in group.items()])
 
 
 def _commands_elsewhere() -> dict[str, EntryPoint]:
@@ -185,15 +176,15 @@ def _broken(found: EntryPoint, reason: str) -> click.Command:
 def main() -> None:
     """Find the clusters of a table, however large: it is read once.
 
-    What is kept of it is a sketch, a few kilobytes. Sketches of days or of machines are added,
-    subtracted and compared, and clustered again for any k without the data.
+    A sketch of it is kept, a few kilobytes. Sketches of days or of machines are added, subtracted
+    and compared, and clustered again for any k without the data.
 
     Examples
     --------
       sketchshift demo
       sketchshift cluster points.csv -k auto
 
-    `sketchshift cluster --help` tells more, and so does every command.
+    Every command has --help, and --help-all with the options for experts.
     Results go to stdout, progress and errors to stderr. Exit status: 0 done, 1 failed,
     2 misuse, 130 interrupted.
     """

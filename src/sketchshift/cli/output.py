@@ -1,4 +1,4 @@
-"""What commands tell and write: results for people and programs, tables, pictures."""
+"""Results of commands, for people and programs: lines, JSON, tables, pictures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from sketchshift.profiling.survey import Survey
 
 __all__ = [
-    "DIALECT",
+    "CSV",
     "QUERY",
     "RECIPE",
     "ClusterFiles",
@@ -70,6 +70,7 @@ __all__ = [
     "describe_survey",
     "describe_trust",
     "encode_clusters",
+    "in_shell",
     "join_with_commas",
     "keys_in_words",
     "next_step",
@@ -89,7 +90,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Output:
-    """Where a command tells its result: to people in lines, to programs as one JSON object.
+    """Where a command reports its result: to people in lines, to programs as one JSON object.
 
     All that commands print passes here, and none of it can control a terminal.
 
@@ -107,7 +108,7 @@ class Output:
         lines: Iterable[str],
         then: Sequence[str | Place] = (),
     ) -> None:
-        """Tell the result, once it is complete.
+        """Report the complete result.
 
         Parameters
         ----------
@@ -279,7 +280,7 @@ def survey_record(survey: Survey | None) -> dict[str, Any]:
 
 def describe_survey(survey: Survey | None) -> list[str]:
     """Which columns were taken, which not, and why."""
-    return [] if survey is None else survey.lines(Option.in_shell)
+    return [] if survey is None else survey.lines(in_shell)
 
 
 def describe_rows_left_out(sketch: AnySketch) -> str:
@@ -453,39 +454,22 @@ class ClusterFiles:
         Where it goes.
     picture : Picture
         Of the decoding.
-    plot_columns : tuple of str or None
-        Columns to draw over, by name or position.
     """
 
     output: str | None
     table: Place | None
     picture: Picture
-    plot_columns: tuple[str, ...] | None
 
     @classmethod
-    def check(
-        cls,
-        output: str | None,
-        plot: str | None,
-        plot_columns: tuple[str, ...] | None,
-        inputs: Sequence[Place],
-    ) -> ClusterFiles:
+    def check(cls, output: str | None, plot: str | None, inputs: Sequence[Place]) -> ClusterFiles:
         """Check all that can be checked without the sketch."""
         if output is not None:
             check_suffix("-o", output, TABLES)
-        if plot is None and plot_columns is not None:
-            raise click.UsageError("--plot-columns says what to draw. Say where, with --plot PATH.")
         table = None if output is None else check_output(output, inputs)
-        return cls(output, table, Picture.check(plot, inputs), plot_columns)
-
-    @property
-    def paths(self) -> list[Place]:
-        """Those that will be written."""
-        return [path for path in (self.table, self.picture.path) if path is not None]
+        return cls(output, table, Picture.check(plot, inputs))
 
     def check_columns(self, sketch: AnySketch) -> None:
-        """Refuse columns that are not there, and a table with two columns of one name."""
-        self._find_pair(sketch)
+        """Refuse a table with two columns of one name."""
         twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
         if self.output is not None and twice and not self.output.lower().endswith(".json"):
             msg = (
@@ -509,23 +493,7 @@ class ClusterFiles:
             data = encode_clusters(decoding, column_names(spec), kind, scale, made)
             write_atomically(self.table, data)
             lines = [f"Wrote {self.output}."]
-        columns = self._find_pair(sketch)
-        return lines + self.picture.write("decoding", sketch, decoding, columns=columns)
-
-    def _find_pair(self, sketch: AnySketch) -> list[int] | None:
-        """Positions of the columns to draw over."""
-        if self.plot_columns is None:
-            return None
-        names = {name: i for i, name in enumerate(column_names(sketch.spec))}
-        positions = {str(i): i for i in range(len(names))}
-        found = [(positions | names).get(column, -1) for column in self.plot_columns]
-        if len(found) != 2 or len(set(found)) != 2 or -1 in found:
-            msg = (
-                "--plot-columns must be two different columns, by name or position, among "
-                f"{', '.join(map(repr, list(names)[:8]))}. Got {','.join(self.plot_columns)!r}."
-            )
-            raise click.UsageError(msg)
-        return found
+        return lines + self.picture.write("decoding", sketch, decoding)
 
 
 # Clusters as a table for people, and as a file for programs.
@@ -784,12 +752,10 @@ def _look_further(curve: KCurve, spec: SketchSpec, *, is_data: bool) -> list[str
     return [f"{line} To look further, sketch the data again with -k {2 * most}."]
 
 
-DIALECT, QUERY = "sketchshift.dialect", "sketchshift.query"
-"""Where a command keeps the flags that say how text files are written."""
+CSV, QUERY = "sketchshift.csv", "sketchshift.query"
+"""Where a command keeps options that no function is passed."""
 
-_NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot", "plot_columns", "save_sketch"}
-_NOT_REPEATED |= {"progress", "checkpoint"}
-_NEVER_REPEATED = ("out", "debug")  # --json and --debug
+_NOT_REPEATED = {"n_clusters", "max_clusters", "output", "plot"}
 
 
 def repeat_command(*more: str) -> str:
@@ -832,14 +798,14 @@ def typed_options(
     Returns
     -------
     words : list of str
-        Not quoted yet. How text files are written is among them.
+        Not quoted yet.
     """
-    values = ctx.params | ctx.meta.get(DIALECT, {}) | {"query": ctx.meta.get(QUERY)}
+    values = ctx.params | {"csv": ctx.meta.get(CSV), "query": ctx.meta.get(QUERY)}
     words: list[str] = []
     for param in ctx.command.params:
         name = str(param.name)
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        is_meant = name not in (*_NEVER_REPEATED, *but) and (only is None or name in only)
+        is_meant = name not in ("out", *but) and (only is None or name in only)
         if isinstance(param, click.Option) and is_typed and is_meant:
             words += _spell_option(param, values[name])
     return words
@@ -849,5 +815,16 @@ def _spell_option(option: click.Option, value: Any) -> list[str]:
     """An option as it is typed."""
     if isinstance(value, bool):
         return [option.opts[0] if value else option.secondary_opts[0]]
+    if option.name == "csv":
+        return [word for item in value for word in (option.opts[0], item)]
     text = join_with_commas(value) if isinstance(value, tuple) else str(value)
     return [option.opts[0], text]
+
+
+def in_shell(advice: Option) -> str:
+    """Word an option to pass: for the running command, or for ``plan`` if it has no such option."""
+    ctx = click.get_current_context(silent=True)
+    words = advice.in_shell()
+    flag = words.split()[0]
+    is_known = ctx is None or any(flag in param.opts for param in ctx.command.params)
+    return words if is_known else f"`sketchshift plan DATA {words}`"

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchshift._paths import Place
 from sketchshift._text import counted, number
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import (
-    Data,
-    data_files,
-    look_at,
-    paths_of,
-    query_option,
-    read_schema,
-)
+from sketchshift.cli.inputs import Data, data_files, look_at, paths_of
 from sketchshift.cli.options import (
+    MOST_K,
+    NUMBERS,
     TEXT_FLAGS,
-    build_spec,
-    drift_arguments,
+    Options,
+    list_typed,
+    metric_option,
     on_invalid_option,
-    refuse_mixture,
-    refuse_table_flags,
-    spec_options,
+    query_option,
+    scale_option,
+    seed_option,
     table_options,
-    turnkey_arguments,
-    turnkey_options,
-    weights_option,
 )
 from sketchshift.cli.output import (
     Output,
@@ -41,125 +33,168 @@ from sketchshift.cli.output import (
     survey_record,
     typed_options,
 )
+from sketchshift.cli.release import (
+    account_options,
+    describe_spending,
+    open_account,
+    promise_options,
+)
 from sketchshift.drift import plan_drift
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import cells_in_words
 from sketchshift.sketch import plan as make_plan
 
-__all__ = ["describe_plan", "plan", "write_plan"]
+if TYPE_CHECKING:
+    from sketchshift.privacy import Account
+    from sketchshift.profiling.survey import Survey
+
+__all__ = ["plan"]
+
+_OF_PLAIN = ("exclude", "categories", "where", "scale", "metric", "on_invalid", "drift")
+_OF_NOISE = ("epsilon", "delta", "rows_per_person", "account", "budget")
+_OF_PRIVATE = ("public", "center", "radius", "spread", *_OF_NOISE)
+
+private_options = Options(
+    click.option("--private", is_flag=True, help="A plan that may be published with releases."),
+    click.option(
+        "--public",
+        is_flag=True,
+        help="With --private: DATA is a public sample, and needs no noise.",
+    ),
+    click.option("--center", type=NUMBERS, help="Middle of the rows as you know it: 0,0.5,-2."),
+    click.option(
+        "--radius",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Radius of a ball around --center that holds the rows.",
+    ),
+    click.option(
+        "--spread",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Without DATA: the typical distance of a row from --center.",
+    ),
+    promise_options(required=False),
+    account_options,
+)
 
 
 @command
 @click.argument("data", required=False)
 @click.option("-o", "--output", required=True, metavar="PATH", help="Where to write (.json).")
-@turnkey_options
-@table_options
-@query_option
-@spec_options
-@click.option("--n-features", type=click.IntRange(min=1), help="Number d of columns, without DATA.")
-@weights_option
-@on_invalid_option
+@click.option("-k", "--n-clusters", type=MOST_K, help="Plan for k clusters or fewer.")
 @click.option(
     "--drift",
     is_flag=True,
-    help="Plan from the data for `compare` and `watch` alone: 16 kB a sketch for any columns.",
+    help="Instead of -k: plan for `compare` alone, 16 kB a sketch for any columns.",
 )
+@table_options
+@query_option
+@scale_option
+@metric_option
+@on_invalid_option
+@seed_option("Seed of the plan.")
+@private_options
 @click.pass_context
-def plan(
-    ctx: click.Context,
-    /,
-    data: str | None,
-    output: str,
-    columns: tuple[str, ...] | None,
-    n_features: int | None,
-    n_clusters: int | None,
-    weights: str | None,
-    drift: bool,
-    out: Output,
-    **flags: Any,
-) -> None:
+def plan(ctx: click.Context, /, data: str | None, output: str, out: Output, **flags: Any) -> None:
     """Write the plan that every sketch to be merged must share.
 
-    DATA is a file ({formats}), a folder or a quoted glob. With -k, up
-    to 200,000 rows from all along it set everything; with --bandwidth, only its column names
-    are read. With --drift, 4,096 rows set a plan that finds changes and nothing else. Sketches
-    taken with one plan add up exactly, on whatever machine and day they were taken.
+    DATA is a file ({formats}), a folder or a quoted glob. Up to 200,000
+    rows from all along it set everything. With --drift, 4,096 rows set a plan that finds changes
+    and nothing else. Sketches taken with one plan add up exactly, on whatever machine and day they
+    were taken.
+
+    With --private the plan may be published with every release. Its numbers come from private
+    rows with noise, at the cost of --epsilon and --delta, which an --account can charge; --center
+    and --radius may be 100 times too large. Or they come from a sample that anybody may see:
+    --public. Or, without DATA, from --center and --spread that you declare.
 
     Examples
     --------
       sketchshift plan points.csv -k 3 -o plan.json
-      sketchshift plan -o plan.json -s 0.3 --bandwidth-high 3 -m 5000 --columns x,y
+      sketchshift plan points.csv --private --public -k 3 -o plan.json
 
     Then: `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    neither = "give -k, the number of clusters, or the bandwidth: --bandwidth 0.3."
-    if not drift:
-        refuse_mixture(ctx, neither=neither)
-    inputs = [] if data is None else data_files([data])
-    target = check_output(output, paths_of(inputs))
-    survey, then = None, []
-    if drift or n_clusters is not None:
-        _check_sample(inputs, n_features, flag="--drift" if drift else "-k")
-        with show_progress("items", "Planning on a sample"):
-            survey, options = look_at(inputs, ctx.params)
-            if drift:
-                spec = plan_drift(inputs, **drift_arguments(ctx), **options)
-            else:
-                options["sample_weight"] = weights
-                spec = make_plan(inputs, **turnkey_arguments(ctx), **options)
-        then = ["--on-invalid", "skip"] if survey is not None and survey.keeps else []
-    else:
-        refuse_table_flags(ctx)
-        d, names = _shape(inputs, columns, n_features, weights)
-        spec = build_spec(flags, n_features=d, columns=names)
-    write_plan(spec, target)
-    record = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
+    _check_flags(ctx)
+    inputs, path = [] if data is None else data_files([data]), flags["account"]
+    target = check_output(output, [*paths_of(inputs), *([] if path is None else [path])])
+    survey, account, then = None, None, ["-o", "day1.sketch"]
+    with show_progress("items", "Planning on a sample"):
+        if flags["private"]:
+            spec, account = _plan_private(inputs, flags)
+            then = ["-o", "people.sketch"]
+        else:
+            spec, survey = _plan(inputs, ctx)
+            then = ["--on-invalid", "skip"] * bool(survey and survey.keeps) + then
+    write_atomically(target, spec.to_json().encode() + b"\n")
+    record: dict[str, Any] = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
+    if flags["private"]:
+        record["spent"] = None if account is None else account.spent
     again = (*TEXT_FLAGS, "query", "where", *(() if spec.columns else ("columns",)))
-    read = typed_options(ctx, only=again)
     out.report(
         record | survey_record(survey) | spec_record(spec),
-        [*describe_plan(output, spec), *describe_survey(survey)],
-        then=["sketch", data or "DATA", *read, "--plan", output, *then, "-o", "day1.sketch"],
+        [
+            *_describe(output, spec),
+            *describe_survey(survey),
+            *describe_spending(account, path),
+        ],
+        then=["sketch", data or "DATA", *typed_options(ctx, only=again), "--plan", output, *then],
     )
 
 
-def _shape(
-    files: Sequence[Data],
-    columns: tuple[str, ...] | None,
-    n_features: int | None,
-    weights: str | None,
-) -> tuple[int, tuple[str, ...] | None]:
-    """Number and names of the columns: from the data, or from the flags alone."""
-    if files and n_features is not None:
-        msg = "give DATA or --n-features, not both: the data says how many columns there are."
-        raise click.UsageError(msg)
-    if files:
-        return read_schema(files[0], columns, weights)
-    if n_features is None and columns is None:
-        msg = "give DATA to take its columns, or --columns, or --n-features."
-        raise click.UsageError(msg)
-    if n_features is not None:
-        return n_features, columns
-    assert columns is not None
-    return len(columns), columns
+def _check_flags(ctx: click.Context) -> None:
+    """Refuse options of another kind of plan."""
+    params = ctx.params
+    if params["drift"] == (params["n_clusters"] is not None):
+        raise click.UsageError("give -k, the number of clusters, or --drift: one of them.")
+    needed: tuple[str, ...] = ()
+    others: tuple[str, ...]
+    if params["data"] is None:
+        kind, others = "a plan without DATA", (*_OF_PLAIN, "public", *_OF_NOISE)
+        needed = ("private", "center", "spread")
+    elif not params["private"]:
+        kind, others = "a plan without --private", _OF_PRIVATE
+    elif params["public"]:
+        kind, others = "a plan from a --public sample", (*_OF_PLAIN, "center", "spread", *_OF_NOISE)
+    else:
+        kind, others = "a plan from private DATA", (*_OF_PLAIN, "spread")
+        needed = ("center", "radius", "epsilon", "delta")
+    missing = [f"--{name}" for name in needed if params[name] in (None, False)]
+    if missing:
+        raise click.UsageError(f"{kind} needs {', '.join(missing)}.")
+    given = list_typed(ctx, others)
+    if given:
+        raise click.UsageError(f"{kind} takes no {', '.join(given)}.")
 
 
-def _check_sample(files: Sequence[Data], n_features: int | None, flag: str = "-k") -> None:
-    if n_features is not None:
-        msg = f"give {flag} or --n-features, not both: {flag} takes the columns of DATA."
-        raise click.UsageError(msg)
-    if not files:
-        msg = f"{flag} plans from rows: give DATA, all of it or a sample across it."
-        raise click.UsageError(msg)
+def _plan(inputs: Sequence[Data], ctx: click.Context) -> tuple[SketchSpec, Survey | None]:
+    """Plan for clusters or for drift, with what was found out about the columns."""
+    params = ctx.params
+    survey, options = look_at(inputs, params)
+    options |= {"seed": params["seed"], "metric": params["metric"]}
+    if params["drift"]:
+        return plan_drift(inputs, **options), survey
+    return make_plan(inputs, params["n_clusters"], **options), survey
 
 
-def write_plan(spec: SketchSpec, target: Place) -> None:
-    """Write a plan file, all of it or nothing."""
-    write_atomically(target, spec.to_json().encode() + b"\n")
+def _plan_private(
+    inputs: Sequence[Data], flags: dict[str, Any]
+) -> tuple[SketchSpec, Account | None]:
+    """Make a plan that may be published, and return the account that it was charged to."""
+    from sketchshift import privacy
+
+    shared = {name: flags[name] for name in ("n_clusters", "seed", "columns", "radius")}
+    if not inputs:
+        return privacy.plan_declared(flags["center"], flags["spread"], **shared), None
+    if flags["public"]:
+        return privacy.plan_public(inputs, **shared), None
+    names = ("center", "epsilon", "delta", "rows_per_person")
+    account = open_account(flags["account"], flags["budget"], flags["delta"])
+    noise = {name: flags[name] for name in names}
+    return privacy.plan(inputs, **noise, **shared, account=account), account
 
 
-def describe_plan(output: str, spec: SketchSpec) -> list[str]:
-    """The sentences that say which plan was written where, and what it has."""
+def _describe(output: str, spec: SketchSpec) -> list[str]:
+    """Describe the plan that was written."""
     ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
     line = (
         f"Wrote {output}: {counted(spec.n_features, 'column')}, m = {spec.sketch_size:,}, "

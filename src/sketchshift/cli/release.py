@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["account_options", "describe_spending", "open_account", "promise_options", "release"]
 
-# The flags of a promise and of an account, which ``private-plan`` has as well.
+# The flags of a promise and of an account, which ``plan --private`` has as well.
 
 
 def promise_options(*, required: bool) -> Options:
-    """Add ``--epsilon``, ``--delta``, ``--adjacency`` and ``--rows-per-person``."""
+    """Add ``--epsilon``, ``--delta`` and ``--rows-per-person``."""
     return Options(
         click.option(
             "--epsilon",
@@ -34,13 +34,6 @@ def promise_options(*, required: bool) -> Options:
             type=float,
             required=required,
             help="Probability that the promise fails: choose it far below 1 / people.",
-        ),
-        click.option(
-            "--adjacency",
-            type=click.Choice(["add_remove", "replace_one"]),
-            default="add_remove",
-            show_default=True,
-            help="Hide whether a person is in the data, or which person it is (twice the noise).",
         ),
         click.option(
             "--rows-per-person",
@@ -103,7 +96,6 @@ def release(
     output: str,
     epsilon: float,
     delta: float,
-    adjacency: str,
     rows_per_person: int,
     account: Path | None,
     budget: float | None,
@@ -113,7 +105,7 @@ def release(
     """Add noise to SKETCH, so that it may be published: differential privacy.
 
     Whoever holds the result learns nearly nothing of any one person. It can be clustered for any
-    k, at no further cost. SKETCH is raw, and was made with a plan of `sketchshift private-plan`,
+    k, at no further cost. SKETCH is raw, and was made with a plan of `sketchshift plan --private`,
     which may be published too. Keep raw sketches as safe as the data. An --account refuses what
     its budget does not cover. It cannot see releases of copies of the sketch elsewhere.
 
@@ -132,7 +124,7 @@ def release(
     raw = load_raw(file)
     budgeted = open_account(account, budget, delta)
     private = privacy.release(
-        raw, epsilon, delta, adjacency, rows_per_person, account=budgeted, force=force
+        raw, epsilon, delta, rows_per_person=rows_per_person, account=budgeted, force=force
     )
     private.save(target)
     size = target.stat().st_size

@@ -10,31 +10,20 @@ import click
 from sketchshift._text import counted
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import (
-    Data,
     data_files,
     keep_checkpoint,
     key_columns,
     look_at,
     paths_of,
-    query_option,
     read_data,
-    read_schema,
     read_spec,
 )
 from sketchshift.cli.options import (
-    build_spec,
+    MOST_K,
     by_option,
-    checkpoint_option,
-    list_typed,
     on_invalid_option,
-    progress_option,
-    refuse_mixture,
-    refuse_table_flags,
-    spec_flags_typed,
-    spec_options,
-    table_options,
-    turnkey_arguments,
-    turnkey_options,
+    query_option,
+    row_options,
     weights_option,
 )
 from sketchshift.cli.output import (
@@ -47,7 +36,6 @@ from sketchshift.cli.output import (
     sketch_record,
     survey_record,
 )
-from sketchshift.features import SketchSpec
 
 __all__ = ["sketch"]
 
@@ -64,54 +52,44 @@ FEWEST_FOR_RATE = 100_000
     metavar="PATH",
     help="Where to write (.sketch; .parquet with --by).",
 )
+@click.option("--plan", metavar="PATH", help="Plan of `sketchshift plan`, or the JSON of a spec.")
+@click.option(
+    "-k", "--n-clusters", type=MOST_K, help="Plan from the data, for k clusters or fewer."
+)
 @by_option
-@click.option("--plan", metavar="PATH", help="Plan written by `sketchshift plan`.")
-@turnkey_options
-@table_options
+@row_options
 @query_option
-@spec_options
 @weights_option
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Default: the processors at hand. The bytes do not depend on it.",
-)
-@click.option(
-    "--kernel",
-    type=click.Choice(["auto", "cpu", "cuda", "reference"]),
-    default="auto",
-    show_default=True,
-    help="Where to sum; cuda is an NVIDIA GPU. The bytes do not depend on it.",
-)
 @on_invalid_option
-@checkpoint_option
-@progress_option
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    hidden=True,
+    help="Keep the sums so far in this file: after a crash, the same command goes on.",
+)
 @click.pass_context
 def sketch(
     ctx: click.Context,
     /,
     data: tuple[str, ...],
     output: str,
-    by: tuple[str, ...] | None,
     plan: str | None,
     n_clusters: int | None,
+    by: tuple[str, ...] | None,
     columns: tuple[str, ...] | None,
+    where: str | None,
     weights: str | None,
-    threads: int | None,
-    kernel: str,
     on_invalid: str,
     checkpoint: str | None,
-    progress: bool | None,
     out: Output,
-    **flags: Any,
 ) -> None:
     """Read DATA once and write its sketch.
 
     DATA is one or more files ({formats}), folders or quoted globs,
     read block by block: memory does not grow with the number of rows. The sketch is the sum
     over all rows of m random Fourier features, and what cells count and sum, in exact integers:
-    the same data gives the same bytes, however it is cut into files. What is summed, a --plan
-    says, to be shared by sketches that will be merged; -k plans on the way. With --by, a table
+    the same data gives the same bytes, however it is cut into files. A --plan says what is summed,
+    and is shared by sketches that will be merged; -k plans on the way. With --by, a table
     of sketches is written, one for each day, customer or other key: any slice of it can be
     clustered later. With --checkpoint, a pass that was cut off goes on when the same command
     is given again.
@@ -124,25 +102,31 @@ def sketch(
     Then: `sketchshift inspect day1.sketch`. To join sketches taken on several machines or
     days: `sketchshift merge`.
     """
-    _check_flags(ctx)
+    if (plan is None) == (n_clusters is None):
+        msg = "give -k, the number of clusters, or --plan plan.json: one of them, and not both."
+        raise click.UsageError(msg)
+    if plan is not None and on_invalid in ("mean", "column"):
+        raise click.UsageError(
+            f"--on-invalid {on_invalid} needs -k: a plan says what is filled in."
+        )
     if by is not None:
         check_suffix("-o", output, (".parquet",))
     files = data_files(data)
     target = check_output(output, paths_of(files))
     start, survey = time.perf_counter(), None
     arguments: dict[str, Any]
-    if n_clusters is None:
+    if plan is not None:
         skips = "raise" if on_invalid == "auto" else on_invalid
-        arguments = {"spec": _spec(plan, flags, files[0], columns, weights, by), "columns": columns}
-        arguments |= {"on_invalid": skips, "where": flags["where"]}
+        arguments = {"spec": read_spec(plan), "columns": columns, "on_invalid": skips}
+        arguments["where"] = where
     else:
         survey, arguments = look_at(files, ctx.params, keys=key_columns(by))
-        arguments |= {"spec": None} | turnkey_arguments(ctx)
-    arguments |= {"sample_weight": weights, "n_threads": threads, "kernel": kernel}
+        arguments["n_clusters"] = n_clusters
+    arguments["sample_weight"] = weights
     with keep_checkpoint(checkpoint, [*paths_of(files), target]) as place:
         is_continued = place is not None and place.exists()
         first = "Reading rows" if n_clusters is None else "Planning on a sample"
-        with show_progress("rows", first, then="Reading rows", show=progress) as advance:
+        with show_progress("rows", first, then="Reading rows") as advance:
             result, table = read_data(
                 files, by, arguments | {"progress": advance, "checkpoint": place}
             )
@@ -167,39 +151,3 @@ def sketch(
     lines += [f"Read once in {seconds:.2f} s{rate}.", *describe_survey(survey)]
     record |= survey_record(survey)
     out.report(record | sketch_record(result, size), lines, then=["inspect", output])
-
-
-def _check_flags(ctx: click.Context) -> None:
-    params = ctx.params
-    if params["n_clusters"] is None:
-        if params["on_invalid"] in ("mean", "column"):
-            msg = f"--on-invalid {params['on_invalid']} needs -k: the plan says what is filled in."
-            raise click.UsageError(msg)
-        refuse_table_flags(ctx)
-    if params["plan"] is None:
-        neither = "give -k, the number of clusters, or --plan plan.json, or --bandwidth 0.3."
-        refuse_mixture(ctx, neither=neither)
-        return
-    given = spec_flags_typed(ctx)
-    given += ["-k"] * (params["n_clusters"] is not None)
-    given += ["--standardize"] * params["standardize"] + list_typed(ctx, ["cells"])
-    if given:
-        msg = (
-            f"give --plan or the flags of a spec, not both: {', '.join(given)} cannot change "
-            "what the plan says. Write another plan with `sketchshift plan`."
-        )
-        raise click.UsageError(msg)
-
-
-def _spec(
-    plan: str | None,
-    flags: dict[str, Any],
-    first: Data,
-    columns: tuple[str, ...] | None,
-    weights: str | None,
-    by: tuple[str, ...] | None,
-) -> SketchSpec:
-    if plan is not None:
-        return read_spec(plan)
-    d, names = read_schema(first, columns, weights, by)
-    return build_spec(flags, n_features=d, columns=names)

@@ -101,7 +101,7 @@ def certify(
     if not isinstance(sketch, Sketch) or sketch.cells is None:
         msg = (
             "only sketches with cells prove anything, and this one has none. Plan anew without "
-            "cells=False (--no-cells), on 20 rows or more, and sketch the data with that plan; of "
+            "cells=False, on 20 rows or more, and sketch the data with that plan; of "
             "private plans, those from a public sample have cells."
         )
         raise DataError(msg)

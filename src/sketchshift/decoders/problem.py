@@ -155,7 +155,7 @@ class Problem:
             msg = (
                 f"{caller} needs waves of all columns, and this sketch has them along "
                 f"{counted(self.sketch.spec.axes.n_axes, 'axis')} alone. Take ss.decode, or plan "
-                "with cells=False (--no-cells) and sketch the data again."
+                "with cells=False and sketch the data again."
             )
             raise DataError(msg)
         return self

@@ -7,7 +7,7 @@ the maximum mean discrepancy (MMD) of their rows, and its threshold comes from t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -20,7 +20,6 @@ from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
-from sketchshift.data import Block
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import Problem, check_decodable, warn_of_mistrust, warn_of_more
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches, follow_clusters
@@ -50,16 +49,13 @@ __all__ = [
     "Comparison",
     "Distance",
     "Population",
-    "ScoredRow",
     "check_false_alarm",
     "cluster_changes",
     "compare",
     "distance_between",
-    "find_top_rows",
     "n_rows",
     "name_clusters",
     "percent",
-    "score_blocks",
     "score_rows",
 ]
 
@@ -776,20 +772,13 @@ def score_rows(
     >>> bool((np.argsort(-scores)[:50] < 50).all())
     True
     """
-    found = [block for _, block in score_blocks(before, after, rows, columns)]
-    return np.concatenate(found) if found else np.zeros(0)
-
-
-def score_blocks(
-    before: AnySketch, after: AnySketch, rows: Any, columns: Sequence[str] | None = None
-) -> Iterator[tuple[Block, FloatArray]]:
-    """Blocks of rows, with their scores: as :func:`score_rows`, in bounded memory."""
     for name, sketch in (("before", before), ("after", after)):
         if not isinstance(sketch, AnySketch):
             raise parameter_error("score_rows", name, "a Sketch or a PrivateSketch", sketch)
     before.check_addable(after, "compare")
     spec, change = before.spec, after.z - before.z
     turns = before.frequencies.turns
+    scores = [np.zeros(0)]
     for block in Reading(spec=spec, columns=columns).open(rows):
         if block.values.shape[1] != spec.n_features:
             msg = (
@@ -797,65 +786,8 @@ def score_blocks(
                 f"{spec.n_features}. Select the columns."
             )
             raise DataError(msg)
-        yield block, _witness(_normalise(block.values, spec), change, turns, spec)
-
-
-@dataclass(frozen=True)
-class ScoredRow:
-    """A row that is typical of a change.
-
-    Attributes
-    ----------
-    row : int
-        Its number in the data; the first is 0.
-    score : float
-        See :func:`score_rows`.
-    values : tuple of float
-        What it holds.
-    """
-
-    row: int
-    score: float
-    values: tuple[float, ...]
-
-
-def find_top_rows(
-    before: AnySketch,
-    after: AnySketch,
-    rows: Any,
-    n: int,
-    columns: Sequence[str] | None = None,
-) -> list[ScoredRow]:
-    """The n rows of the highest scores, highest first: O(n d) memory, however many rows there are.
-
-    Parameters
-    ----------
-    before, after : Sketch or PrivateSketch
-        As in :func:`score_rows`.
-    rows : data
-        As in :func:`score_rows`.
-    n : int
-        How many.
-    columns : sequence of str or None
-        As in :func:`score_rows`.
-
-    Returns
-    -------
-    found : list of ScoredRow
-        Fewer where there are fewer rows with a score. Of equal scores, the first rows.
-    """
-    found: list[ScoredRow] = []
-    first = 0
-    for block, scores in score_blocks(before, after, rows, columns=columns):
-        best = np.argsort(-scores, kind="stable")[:n]  # NaN last
-        found += [
-            ScoredRow(first + int(i), float(scores[i]), tuple(map(float, block.values[i])))
-            for i in best
-            if not math.isnan(scores[i])
-        ]
-        found = sorted(found, key=lambda row: (-row.score, row.row))[:n]
-        first += len(scores)
-    return found
+        scores.append(_witness(_normalise(block.values, spec), change, turns, spec))
+    return np.concatenate(scores)
 
 
 def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:

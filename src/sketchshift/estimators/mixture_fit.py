@@ -219,7 +219,7 @@ class MomentFit:
         if sketch.spec.axes is not None:
             msg = (
                 "a mixture needs waves of all columns, and this sketch has them along a few axes "
-                "alone. Plan with cells=False (--no-cells), or leave out spec."
+                "alone. Plan with cells=False, or leave out spec."
             )
             raise DataError(msg)
         stretch = (coordinates.widths / sketch.spec.scale_vector)[:, None]

@@ -458,14 +458,14 @@ def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> Non
         msg = (
             f"{column_in_words(wide, columns)} spreads {times:.1g} times as widely as "
             f"{column_in_words(narrow, columns)}: if it is an identifier, leave it out; otherwise "
-            "pass standardize=True (--standardize)."
+            "pass standardize=True (--scale standard)."
         )
         warn(msg, ScaleHint)
     elif times >= UNEVEN:
         msg = (
             f"{column_in_words(wide, columns)} varies by {deviations[wide]:.3g} and "
             f"{column_in_words(narrow, columns)} by {deviations[narrow]:.3g}: distances hardly see "
-            "the latter. If their units differ, pass standardize=True (--standardize)."
+            "the latter. If their units differ, pass standardize=True (--scale standard)."
         )
         warn(msg, ScaleHint)
 
@@ -501,7 +501,7 @@ def _warn_of_tails(radius: float) -> None:
         msg = (
             "a few rows lie far from all others, or tails are heavy: counted by their squared "
             f"distance, the rows spread {radius:.3g} times as widely, and waves alone lose "
-            f"clusters from {HEAVY:g} on. Plan with cells (without cells=False, --no-cells), or "
+            f"clusters from {HEAVY:g} on. Plan with cells (without cells=False), or "
             "leave out rows that are faults."
         )
         warn(msg, PlanWarning)

@@ -603,6 +603,6 @@ def _warn_of_unseen(result: Sketch) -> None:
             msg = (
                 f"{100 * share:.0f} % of the rows have a value of {name!r} that the plan does not "
                 "list, and count as none of its categories. Plan again on rows like these, or with "
-                "how common values are: encode='frequency' (--encode frequency)."
+                "how common values are: encode='frequency'."
             )
             warn(msg, PlanWarning)

@@ -10,7 +10,7 @@ import click
 from sketchshift._text import counted, rows_in_words
 from sketchshift._writing import write_atomically
 from sketchshift.cli.command import command
-from sketchshift.cli.inputs import OF_DATA, Inputs, query_option
+from sketchshift.cli.inputs import OF_DATA, Inputs
 from sketchshift.cli.options import (
     CLUSTERS,
     NAMES,
@@ -19,6 +19,7 @@ from sketchshift.cli.options import (
     by_option,
     columns_option,
     list_typed,
+    query_option,
     scale_option,
     seed_option,
 )

@@ -1,18 +1,15 @@
-"""``sketchshift watch``: drift over the slices of a table, or over sketches in a row."""
+"""Drift over the slices of a table, or over sketches in a row, for ``sketchshift compare``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from sketchshift._paths import Place
 from sketchshift._text import counted, rows_in_words
-from sketchshift.cli.command import command
-from sketchshift.cli.compare import distance_record
-from sketchshift.cli.inputs import is_table, load_any, load_table, sketch_files
-from sketchshift.cli.options import drift_options, where_option
+from sketchshift.cli.inputs import is_table, load_any, load_table
 from sketchshift.cli.output import (
     Output,
     Picture,
@@ -21,118 +18,85 @@ from sketchshift.cli.output import (
     decoding_record,
     describe_trust,
     keys_in_words,
+    percent,
     promise_lines,
     show_progress,
 )
-from sketchshift.drift import Distance, Watch, WatchedSlice
-from sketchshift.drift import watch as watch_slices
-from sketchshift.drift.compare import name_clusters, percent
-from sketchshift.drift.watch import EFFECT, FEWEST, Season
+from sketchshift.drift import Distance, Watch, WatchedSlice, watch
+from sketchshift.drift.compare import name_clusters
+from sketchshift.drift.compare import percent as rounded
+from sketchshift.drift.watch import FEWEST
 from sketchshift.errors import DataError
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, SketchTable
 
-__all__ = ["watch"]
+__all__ = ["compare_over_time", "distance_record"]
 
 CLUSTERS_SHOWN = 10
 SMALL_SHOWN = 12
 FILE = "file"  # what the times of sketches in a row are called
-QUOTE = "'"
-DRAW = ("--plot", "drift.png")
 TESTS = ("before", "earlier", "usual")
-"""What distances are from, in the order of the table."""
+"""The slices that distances are measured from, in the order of the table."""
 
 MANY = (
-    "Most slices differ from those before them: that is how they vary, and no news. Say which "
-    "period was ordinary, and the others are judged by how much its slices vary."
+    "Most slices differ from the one before, so this is normal variation. Name a period that was "
+    "ordinary, and the others are judged by how much its slices vary."
 )
 
 
-@command
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--by", metavar="COLUMN", help="The column of time. Default: the only one.")
-@where_option
-@click.option(
-    "--reference",
-    metavar="CONDITION",
-    help="Times that were as they should be, such as \"day < '2026-01-05'\": others are judged by "
-    "how much these vary.",
-)
-@click.option(
-    "--season",
-    type=click.Choice(["year", "week"]),
-    help="Compare with the same month of other years, or the same day of other weeks.",
-)
-@click.option(
-    "--effect",
-    type=click.FloatRange(0.0, 1.0),
-    default=EFFECT,
-    show_default=True,
-    help="The least change that is an alarm, as a share of the rows.",
-)
-@drift_options
-@click.pass_context
-def watch(
-    ctx: click.Context,
-    /,
-    inputs: tuple[str, ...],
-    by: str | None,
-    where: str | None,
-    reference: str | None,
-    season: Season | None,
-    effect: float,
-    n_clusters: int | Literal["auto"],
-    false_alarm: float,
-    plot: str | None,
-    fail_on_drift: bool,
-    seed: int,
+def distance_record(test: Distance) -> dict[str, Any]:
+    """Return the numbers of a test, and its verdict."""
+    names = Distance.__dataclass_fields__
+    return {name: getattr(test, name) for name in names} | {"drifted": test.drifted}
+
+
+def compare_over_time(
+    inputs: Sequence[str],
+    files: Sequence[Place],
+    flags: dict[str, Any],
+    picture: Picture,
     out: Output,
-) -> None:
-    """Follow sketches over time: what changed, when, and by how much.
+) -> bool:
+    """Report what changed between slices, and when.
 
-    Every slice is compared with the one before it, which finds jumps, and with all earlier
-    ones together, which finds slow drift. An alarm is a change that is beyond chance and
-    concerns at least 5 % of the rows (--effect). Slices that always vary, as days and
-    seasons do, need a period that was ordinary (--reference): the others are then judged by
-    how much its slices vary.
+    Parameters
+    ----------
+    inputs : sequence of str
+        Sketches in the order of time, or a table of them, as typed.
+    files : sequence of Place
+        The files that they mean.
+    flags : dict
+        Values of over, where, reference, n_clusters and false_alarm.
+    picture : Picture
+        Is drawn if it was asked for.
+    out : Output
+        Receives the report.
 
-    INPUT is a table that `sketchshift sketch --by` wrote, whose slices that agree in the
-    column of time are added up. Or it is sketches of one plan in the order of time, all raw or
-    all private, those of a glob by name. The data is not needed.
-
-    Examples
-    --------
-      sketchshift watch sketches.parquet --by day --plot drift.png
-      sketchshift watch sketches.parquet --by day --reference "day < '2026-01-05'"
-
-    Then: `sketchshift cluster sketches.parquet --where "day = '2026-01-05'" -k 3`. Two
-    sketches in detail: `sketchshift compare`.
+    Returns
+    -------
+    has_alarms : bool
+        Whether any slice drifted.
     """
-    files = sketch_files(inputs)
-    picture = Picture.check(plot, files)
-    slices = _slices(files, by, where)
+    reference, where = flags["reference"], flags["where"]
+    slices = _slices(files, flags["over"], where)
+    is_of_table = isinstance(slices, SketchTable)
+    names = ("n_clusters", "false_alarm", "reference")
     with show_progress("items", "Comparing the slices"):
-        found = watch_slices(
+        found = watch(
             slices,
-            by=by if isinstance(slices, SketchTable) else FILE,
-            n_clusters=n_clusters,
-            false_alarm=false_alarm,
-            seed=seed,
-            reference=reference,
-            season=season,
-            effect=effect,
+            by=flags["over"] if is_of_table else FILE,
+            **{name: flags[name] for name in names},
         )
     keys = keys_in_words([each.key for each in found.slices])
     record = {
-        "command": "watch",
+        "command": "compare",
         "inputs": list(inputs),
         "by": found.by,
         "where": where,
-        "plot": plot,
-        "false_alarm": false_alarm,
+        "plot": picture.name,
+        "false_alarm": flags["false_alarm"],
         "reference": reference,
-        "season": season,
-        "effect": effect,
+        "effect": found.effect,
         "statement": found.whole.statement if isinstance(found.whole, PrivateSketch) else None,
         "slices": [
             _slice_record(*each) for each in zip(keys, found.slices, found.sketches, strict=True)
@@ -148,21 +112,23 @@ def watch(
         *describe_trust(found.decoding),
         *picture.write("watch", found),
     ]
-    again = ["watch", *inputs, *(["--by", found.by] if isinstance(slices, SketchTable) else ())]
-    given = {"--where": where, "--reference": reference, "--season": season}
+    again = ["compare", *inputs, *(["--over", found.by] if is_of_table else ())]
+    given = {"--where": where, "--reference": reference}
     again += [word for name, value in given.items() if value for word in (name, value)]
     advice = _propose_reference(found, keys)
     if advice:
         lines += ["", MANY]
-        out.report(record, lines, then=[*again, "--reference", advice])
+        again += ["--reference", advice]
+    elif picture.name:
+        again = ["inspect", str(files[0])]
     else:
-        out.report(record, lines, then=["inspect", files[0]] if plot else [*again, *DRAW])
-    if fail_on_drift and found.alarms:
-        ctx.exit(1)
+        again += ["--plot", "drift.png"]
+    out.report(record, lines, then=again)
+    return bool(found.alarms)
 
 
 def _slices(
-    files: Sequence[Place], by: str | None, where: str | None
+    files: Sequence[Place], over: str | None, where: str | None
 ) -> SketchTable | dict[str, AnySketch]:
     """The slices of one table, or several sketches under the names of their files."""
     tables = [file for file in files if is_table(file)]
@@ -178,8 +144,8 @@ def _slices(
             "of time, or a table that `sketchshift sketch --by` writes."
         )
         raise DataError(msg)
-    if by is not None or where is not None:
-        msg = f"--by and --where are for tables, and {str(files[0])!r} is a single sketch."
+    if over is not None or where is not None:
+        msg = f"--over and --where are for tables, and {str(files[0])!r} is a single sketch."
         raise click.UsageError(msg)
     return sketches
 
@@ -199,7 +165,7 @@ def _describe(found: Watch, keys: Sequence[str | None]) -> list[str]:
         f"{', '.join(counts)}.",
         *(f"{key}: {each.sentence}" for key, each in told if each.drifted),
         *([small_line] if small else ()),
-        f"An alarm is a change beyond chance that concerns at least {percent(found.effect)} of the "
+        f"An alarm is a change beyond chance that concerns at least {rounded(found.effect)} of the "
         "rows.",
         "Without drift, the probability of any alarm in such a table is at most "
         f"{100 * found.false_alarm:g} %.",
@@ -220,7 +186,7 @@ def _propose_reference(found: Watch, keys: Sequence[str | None]) -> str | None:
 
 
 def _table(found: Watch, keys: Sequence[str | None]) -> list[str]:
-    names = name_clusters(found.decoding)
+    names = [name.strip("'") for name in name_clusters(found.decoding)]
     k = min(len(names), CLUSTERS_SHOWN)
     which = [w for w in TESTS if any(getattr(each, w) is not None for each in found.slices)]
     titles = [title for w in which for title in (w, "threshold")]
@@ -228,12 +194,12 @@ def _table(found: Watch, keys: Sequence[str | None]) -> list[str]:
     rows = [head + [f"cluster {i}" for i in range(k)]]
     for key, each in zip(keys, found.slices, strict=True):
         tests = [cell for w in which for cell in _cells(getattr(each, w))]
-        change = percent(each.effect) if each.tests else "-"
-        shares = [_share(share) for share in each.shares[:k].tolist()]
+        change = rounded(each.effect) if each.tests else "-"
+        shares = [percent(share) for share in each.shares[:k].tolist()]
         rows.append([str(key), f"{each.count:,}", _verdict(each), change, *tests, *shares])
     hidden = {"cluster": len(names) - CLUSTERS_SHOWN}
     lines = align(rows, right=True) + count_hidden(hidden, "--json shows all")
-    called = [f"cluster {i}: {name.strip(QUOTE)}" for i, name in enumerate(names[:k])]
+    called = [f"cluster {i}: {name}" for i, name in enumerate(names[:k])]
     return [*lines, *(["", *called] if called else ())]
 
 
@@ -241,10 +207,6 @@ def _verdict(each: WatchedSlice) -> str:
     if each.is_reference:
         return "reference"
     return "alarm" if each.drifted else "small" if each.is_small else ""
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %" if share == share else "-"
 
 
 def _cells(test: Distance | None) -> list[str]:
