@@ -46,27 +46,10 @@ def test_a_folder_is_read_in_the_order_of_names(gather, block_rows, folder, kind
     np.testing.assert_array_equal(gather(kind(folder), block_rows=block_rows), X)
 
 
-def test_columns_are_chosen_in_every_file(gather, folder):
-    values, weights = gather(folder, columns=["c", "a"], weights="b", block_rows=2)
-
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
-
-
 def test_a_list_is_read_in_its_own_order(gather, folder):
     paths = [folder / "2" / "1.csv", str(folder / "1.parquet")]
 
     np.testing.assert_array_equal(gather(paths), np.concatenate([X[5:10], X[:5]]))
-
-
-def test_a_glob_is_sorted_and_leaves_hidden_files_alone(gather, tmp_path):
-    for i in (2, 0, 1):
-        write(tmp_path / f"part-{i}.parquet", FRAME[5 * i : 5 * i + 5])
-    write(tmp_path / ".part-9.parquet")
-
-    np.testing.assert_array_equal(gather(f"{tmp_path}/part-*.parquet"), X[:15])
-    np.testing.assert_array_equal(gather(tmp_path / "*.parquet"), X[:15])
-    assert len(expand(tmp_path / ".part*")) == 1
 
 
 def test_a_glob_takes_all_data_that_match_and_nothing_that_engines_hide(tmp_path):
@@ -117,12 +100,6 @@ def test_rows_are_counted_when_every_file_tells(folder, tmp_path):
     pair = [parquet, write(tmp_path / "more.parquet")]
     assert open_source(pair).n_rows == sum(open_source(path).n_rows for path in pair)
     assert open_source([parquet, folder / "2" / "1.csv"]).n_rows is None
-
-
-def test_files_can_be_read_again(folder):
-    source = open_source(folder)
-
-    assert sum(len(b.values) for b in source) == sum(len(b.values) for b in source) == 20
 
 
 def test_columns_in_another_order_are_put_in_that_of_the_first(gather, tmp_path):

@@ -33,15 +33,6 @@ def test_a_frame_gives_its_rows(gather, block_rows, make):
     np.testing.assert_array_equal(gather(make(named()), block_rows=block_rows), X)
 
 
-def test_columns_come_in_the_order_asked_for(gather, block_rows, make):
-    frame = make({**named(), "t": ["x"] * 20})
-
-    values, weights = gather(frame, columns=["c", "a"], weights="b", block_rows=block_rows)
-
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
-
-
 def test_an_array_of_weights_is_cut_along(gather, make):
     weights = gather(make(named()), weights=np.arange(20), block_rows=7)[1]
 

@@ -23,22 +23,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("gathered", [iter, list, tuple], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    ("kind", "gathered"), [*((kind, iter) for kind in KINDS), ("table", list), ("array", tuple)]
+)
 def test_blocks_of_every_kind_are_read_in_order(gather, block_rows, kind, gathered):
     items = gathered([KINDS[kind](part) for part in PARTS])
 
     np.testing.assert_array_equal(gather(items, block_rows=block_rows), X)
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "table", "batch"])
-def test_columns_and_weights_are_chosen_in_every_block(gather, kind):
-    items = (KINDS[kind](part) for part in PARTS)
-
-    values, weights = gather(items, columns=["c", "a"], weights="b", block_rows=7)
-
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
 
 
 def test_named_blocks_may_differ_in_kind_and_order(gather):

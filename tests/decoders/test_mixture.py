@@ -27,12 +27,6 @@ def draw(n: int, seed: int = 0) -> np.ndarray:
     return MEANS[labels] + np.einsum("nij,nj->ni", roots[labels], rng.normal(size=(n, 2)))
 
 
-def test_a_mixture_knows_its_sizes():
-    mixture = Mixture(WEIGHTS, MEANS)
-
-    assert (mixture.n_components, mixture.n_features) == (3, 2)
-
-
 def test_the_sketch_of_a_mixture_is_that_of_a_large_sample(spec):
     """A is linear in the measure; a mean of N features of modulus 1 is off by 1 / sqrt(N)."""
     n = 100_000

@@ -97,17 +97,6 @@ def test_shares_of_another_slice_are_those_of_its_rows():
     )
 
 
-def test_the_estimator_clusters_directions_and_predicts_them():
-    rows = draw_rows(4000, 3) * np.exp(np.random.default_rng(1).normal(size=(4000, 1)))
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    reference = KMeans(3, n_init=5, random_state=0).fit(units).cluster_centers_
-
-    model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
-
-    assert ss.metrics.mse(units, model.cluster_centers_) <= 1.01 * ss.metrics.mse(units, reference)
-    assert (model.predict(rows) == ss.metrics.assign(units, model.cluster_centers_)).all()
-
-
 def test_the_bound_holds_for_tight_rows_far_from_the_plan():
     rng = np.random.default_rng(1)
     for d, away, size in ((31, 1000.0, 1e-3), (40, 10.0, 1e-6), (100, 1e6, 1.0), (40, 30.0, 0.1)):
