@@ -6,7 +6,7 @@ from quality import sketched
 from quality.__main__ import main
 from quality.conditions import CONDITIONS
 from quality.found import Problem, centroid_index
-from quality.runs import METHODS, OURS, REFERENCE, Run, planned
+from quality.runs import METHODS, OURS, REFERENCE, Run
 from quality.store import Store
 from quality.tables import compared, losses, trust
 
@@ -45,15 +45,6 @@ def test_what_is_kept_fits_into_the_bytes(problem, name):
     assert centroid_index(found.centroids, SQUARE) == 0
 
 
-@pytest.mark.parametrize("name", ["pilot", "pilot-pass", "mini-batch", REFERENCE])
-def test_rivals_without_a_budget_find_four_clusters_far_apart(problem, name):
-    found = METHODS[name].find(problem)
-
-    assert found.centroids.shape == SQUARE.shape
-    if name != "mini-batch":  # one start only
-        assert centroid_index(found.centroids, SQUARE) == 0
-
-
 def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
     facts = sketched.ours(problem).facts
 
@@ -61,16 +52,6 @@ def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
     assert facts["is_good"] is (facts["score"] * 1.15 >= 1.0)
     assert {"seconds_plan", "seconds_pass", "seconds_decode"} <= set(facts)
     assert "bound" not in sketched.waves(problem).facts
-
-
-def test_runs_are_different_and_the_references_complete():
-    runs = planned(["default", "stale", "k1000"], ["uber", "skin"], list(METHODS), 2)
-
-    assert len(set(runs)) == len(runs)
-    references = [run for run in runs if run.method == REFERENCE and run.dataset == "uber"]
-    assert [run.condition for run in references] == ["k1000"] * 2 + ["default"] * 10
-    assert {run.seed for run in runs if run.method == OURS and run.condition == "stale"} == {0, 1}
-    assert not any(run.method == "river" and run.condition == "k1000" for run in runs)
 
 
 def test_an_interrupted_store_goes_on_with_what_is_whole(tmp_path):

@@ -102,15 +102,3 @@ def test_every_public_name_stands_in_the_reference():
 def test_examples_in_docstrings_run():
     for module in modules():
         assert doctest.testmod(module).failed == 0, module.__name__
-
-
-def test_the_reference_links_every_word_of_the_glossary_and_no_other():
-    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-
-    lists = re.findall(r":::\{glossary\}\n(.*?):::", glossary, flags=re.DOTALL)
-    terms = [re.findall(r"^(\S.*)$", body, flags=re.MULTILINE) for body in lists]
-    linked = re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", REFERENCE)
-
-    assert len(terms) == 2  # everyday words, and those of experts
-    assert all(words == sorted(words, key=str.lower) for words in terms)
-    assert set(linked) == {*terms[0], *terms[1]}

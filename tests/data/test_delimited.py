@@ -49,18 +49,6 @@ def test_a_text_table_gives_the_columns_asked_for(gather, block_rows, write, nam
     np.testing.assert_array_equal(weights, X[:, 1])
 
 
-def test_a_large_file_is_read_in_order_and_done_counts_its_bytes(gather, write):
-    numbers = np.arange(600_000)
-    path = write("i,h\n" + "".join(f"{i},{i / 2}\n" for i in numbers))
-
-    values = gather(path)
-    shares = [block.done for block in open_source(path)]
-
-    np.testing.assert_array_equal(values, np.stack([numbers, numbers / 2], axis=1))
-    assert shares[0] < 0.2
-    assert len(set(shares)) > 5
-
-
 def test_integers_may_turn_into_floats_late_in_the_file(gather, write):
     path = write("a\n" + "1\n" * 700_000 + "2.5\n")
 
@@ -276,14 +264,16 @@ def test_the_separator_is_found_in_plain_and_packed_files(
     assert describe(path) == (f"x.csv{pack}: {words}." if words else "")
 
 
-@pytest.mark.parametrize("pack", [".gz", ".bz2", ".xz", ".zst", ".zip"])
-def test_a_large_packed_file_is_read_to_its_end_and_a_pass_can_be_given_up(gather, tmp_path, pack):
+@pytest.mark.parametrize("pack", PACK)
+def test_a_large_file_is_read_to_its_end_and_a_pass_can_be_given_up(gather, tmp_path, pack):
     numbers = np.arange(300_000)
     path = tmp_path / f"x.tsv{pack}"
     path.write_bytes(PACK[pack](("i\th\n" + "".join(f"{i}\t{i / 2}\n" for i in numbers)).encode()))
 
     for _ in range(3):
         assert len(next(iter(open_source(path))).values) > 0
+    shares = [block.done for block in open_source(path)]
+    assert pack or (shares[0] < 0.4 and len(set(shares)) > 2)  # packed bytes are read ahead
     np.testing.assert_array_equal(gather(path), np.stack([numbers, numbers / 2], axis=1))
 
 

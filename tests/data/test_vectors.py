@@ -611,6 +611,4 @@ def test_the_lines_of_the_page_give_the_same_bytes(tmp_path, monkeypatch):
     assert len(results) == 9
     assert [result.to_bytes() for result in results[:7]] == [expected.to_bytes()] * 7
     assert results[7].merge().to_bytes() == expected.to_bytes()
-    assert set(zip(results[8].labels_.tolist(), np.arange(200) % 10, strict=True)) == set(
-        zip(results[8].labels_[:10].tolist(), range(10), strict=True)
-    )
+    assert results[8].labels_.tolist() == results[8].labels_[:10].tolist() * 20

@@ -53,19 +53,6 @@ def test_zero_covariances_make_diracs(spec):
     np.testing.assert_allclose(np.abs(psi), 1.0, rtol=1e-15)
 
 
-def test_characteristic_functions_of_sums_are_products(spec):
-    """N(a, P) + N(b, Q) is N(a + b, P + Q)."""
-    turns, one = spec.frequencies.turns, np.ones(1)
-    (a, b, _), (P, Q, _) = MEANS, COVARIANCES
-
-    left, right, both = (
-        Mixture(one, mean[None], covariance[None]).characteristic_functions(turns)
-        for mean, covariance in ((a, P), (b, Q), (a + b, P + Q))
-    )
-
-    np.testing.assert_allclose(left * right, both, atol=1e-14)
-
-
 def test_no_components_have_the_sketch_zero(spec):
     z = Mixture(np.zeros(0), np.zeros((0, 2))).sketch(spec.frequencies.turns)
 

@@ -64,10 +64,9 @@ def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(load, k, standa
     of_means = np.abs(groups.mean().to_numpy() - profile.table.means) / unit
     assert of_means.max() < 0.15
     assert np.median(of_means) < 0.035
-    deviations, varies = ((groups.mean() - X.mean()) / unit).to_numpy(), X.std().to_numpy() > 0.1
-    np.testing.assert_allclose(
-        profile.table.deviations[:, varies], deviations[:, varies], atol=0.15
-    )
+    if standardize:  # else columns that hardly vary count for little, and are known as well
+        deviations = (groups.mean() - X.mean()) / unit
+        np.testing.assert_allclose(profile.table.deviations, deviations, atol=0.15)
     if decoding.covariances is not None:  # not of digits: 64 columns are seen along axes
         of_spreads = np.abs(groups.std(ddof=0).to_numpy() - profile.table.spreads) / unit
         assert of_spreads.max() < 0.15

@@ -110,17 +110,6 @@ def test_plain_sketches_of_one_bandwidth_are_decoded_too(bandwidth):
     assert ss.metrics.rse(CLOUDS, decoding.centroids, ss.metrics.lloyd(CLOUDS, 4)) < 1.05
 
 
-def test_many_columns_keep_their_variances():
-    """Beyond 64 columns a sketch knows no covariances, only variances."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(600, 70)) + 15 * np.repeat(np.eye(70)[:3], 200, axis=0)
-
-    d = ss.decode(ss.sketch(X, n_clusters=3), 3)
-
-    np.testing.assert_allclose(d.weights, 1 / 3, atol=0.01)
-    assert ss.metrics.rse(X, d.centroids, ss.metrics.lloyd(X, 3)) < 1.02
-
-
 def test_several_numbers_of_clusters_come_from_one_fit():
     sketch, rounds = ss.sketch(CLOUDS, n_clusters=6, cells=False), []
 

@@ -35,18 +35,6 @@ def test_clusters_are_as_good_as_those_of_k_means_on_all_rows(k):
     assert decoding.covariances is None
 
 
-def test_clusters_are_no_worse_than_those_of_the_sample_after_one_exact_pass():
-    rows, k = draw_rows(20_000, 8), 8
-    spec = ss.plan(rows[:3000], n_clusters=k)
-    pilot = spec.cells.groups.middles * spec.scale + spec.center_vector
-    labels = ss.metrics.assign(rows, pilot)
-    means = np.array([rows[labels == j].mean(axis=0) for j in range(k)])
-
-    decoding = ss.decode(ss.sketch(rows, spec), k)
-
-    assert ss.metrics.mse(rows, decoding.centroids) <= 1.001 * ss.metrics.mse(rows, means)
-
-
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_a_plan_that_saw_half_of_the_space_is_far_better_than_its_own_clusters():
     rows, k = draw_rows(12_000, 6), 6

@@ -79,18 +79,6 @@ def centers_of(part: ClippedPart, labels: np.ndarray) -> np.ndarray:
     return part._cells.table[labels].astype(np.float64)
 
 
-def test_rows_at_the_radius_of_their_cell_reach_the_sensitivity():
-    """So that a wrong factor would be seen."""
-    part = ClippedPart(SPEC)
-    off = np.array([[0.0, 0.0, 3.0]])
-    row = CENTERS[[int(CENTERS[:, 2].argmax())]] + off
-    added = release_vector(ss.sketch(row, SPEC))
-
-    share = np.sqrt(float(sum(int(v) ** 2 for v in added))) / sensitivity(SPEC)
-    assert part.radii.max() < 3.0
-    assert 0.99999 < share <= 1.0
-
-
 def test_shares_of_the_sensitivity_are_as_stated():
     spec = spec_of(10, 50, 1000)
     part = ClippedPart(spec)

@@ -38,11 +38,6 @@ def test_rho_is_the_largest_that_epsilon_allows(epsilon, delta):
     assert epsilon_of(rho * (1.0 + 1e-6), delta) > epsilon
 
 
-@pytest.mark.parametrize(("epsilon", "kappa"), [(0.1, 48.93), (1.0, 5.391), (10.0, 0.6433)])
-def test_the_noise_for_a_unit_of_sensitivity_is_that_of_our_trials(epsilon, kappa):
-    assert 1.0 / math.sqrt(2.0 * rho_of(epsilon, 1e-8)) == pytest.approx(kappa, rel=1e-3)
-
-
 def test_nothing_spent_is_epsilon_zero():
     assert epsilon_of(0.0, 1e-8) == 0.0
 

@@ -28,12 +28,6 @@ def files(tmp_path, X):
     frame.to_csv(tmp_path / "x.csv", index=False)
     table = pa.table(frame)
     pa.parquet.write_table(table, tmp_path / "x.parquet")
-    with (
-        pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file,
-        pa.ipc.new_file(file, table.schema) as f,
-    ):
-        f.write_table(table)
-    np.save(tmp_path / "x.npy", X)
     (tmp_path / "parts").mkdir()
     for i in range(4):
         part = table.slice(250 * i, 250)
