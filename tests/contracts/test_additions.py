@@ -87,20 +87,31 @@ def test_a_new_format_may_have_names_and_come_in_blocks(tmp_path):
         assert ss.plan(file, 2, columns=["x", "y"]) == ss.plan(named, 2)
 
 
-def test_what_is_wrong_with_a_file_of_a_new_format_is_said_with_its_name(toy):
-    (toy / "torn.toy").write_text("1|2\n3|", encoding="utf-8")
-    write_toy(toy / "bad.toy", np.where(X[7] == X, np.nan, X))
-    ss.data.register_format(".odd", lambda path, request: {"a": 1})
-    (toy / "x.odd").touch()
+def open_blocks(path, request):
+    yield np.loadtxt(path, delimiter="|", ndmin=2)
 
-    with pytest.raises(ss.errors.DataError, match=r"cannot read torn\.toy: it seems damaged"):
-        ss.sketch("torn.toy", SPEC)
-    with pytest.raises(ss.errors.InvalidRowsError, match=r"row 7 of bad\.toy"):
-        ss.sketch("bad.toy", SPEC)
-    with pytest.raises(
-        ss.errors.DataError, match=r"reader of 'x\.odd' returned a dict\. It must return"
-    ):
-        ss.sketch("x.odd", SPEC)
+
+SAME = iter([X[:50], X[50:]])
+OTHERS = iter([TABLE.select(["x", "y"]), TABLE.select(["y", "x"])])
+WRONG = {
+    "a torn file": (open_toy, "1|2\n3|", r"cannot read .*a\.toy: it seems damaged"),
+    "a torn first block": (open_blocks, "1|2\n3|q", r"cannot read .*a\.toy: it seems damaged"),
+    "a missing value": (open_toy, "1|2\n" * 7 + "nan|1\n", r"row 7 of .*a\.toy"),
+    "no data": (lambda *_: {"a": 1}, "", r"reader of .*a\.toy' returned a dict\. It must return"),
+    "one iterator": (lambda *_: SAME, "", r"a\.toy' returned the same iterator twice"),
+    "columns that change": (lambda *_: next(OTHERS), "", r"the columns of .*a\.toy' changed"),
+}
+
+
+@pytest.mark.parametrize(("opener", "text", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_file_of_a_new_format_is_said_with_its_name(
+    tmp_path, opener, text, words
+):
+    ss.data.register_format(".toy", opener)
+    (tmp_path / "a.toy").write_text(text)
+
+    with pytest.raises(ss.errors.DataError, match=words):
+        ss.sketch(tmp_path / "a.toy", SPEC)
 
 
 def test_the_longest_end_of_a_name_decides(tmp_path):
@@ -257,27 +268,31 @@ def test_estimators_fit_collections_of_a_new_engine(rows):
     assert there.n_features_in_ == 2
 
 
-def test_what_a_new_engine_cannot_do_is_refused(rows, table):
-    with pytest.raises(
-        ss.errors.SpecError, match=r"^sketch cannot use n_threads and checkpoint for a"
-    ):
-        ss.sketch(rows, SPEC, n_threads=2, checkpoint="x")
-    with pytest.raises(ss.errors.SpecError, match=r"^sketch_by cannot use progress for a"):
-        ss.sketch_by(table, "day", SPEC, progress=print)
-    with pytest.raises(
-        ss.errors.DataError, match="labels from here do not reach rows on other machines"
-    ):
-        ss.sketch_by(table, np.arange(300), SPEC)
-    with pytest.raises(
-        ss.errors.DataError, match="labels from here do not reach rows on other machines"
-    ):
-        ss.sketch_by(table, np.arange(300), n_clusters=2)
-    with pytest.raises(ss.errors.DataError, match=r"here: it lies on many machines\. Use ss\.plan"):
-        ss.Sketcher(SPEC).update(rows)
-    with pytest.raises(ss.errors.DataError, match="no column 'z'"):
-        ss.plan(table, 2, columns=["x", "z"])
-    with pytest.raises(ss.errors.DataError, match="there are no rows to sketch"):
-        ss.sketch(ToyCollection(X[:0]), SPEC)
+CANNOT = {  # of weights and labels from here, each part would take its own
+    r"^sketch cannot use n_threads and checkpoint for a": lambda rows, table: ss.sketch(
+        rows, SPEC, n_threads=2, checkpoint="x"
+    ),
+    r"^sketch_by cannot use progress for a": lambda rows, table: ss.sketch_by(
+        table, "day", SPEC, progress=print
+    ),
+    "labels from here do not reach": lambda rows, table: ss.sketch_by(table, LABELS, SPEC),
+    "labels from here do not": lambda rows, table: ss.sketch_by(table, LABELS, n_clusters=2),
+    r"here: it lies on many machines\. Use ss\.plan": lambda rows, _: ss.Sketcher(SPEC).update(
+        rows
+    ),
+    "no column 'z'": lambda rows, table: ss.plan(table, 2, columns=["x", "z"]),
+    "no rows to sketch": lambda rows, table: ss.sketch(ToyCollection(X[:0]), SPEC),
+    "sample_weight must be the name of a column for a Toy": lambda rows, table: ss.sketch(
+        rows, SPEC, sample_weight=LABELS
+    ),
+}
+LABELS = np.arange(300)
+
+
+@pytest.mark.parametrize(("words", "call"), CANNOT.items())
+def test_what_a_new_engine_cannot_do_is_refused(rows, table, words, call):
+    with pytest.raises((ss.errors.SpecError, ss.errors.DataError), match=words):
+        call(rows, table)
 
 
 def test_engines_are_found_by_the_package_of_a_collection_too(rows):
@@ -293,14 +308,6 @@ def test_engines_are_found_by_the_package_of_a_collection_too(rows):
     assert ss.sketch(kind(X), SPEC) == ss.sketch(alone, SPEC) == ss.sketch(X, SPEC)
 
 
-def test_weights_from_here_do_not_reach_the_parts_of_a_new_engine(rows):
-    """They would be taken for the weights of each part anew."""
-    with pytest.raises(
-        ss.errors.DataError, match="sample_weight must be the name of a column for a Toy"
-    ):
-        ss.sketch(rows, SPEC, sample_weight=np.ones(300))
-
-
 def test_columns_that_may_stand_in_another_order_in_other_parts_are_refused(table):
     other = TABLE.slice(150).select(["y", "x"])
     mixed = ToyCollection(TABLE.slice(0, 150).select(["x", "y"]), other)
@@ -312,32 +319,3 @@ def test_columns_that_may_stand_in_another_order_in_other_parts_are_refused(tabl
     found = ss.sketch(mixed, SPEC, columns=["x", "y"])
 
     assert found == ss.sketch(TABLE.select(["x", "y"]), SPEC)
-
-
-def test_a_reader_that_gives_the_same_iterator_twice_is_refused(tmp_path):
-    blocks = iter([X[:50], X[50:]])
-    ss.data.register_format(".toy", lambda path, request: blocks)
-    write_toy(tmp_path / "a.toy", X)
-
-    with pytest.raises(ss.errors.DataError, match=r"a\.toy' returned the same iterator twice"):
-        ss.sketch(tmp_path / "a.toy", SPEC)
-
-
-def test_a_reader_whose_columns_change_is_refused(tmp_path):
-    tables = iter([TABLE.select(["x", "y"]), TABLE.select(["y", "x"])])
-    ss.data.register_format(".toy", lambda path, request: next(tables))
-    write_toy(tmp_path / "a.toy", X)
-
-    with pytest.raises(ss.errors.DataError, match=r"the columns of .*a\.toy' changed"):
-        ss.sketch(tmp_path / "a.toy", SPEC)
-
-
-def test_a_damaged_first_block_of_a_new_format_is_said_with_the_name_of_the_file(tmp_path):
-    def open_blocks(path, request):
-        yield np.loadtxt(path, delimiter="|", ndmin=2)
-
-    ss.data.register_format(".toy", open_blocks)
-    (tmp_path / "a.toy").write_text("1|2\n3|q\n")
-
-    with pytest.raises(ss.errors.DataError, match=r"cannot read .*a\.toy: it seems damaged"):
-        ss.sketch(tmp_path / "a.toy", SPEC)

@@ -93,17 +93,6 @@ def test_code_for_contributors_runs_when_pasted(code, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("what", ["decoder", "file format", "engine", "frequency law"])
-def test_a_page_for_contributors_names_three_files(what):
-    section = CONTRIBUTING.split(f"## Add a{'n' * (what == 'engine')} {what}\n")[1].split("\n## ")[
-        0
-    ]
-
-    files = re.findall(r"^\d\. `((?:src|tests|docs)/\S+)`:", section, flags=re.MULTILINE)
-    assert len(files) == len(re.findall(r"^\d\. ", section, flags=re.MULTILINE)) == 3
-    assert all((ROOT / file).parent.is_dir() for file in files)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_modules_and_names_in_a_page_exist(page):
     text = page.read_text(encoding="utf-8")

@@ -33,15 +33,3 @@ def test_no_pickle_is_read():
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"^\s*(import|from) (pickle|cloudpickle|marshal)\b", text, re.M), path
         assert "allow_pickle=True" not in text, path
-
-
-def test_the_version_is_the_same_everywhere():
-    import sketchshift as ss
-
-    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-    assert f'version = "{ss.__version__}"' in pyproject
-    assert f"version: {ss.__version__}" in citation
-    assert f"## {ss.__version__}" in changelog

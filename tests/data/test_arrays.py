@@ -31,26 +31,12 @@ def test_memory_order_does_not_matter(gather, block_rows, X):
     np.testing.assert_array_equal(gather(X, block_rows=block_rows), X)
 
 
-def test_blocks_of_an_array_are_views():
-    X = table()
-
-    assert all(np.shares_memory(block.values, X) for block in open_source(X, block_rows=7))
-
-
 def test_a_memory_map_is_not_copied(tmp_path, gather):
     np.save(tmp_path / "x.npy", table())
     X = np.load(tmp_path / "x.npy", mmap_mode="r")
 
     assert all(np.shares_memory(block.values, X) for block in open_source(X, block_rows=7))
     np.testing.assert_array_equal(gather(X), table())
-
-
-def test_blocks_hold_about_two_mebibytes_by_default():
-    sizes = {d: len(next(iter(open_source(np.zeros((70_000, d), "?")))).values) for d in (1, 64)}
-    wide = next(iter(open_source(np.zeros((300, 10_000), "?"))))
-
-    assert sizes == {1: 65536, 64: 2 * 2**20 // (64 * 8)}
-    assert len(wide.values) == 256
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "?"])
@@ -63,19 +49,13 @@ def test_masked_entries_become_nan(gather, block_rows, dtype):
     assert values.dtype == ("f4" if dtype == "f4" else "f8")
 
 
-def test_nan_and_infinity_pass_through(gather):
-    X = np.array([[np.nan, 1], [np.inf, -np.inf]])
-
-    np.testing.assert_array_equal(gather(X), X)
-
-
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
 @pytest.mark.parametrize("is_matrix", [True, False])
-def test_sparse_formats_give_the_dense_rows(gather, block_rows, kind, is_matrix):
+def test_sparse_formats_give_the_dense_rows(gather, kind, is_matrix):
     dense = scipy.sparse.random_array((20, 5), density=0.3, rng=0).toarray()
     make = getattr(scipy.sparse, f"{kind}_{'matrix' if is_matrix else 'array'}")
 
-    np.testing.assert_array_equal(gather(make(dense), block_rows=block_rows), dense)
+    np.testing.assert_array_equal(gather(make(dense), block_rows=7), dense)
 
 
 def test_a_sparse_matrix_is_made_dense_one_block_at_a_time():

@@ -61,16 +61,6 @@ def test_every_kind_of_arrow_data_gives_its_rows(gather, block_rows, tmp_path, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_columns_come_in_the_order_asked_for(gather, tmp_path, kind):
-    data = KINDS[kind](tmp_path)
-
-    values, weights = gather(data, columns=["c", "a"], weights="b", block_rows=7)
-
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_column_is_known_at_once(tmp_path, kind):
     with pytest.raises(DataError, match=r"has no column 'z'\..* It has 'a', 'b', 'c'"):
         open_source(KINDS[kind](tmp_path), columns=["z"])
@@ -167,12 +157,6 @@ def test_a_stream_can_be_read_once():
 
     with pytest.raises(DataError, match="an Arrow stream can be read only once"):
         iter(source)
-
-
-def test_tables_and_datasets_can_be_read_again(tmp_path):
-    for data in (TABLE, dataset(tmp_path)):
-        source = open_source(data)
-        assert sum(len(b.values) for b in source) == sum(len(b.values) for b in source) == 20
 
 
 def test_a_duckdb_query_streams(gather):

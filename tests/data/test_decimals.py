@@ -64,16 +64,6 @@ def test_decimals_are_the_floats_that_python_reads(tmp_path, gather, source):
     np.testing.assert_array_equal(weights, FLOATS)
 
 
-def test_decimals_text_and_floats_give_the_same_bytes(tmp_path):
-    spec = ss.SketchSpec(n_features=1, sketch_size=40, bandwidth=0.01, columns=("x",))
-    (tmp_path / "rows.csv").write_text("\n".join(["x", *map(str, SIX_DIGITS)]))
-
-    as_text = ss.sketch(tmp_path / "rows.csv", spec)
-
-    assert ss.sketch(FLOATS[:1000, None], spec) == as_text
-    assert ss.sketch(table()[:1000].select(["x"]), spec) == as_text
-
-
 @pytest.mark.parametrize("kind", TYPES)
 @given(data=st.data())
 def test_every_decimal_type_and_scale_is_rounded_once(kind, data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from urllib.parse import quote
@@ -14,10 +13,8 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import sketchshift as ss
-from sketchshift.cli import main
 from sketchshift.data import open_source
 
 SPEC = ss.SketchSpec(2, 16, bandwidth=1.0, columns=("x", "y"))
@@ -147,33 +144,7 @@ def test_folders_of_a_store_are_keys_too(tmp_path):
 
     found = ss.sketch_by(f"memory://{tmp_path.name}", ["day", "shop"], SPEC)
     assert found == ss.sketch_by(table, ["day", "shop"], SPEC)
-    cube = ss.live.follow(
-        f"memory://{tmp_path.name}", tmp_path / "cube", spec=SPEC, by=["day", "shop"]
-    )
-    assert cube.table() == found
     memory.rm(f"/{tmp_path.name}", recursive=True)
-
-
-def test_commands_take_folders_as_keys_and_in_conditions(tmp_path):
-    table = write_events(tmp_path / "events")
-    (tmp_path / "plan.json").write_text(SPEC.to_json())
-
-    def run(*words):
-        done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    asked = [tmp_path / "events", "--plan", tmp_path / "plan.json", "--where", "month > 1"]
-    run("sketch", *asked, "--by", "day", "-o", tmp_path / "by.parquet")
-    expected = ss.sketch_by(table, "day", SPEC, where="month > 1")
-    assert ss.load(tmp_path / "by.parquet") == expected
-    told = run("follow", asked[0], tmp_path / "cube", *asked[1:], "--by", "day", "--json")
-    assert json.loads(told)["rows"] == expected.merge().count
-    assert ss.load(tmp_path / "cube").table() == expected
-    planned = [asked[0], "-k", "2", *asked[3:]]
-    run("sketch", *planned, "-o", tmp_path / "planned.sketch")
-    assert ss.load(tmp_path / "planned.sketch").count == expected.merge().count
-    assert f"in {expected.merge().count} rows" in run("cluster", *planned)
 
 
 def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):

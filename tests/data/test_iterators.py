@@ -23,22 +23,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("gathered", [iter, list, tuple], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    ("kind", "gathered"), [*((kind, iter) for kind in KINDS), ("table", list), ("array", tuple)]
+)
 def test_blocks_of_every_kind_are_read_in_order(gather, block_rows, kind, gathered):
     items = gathered([KINDS[kind](part) for part in PARTS])
 
     np.testing.assert_array_equal(gather(items, block_rows=block_rows), X)
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "table", "batch"])
-def test_columns_and_weights_are_chosen_in_every_block(gather, kind):
-    items = (KINDS[kind](part) for part in PARTS)
-
-    values, weights = gather(items, columns=["c", "a"], weights="b", block_rows=7)
-
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
 
 
 def test_named_blocks_may_differ_in_kind_and_order(gather):
@@ -93,53 +84,6 @@ def test_a_list_can_be_read_again_and_an_iterator_cannot():
         iter(single)
 
 
-@pytest.mark.parametrize("empty", [iter([]), (part for part in ())])
-def test_an_iterator_without_blocks_has_no_rows(empty):
-    with pytest.raises(DataError, match="no rows"):
-        open_source(empty)
-
-
-def test_a_block_of_another_width_is_named():
-    source = open_source(iter([X, X[:, :2]]))
-
-    with pytest.raises(
-        DataError, match=r"ragged blocks: block 1 .*has 2 columns, but block 0 has 3"
-    ):
-        list(source)
-
-
-def test_a_block_with_other_names_is_named():
-    source = open_source([KINDS["table"](X), KINDS["table"](X).rename_columns(["a", "b", "z"])])
-
-    message = r"block 1 .*has columns 'a', 'b', 'z', but block 0 has columns 'a', 'b', 'c'"
-    with pytest.raises(DataError, match=message):
-        list(source)
-
-
-def test_blocks_with_and_without_names_do_not_mix():
-    with pytest.raises(DataError, match=r"block 1 .*has no column names, but block 0 has columns"):
-        list(open_source([KINDS["table"](X), X]))
-
-
-def test_what_is_wrong_with_a_block_is_said_with_its_number():
-    with pytest.raises(DataError, match=r"block 0 \(counting from 0\): .*reshape\(-1, 1\)"):
-        open_source(iter([X[:, 0]]))
-    with pytest.raises(DataError, match=r"block 1 .*: the table has no column 'c'"):
-        list(open_source([KINDS["table"](X), KINDS["table"](X).drop("c")], columns=["c"]))
-    with pytest.raises(DataError, match=r"block 1 .* is of type dict"):
-        list(open_source([X, {}]))
-
-
-def test_paths_must_come_as_a_list():
-    with pytest.raises(DataError, match=r"block 0 .* is a path.*pass a list of paths"):
-        open_source(iter(["a.csv"]))
-
-
-def test_weights_of_blocks_must_be_a_column():
-    with pytest.raises(DataError, match="sample_weight cannot be an array for an iterator"):
-        open_source(PARTS, weights=np.ones(20))
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("is_planned", [True, False])
 def test_an_iterator_may_fill_the_same_array_again(n_threads, is_planned):
@@ -158,3 +102,28 @@ def test_an_iterator_may_fill_the_same_array_again(n_threads, is_planned):
         with pytest.warns(ss.errors.PlanWarning, match="first 2,000 rows"):
             found = ss.sketch(blocks(), n_clusters=2, n_threads=n_threads, cells=False)
         assert found == ss.sketch(X, found.spec)
+
+
+NAMED = KINDS["table"](X)
+REFUSED = {
+    "no rows": (iter(()), {}),
+    r"ragged blocks: block 1 .*has 2 columns, but block 0 has 3": (iter([X, X[:, :2]]), {}),
+    r"block 1 .*has columns 'a', 'b', 'z', but block 0 has columns 'a', 'b', 'c'": (
+        [NAMED, NAMED.rename_columns(["a", "b", "z"])],
+        {},
+    ),
+    r"block 1 .*has no column names, but block 0 has columns": ([NAMED, X], {}),
+    r"block 0 \(counting from 0\): .*reshape\(-1, 1\)": (iter([X[:, 0]]), {}),
+    r"block 1 .*: the table has no column 'c'": ([NAMED, NAMED.drop("c")], {"columns": ["c"]}),
+    r"block 1 .* is of type dict": ([X, {}], {}),
+    r"block 0 .* is a path.*pass a list of paths": (iter(["a.csv"]), {}),
+    "sample_weight cannot be an array for an iterator": (PARTS, {"weights": np.ones(20)}),
+}
+
+
+@pytest.mark.parametrize(("words", "given"), REFUSED.items())
+def test_what_is_wrong_with_a_block_is_said_with_its_number(words, given):
+    data, options = given
+
+    with pytest.raises(DataError, match=words):
+        list(open_source(data, **options))

@@ -37,13 +37,7 @@ def test_a_block_maps_its_own_rows_only(path):
         while not isinstance(window, mmap.mmap):
             window = window.base
         assert len(window) <= 1000 * 4 * 8 + mmap.ALLOCATIONGRANULARITY
-
-
-def test_blocks_cannot_change_the_file(path):
-    np.save(path, X)
-    block = next(iter(open_source(path)))
-
-    assert not block.values.flags.writeable
+        assert not block.values.flags.writeable
 
 
 def test_a_file_without_rows_yields_no_blocks(path):

@@ -19,12 +19,6 @@ def path(tmp_path):
     return path
 
 
-def test_a_parquet_file_gives_its_rows(gather, block_rows, path):
-    columns = ["a", "b.c", "b"]
-
-    np.testing.assert_array_equal(gather(path, columns=columns, block_rows=block_rows), X)
-
-
 def test_columns_and_weights_are_chosen_by_name(gather, block_rows, path):
     values, weights = gather(path, columns=["b", "a"], weights="b.c", block_rows=block_rows)
 
@@ -58,12 +52,6 @@ def test_a_column_not_asked_for_is_not_touched(gather, path):
     np.testing.assert_array_equal(gather(path, columns=["a", "b.c"]), X[:, :2])
     with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged"):
         list(open_source(path, columns=["b"]))
-
-
-def test_nulls_become_nan(gather, tmp_path):
-    pq.write_table(pa.table({"i": [1, None, 3], "b": [None, True, False]}), tmp_path / "n.parquet")
-
-    np.testing.assert_array_equal(gather(tmp_path), [[1, np.nan], [np.nan, 1], [3, 0]])
 
 
 def test_batches_do_not_hold_row_groups(tmp_path):

@@ -25,11 +25,11 @@ DTYPES = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8",
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_tensor_that_the_library_wrote_gives_its_rows(gather, block_rows, path, dtype):
+def test_a_tensor_that_the_library_wrote_gives_its_rows(gather, path, dtype):
     tensor = np.abs(X).astype(dtype)
     save_file({"v": tensor}, path)
 
-    values = gather(path, block_rows=block_rows)
+    values = gather(path, block_rows=7)
 
     np.testing.assert_array_equal(values, tensor.astype(np.float64))
     source = open_source(path)

@@ -208,20 +208,6 @@ def test_a_stream_that_ends_within_the_head_is_drawn_from_as_data_in_memory():
     np.testing.assert_array_equal(everything(again), X)
 
 
-def test_a_stream_may_use_its_buffer_again():
-    buffer = np.empty((10, 1))
-
-    def fill():
-        for i in range(5):
-            buffer[:] = i
-            yield buffer
-
-    sample, _, again = draw_head(open_source(fill()), 25, seed=0, keep=lambda _: None)
-
-    assert set(sample.values[:, 0]) == {0.0, 1.0, 2.0}
-    assert [block.values[0, 0] for block in again] == [0.0, 1.0, 2.0, 3.0, 4.0]
-
-
 def test_an_arrow_stream_delivers_its_head_with_weights():
     table = pa.table({"x": np.arange(100.0), "w": np.arange(100.0) + 1})
     reader = table.to_reader(max_chunksize=10)

@@ -73,20 +73,13 @@ def beside(vectors):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8", "u4"])
-def test_a_column_of_lists_gives_a_column_for_each_number(gather, block_rows, kind, dtype):
+def test_a_column_of_lists_gives_a_column_for_each_number(gather, kind, dtype):
     array = X.astype(dtype) if dtype != "u4" else np.abs(X).astype(dtype)
 
-    values = gather(pa.table({"v": kind(array)}), block_rows=block_rows)
+    values = gather(pa.table({"v": kind(array)}), block_rows=7)
 
     np.testing.assert_array_equal(values, array)
     assert values.dtype == dtype
-
-
-def test_a_column_is_chosen_by_name(gather, kind):
-    values, weights = gather(beside(kind(X)), columns=["v"], weights="w")
-
-    np.testing.assert_array_equal(values, X)
-    np.testing.assert_array_equal(weights, np.arange(1.0, N + 1))
 
 
 def test_the_numbers_have_no_names(kind):
@@ -127,26 +120,17 @@ def test_vectors_need_no_table_around_them(gather, kind):
         open_source(pl.Series([1.0]))
 
 
-def test_tensors_of_more_dimensions_are_no_vectors():
+def test_matrices_lists_of_lists_and_lists_of_text_are_no_vectors():
     matrices = pa.fixed_shape_tensor(pa.float32(), [D, 1])
-    column = pa.ExtensionArray.from_storage(matrices, fixed(X))
-
-    with pytest.raises(DataError, match=r"'v' .* cannot be read as numbers"):
-        open_source(pa.table({"v": column}))
-
-
-def test_lists_of_lists_and_of_text_are_no_vectors():
-    for cells in ([[[1.0]]], [["a"]]):
+    for cells in (pa.ExtensionArray.from_storage(matrices, fixed(X)), [[[1.0]]], [["a"]]):
         with pytest.raises(DataError, match=r"'v' .* cannot be read as numbers"):
             open_source(pa.table({"v": cells}))
 
 
-def test_booleans_and_decimals_in_lists_are_numbers(gather):
+def test_booleans_in_lists_are_numbers(gather):
     bits = pa.array([[True, False], [None, True]])
-    decimals = pa.array([[1.5, 2.25]], pa.list_(pa.float64())).cast(pa.list_(pa.decimal128(9, 3)))
 
     np.testing.assert_array_equal(gather(pa.table({"v": bits})), [[1, 0], [np.nan, 1]])
-    np.testing.assert_array_equal(gather(pa.table({"v": decimals})), [[1.5, 2.25]])
 
 
 # Which columns are read.
@@ -386,12 +370,6 @@ def test_arrow_files_are_read(gather, tmp_path, kind, form):
     np.testing.assert_array_equal(gather(path, columns=["v"]), X)
 
 
-def test_datasets_are_read(gather, tmp_path):
-    pq.write_table(beside(listed(X)), tmp_path / "x.parquet")
-
-    np.testing.assert_array_equal(gather(ds.dataset(tmp_path), columns=["v"]), X)
-
-
 class OtherDataset(ds.InMemoryDataset):
     """A dataset of another library, such as Lance's: it derives from Arrow's."""
 
@@ -582,7 +560,7 @@ def test_tensors_of_pytorch_are_read(gather, block_rows, dtype):
 # All ways at once.
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     n=st.integers(1, 60),
     d=st.integers(1, 9),
@@ -633,6 +611,4 @@ def test_the_lines_of_the_page_give_the_same_bytes(tmp_path, monkeypatch):
     assert len(results) == 9
     assert [result.to_bytes() for result in results[:7]] == [expected.to_bytes()] * 7
     assert results[7].merge().to_bytes() == expected.to_bytes()
-    assert set(zip(results[8].labels_.tolist(), np.arange(200) % 10, strict=True)) == set(
-        zip(results[8].labels_[:10].tolist(), range(10), strict=True)
-    )
+    assert results[8].labels_.tolist() == results[8].labels_[:10].tolist() * 20

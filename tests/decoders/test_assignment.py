@@ -90,15 +90,6 @@ def test_one_cluster_is_certain_and_equal_ones_are_not():
     assert middle.confidence.tolist() == [0.0, 1.0]
 
 
-def test_far_data_costs_no_digits_and_blocks_do_not_matter():
-    rng = np.random.default_rng(1)
-    X, C = rng.normal(size=(5000, 3)) + 1e8, rng.normal(size=(400, 3)) + 1e8
-
-    found, distances = nearest_two(X, C), cdist(X - 1e8, C - 1e8)
-    np.testing.assert_array_equal(found.labels, distances.argmin(axis=1))
-    np.testing.assert_allclose(found.distances, distances.min(axis=1))
-
-
 def test_other_columns_and_no_clusters_are_refused_in_words(decoding):
     with pytest.raises(ss.errors.DataError, match="13"):
         decoding.predict(np.zeros((4, 3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,8 +14,6 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 import sketchshift as ss
-from sketchshift.decoders.cells import CellPoints, draw_pairs
-from sketchshift.decoders.turnkey import Turnkey
 from sketchshift.features.cells import n_cells_for, plan_cells
 
 RNG = np.random.default_rng(0)
@@ -30,7 +29,9 @@ def blobs(n=20_000, k=6, d=4):
     return centers[rng.integers(0, k, n)] + rng.normal(size=(n, d))
 
 
-def reference(X, k):
+@cache
+def reference(make, k):
+    X = make()
     return float(KMeans(k, n_init=10, random_state=0).fit(X).inertia_) / len(X)
 
 
@@ -40,7 +41,7 @@ def test_clusters_are_as_good_as_those_of_k_means(make, seed):
     X, k = make(), 6
     decoding = ss.decode(ss.sketch(X, ss.plan(X, k, seed=seed, cells=True)), k, seed=seed)
 
-    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(X, k)
+    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(make, k)
 
 
 def grid(side: int, rows: int, std: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
@@ -72,22 +73,12 @@ def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_
     assert cells == plan_cells(X / 84.0, 14_000)
 
 
-def test_cells_and_waves_beat_waves_alone_on_tails():
-    X, k = tails(), 8
-    waves, both = (
-        ss.metrics.mse(X, ss.decode(ss.sketch(X, ss.plan(X, k, cells=cells)), k).centroids)
-        for cells in (False, True)
-    )
-
-    assert both < waves
-
-
 @pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_waves_see_what_the_plan_has_not_seen():
     """The plan has seen one half of the clusters; cells alone would be far worse."""
     X, k = blobs(k=8), 8
     spec = ss.plan(X[X[:, 0] < np.median(X[:, 0])], k, cells=True)
-    sketch, best = ss.sketch(X, spec), reference(X, k)
+    sketch, best = ss.sketch(X, spec), ss.metrics.mse(X, ss.metrics.lloyd(X, k))
 
     both = ss.metrics.mse(X, ss.decode(sketch, k).centroids) / best
     alone = ss.metrics.mse(X, ss.decode(sketch.prefix(0), k).centroids) / best
@@ -107,13 +98,7 @@ def test_numbers_are_shared_between_cells_and_waves():
     assert n_cells_for(400, 200_000, 10, 10) > 0.8 * 400 / 21  # few numbers: nearly all
 
 
-def test_a_plan_with_cells_is_the_same_for_rows_in_any_order():
-    X = tails(5_000)
-    assert ss.plan(X[::-1], 5, cells=True) == ss.plan(X, 5, cells=True)
-    assert ss.plan(X, 5, cells=True, seed=1) != ss.plan(X, 5, cells=True)
-
-
-@pytest.mark.parametrize("size", [1e3, 1e6, 1e12, 1e300])
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e155, 1e300])
 def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     X = blobs()
     spec = ss.plan(X, 6, cells=True)
@@ -124,6 +109,14 @@ def test_a_far_row_is_told_of_and_changes_no_cluster(size):
         found = ss.decode(ss.sketch(np.vstack([X, far]), spec), 6)
 
     np.testing.assert_allclose(found.centroids, without.centroids, atol=1e-6)
+    assert not found.trust.is_good
+    assert np.isfinite(found.cost)
+    if size >= 1e9:
+        assert "of all rows but a few, and at least " in str(found.trust)
+        assert " is proved. Rows of weight 1 lie" in str(found.trust)
+        assert found.trust.score < 1e-9
+        assert found.cost_bound > 1e10 > found.cost
+    assert (found.cost_bound == np.inf) == (size >= 1e155)
 
 
 def test_many_far_rows_are_a_cluster():
@@ -137,36 +130,6 @@ def test_many_far_rows_are_a_cluster():
         decoding = ss.decode(ss.sketch(np.vstack([X, far]), spec), 7)
 
     assert np.linalg.norm(decoding.centroids - far.mean(axis=0), axis=1).min() < 0.5
-
-
-def test_rows_of_few_values_are_found_exactly():
-    X = np.repeat(np.array([[0.0, 0.0], [5.0, 1.0], [-3.0, 2.0]]), [50, 30, 20], axis=0)
-    decoding = ss.decode(ss.sketch(X, ss.plan(X, 5, cells=True)), 5)
-
-    assert decoding.outcome is ss.decoders.Outcome.EMPTY_RESIDUAL
-    np.testing.assert_allclose(decoding.centroids, [[0, 0], [5, 1], [-3, 2]], atol=1e-5)
-    np.testing.assert_allclose(decoding.weights, [0.5, 0.3, 0.2])
-
-
-def test_weighted_rows_are_as_repeated_ones():
-    X = blobs(3_000)
-    weights = np.random.default_rng(3).integers(1, 4, len(X))
-    spec = ss.plan(X, 6, cells=True)
-
-    once = ss.sketch(X, spec, sample_weight=weights)
-
-    assert (
-        once.cells.weights.tolist()
-        == ss.sketch(np.repeat(X, weights, 0), spec).cells.weights.tolist()
-    )
-    assert ss.decode(once, 6).cost == pytest.approx(
-        ss.decode(ss.sketch(np.repeat(X, weights, axis=0), spec), 6).cost
-    )
-
-
-def test_the_number_of_clusters_is_found():
-    X = blobs(k=4)
-    assert len(ss.decode(ss.sketch(X, ss.plan(X, 10, cells=True)), "auto").centroids) == 4
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")
@@ -201,19 +164,6 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     assert ss.decode(ss.sketch(X, n_clusters=8, cells=False), 8).trust is None
 
 
-def test_clusters_are_not_trusted_where_far_rows_belong_to_none():
-    X = blobs()
-    spec = ss.plan(X, 6, cells=True)
-    with pytest.warns(ss.errors.PlanWarning, match="belong to no cluster"):
-        found = ss.decode(ss.sketch(np.vstack([X, np.full((1, 4), 1e9)]), spec), 6)
-
-    assert not found.trust.is_good
-    assert "of all rows but a few, and at least " in str(found.trust)
-    assert " is proved. Rows of weight 1 lie" in str(found.trust)
-    assert found.trust.score < 1e-9
-    assert found.cost_bound > 1e10 > found.cost
-
-
 def test_clusters_are_trusted_where_far_rows_are_too_few_to_matter():
     X = blobs()
     spec = ss.plan(X, 6)
@@ -222,34 +172,6 @@ def test_clusters_are_trusted_where_far_rows_are_too_few_to_matter():
     found = ss.decode(ss.sketch(np.vstack([X, far]), spec, sample_weight=weights), 6)
 
     assert found.trust.is_good
-
-
-def test_a_forgotten_slice_leaves_no_trace():
-    X = blobs()
-    spec = ss.plan(X[:5000], 6, cells=True)
-    forgotten = ss.sketch(X, spec) - ss.sketch(X[12_000:], spec)
-
-    kept = ss.sketch(X[:12_000], spec)
-    assert forgotten == kept
-    np.testing.assert_array_equal(ss.decode(forgotten, 6).centroids, ss.decode(kept, 6).centroids)
-
-
-def test_points_have_the_weights_means_and_variances_of_their_components():
-    weights, means = np.array([0.5, 0.0, 0.2, 0.3]), RNG.normal(size=(4, 3)) * 10
-    variances = RNG.uniform(size=(4, 3))
-    root = np.linalg.cholesky(np.array([[1, 0.5, 0], [0.5, 1, 0.2], [0, 0.2, 1.0]])).T
-
-    places, parts = draw_pairs(weights, means, variances, 400, 0, root)
-
-    labels = np.square(places[:, None] - means).sum(axis=2).argmin(axis=1)
-    for i in (0, 2, 3):
-        own, rows = parts[labels == i], places[labels == i]
-        np.testing.assert_allclose(own.sum(), weights[i])
-        np.testing.assert_allclose(np.average(rows, axis=0, weights=own), means[i])
-        np.testing.assert_allclose(
-            np.average((rows - means[i]) ** 2, axis=0, weights=own), variances[i]
-        )
-    assert not (labels == 1).any()
 
 
 def random_case(seed):
@@ -282,7 +204,7 @@ def check_bound(seed):
     assert certificate.bounds.sum() == pytest.approx(certificate.cost_bound)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_no_cost_is_ever_above_its_bound(seed):
     check_bound(seed)
@@ -295,7 +217,7 @@ def test_no_cost_of_ten_thousand_is_ever_above_its_bound(seed):
     check_bound(seed)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_no_bound_is_broken_by_partial_weights_of_far_rows(seed):
     """Centroids stand where the sketch says that the rows are: nothing is left but rounding."""
@@ -312,7 +234,7 @@ def test_no_bound_is_broken_by_partial_weights_of_far_rows(seed):
     assert ss.certify(sketch, centroids).cost_bound >= np.average(nearest, weights=weights)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_weights_that_add_up_to_the_number_of_rows_are_no_whole_weights(seed):
     """A weight f and another 2 - f look like two rows in every sum."""
     rng = np.random.default_rng(seed)
@@ -355,15 +277,6 @@ def test_rows_of_zeros_and_ones_are_decoded(k):
     assert decoding.trust.is_good
 
 
-@pytest.mark.filterwarnings("ignore:all 100 rows of the sample are equal")
-def test_equal_rows_are_one_cluster_that_is_trusted():
-    X = np.full((100, 3), 7.0)
-    found = ss.decode(ss.sketch(X, ss.plan(X, 2, cells=True)), 2)
-
-    np.testing.assert_allclose(found.centroids, X[:1])
-    assert found.trust.is_good
-
-
 @pytest.mark.parametrize("away", [1e4, 1e9])
 @pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
 def test_rows_that_are_all_far_are_decoded(away):
@@ -373,26 +286,6 @@ def test_rows_that_are_all_far_are_decoded(away):
     assert found.weights.sum() == pytest.approx(1.0)
     assert np.abs(found.centroids - away).max() < 30.0
     assert found.cost_bound >= ss.metrics.mse(X + away, found.centroids)
-
-
-def test_far_rows_beside_points_are_not_lost():
-    X = np.vstack([np.zeros((50, 4)), np.full((50, 4), 1e7)])
-    found = ss.decode(ss.sketch(X, ss.plan(blobs(500), 2, cells=True)), 2)
-
-    assert found.weights.tolist() == [0.5, 0.5]
-    np.testing.assert_allclose(np.sort(found.centroids[:, 0]), [0.0, 1e7], atol=1e-3)
-
-
-@pytest.mark.parametrize("size", [1e155, 1e300])
-def test_rows_whose_squares_no_float_can_hold_are_told_of(size):
-    X = blobs(2000)
-    sketch = ss.sketch(np.vstack([X, np.full((10, 4), size)]), ss.plan(X, 6, cells=True))
-    with pytest.warns(ss.errors.PlanWarning, match="Rows of weight 10 lie"):
-        found = ss.decode(sketch, 6)
-
-    assert np.isfinite(found.cost)
-    assert found.cost_bound == np.inf
-    assert not found.trust.is_good
 
 
 @pytest.mark.parametrize(
@@ -420,15 +313,6 @@ def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
         ss.compare(ss.sketch(X, spec), far, n_clusters=3)
 
 
-def test_far_rows_count_in_the_bound():
-    X = blobs(2_000)
-    spec = ss.plan(X, 6, cells=True)
-    for size in (1e4, 1e9):
-        Y = np.vstack([X, np.full((3, 4), size)])
-        centroids = X[:6]
-        assert ss.certify(ss.sketch(Y, spec), centroids).cost_bound >= ss.metrics.mse(Y, centroids)
-
-
 def test_a_sketch_without_cells_proves_nothing_and_says_so():
     X = blobs(500)
     with pytest.raises(ss.errors.DataError, match="only sketches with cells prove anything"):
@@ -448,17 +332,7 @@ def test_sketches_without_waves_decode_too():
         warnings.simplefilter("error")
         decoding = ss.decode(ss.sketch(X, spec), 6)
 
-    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(X, 6)
-
-
-def test_constants_of_the_decoder_can_be_changed():
-    X = blobs(2_000)
-    sketch = ss.sketch(X, ss.plan(X, 6, cells=True))
-    decoder = Turnkey(cell_points=CellPoints(fewest_points=500, points_per_cluster=10))
-
-    assert ss.metrics.mse(X, ss.decode(sketch, 6, decoder=decoder).centroids) <= 1.05 * reference(
-        X, 6
-    )
+    assert ss.metrics.mse(X, decoding.centroids) <= 1.02 * reference(blobs, 6)
 
 
 def wells(n=20_000, seed=0):
@@ -470,8 +344,7 @@ def wells(n=20_000, seed=0):
     return np.column_stack([production, places])
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["all", "half", "head"])
+@pytest.mark.parametrize(("seed", "kind"), [(0, "all"), (1, "half"), (2, "head")])
 @pytest.mark.filterwarnings(
     "ignore::sketchshift.errors.PlanWarning", "ignore::sketchshift.errors.ScaleHint"
 )
@@ -484,30 +357,6 @@ def test_no_centroid_lies_where_no_row_can_be(seed, kind):
 
         assert (centroids[:, :2] >= 0.0).all()
         assert (centroids <= X.max(axis=0) + 1e-9 * np.ptp(X, axis=0)).all()
-
-
-def test_a_centroid_beyond_what_the_plan_saw_stays_where_rows_have_come():
-    X = np.concatenate([RNG.normal(size=(2000, 2)), RNG.normal(size=(2000, 2)) + 50.0])
-    spec = ss.plan(X[:2000], 2)
-
-    found = ss.decode(ss.sketch(X, spec), 2).centroids
-
-    np.testing.assert_allclose(np.sort(found, axis=0), [[0, 0], [50, 50]], atol=0.2)
-
-
-def test_centroids_that_are_moved_are_nearer_to_every_row_within_the_range():
-    """Projection on a box: no row in it is farther from what was projected."""
-    X = np.abs(RNG.normal(size=(3000, 3)))
-    sketch = ss.sketch(X, n_clusters=4)
-    fit = Turnkey().fit(sketch, 4).fit
-    outside = RNG.normal(size=(50, 3)) * 3.0
-
-    moved = fit.keep_possible(outside)
-
-    assert (moved >= X.min(axis=0)).all()
-    assert (moved <= X.max(axis=0)).all()
-    before, after = (np.square(X[:, None] - c).sum(axis=2) for c in (outside, moved))
-    assert (after <= before + 1e-12).all()
 
 
 def test_standardised_clusters_are_judged_by_standardised_distances():
@@ -565,17 +414,6 @@ def test_rows_over_thirty_decades_are_decoded():
     assert np.isfinite(
         ss.decode(ss.sketch(X, spec, sample_weight=rng.random(40)), 3).centroids
     ).all()
-
-
-@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
-def test_one_row_at_a_trillion_spreads_leaves_the_clusters_of_a_small_table_alone():
-    X = np.vstack([RNG.normal(size=(250, 2)), RNG.normal(size=(250, 2)) + 20.0])
-    spec = ss.plan(X, 2)
-
-    found = ss.decode(ss.sketch(np.vstack([X, [[1e12, 1e12]]]), spec), 2)
-
-    assert not found.is_good
-    np.testing.assert_allclose(found.centroids, ss.decode(ss.sketch(X, spec), 2).centroids)
 
 
 def test_of_many_columns_shells_are_told_apart_by_their_power_alone():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import ClOmpr, Outcome, SketchAndShift
+from sketchshift.decoders import ClOmpr, SketchAndShift
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.paper.refine import refine
 from sketchshift.decoders.problem import Problem
@@ -35,15 +35,6 @@ def test_each_atom_lowers_the_residual(figure1):
     norms = [step.residual_norm for step in decoding.trace]
     assert norms[0] < 1
     assert (np.diff(norms) <= 1e-6).all()
-
-
-def test_a_decoding_says_what_it_is(figure1):
-    decoding = SketchAndShift(n_initializations=50)(figure1.sketch(200, 0.1), 3)
-
-    start = "<Decoding of 3 centroids x 2 columns: residual 0."
-    assert repr(decoding).startswith(start)
-    assert str(decoding.outcome) == str(Outcome.COMPLETE) == "All centroids were found."
-    assert decoding.covariances is None
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])

@@ -47,16 +47,6 @@ def test_points_are_inside_or_not():
     assert box.n_features == 2
 
 
-def test_the_corners_cannot_be_changed():
-    ends = np.zeros(2), np.ones(2)
-    box = Box(*ends)
-
-    with pytest.raises(ValueError, match="read-only"):
-        box.lower[0] = 5.0
-    ends[1][0] = 7.0
-    assert box.upper[0] == 1.0
-
-
 @pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
@@ -86,8 +76,9 @@ def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
     assert (box.sample(100, seed=4) != C[:100]).all()
 
 
-@pytest.mark.parametrize("n_points", [1, 7, 8, 1000, 1023])
-@pytest.mark.parametrize("d", [1, 2, 3, 10, 100])
+@pytest.mark.parametrize(
+    ("d", "n_points"), [(1, 7), (2, 8), (3, 7), (3, 8), (10, 1023), (10, 1024), (100, 1000)]
+)
 def test_a_grid_has_as_many_points_as_fit(d, n_points):
     box = Box(np.zeros(d), np.ones(d))
 
@@ -136,6 +127,7 @@ def test_many_columns_have_a_box_and_starts_too():
 
 def test_normal_starts_have_the_moments_of_the_data(X, spec):
     """Mean and covariance of n draws are off by 1 / sqrt(n) and sqrt(2 / n): 5 sigma."""
+    X[:, 1] += X[:, 0]
     s, n = ss.sketch(X, spec), 40_000
     box = Box.of(s, width=8.0)
 
@@ -149,16 +141,6 @@ def test_normal_starts_have_the_moments_of_the_data(X, spec):
     assert np.abs(difference).max() < 5 * np.sqrt(2 / n)
 
 
-def test_normal_starts_keep_correlations():
-    rng = np.random.default_rng(0)
-    X = rng.multivariate_normal([1, -2], [[1.0, 1.8], [1.8, 4.0]], size=5000)
-    s = ss.sketch(X, ss.SketchSpec(2, 10, bandwidth=1.0))
-
-    C = draw_starts(s, 40_000, 1, box=Box.of(s, width=8.0))
-
-    assert abs(np.corrcoef(C.T)[0, 1] - np.corrcoef(X.T)[0, 1]) < 0.01
-
-
 def test_starts_stay_in_the_box_and_nest():
     s = ss.sketch(np.random.default_rng(0).normal(size=(500, 2)), ss.SketchSpec(2, 10, 1.0))
     box = Box.of(s, width=0.5)
@@ -168,16 +150,6 @@ def test_starts_stay_in_the_box_and_nest():
         assert box.contains(C).all()
         np.testing.assert_array_equal(draw_starts(s, 50, 7, box=box, kind=kind), C[:50])
     np.testing.assert_array_equal(C, box.sample(200, 7))
-
-
-def test_starts_of_constant_columns_are_constant():
-    X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 0.0, 2.0] + [0.0, 5.0, 0.0]
-    s = ss.sketch(X, ss.SketchSpec(3, 10, bandwidth=1.0))
-
-    C = draw_starts(s, 100, 0, box=Box.of(s))
-
-    np.testing.assert_allclose(C[:, 1], 5.0, atol=1e-4)
-    assert C[:, 0].std() > 0.5
 
 
 def test_what_cannot_be_drawn_is_refused():

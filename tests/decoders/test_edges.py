@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -68,15 +66,6 @@ def test_fewer_distinct_points_than_centroids(name, n_points):
     np.testing.assert_allclose(decoding.weights[found], shares / shares.sum(), atol=1e-4)
 
 
-def test_one_row_and_one_cluster(decoder):
-    decoding = decoder(ss.sketch(np.array([[2.0, 3.0]]), ss.SketchSpec(2, 50, 0.5)), 1)
-
-    check(decoding, 1)
-    assert decoding.outcome is Outcome.COMPLETE
-    atol = 0.5 if decoder.__dict__.get("local_maximum") == "discretized" else 5e-3
-    np.testing.assert_allclose(decoding.centroids, [[2.0, 3.0]], atol=atol)
-
-
 SPECS = {
     "one column": (1, {"sketch_size": 50, "bandwidth": 0.3}),
     "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
@@ -91,7 +80,12 @@ SPECS = {
 
 @pytest.mark.parametrize(
     ("name", "decoder_name"),
-    [pair for pair in product(SPECS, DECODERS) if pair != ("range", "gaussian")],  # refused
+    [  # every spec meets three decoders, and every decoder three specs
+        (spec, name)
+        for i, spec in enumerate(SPECS)
+        for j, name in enumerate(DECODERS)
+        if (i - j) % 7 in (0, 1, 3) and (spec, name) != ("range", "gaussian")  # refused
+    ],
 )
 def test_every_kind_of_spec(name, decoder_name):
     d, options = SPECS[name]
@@ -106,26 +100,6 @@ def test_every_kind_of_spec(name, decoder_name):
     if name == "bandwidth far too large":
         assert decoding.outcome is Outcome.EMPTY_RESIDUAL
         np.testing.assert_allclose(X.mean(axis=0), decoding.weights @ decoding.centroids, atol=0.1)
-
-
-def test_a_sketch_after_removals_is_that_of_the_rows_left(decoder):
-    rng = np.random.default_rng(1)
-    X, spec = rng.normal(size=(500, 2)), ss.SketchSpec(2, 80, 0.5)
-    rest = ss.sketch(X, spec) - ss.sketch(X[:200], spec)
-
-    left, right = decoder(rest, 2), decoder(ss.sketch(X[200:], spec), 2)
-
-    np.testing.assert_array_equal(left.centroids, right.centroids)
-
-
-def test_rows_of_weight_zero_do_not_count(decoder):
-    X = np.array([[0.0, 0.0], [5.0, 5.0]])
-    sketch = ss.sketch(X, ss.SketchSpec(2, 80, 0.5), sample_weight=[1.0, 0.0])
-
-    decoding = decoder(sketch, 1)
-
-    check(decoding, 1)
-    assert np.abs(decoding.centroids).max() < 1
 
 
 def test_nothing_to_decode(decoder):

@@ -23,7 +23,7 @@ def cloud(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
     return X, rng.gamma(0.5, size=n) if seed % 2 else np.ones(n), k
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_it_is_the_k_means_of_scikit_learn(seed):
     X, weights, k = cloud(seed)
     with threadpool_limits(1):
@@ -85,7 +85,7 @@ def inertia(points: Points, centers: np.ndarray) -> float:
     return float(points.weights @ cdist(points.places, centers, "sqeuclidean").min(axis=1))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_an_exchange_of_many_gains_at_least_what_it_says(seed):
     """All pairs at once: none spoils what another one gains."""
     X, weights, k = cloud(seed)
@@ -109,44 +109,6 @@ def test_a_center_too_many_goes_where_one_is_missing():
     loss = 0.125 * (0.15**2 + 0.25**2 - 0.06**2 - 0.04**2)  # of 0.2 and 0.3, which go to 0.05
     assert sorted(moved[:, 0]) == pytest.approx([0.05, 10.05, 14.05])
     assert gain == pytest.approx(0.5 * 2.0**2 - loss)
-
-
-def test_nothing_is_exchanged_where_every_cluster_has_its_center():
-    centers = np.array([[0.05], [10.05], [14.05]])
-    X = np.concatenate([centers - 0.05, centers + 0.05])
-
-    moved, gain = exchange_many(Points(X, np.ones(6)), centers)
-
-    np.testing.assert_array_equal(moved, centers)
-    assert gain == 0.0
-
-
-def test_equal_points_are_not_exchanged():
-    X = np.ones((20, 2))
-
-    moved, gain = exchange_many(Points(X, np.ones(20)), X[:4])
-
-    np.testing.assert_array_equal(moved, X[:4])
-    assert gain == 0.0
-
-
-def test_the_cost_is_that_of_the_nearest_centroids():
-    X, weights, k = cloud(3)
-
-    centroids, labels, cost = weighted_kmeans(X, weights, k)
-
-    squares = np.square(X[:, None] - centroids).sum(axis=2)
-    np.testing.assert_array_equal(labels, squares.argmin(axis=1))
-    assert cost == pytest.approx(weights @ squares.min(axis=1))
-
-
-def test_more_starts_never_cost_more():
-    X, weights, k = cloud(5)
-
-    costs = [weighted_kmeans(X, weights, k, n_init=n, seed=0).cost for n in (1, 2, 4, 8)]
-
-    assert costs == sorted(costs, reverse=True)
-    assert costs[-1] < costs[0]
 
 
 def test_a_start_without_points_near_it_becomes_a_cell():

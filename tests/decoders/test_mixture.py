@@ -27,12 +27,6 @@ def draw(n: int, seed: int = 0) -> np.ndarray:
     return MEANS[labels] + np.einsum("nij,nj->ni", roots[labels], rng.normal(size=(n, 2)))
 
 
-def test_a_mixture_knows_its_sizes():
-    mixture = Mixture(WEIGHTS, MEANS)
-
-    assert (mixture.n_components, mixture.n_features) == (3, 2)
-
-
 def test_the_sketch_of_a_mixture_is_that_of_a_large_sample(spec):
     """A is linear in the measure; a mean of N features of modulus 1 is off by 1 / sqrt(N)."""
     n = 100_000
@@ -57,19 +51,6 @@ def test_zero_covariances_make_diracs(spec):
 
     np.testing.assert_array_equal(psi, Mixture(WEIGHTS, MEANS).characteristic_functions(turns))
     np.testing.assert_allclose(np.abs(psi), 1.0, rtol=1e-15)
-
-
-def test_characteristic_functions_of_sums_are_products(spec):
-    """N(a, P) + N(b, Q) is N(a + b, P + Q)."""
-    turns, one = spec.frequencies.turns, np.ones(1)
-    (a, b, _), (P, Q, _) = MEANS, COVARIANCES
-
-    left, right, both = (
-        Mixture(one, mean[None], covariance[None]).characteristic_functions(turns)
-        for mean, covariance in ((a, P), (b, Q), (a + b, P + Q))
-    )
-
-    np.testing.assert_allclose(left * right, both, atol=1e-14)
 
 
 def test_no_components_have_the_sketch_zero(spec):

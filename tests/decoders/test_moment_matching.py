@@ -27,7 +27,7 @@ def problem(request):
     turns = (rng.normal(size=(D, M)) / (2 * np.pi * 0.8)).astype(np.float32)
     z = (rng.normal(size=M) + 1j * rng.normal(size=M)) / np.sqrt(M)
     alpha, C = rng.uniform(0.1, 1.0, size=K), rng.normal(size=(K, D))
-    weights = rng.uniform(0.0, 2.0, size=M)
+    weights = rng.uniform(0.0, 2.0, size=M) if request.param != "isotropic" else None
     objective = MomentMatching(turns, z, request.param, frequency_weights=weights)
     return objective, alpha, C, draw_spreads(request.param, rng)
 
@@ -86,32 +86,6 @@ def test_gradients_agree_with_finite_differences(problem):
         np.testing.assert_allclose(by_S, expected, **tolerance)
 
 
-def test_without_weights_every_frequency_counts_one(problem):
-    objective, *variables = problem
-    plain = MomentMatching(objective.turns, objective.z, objective.spread)
-    ones = MomentMatching(objective.turns, objective.z, objective.spread, np.ones(M))
-
-    results = plain.value_and_gradient(*variables), ones.value_and_gradient(*variables)
-
-    for left, right in zip(*results, strict=True):
-        assert (left is None and right is None) or np.array_equal(left, right)
-    np.testing.assert_allclose(results[0][0], F(plain, *variables), rtol=1e-6)
-
-
-def test_atoms_are_the_mean_features_of_points_drawn(problem):
-    """A mean of n features of modulus 1 / sqrt(m): off by 1 / sqrt(n m), here within 5."""
-    objective, _, C, S = problem
-    n, rng = 5_000, np.random.default_rng(1)
-    turns = objective.turns.astype(float)
-
-    atoms = objective.atoms(C, S)
-
-    for atom, c, covariance in zip(atoms, C, covariances(S), strict=True):
-        points = rng.multivariate_normal(c, covariance, size=n)
-        mean = np.exp(2j * np.pi * (points @ turns)).mean(axis=0)
-        assert np.abs(atom * np.sqrt(M) - mean).max() < 5 / np.sqrt(n)
-
-
 def test_the_residual_is_the_sketch_without_the_mixture(problem):
     objective, alpha, C, S = problem
 
@@ -119,18 +93,6 @@ def test_the_residual_is_the_sketch_without_the_mixture(problem):
 
     mixture = Mixture(alpha, C, objective.covariances(S, D))
     np.testing.assert_allclose(residual, objective.z - mixture.sketch(objective.turns), atol=1e-7)
-
-
-def test_the_mixture_itself_leaves_nothing(problem):
-    objective, alpha, C, S = problem
-    z = Mixture(alpha, C, objective.covariances(S, D)).sketch(objective.turns)
-
-    value, *gradients = MomentMatching(objective.turns, z, objective.spread).value_and_gradient(
-        alpha, C, S
-    )
-
-    assert 0 <= value < 1e-12
-    assert all(g is None or np.abs(g).max() < 2e-6 for g in gradients)
 
 
 def test_covariances_are_those_of_the_spreads(problem):
@@ -153,19 +115,6 @@ def test_packing_and_unpacking_change_nothing(problem):
     assert vector.shape == (K * (1 + D + n_spreads[objective.spread]),)
     for left, right in zip(objective.unpack(vector, K), (alpha, C, S), strict=True):
         assert (left is None and right is None) or np.array_equal(left, right)
-
-
-def test_packed_gradients_are_the_gradient_by_the_packed_vector(problem):
-    """What an optimiser sees, along a random direction."""
-    objective, *variables = problem
-    vector, h = objective.pack(*variables), 1e-5
-    direction = np.random.default_rng(2).normal(size=vector.shape)
-
-    _, *gradients = objective.value_and_gradient(*variables)
-
-    up, down = (F(objective, *objective.unpack(vector + s * direction, K)) for s in (h, -h))
-    slope = objective.pack(*gradients) @ direction
-    np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-5, atol=2e-6)
 
 
 def test_what_does_not_fit_together_is_refused(problem):

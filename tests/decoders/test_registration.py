@@ -180,15 +180,6 @@ def test_a_fit_answers_for_equal_rows_and_for_fewer_rows_than_clusters(name, n_r
         assert (found.outcome is ss.decoders.Outcome.COMPLETE) == (k == 1)
 
 
-def test_a_fit_of_equal_rows_has_a_point_that_stands_for_them_and_for_others():
-    spec = ss.SketchSpec(2, 60, 0.5)
-    fit = Turnkey().fit(ss.sketch(np.ones((9, 2)), spec), 3)
-
-    assert fit.points.places.tolist() == [[1.0, 1.0]]
-    assert fit.refit(ss.sketch(np.ones((2, 2)), spec)).weights.tolist() == [1.0]
-    assert fit.decode_auto(3).curve.chosen == 1
-
-
 def test_a_fit_of_the_papers_decoders_gives_any_k_like_a_call():
     sketch = ss.sketch(np.random.default_rng(0).normal(size=(200, 2)), ss.SketchSpec(2, 60, 0.5))
     made = ss.SketchAndShift(n_initializations=20)

@@ -35,18 +35,6 @@ def test_clusters_are_as_good_as_those_of_k_means_on_all_rows(k):
     assert decoding.covariances is None
 
 
-def test_clusters_are_no_worse_than_those_of_the_sample_after_one_exact_pass():
-    rows, k = draw_rows(20_000, 8), 8
-    spec = ss.plan(rows[:3000], n_clusters=k)
-    pilot = spec.cells.groups.middles * spec.scale + spec.center_vector
-    labels = ss.metrics.assign(rows, pilot)
-    means = np.array([rows[labels == j].mean(axis=0) for j in range(k)])
-
-    decoding = ss.decode(ss.sketch(rows, spec), k)
-
-    assert ss.metrics.mse(rows, decoding.centroids) <= 1.001 * ss.metrics.mse(rows, means)
-
-
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
 def test_a_plan_that_saw_half_of_the_space_is_far_better_than_its_own_clusters():
     rows, k = draw_rows(12_000, 6), 6
@@ -95,17 +83,6 @@ def test_shares_of_another_slice_are_those_of_its_rows():
     np.testing.assert_allclose(
         ss.decoders.shares(decoding, ss.sketch(part, spec)), expected, atol=0.01
     )
-
-
-def test_the_estimator_clusters_directions_and_predicts_them():
-    rows = draw_rows(4000, 3) * np.exp(np.random.default_rng(1).normal(size=(4000, 1)))
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    reference = KMeans(3, n_init=5, random_state=0).fit(units).cluster_centers_
-
-    model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
-
-    assert ss.metrics.mse(units, model.cluster_centers_) <= 1.01 * ss.metrics.mse(units, reference)
-    assert (model.predict(rows) == ss.metrics.assign(units, model.cluster_centers_)).all()
 
 
 def test_the_bound_holds_for_tight_rows_far_from_the_plan():

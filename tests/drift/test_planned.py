@@ -103,7 +103,7 @@ def test_a_plan_for_directions_sees_no_lengths():
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (rows_of(99), "99 rows cannot tell"),
+        (np.eye(99, D), "99 rows cannot tell"),
         (np.ones((200, D)), "are equal, so nothing is known about distances"),
     ],
 )
@@ -162,6 +162,7 @@ def test_far_into_the_tail_the_measured_law_is_the_approximation():
     assert measured.quantile(1e-9) == pytest.approx(other.quantile(1e-9), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [(100, 100), (100, 600)])
 @pytest.mark.parametrize("name", ["20 Gaussians", "t, 1.5 degrees", "low rank, unit length"])
 def test_false_alarms_are_as_many_as_asked_for(name, counts, monkeypatch):
@@ -236,14 +237,6 @@ def test_scores_are_the_witness_function(spec, pair):
     expected = (phi(X, spec).conj() @ (b.z - a.z)).real
     assert ss.drift.score_rows(a, b, X) == pytest.approx(expected, abs=1e-7)
     assert ss.drift.score_rows(b, a, X) == pytest.approx(-expected, abs=1e-7)
-
-
-def test_the_mean_scores_of_the_rows_add_up_to_the_squared_distance(spec, pair):
-    X = [rows_of(1000, seed=1), rows_of(1000, seed=2)]
-    X[1][100:150] += 2.0
-    before, after = (ss.drift.score_rows(*pair, side).mean() for side in X)
-
-    assert after - before == pytest.approx(ss.compare(*pair).distance ** 2, rel=1e-3)
 
 
 def test_rows_without_a_score_are_nan_and_the_others_do_not_change(spec, pair):

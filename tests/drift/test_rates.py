@@ -20,6 +20,7 @@ def assert_rates(rates: np.ndarray, repetitions: int) -> None:
         assert rate * repetitions >= binom.ppf(1e-4, repetitions, level / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["planned", "plain"])
 def test_false_alarms_are_as_many_as_asked_for(kind):
     X = DATASETS["6 Gaussians, d = 2"]()

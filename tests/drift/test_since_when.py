@@ -48,7 +48,7 @@ def test_windows_are_the_last_1_2_4_slices_beside_all_rows_before_them():
         assert window.evidence == pytest.approx(direct, rel=1e-3)
 
 
-@pytest.mark.parametrize("changed", range(1, 17))
+@pytest.mark.parametrize("changed", [1, 2, 3, 7, 16])
 def test_a_change_is_found_within_a_factor_of_two_of_its_time(changed):
     """The true boundary has the strongest evidence of all, found by brute force over all of them.
 
@@ -98,6 +98,7 @@ def test_the_strongest_alone_is_the_one_of_all():
     assert found.sentence == all_found.sentence
 
 
+@pytest.mark.slow
 def test_alarms_without_drift_are_about_as_rare_as_promised():
     """600 series of 9 slices at the joint rate 0.1: at most nominal, and not far below.
 

@@ -39,16 +39,6 @@ def test_forgetting_a_tenth_is_never_having_seen_it(estimator, blobs):
     assert found(forgetful) == found(ignorant)
 
 
-def test_parts_in_any_order_add_up_to_the_whole(estimator, blobs):
-    whole = clone(estimator).fit(blobs)
-    parts = clone(estimator)
-    for part in reversed(np.array_split(blobs, 7)):
-        parts.partial_fit(part)
-
-    assert parts.sketch_ == whole.sketch_
-    assert found(parts) == found(whole)
-
-
 def test_a_sketch_is_all_that_is_needed(estimator, blobs):
     whole = clone(estimator).fit(blobs)
     sketch = ss.Sketch.from_bytes(whole.sketch_.to_bytes())

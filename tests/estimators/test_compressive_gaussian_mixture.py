@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import sketchshift as ss
@@ -210,12 +210,3 @@ def test_parameters_that_cannot_be_used_are_named(parameters, message):
 def test_sparse_rows_are_refused_as_by_scikit_learn():
     with pytest.raises(TypeError, match="Sparse data was passed"):
         ss.CompressiveGaussianMixture().fit(sparse.csr_array(np.eye(5)))
-
-
-@pytest.mark.parametrize("name", ["weights_", "means_", "covariances_", "converged_"])
-def test_nothing_is_there_before_a_fit(name):
-    mixture = ss.CompressiveGaussianMixture()
-
-    assert not hasattr(mixture, name)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(mixture, name)

@@ -8,7 +8,7 @@ from sklearn.mixture import GaussianMixture
 
 import sketchshift as ss
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.estimators.mixture_cells import CellLikelihood, MixtureFit, impute, merge
+from sketchshift.estimators.mixture_cells import CellLikelihood, MixtureFit, impute
 from sketchshift.features.cells import BESIDE
 
 
@@ -75,19 +75,6 @@ def test_rows_as_cells_give_the_mixture_of_em():
     np.testing.assert_allclose(found.covariances, exact.covariances_, atol=1e-5)
 
 
-def test_merging_keeps_the_moments_and_joins_what_is_alike():
-    S = covariances(3, 4)
-    means = np.array([[0.0] * 4, [9.0] * 4, [0.0, 9.0, 0.0, 9.0]])
-    six = MixtureFit(np.full(6, 1 / 6), np.tile(means, (2, 1)), np.tile(S, (2, 1, 1)))
-
-    three, one = merge(six, 3), merge(six, 1)
-
-    np.testing.assert_allclose(three.means[np.lexsort(three.means.T)], means[[0, 2, 1]][[0, 1, 2]])
-    np.testing.assert_allclose(np.sort(np.linalg.det(three.covariances)), np.sort(np.linalg.det(S)))
-    for before, after in zip(six.moments, (one.means[0], one.covariances[0]), strict=True):
-        np.testing.assert_allclose(before, after, atol=1e-12)
-
-
 def test_the_bound_rises():
     X = needles()
     sketch = ss.sketch(X, ss.plan(X, 5, cells=300, sketch_size=2_000))
@@ -130,21 +117,6 @@ def test_rows_with_a_repeated_value_have_cells_of_their_own():
     assert (cells.variances[has_zero, 0] < BESIDE**2).all()
     exact = GaussianMixture(4, n_init=3, random_state=0).fit(X)
     assert mixture.score(X) > exact.score(X) - 0.5
-
-
-def test_sketches_of_such_plans_travel_and_forget():
-    X = zeros()
-    spec = ss.CompressiveGaussianMixture(4, random_state=0).partial_fit(X).sketch_.spec
-    whole, first, rest = (ss.sketch(part, spec) for part in (X, X[:4_000], X[4_000:]))
-
-    assert ss.Sketch.from_bytes(whole.to_bytes()).to_bytes() == whole.to_bytes()
-    assert (first + rest).to_bytes() == whole.to_bytes()
-    assert (whole - rest).to_bytes() == first.to_bytes()
-    one, two = (
-        ss.CompressiveGaussianMixture(4, random_state=0).fit_sketch(sketch)
-        for sketch in (whole, first + rest)
-    )
-    assert one.covariances_.tobytes() == two.covariances_.tobytes()
 
 
 @pytest.mark.parametrize(("kind", "cells"), [("full", 200), ("diag", 60), ("spherical", 60)])

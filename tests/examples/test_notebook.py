@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import sketchshift as ss
-from sketchshift.recipe import Category, Cycle, Number, Recipe
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 HOSTILE = '<script>alert("1")</script>&\x1b[31m'
@@ -154,22 +153,6 @@ def test_wide_tables_show_the_columns_that_differ_most():
     assert "c30" in seen
     assert "The 12 columns that differ most; 28 more are not shown." in seen
     assert "28 more columns." in read(decoding.sketch).seen
-
-
-def test_columns_of_a_recipe_are_shown_as_the_table_has_them():
-    rng = np.random.default_rng(0)
-    is_late = np.arange(600) % 3 == 0
-    when = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.where(is_late, 17, 6), "h")
-    table = pd.DataFrame({"x": 9.0 * is_late + rng.normal(size=600), "when": when})
-    table["kind"] = np.where(is_late, HOSTILE, "plain")
-    recipe = Recipe((Number("x"), Category("kind", (HOSTILE, "plain")), Cycle("when", "hour")))
-    spec = ss.plan(table, n_clusters=2, columns=recipe, standardize=True)
-    seen = read(ss.decode(ss.sketch(table, spec), 2)).seen.split("\n")
-
-    assert [seen.count(text) for text in ("6 h", "17 h", "100 % plain")] == [1, 1, 1]
-    assert "hour of when" in seen
-    assert sum("100 % <script>" in line for line in seen) == 1
-    assert "hour" in read(spec).seen.split("\n")
 
 
 def test_empty_and_single_things_are_shown_too(table):

@@ -96,22 +96,6 @@ def test_a_plan_is_charged_once_however_often_it_is_used(X, release, path):
     assert account.spent == pytest.approx((first + second).ledger.epsilon(1e-8))
 
 
-def test_a_budget_is_fixed_when_its_account_is_opened(raw, release, path):
-    release(raw, account=ss.privacy.Account(path, epsilon=2, delta=1e-8))
-
-    with pytest.raises(
-        ss.errors.PrivacyError, match=r"has epsilon 2, and 3 was asked for\. Leave eps"
-    ):
-        ss.privacy.Account(path, epsilon=3)
-
-
-def test_another_file_is_not_an_account(path):
-    path.write_text('{"schema": 1}')
-
-    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
-        ss.privacy.Account(path)
-
-
 def test_a_new_account_needs_its_budget(path):
     with pytest.raises(ss.errors.SpecError, match="'epsilon' parameter of Account"):
         ss.privacy.Account(path)

@@ -80,27 +80,6 @@ def centers_of(part: ClippedPart, labels: np.ndarray) -> np.ndarray:
     return part._cells.table[labels].astype(np.float64)
 
 
-def test_rows_at_the_radius_of_their_cell_reach_the_sensitivity():
-    """So that a wrong factor would be seen."""
-    part = ClippedPart(SPEC)
-    off = np.array([[0.0, 0.0, 3.0]])
-    row = CENTERS[[int(CENTERS[:, 2].argmax())]] + off
-    added = release_vector(ss.sketch(row, SPEC))
-
-    share = np.sqrt(float(sum(int(v) ** 2 for v in added))) / sensitivity(SPEC)
-    assert part.radii.max() < 3.0
-    assert 0.99999 < share <= 1.0
-
-
-def test_one_row_more_changes_a_release_by_what_it_adds_alone(rng):
-    """No row moves another one: the vector of neighbours differs by that of the row."""
-    rows = rng.normal(size=(500, 3)) * 2.0
-    for i in range(0, 500, 50):
-        others = np.delete(rows, i, axis=0)
-        whole, part, one = (release_vector(ss.sketch(r, SPEC)) for r in (rows, others, rows[[i]]))
-        np.testing.assert_array_equal(whole - part, one)
-
-
 def test_shares_of_the_sensitivity_are_as_stated():
     spec = spec_of(10, 50, 1000)
     part = ClippedPart(spec)
@@ -266,11 +245,6 @@ def test_a_private_spec_has_few_cells():
 def test_a_ball_beyond_the_reach_of_cells_is_refused_before_any_row():
     with pytest.raises(ss.errors.SpecError, match=r"declared radius is 600 .* reach 512 times"):
         ss.Sketcher(replace(SPEC, bandwidth=50.0, origin=Origin("public", 600.0)))
-
-
-def test_a_plan_with_cells_from_the_data_is_refused(X):
-    with pytest.raises(ss.errors.PrivacyError, match="may tell of private rows"):
-        ss.privacy.release(ss.sketch(X, ss.plan(X, 3, cells=True)), 1.0, 1e-8)
 
 
 def test_integers_of_cells_that_could_overflow_are_refused():

@@ -24,8 +24,7 @@ def charge(name: str, rho: float, adjacency: str = "add_remove", rows: int = 1) 
 A, B, C = charge("a", 0.1), charge("b", 0.2), charge("c", 0.4)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 20])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 3.0), (2, 0.1), (5, 3.0), (20, 0.1), (20, 1.0)])
 def test_the_sum_is_never_below_the_exact_cost_and_close_to_it(n, epsilon):
     """Google's dp-accounting, privacy loss distributions of n Gaussians: the exact value."""
     dp_accounting = pytest.importorskip("dp_accounting")

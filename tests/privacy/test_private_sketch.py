@@ -79,8 +79,10 @@ def test_an_unsound_header_is_refused(private, changes, words):
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 5e-324, 1e-300, 1e300, 1.7e308, 10**400])
-@pytest.mark.parametrize("name", ["delta", "rho", "sensitivity", "scale"])
-@pytest.mark.parametrize("place", ["ledger", "spec"])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("ledger", "delta"), ("spec", "rho"), ("ledger", "sensitivity"), ("spec", "scale")],
+)
 def test_a_charge_that_nothing_can_be_made_of_is_refused(private, place, name, number):
     """In the ledger, or in the origin of the spec."""
     data = private.to_bytes()

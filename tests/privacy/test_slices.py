@@ -23,12 +23,6 @@ def test_slices_drop_and_clip_rows_as_one_sketch_does(X, labels, public_spec):
     assert [sketch.n_invalid for sketch in table.sketches] == [0, 0]
 
 
-def test_slices_of_no_usable_rows_are_no_error(labels, X, public_spec):
-    table = ss.sketch_by(np.full_like(X, np.nan), labels, public_spec)
-
-    assert table.counts.tolist() == [0, 0]
-
-
 def test_weights_are_refused_in_slices_too(X, labels, public_spec):
     with pytest.raises(ss.errors.DataError, match="every row counts 1"):
         ss.sketch_by(X, labels, public_spec, sample_weight=np.ones(len(X)))
@@ -43,26 +37,9 @@ def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
     assert "person" not in str(caught.value)
 
 
-def test_releases_of_disjoint_slices_cost_as_much_as_one(X, labels, public_spec, release):
-    table = ss.sketch_by(X, labels, public_spec)
-    first, second = (release(sketch) for sketch in table.sketches)
-
-    apart = first.merge(second, disjoint=True)
-
-    assert apart.ledger.epsilon() == pytest.approx(1.0, rel=1e-6)
-    assert (first + second).ledger.epsilon() == pytest.approx(1.4405, abs=2e-3)
-
-
 def test_a_table_is_not_released_as_one(X, labels, public_spec, release):
     with pytest.raises(ss.errors.PrivacyError, match="one sketch is released at a time"):
         release(ss.sketch_by(X, labels, public_spec))
-
-
-def test_slices_of_a_plan_from_the_data_are_not_released(X, labels, release):
-    table = ss.sketch_by(X, labels, n_clusters=3)
-
-    with pytest.raises(ss.errors.PrivacyError):
-        release(table[0])
 
 
 def test_a_table_of_private_sketches_is_refused_by_row(X, labels, public_spec, release):

@@ -66,6 +66,15 @@ def test_every_unit_is_cut_in_its_zone_as_python_does(zone: str) -> None:
         assert cut(column, unit).equals(expected)
 
 
+def test_times_without_a_zone_are_cut_as_they_are() -> None:
+    column, _ = year_of("UTC")
+
+    for unit in [*DATES, *TIMES]:
+        starts = cut(column, unit)
+        expected = starts if unit in DATES else pc.local_timestamp(starts)
+        assert cut(pc.local_timestamp(column), unit).equals(expected)
+
+
 def test_an_hour_that_comes_twice_makes_two_slices() -> None:
     times = pd.date_range("2024-10-27 00:00", periods=6, freq="30min", tz="UTC")
     frame = pd.DataFrame({"t": times.tz_convert("Europe/Berlin"), "x": np.arange(6.0)})

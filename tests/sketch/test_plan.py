@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
@@ -27,12 +28,6 @@ def files(tmp_path, X):
     frame.to_csv(tmp_path / "x.csv", index=False)
     table = pa.table(frame)
     pa.parquet.write_table(table, tmp_path / "x.parquet")
-    with (
-        pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file,
-        pa.ipc.new_file(file, table.schema) as f,
-    ):
-        f.write_table(table)
-    np.save(tmp_path / "x.npy", X)
     (tmp_path / "parts").mkdir()
     for i in range(4):
         part = table.slice(250 * i, 250)
@@ -40,6 +35,7 @@ def files(tmp_path, X):
     return tmp_path
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), standardize=st.booleans(), data=st.data())
 def test_shuffled_rows_give_the_same_plan(seed, standardize, data):
     """Sums depend on their order in the last bits; here that does not show."""
@@ -51,15 +47,6 @@ def test_shuffled_rows_give_the_same_plan(seed, standardize, data):
     specs = {ss.plan(rows, **options).to_json() for rows in (X, X[::-1], rng.permutation(X))}
 
     assert len(specs) == 1
-
-
-def test_shuffled_rows_give_the_same_sketch(X):
-    shuffled = np.random.default_rng(0).permutation(np.repeat(X, 5, axis=0))
-
-    a = ss.sketch(np.repeat(X, 5, axis=0), n_clusters=4)
-
-    assert a == ss.sketch(shuffled, n_clusters=4)
-    assert a.to_bytes() == ss.sketch(shuffled.astype(object).astype(float), n_clusters=4).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -87,15 +74,9 @@ def test_a_sketch_planned_on_the_way_is_that_of_the_plan(kind, files, X):
     assert s == ss.sketch(data, spec)
     assert s.count == 1000
     has_names = kind in ("pandas", "polars", "table", "csv", "parquet", "folder")
-    assert spec.columns == (tuple(NAMES) if has_names else None)
-
-
-def test_the_plan_of_a_small_file_is_that_of_its_rows(files, X):
-    specs = [ss.plan(files / name, 4) for name in ("x.csv", "x.parquet", "x.arrow", "parts")]
-
-    assert len({spec.fingerprint for spec in specs}) == 1
-    assert specs[0] == ss.plan(pd.DataFrame(X, columns=NAMES), 4)
-    assert ss.plan(files / "x.npy", 4) == ss.plan(X, 4)
+    assert spec == dataclasses.replace(
+        ss.plan(X, 4, seed=3), columns=tuple(NAMES) if has_names else None
+    )
 
 
 def test_the_sample_is_limited_and_does_not_hide_the_rest():

@@ -246,20 +246,6 @@ def test_files_whose_keys_have_unlike_types_are_refused(tmp_path: Path) -> None:
         ss.sketch_by(tmp_path, by="key", spec=SPEC)
 
 
-@pytest.mark.parametrize("unit", ["year", "quarter", "month", "week", "day", "hour", "minute"])
-def test_times_are_cut_down_to_a_unit_as_pandas_does(unit: str) -> None:
-    rng = np.random.default_rng(3)
-    times = pd.Timestamp("2025-11-03") + pd.to_timedelta(rng.integers(0, 10**7, 500), unit="s")
-    frame = pd.DataFrame({"when": times, "x": rng.normal(size=500), "y": rng.normal(size=500)})
-    table = ss.sketch_by(frame, by=f"{unit}(when)", spec=SPEC)
-    period = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
-    expected = frame.groupby(times.to_period(period.get(unit, "min"))).size()
-    assert table.by == (unit,)
-    assert table.counts.tolist() == expected.tolist()
-    starts = [pd.Timestamp(key) for key, _ in table]
-    assert starts == [start.start_time for start in expected.index]
-
-
 @pytest.mark.parametrize("kind", [pa.Table.to_batches, pa.Table.to_pandas, lambda table: table])
 def test_data_without_rows_is_refused(events: pa.Table, kind: Any) -> None:
     with pytest.raises(DataError, match="no rows"):

@@ -27,7 +27,12 @@ def values() -> np.ndarray:
 @pytest.fixture(scope="module")
 def table(values) -> pa.Table:
     named = dict(zip(COLUMNS, values.T, strict=True))
-    return pa.table({"name": ["x"] * len(values), **{c: named[c] for c in reversed(COLUMNS)}})
+    names = {"name": ["x"] * len(values), "w": weights_of(values)}
+    return pa.table(names | {c: named[c] for c in reversed(COLUMNS)})
+
+
+def weights_of(values) -> np.ndarray:
+    return np.linspace(0, 2, len(values))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,7 @@ IN_MEMORY = {
     "arrow reader": lambda values, table, folder: table.to_reader(max_chunksize=99),
     "duckdb": lambda values, table, folder: duckdb.sql(f"from '{folder}/parts/*.parquet'"),
     "duckdb query": lambda values, table, folder: duckdb.connect().sql(
-        f"select age, height, weight from '{folder}/all.parquet' where age = age order by age"
+        f"select age, w, height, weight from '{folder}/all.parquet' where age = age order by age"
     ),
     "duckdb batches": lambda values, table, folder: duckdb.sql(
         f"from '{folder}/all.parquet'"
@@ -82,20 +87,18 @@ IN_MEMORY = {
 }
 
 
+WITHOUT_NAMES = ("memmap", "nested lists", "csr", "csc", "pandas without names", "generator", "npy")
+
+
 @pytest.mark.parametrize("kind", list(IN_MEMORY))
 def test_every_source_of_the_same_rows_gives_the_same_bytes(kind, values, table, folder):
     data = IN_MEMORY[kind](values, table, folder)
-
     assert ss.sketch(data, SPEC).to_bytes() == ss.sketch(values, SPEC).to_bytes()
 
-
-def test_weights_may_be_a_column(values, table):
-    weights = np.linspace(0, 2, len(values))
-    weighted = table.append_column("w", pa.array(weights))
-
-    assert ss.sketch(weighted, SPEC, sample_weight="w") == ss.sketch(
-        values, SPEC, sample_weight=weights
-    )
+    if kind not in WITHOUT_NAMES:
+        expected = ss.sketch(values, SPEC, sample_weight=weights_of(values))
+        data = IN_MEMORY[kind](values, table, folder)
+        assert ss.sketch(data, SPEC, sample_weight="w").to_bytes() == expected.to_bytes()
 
 
 def test_a_missing_value_in_a_file_is_named_by_file_column_and_row(tmp_path):

@@ -69,9 +69,7 @@ def test_duckdb_and_polars_read_keys_counts_and_sketches(
     sql = f"SELECT sketch FROM '{path}' WHERE shop = 'a' AND day = DATE '2026-01-02'"
     ((data,),) = duckdb.sql(sql).fetchall()
     assert ss.Sketch.from_bytes(data) == table[dt.date(2026, 1, 2), "a"]
-    frame = pl.read_parquet(path)
-    assert frame["count"].sum() == 600
-    assert ss.SketchTable.from_arrow(frame.to_arrow()) == table
+    assert pl.read_parquet(path)["count"].sum() == 600
 
 
 def through_duckdb(arrow: pa.Table) -> Any:
@@ -177,16 +175,6 @@ def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
         empty.merge()
     with pytest.raises(DataError, match="and so no spec"):
         empty.spec  # noqa: B018
-
-
-def test_tables_add_up_where_all_keys_of_one_are_missing() -> None:
-    """A column without a value has no type; which of the two is first makes no difference."""
-    known = pa.table({"day": DAYS[:1], "x": [0.0], "y": [1.0]})
-    missing = pa.table({"day": pa.nulls(2), "x": [1.0, 2.0], "y": [1.0, 2.0]})
-    tables = [ss.sketch_by(part, "day", SPEC) for part in (known, missing)]
-
-    assert sum(tables) == sum(tables[::-1])
-    assert sum(tables)[None] == ss.sketch(missing.select(["x", "y"]), SPEC)
 
 
 def keyed(*keys: pa.Array) -> list[ss.SketchTable]:

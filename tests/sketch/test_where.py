@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
@@ -31,54 +29,55 @@ TABLE = pa.table(
     }
 )
 
-CONDITIONS = {
-    "day >= '2026-01-05'": [4, 5, 6],
-    "day >= DATE '2026-01-05'": [4, 5, 6],
-    "'2026-01-05' <= day": [4, 5, 6],
-    "day = '2026-01-02' OR day = '2026-01-04'": [1, 3],
-    "day BETWEEN '2026-01-02' AND '2026-01-03'": [1, 2],
-    "NOT (day > '2026-01-02')": [0, 1],
-    "origin = 'SFO'": [0, 4],
-    "origin <> 'SFO'": [1, 3, 5, 6],
-    "origin != 'SFO' AND count < 50": [1, 3],
-    "origin IN ('SFO', 'OAK')": [0, 1, 4],
-    "origin NOT IN ('SFO', 'OAK')": [3, 5, 6],
-    "origin LIKE 'O%'": [1, 5],
-    "origin NOT LIKE 'O%'": [0, 3, 4, 6],
-    "NOT origin LIKE 'O%'": [0, 3, 4, 6],
-    "NOT (origin NOT LIKE 'O%')": [1, 5],
-    "month NOT BETWEEN 2 AND 4": [0, 4, 5],
-    "origin IS NULL": [2],
-    "origin IS NOT NULL and month is not null": [0, 1, 3, 4, 5],
-    "origin = 'O''Hare'": [5],
+CONDITIONS = [
+    "day >= '2026-01-05'",
+    "day >= DATE '2026-01-05'",
+    "'2026-01-05' <= day",
+    "day = '2026-01-02' OR day = '2026-01-04'",
+    "day BETWEEN '2026-01-02' AND '2026-01-03'",
+    "NOT (day > '2026-01-02')",
+    "origin = 'SFO'",
+    "origin <> 'SFO'",
+    "origin != 'SFO' AND count < 50",
+    "origin IN ('SFO', 'OAK')",
+    "origin NOT IN ('SFO', 'OAK')",
+    "origin LIKE 'O%'",
+    "origin NOT LIKE 'O%'",
+    "NOT origin LIKE 'O%'",
+    "NOT (origin NOT LIKE 'O%')",
+    "month NOT BETWEEN 2 AND 4",
+    "origin IS NULL",
+    "origin IS NOT NULL and month is not null",
+    "origin = 'O''Hare'",
+    "month = -1",
+    "month = 5 -- a remark",
+    '"my key"',
+    'not "my key"',
+    '"my key" = true',
+    "moment < '2026-01-02 13:00:00'",
+    "((month = 1)) or (month = 2 and origin = 'OAK')",
+    "month = count",
+]
+OURS = {
     "month > 2.5": [2, 3, 4, 5],
-    "month = -1": [],
     "month < 9223372036854775808": [0, 1, 2, 3, 4, 5],
-    "month = 5 -- a remark": [4],
-    '"my key"': [0, 2, 4],
-    'not "my key"': [1, 3, 5],
-    '"my key" = true': [0, 2, 4],
-    "moment < '2026-01-02 13:00:00'": [0, 1],
     "zoned < '2026-01-02 11:00:00'": [0],
-    "((month = 1)) or (month = 2 and origin = 'OAK')": [0, 1],
-    "month = count": [],
 }
 
 
-@pytest.mark.parametrize(("where", "rows"), CONDITIONS.items())
-def test_a_condition_selects_the_rows_that_sql_would(where: str, rows: list[int]) -> None:
-    assert find_rows(TABLE, where).tolist() == rows
-
-
-@pytest.mark.parametrize(
-    "where", [w for w in CONDITIONS if "zoned" not in w and "month >" not in w]
-)
+@pytest.mark.parametrize("where", CONDITIONS)
 def test_duckdb_selects_the_same_rows(where: str) -> None:
     duckdb = pytest.importorskip("duckdb")
     keys = TABLE.append_column("row", pa.array(range(7)))
     found = duckdb.sql(f"SELECT row FROM keys WHERE {where}\nORDER BY row").fetchall()
     assert len(keys) == 7
     assert find_rows(TABLE, where).tolist() == [row for (row,) in found]
+
+
+@pytest.mark.parametrize(("where", "rows"), OURS.items())
+def test_times_are_utc_and_numbers_compare_by_their_values(where: str, rows: list[int]) -> None:
+    """DuckDB takes a time for one of its own zone."""
+    assert find_rows(TABLE, where).tolist() == rows
 
 
 FAULTS = {
@@ -121,24 +120,6 @@ def test_what_is_not_a_comparison_is_refused_with_the_reason(where: str, fact: s
         find_rows(TABLE, where)
     assert fact in str(caught.value)
     assert len(str(caught.value)) < 600
-
-
-@given(
-    low=st.integers(-5, 10),
-    high=st.integers(-5, 10),
-    name=st.sampled_from(["SFO", "OAK", "it's", "100%"]),
-)
-@settings(max_examples=50, deadline=None)
-def test_conditions_agree_with_plain_python(low: int, high: int, name: str) -> None:
-    quoted = name.replace("'", "''")
-    found = find_rows(TABLE, f"month > {low} AND (month < {high} OR origin = '{quoted}')")
-    rows = zip(TABLE["month"].to_pylist(), TABLE["origin"].to_pylist(), strict=True)
-    expected = [
-        i
-        for i, (month, origin) in enumerate(rows)
-        if month is not None and month > low and (month < high or origin == name)
-    ]
-    np.testing.assert_array_equal(found, expected)
 
 
 VALUES = {
