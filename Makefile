@@ -47,6 +47,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not browser and not engines and not brokers"

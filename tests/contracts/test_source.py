@@ -51,3 +51,16 @@ def test_all_that_is_printed_passes_one_function():
     ]
 
     assert found == ["sketchshift/cli/output.py"]
+
+
+def test_no_other_file_names_the_rooms_live_and_view_in_a_string():
+    """Imports are import-linter's to check; a name given to ``import_module`` would be one, too."""
+    rooms = ("live", "view", "__init__.py")
+    naming = [
+        path.relative_to(SRC).as_posix()
+        for path in FILES
+        if path.relative_to(SRC).parts[0] not in rooms
+        and re.search(r"[\"']sketchshift\.(live|view)\b", path.read_text(encoding="utf-8"))
+    ]
+
+    assert naming == []
