@@ -32,7 +32,7 @@ COMMANDS = {
     "sketch": "sketch day2.csv --plan plan.json -o day2.sketch",
     "slices": "sketch day1.csv day2.csv --plan plan.json --by shop -o shops.parquet",
     "sum of two sketches": "merge day1.sketch day2.sketch -o both.sketch",
-    "difference of two sketches": "subtract both.sketch day1.sketch -o rest.sketch",
+    "difference of two sketches": "merge both.sketch --minus day1.sketch -o rest.sketch",
     "sum of slices": "merge shops.parquet --where 'shop > 0' -o some.sketch",
     "a plan in a file": "inspect plan.json",
     "a sketch in a file": "inspect both.sketch",
@@ -42,10 +42,10 @@ COMMANDS = {
     "clusters of a slice": "cluster shops.parquet -k 2 --where 'shop = 1'",
     "clusters by another decoder": "cluster both.sketch -k 3 --decoder cl-ompr",
     "rows with their clusters": "assign day1.csv --centroids centroids.csv -o labels.csv",
-    "a bound on the cost of centroids": "certify day2.sketch --centroids centroids.csv",
+    "a bound on the cost of centroids": "inspect day2.sketch --centroids centroids.csv",
     "report on a sketch": "report both.sketch -k 3 -o report.html",
     "comparison of two sketches": "compare day1.sketch day2.sketch -k 3",
-    "comparison of slices over a column": "watch shops.parquet --by shop -k 3",
+    "comparison of slices over a column": "compare shops.parquet --over shop -k 3",
     "a folder that is followed": "follow incoming state --plan plan.json",
     "the same again": "follow incoming state --plan plan.json",
     "a folder that is followed by slices": "follow incoming cube --plan plan.json --by shop",
@@ -67,9 +67,9 @@ KEPT_OF_RELEASES = (
 
 PLANNED = {
     "plan": "plan day1.csv -k 3 --columns x,y,z -o planned.json",
-    "plan, standardised": "plan day1.csv -k 3 --exclude shop,w --standardize -o other.json",
-    "private plan, declared": "private-plan -k 3 --center 0,0 --spread 2 --columns x,y -o own.json",
-    "clusters of a table": "cluster day1.csv -k 3 --columns x,y,z --standardize",
+    "plan, standardised": "plan day1.csv -k 3 --exclude shop,w --scale standard -o other.json",
+    "private plan, declared": "plan --private -k 3 --center 0,0 --spread 2 --columns x,y -o own.json",
+    "clusters of a table": "cluster day1.csv -k 3 --columns x,y,z --scale standard",
 }
 """Command lines that plan."""
 
