@@ -113,7 +113,7 @@ def run() -> Runner:
 
 
 @pytest.fixture
-def parse_path(tmp_path, monkeypatch):
+def place(tmp_path, monkeypatch):
     """A working folder for ``follow``: plan.json for columns x and y, a folder ``in`` for files."""
     plan = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
     (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")

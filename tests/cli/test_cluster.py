@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import sketchshift as ss
+from sketchshift import _pictures
 from sketchshift.view import figure
 
 QUICK = "--decoder sketch-and-shift:n_initializations=30,refine=true"
@@ -376,11 +377,12 @@ def test_k_auto_belongs_to_the_turnkey_decoder(run, folder, week, flags, sentenc
 def test_the_curve_that_chose_k_is_drawn(folder, run, monkeypatch):
     figures = []
     draw = figure.decoding_figure
-    monkeypatch.setattr(
-        figure,
-        "decoding_figure",
-        lambda *each, **more: figures.append(draw(*each, **more)) or figures[-1],
-    )
+
+    def keep(*each, **more):
+        figures.append(draw(*each, **more))
+        return figures[-1]
+
+    monkeypatch.setattr(_pictures, "added", lambda group: {"decoding": keep})
     facts = run.facts("cluster week.sketch -k auto --max-clusters 4 --plot c.png")
 
     titles = [ax.get_title() for ax in figures[0].axes]

@@ -177,7 +177,7 @@ def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     for text in ("31.01.2026", "01.02.2026", "02.02.2026"):
         with_key(rows_of(0), "day", pa.array([text] * 300))
 
-    for told in (run.error(LINE), run.error("watch st --by day")):
+    for told in (run.error(LINE), run.error("compare st --over day")):
         assert "such as '01.02.2026', which are not in the order of time." in told
         assert "Make new slices by 'day(day)', which are dates." in told
     line = LINE.replace(" st ", " new ")

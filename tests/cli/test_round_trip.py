@@ -137,7 +137,7 @@ def test_inspect_tells_landmarks_and_proposes_a_decoder_that_takes_them(folder, 
 
     assert "landmarks      2" in text
     assert run.facts("inspect l.sketch")["landmarks"] == 2
-    assert "saturation      1.5" in run("inspect w.sketch").stdout
+    assert "saturation     1.54" in run("inspect w.sketch").stdout
     assert then == "sketchshift cluster l.sketch -k 2 --decoder sketch-and-shift"
     run(then)
 

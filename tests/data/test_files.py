@@ -152,7 +152,7 @@ def test_a_file_given_twice_is_refused(tmp_path):
 NOWHERE = {
     "none.csv": r"no file or folder '.*none\.csv'",
     "none*.csv": r"no file matches '.*none\*\.csv'",
-    "notes.doc": r"notes\.doc': its name does not end in \.parquet, \.csv, .* or \.safetensors",
+    "notes.doc": r"notes\.doc': its name does not end in \.parquet, \.csv, .* or \.sqlite3",
     "*.doc": r"notes\.doc': its name does not end in",
     "empty": r"folder '.*empty' has no file that ends in \.parquet",
     "mixed": r"(?s)1\.csv: columns 'a'.*2\.npy: 3 columns without names",

@@ -7,7 +7,7 @@ import pytest
 from drift_rates import DATASETS, LEVELS, FeatureTable, rejections, spec_of
 from scipy.stats import binom
 
-from sketchshift.data import datasets
+from sketchshift_papers import data as datasets
 
 ROUGH = 1.3
 """The rate of an asymptotic threshold may be so many times the one asked for."""

@@ -172,7 +172,7 @@ def test_a_column_that_spreads_a_million_times_as_widely_may_be_an_identifier():
 
     message = (
         r"^column 'customer_id' spreads 2e\+14 times as widely as column 'age': if it is an "
-        r"identifier, leave it out; otherwise pass standardize=True \(--standardize\)\.$"
+        r"identifier, leave it out; otherwise pass standardize=True \(--scale standard\)\.$"
     )
     with pytest.warns(ss.errors.ScaleHint, match=message):
         plan_rows(X, 2, columns=["age", "customer_id"])

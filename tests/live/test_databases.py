@@ -47,7 +47,7 @@ def make(database: object, name: str, rows: pa.Table) -> None:
         from adbc_driver_postgresql import dbapi
 
         with dbapi.connect(database) as connection, connection.cursor() as cursor:
-            cursor.adbc_ingest(name.strip('"'), rows, mode="create")
+            cursor.adbc_ingest(name.strip('"'), rows, mode="replace")
             connection.commit()
     elif str(database).endswith(".duckdb"):
         with duckdb.connect(str(database)) as connection:

@@ -129,7 +129,7 @@ class SketchFile:
 
     @classmethod
     def of(cls, name: str, n_bytes: int, given: AnySketch | SketchTable) -> SketchFile:
-        """The file of a sketch or of a table."""
+        """Describe a file by its name, its size ``n_bytes`` and the sketch or table ``given``."""
         if isinstance(given, SketchTable):
             return cls(name, n_bytes, given.sketches, given)
         return cls(name, n_bytes, (given,))

@@ -98,7 +98,7 @@ def legend_of_clusters(
     handles = [
         Line2D(
             [], [], linestyle="none", marker=SHAPES[mark_of(i)], color=colour_of(i), markersize=8,
-            label=escape_name(f"{name}  {100 * share:.2g} %"),
+            label=escape_name(f"{name}  {_percent(share)} %"),
         )
         for i, (name, share) in enumerate(zip(names[:LISTED], shares, strict=False))
     ]  # fmt: skip
@@ -289,3 +289,7 @@ def wrap_name(name: str, width: int) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(escape_name(line.rstrip()) for line in lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
