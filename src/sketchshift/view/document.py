@@ -163,7 +163,7 @@ class SketchFile:
         return (everything, *cuts)[:MOST_CHOICES]
 
     def sketch_of(self, selection: Selection) -> AnySketch:
-        """The sketch of the selected rows; there must be some."""
+        """Return the sketch of the rows of ``selection``; there must be some."""
         sketch = self._merge(selection.members)
         if sketch.total_weight <= 0:
             raise DataError(f"there are no rows in the slice {selection.label}. Choose another.")
