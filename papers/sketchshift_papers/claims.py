@@ -6,7 +6,7 @@ compares. Its entries, as in the TOML files:
 ``of``         which runs: ``{decoder = "algorithm2", m = 1000, sigma = {from = 0.03, to = 0.3}}``;
                a list means any of these, a table a range with its ends
 ``measure``    a column of the runs, ``"rse"`` unless told; or ``"missed"``, the share of the
-               realizations whose RSE is above ``limit``, 1.5 unless told
+               realizations whose RSE is above 1.5
 ``statistic``  over the realizations: ``"mean"`` unless told, or ``"median"``
 ``reduce``     one number instead of one a point: ``"min"``, ``"max"``, ``"mean"``, ``"median"``;
                ``"m_of_min"``, the m of the smallest; or of the bandwidths at which the measure
@@ -41,7 +41,7 @@ from statistics import fmean, median
 from typing import Any
 
 from sketchshift.errors import DataError
-from sketchshift_papers.definition import Cause, Claim, Figure
+from sketchshift_papers.definition import Cause, Claim, Figure, selects
 from sketchshift_papers.runner import Row
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "Verdict",
     "evaluate",
     "judge",
-    "matches",
     "outcome_of",
     "points_of",
     "standing_of",
@@ -68,7 +67,7 @@ ERRORS = ("rse", "mse")
 LIMIT = 1.5  # a run with a larger RSE has missed a cluster
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
 Point = tuple[Any, ...]
-ENTRIES = {"of", "measure", "limit", "statistic", "reduce", "threshold", "over"}
+ENTRIES = {"of", "measure", "statistic", "reduce", "threshold", "over"}
 ENTRIES |= {"op", "value", "other", "factor", "along", "trend", "slack"}
 REDUCTIONS = STATISTICS | {"min": min, "max": max}
 OPS: dict[str, Callable[[float, float], bool]] = {
@@ -102,14 +101,14 @@ class Evidence:
 
 
 def values_of(
-    rows: Iterable[Row], select: Mapping[str, Any], measure: str, limit: float = LIMIT
+    rows: Iterable[Row], select: Mapping[str, Any], measure: str
 ) -> dict[Point, list[float]]:
     """What every realization has at every point (dataset, d, m, sigma, L) of a selection."""
     column = "rse" if measure == "missed" else measure
     values: dict[Point, list[float]] = {}
     for row in rows:
-        if column in row and all(matches(row.get(name), want) for name, want in select.items()):
-            value = row[column] if column == measure else float(not row[column] <= limit)
+        if column in row and selects(select, row):
+            value = row[column] if column == measure else float(not row[column] <= LIMIT)
             values.setdefault(tuple(row[axis] for axis in AXES), []).append(value)
     return values
 
@@ -120,14 +119,13 @@ def points_of(
     measure: str,
     *,
     statistic: str = "mean",
-    limit: float = LIMIT,
 ) -> dict[Point, float]:
     """Means, or medians, over the realizations at every point of a selection."""
     if statistic not in STATISTICS:
         raise DataError(f"a check has no statistic {statistic!r}. Use mean or median.")
     if measure == "missed" and statistic != "mean":
         raise DataError("'missed' is a share already: a check of it has no statistic.")
-    values = values_of(rows, select, measure, limit)
+    values = values_of(rows, select, measure)
     return {point: STATISTICS[statistic](found) for point, found in values.items()}
 
 
@@ -165,8 +163,8 @@ def evaluate(check: Mapping[str, Any], rows: Sequence[Row]) -> Evidence:
 def _found(
     check: Mapping[str, Any], rows: Sequence[Row], select: Mapping[str, Any]
 ) -> dict[Point, float]:
-    options = {name: check[name] for name in ("statistic", "limit") if name in check}
-    return points_of(rows, select, check.get("measure", "rse"), **options)
+    statistic = check.get("statistic", "mean")
+    return points_of(rows, select, check.get("measure", "rse"), statistic=statistic)
 
 
 def _against(
@@ -280,16 +278,6 @@ def _compare(op: str, value: float, wanted: Any) -> bool:
     return OPS[op](value, wanted)
 
 
-def matches(value: Any, want: Any) -> bool:
-    """Whether a value is the one wanted, one of a list, or in a range with its ends."""
-    if isinstance(want, Mapping):
-        low, high = want.get("from", -math.inf), want.get("to", math.inf)
-        return value is not None and low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
-    if isinstance(want, list):
-        return value in want
-    return bool(value == want)
-
-
 def _by(found: Mapping[Point, float], kept: Sequence[int]) -> dict[Point, float]:
     groups: dict[Point, list[float]] = {}
     for point, value in found.items():
@@ -312,7 +300,7 @@ def _of(n: int, n_all: int) -> str:
 def _name(check: Mapping[str, Any]) -> str:
     measure = check.get("measure", "rse")
     if measure == "missed":
-        what = f"share of runs with rse > {check.get('limit', LIMIT):g}"
+        what = f"share of runs with rse > {LIMIT:g}"
     else:
         what = f"{check.get('statistic', 'mean')} {measure}"
     how = f"{check['reduce']} of " if "reduce" in check else ""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift.decoders import Box
+from sketchshift.decoders import Box, bandwidth
 from sketchshift.errors import DataError
 from sketchshift.metrics import mse
 from sketchshift_papers.data import load
@@ -29,7 +30,6 @@ CAPTION = 0.5 * np.array(
     [(-0.5, -0.5 / math.sqrt(3)), (0.5, -0.5 / math.sqrt(3)), (0.0, 1 / math.sqrt(3))]
 )
 CLOSE = np.array([(-0.2, -0.15), (0.2, -0.15), (0.0, 0.2)])
-SEPARATED_STD, CAPTION_STD, CLOSE_STD = 0.05, math.sqrt(0.005), 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,13 @@ class Data:
     def n_features(self) -> int:
         """Dimension of a row."""
         return int(self.X.shape[1])
+
+    @property
+    def variance(self) -> float:
+        """Of a cluster on one axis, where the means are known."""
+        assert self.means is not None
+        gaps = ((self.X[:5000, None] - self.means) ** 2).sum(axis=2).min(axis=1)
+        return float(gaps.mean()) / self.n_features
 
     def error(self, centroids: FloatArray) -> float:
         """MSE; that of the overall mean where a decoder found nothing at all."""
@@ -96,32 +103,17 @@ def make_data(spec: DatasetSpec, n_samples: int | None = None, draw: int = 0) ->
 
 def cube(d: int, low: float = -1.0, high: float = 1.0) -> Box:
     """The domain [low, high]^d."""
-    return Box(np.full(d, low), np.full(d, high))
+    return Box(np.full(d, float(low)), np.full(d, float(high)))
 
 
 Drawn = tuple[FloatArray, FloatArray | None]
 
 
-def _around(means: FloatArray, std: float, n_samples: int, seed: int) -> Drawn:
+def _around(means: FloatArray, std: float, n_samples: int, seed: int = 0) -> Drawn:
     """Isotropic Gaussians of equal weight around the means."""
     rng = np.random.Generator(np.random.PCG64(seed))
     labels = rng.integers(0, len(means), n_samples)
     return means[labels] + std * rng.standard_normal((n_samples, means.shape[1])), means
-
-
-def _separated(n_samples: int, seed: int = 0) -> Drawn:
-    """Figure 1: three clusters in the plane, twenty standard deviations apart."""
-    return _around(SEPARATED, SEPARATED_STD, n_samples, seed)
-
-
-def _caption(n_samples: int, seed: int = 0) -> Drawn:
-    """Figure 1 as its caption has it, with 0.005 for 0.05: squared distances 0.25, MSE 0.01."""
-    return _around(CAPTION, CAPTION_STD, n_samples, seed)
-
-
-def _close(n_samples: int, seed: int = 0) -> Drawn:
-    """Figure 7: three clusters in the plane, four standard deviations apart."""
-    return _around(CLOSE, CLOSE_STD, n_samples, seed)
 
 
 def _six_dimensions(
@@ -162,11 +154,72 @@ def _real(name: str, normalize_rows: bool = False) -> Drawn:
     return X / np.maximum(lengths, np.finfo(float).tiny), None
 
 
+# Beyond the paper: sets of any size, and others in units of the bandwidth the library chooses.
+
+
+def _mixture(
+    n_samples: int,
+    d: int,
+    k: int,
+    std: float = 0.05,
+    length: float = 0.6,
+    least_distance: float = 0.5,
+    uneven: bool = False,
+    seed: int = 0,
+) -> Drawn:
+    """Gaussians around means that are drawn normal, of a mean length, with a least distance.
+
+    Where ``uneven``, the heaviest has five times the rows of the lightest, and standard deviations
+    go from half of ``std`` to one and a half.
+    """
+    rng = np.random.Generator(np.random.PCG64([seed, d, k]))
+    means: FloatArray = np.empty((0, d))
+    while len(means) < k:
+        mean = length / math.sqrt(d) * rng.standard_normal(d)
+        if np.linalg.norm(means - mean, axis=1).min(initial=np.inf) > least_distance:
+            means = np.vstack([means, mean])
+    steps = np.linspace(0.0, 1.0, k) if uneven else np.full(k, 0.5)
+    shares = 5.0**steps
+    labels = rng.choice(k, n_samples, p=shares / shares.sum())
+    widths = std * (0.5 + rng.permutation(steps))
+    return means[labels] + widths[labels, None] * rng.standard_normal((n_samples, d)), means
+
+
+def _grid(side: int, rows_per_cluster: int, std: float = 0.15, seed: int = 0) -> Drawn:
+    """As birch1: side^2 clusters in the plane, on a grid whose meshes have width 1."""
+    steps = np.arange(float(side))
+    means = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    return _around(means, std, rows_per_cluster * side**2, seed)
+
+
+def _flower() -> Drawn:
+    """Pixels of the photograph of a flower that comes with scikit-learn."""
+    from sklearn.datasets import load_sample_image
+
+    return load_sample_image("flower.jpg").reshape(-1, 3) / 255.0, None
+
+
+def _in_bandwidths(of: str, k: int, n_samples: int, rows: dict[str, Any]) -> Drawn:
+    """So many rows of another set, in units of the bandwidth that the library chooses."""
+    X, means = RECIPES[of](**rows)
+    rng = np.random.Generator(np.random.PCG64(0))
+    X = X[rng.choice(len(X), min(n_samples, len(X)), replace=False)]
+    unit = bandwidth(X, n_clusters=k)
+    return X / unit, None if means is None else means / unit
+
+
 RECIPES: dict[str, Callable[..., Any]] = {
-    "separated": _separated,
-    "caption": _caption,
-    "close": _close,
+    # figure 1: three clusters in the plane, twenty standard deviations apart
+    "separated": partial(_around, SEPARATED, 0.05),
+    # as its caption has it, with 0.005 for 0.05: squared distances 0.25, MSE 0.01
+    "caption": partial(_around, CAPTION, math.sqrt(0.005)),
+    # figure 7: four standard deviations apart
+    "close": partial(_around, CLOSE, 0.1),
     "six_dimensions": _six_dimensions,
     "two_clusters": _two_clusters,
     "real": _real,
+    "mixture": _mixture,
+    "grid": _grid,
+    "flower": _flower,
+    "in_bandwidths": _in_bandwidths,
 }

@@ -6,17 +6,19 @@ verdicts. Symbols are the paper's: m sketch size, sigma bandwidth, L starts of a
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sketchshift.errors import DataError
 
 __all__ = [
+    "BEYOND",
     "PAPER",
     "SIZES",
     "Cause",
@@ -28,12 +30,15 @@ __all__ = [
     "Variant",
     "figure_names",
     "load_figure",
-    "paper_folder",
+    "matches",
+    "selects",
 ]
 
 SIZES = ("quick", "full")
-PAPER = "sketch_and_shift"
-HERE = Path(__file__).parents[1]
+SYMBOLS = {"k": "n_clusters", "m": "sketch_sizes", "L": "n_initializations", "sigma": "bandwidths"}
+SYMBOLS |= {"draws": "n_draws", "ours": "is_ours"}
+Made = TypeVar("Made")
+PAPER, BEYOND = (Path(__file__).parents[1] / name for name in ("sketch_and_shift", "beyond"))
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,9 @@ class DatasetSpec:
     kind: str
     label: str
     n_clusters: int
-    domain: tuple[float, float] | None
-    sketch_sizes: tuple[int, ...] | None
-    options: Mapping[str, Any]
+    domain: tuple[float, float] | None = None
+    sketch_sizes: tuple[int, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     n_draws: int = 1
 
 
@@ -85,17 +90,20 @@ class Contender:
         For the recipe.
     is_ours : bool
         Whether it is an addition to the paper's figure.
-    realizations : int or None
-        At most so many of the grid's, for one that takes long; None is all.
+    only : mapping
+        Axes and their values at which alone it is run, as in a check: ``{ sigma = 0.3 }``.
+    sketch : mapping
+        What its sketch has other than the grid's; see ``sketchshift_papers.contenders``.
     """
 
     name: str
     kind: str
     label: str
-    n_initializations: tuple[int | None, ...]
-    options: Mapping[str, Any]
-    is_ours: bool
-    realizations: int | None = None
+    n_initializations: tuple[int | None, ...] = (None,)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_ours: bool = False
+    only: Mapping[str, Any] = field(default_factory=dict)
+    sketch: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,12 +118,15 @@ class Grid:
         The values of m and sigma.
     n_samples : int or None
         Rows of a synthetic dataset; None is the recipe's own.
+    datasets : tuple of str
+        Names of those that are run; empty is all.
     """
 
     realizations: int
-    sketch_sizes: tuple[int, ...]
     bandwidths: tuple[float, ...]
-    n_samples: int | None
+    sketch_sizes: tuple[int, ...] = ()
+    n_samples: int | None = None
+    datasets: tuple[str, ...] = ()
 
     def thinned(self, realizations: int | None, points: int | None) -> Grid:
         """Fewer realizations, and at most so many bandwidths, spread over all."""
@@ -198,61 +209,60 @@ class Figure:
         """The contender of a name."""
         return next(c for c in self.contenders if c.name == name)
 
+    def datasets_on(self, grid: Grid) -> list[DatasetSpec]:
+        """Those that a grid has."""
+        return [d for d in self.datasets if d.name in grid.datasets or not grid.datasets]
 
-def paper_folder(name: str = PAPER) -> Path:
-    """The folder of a paper's files.
 
-    Parameters
-    ----------
-    name : str
-        The path of a folder, or that of one beside this package.
+def selects(select: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether a run has the values wanted of it."""
+    return all(matches(row.get(name), want) for name, want in select.items())
 
-    Returns
-    -------
-    folder : Path
-        Where the ``.toml`` files of its figures lie.
-    """
-    folder = next((p for p in (HERE / name, Path(name).expanduser()) if p.is_dir()), None)
-    if folder is None or not any(folder.glob("*.toml")):
-        raise DataError(f"the folder {name!r} has no .toml files of figures. Name another one.")
-    return folder
+
+def matches(value: Any, want: Any) -> bool:
+    """Whether a value is the one wanted, one of a list, or in a range with its ends."""
+    if isinstance(want, Mapping):
+        low, high = want.get("from", -math.inf), want.get("to", math.inf)
+        return value is not None and low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
+    if isinstance(want, list):
+        return value in want
+    return bool(value == want)
 
 
 def figure_names(folder: Path) -> list[str]:
-    """Names of the figures in a folder: fig1, fig2, ... in the paper's order, then the others."""
+    """Names of the figures in a folder: numbers in order, fig2 before fig10."""
+    names = [path.stem for path in folder.glob("*.toml")]
+    if not names:
+        msg = f"the folder {str(folder)!r} has no .toml files of figures. Name another one."
+        raise DataError(msg)
+    return sorted(names, key=lambda name: [p.zfill(3) for p in re.split(r"(\d+)", name)])
 
-    def place(name: str) -> tuple[bool, int, str]:
-        number = re.match(r"fig(\d+)", name)
-        return number is None, int(number[1]) if number else 0, name
 
-    return sorted((path.stem for path in folder.glob("*.toml")), key=place)
-
-
-def load_figure(name: str, folder: Path) -> Figure:
+def load_figure(name: str, *folders: Path) -> Figure:
     """Read one figure.
 
     Parameters
     ----------
     name : str
         As in ``fig1``.
-    folder : Path
-        Where ``fig1.toml`` lies.
+    *folders : Path
+        Where ``fig1.toml`` may lie; the first that has it counts.
 
     Returns
     -------
     figure : Figure
         Checked as far as its shape goes.
     """
-    path = folder / f"{name}.toml"
-    if not path.is_file():
-        known = ", ".join(figure_names(folder)) or "none"
-        raise DataError(f"there is no figure {name!r} in {str(folder)!r}. There are: {known}.")
+    path = next((p for f in folders if (p := f / f"{name}.toml").is_file()), None)
+    if path is None:
+        known = ", ".join(n for folder in folders for n in figure_names(folder))
+        raise DataError(f"there is no figure {name!r}. There are: {known}.")
     try:
         return _figure(name, tomllib.loads(path.read_text(encoding="utf-8")))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path.name} is not TOML: {error}.") from error
-    except KeyError as error:
-        raise DataError(f"{path.name} lacks the entry {error}.") from error
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{path.name} lacks an entry, or has one too many: {error}.") from error
 
 
 def _figure(name: str, read: Mapping[str, Any]) -> Figure:
@@ -260,67 +270,32 @@ def _figure(name: str, read: Mapping[str, Any]) -> Figure:
         name=name,
         title=read["title"],
         section=read["section"],
-        datasets=tuple(_dataset(entry) for entry in read["datasets"]),
-        contenders=tuple(_contender(entry) for entry in read["decoders"]),
-        grids={size: _grid(read[size]) for size in SIZES},
+        datasets=tuple(_named(DatasetSpec, entry) for entry in read["datasets"]),
+        contenders=tuple(_named(Contender, entry) for entry in read["decoders"]),
+        grids={size: _made(Grid, read[size]) for size in SIZES},
         picture=read["picture"],
         claims=tuple(_claim(entry) for entry in read["claims"]),
     )
 
 
-def _dataset(entry: Mapping[str, Any]) -> DatasetSpec:
-    domain, sizes = entry.get("domain"), entry.get("m")
-    return DatasetSpec(
-        name=entry["name"],
-        kind=entry.get("kind", entry["name"]),
-        label=entry.get("label", entry["name"]),
-        n_clusters=entry["k"],
-        domain=None if domain is None else (float(domain[0]), float(domain[1])),
-        sketch_sizes=None if sizes is None else tuple(sizes),
-        options=entry.get("options", {}),
-        n_draws=entry.get("draws", 1),
-    )
+def _made(kind: Callable[..., Made], entry: Mapping[str, Any]) -> Made:
+    """The fields of a table in the file; there some have the paper's symbols."""
+    fields = {SYMBOLS.get(name, name): value for name, value in entry.items()}
+    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()})
 
 
-def _contender(entry: Mapping[str, Any]) -> Contender:
-    return Contender(
-        name=entry["name"],
-        kind=entry["kind"],
-        label=entry.get("label", entry["name"]),
-        n_initializations=tuple(entry.get("L", [None])),
-        options=entry.get("options", {}),
-        is_ours=entry.get("ours", False),
-        realizations=entry.get("realizations"),
-    )
-
-
-def _grid(entry: Mapping[str, Any]) -> Grid:
-    return Grid(
-        realizations=entry["realizations"],
-        sketch_sizes=tuple(entry.get("m", ())),
-        bandwidths=tuple(float(sigma) for sigma in entry["sigma"]),
-        n_samples=entry.get("n_samples"),
-    )
+def _named(kind: Callable[..., Made], entry: Mapping[str, Any]) -> Made:
+    """A kind and a label are the name unless told."""
+    return _made(kind, {"kind": entry["name"], "label": entry["name"], **entry})
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:
-    cause = _cause(entry)
-    needs_checks = cause is not Cause.NOT_TESTABLE
-    return Claim(
-        number=entry["number"],
-        section=entry["section"],
-        says=entry["says"],
-        checks=tuple(entry["checks"] if needs_checks else entry.get("checks", ())),
-        note=entry.get("note", ""),
-        cause=cause,
-        also=tuple(Variant(v["name"], tuple(v["checks"])) for v in entry.get("also", ())),
-    )
-
-
-def _cause(entry: Mapping[str, Any]) -> Cause | None:
-    word = entry.get("cause")
-    if word is None or word in list(Cause):
-        return None if word is None else Cause(word)
-    known = ", ".join(map(repr, map(str, Cause)))
-    msg = f"claim {entry['number']} has the cause {word!r}. Use one of {known}, or none."
-    raise DataError(msg)
+    cause = entry.get("cause")
+    if cause is not None and cause not in list(Cause):
+        known = ", ".join(map(repr, map(str, Cause)))
+        msg = f"claim {entry['number']} has the cause {cause!r}. Use one of {known}, or none."
+        raise DataError(msg)
+    also = tuple(_made(Variant, variant) for variant in entry.get("also", ()))
+    needless: dict[str, Any] = {"checks": []} if cause == Cause.NOT_TESTABLE else {}
+    told = {**needless, **entry, "also": also, "cause": None if cause is None else Cause(cause)}
+    return _made(Claim, told)

@@ -6,8 +6,9 @@ Takes rows of a figure; writes a PNG file. Legible without colour, each series w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,15 @@ from sketchshift.cli import opened_atomically
 from sketchshift.decoders import CorrelationFunction
 from sketchshift.errors import DataError
 from sketchshift_papers.claims import AXES, ERRORS, LIMIT, points_of, values_of
-from sketchshift_papers.contenders import (
+from sketchshift_papers.datasets import Data, FloatArray, cube, make_data
+from sketchshift_papers.definition import Contender, Figure, Grid
+from sketchshift_papers.looks import (
     direction_norms,
     grid_points,
     grid_values,
     paths,
     residual_after_one_atom,
 )
-from sketchshift_papers.datasets import Data, FloatArray, cube, make_data
-from sketchshift_papers.definition import Contender, Figure, Grid
 from sketchshift_papers.runner import Row
 
 __all__ = ["PICTURES", "draw"]
@@ -74,7 +75,9 @@ def _curves(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> 
     One line a contender and L. One missed cluster decides a mean, so that the three differ.
     """
     measure = figure.picture.get("measure", "rse")
-    columns = [(d, m) for d in figure.datasets for m in d.sketch_sizes or grid.sketch_sizes]
+    columns = [
+        (d, m) for d in figure.datasets_on(grid) for m in d.sketch_sizes or grid.sketch_sizes
+    ]
     has_data, has_missed = bool(figure.picture.get("data")), measure in ERRORS
     high, wide = 2 + has_missed, len(columns) + has_data
     canvas.set_size_inches((5.2 if wide <= 3 else 4.2) * wide, 1.0 + 3.5 * high)
@@ -161,75 +164,82 @@ def _scatter(ax: Axes, figure: Figure, grid: Grid, which: int = 0) -> None:
 def _maps(canvas: Canvas, figure: Figure, grid: Grid, rows: Sequence[Row]) -> None:
     """One panel a dataset, contender and L: RSE over two axes, written into the cells."""
     x, y = figure.picture.get("x", "sigma"), figure.picture.get("y", "m")
+    measure = figure.picture.get("measure", "rse")
     panels = _panels(figure, grid, (x, y))
+    panels = [panel for panel in panels if values_of(rows, panel[1], measure)]
     scatters = list(range(len(figure.datasets))) if figure.picture.get("data") else []
     columns = min(len(panels), figure.picture.get("columns", 3))
     lines = -(-(len(panels) + len(scatters)) // columns)
-    wide, high = _lengths(rows, x, y)
-    canvas.set_size_inches(columns * (1.6 + 0.55 * wide), lines * (1.1 + 0.42 * high))
+    runs = [row for row in rows if row["decoder"] != "lloyd"]
+    wide, high = (len({row[axis] for row in runs}) for axis in (x, y))
+    canvas.set_size_inches(columns * (2.2 + 0.55 * wide), lines * (1.1 + 0.42 * high))
     axes = canvas.subplots(lines, columns, squeeze=False).ravel()
     cap = float(figure.picture.get("cap", 2.0))
+    is_error = measure in ERRORS
     image = None
     for ax, which in zip(axes, scatters, strict=False):
         _scatter(ax, figure, grid, which)
     of_maps = axes[len(scatters) :]
     for ax, (title, select) in zip(of_maps, panels, strict=False):
-        image = _map_panel(ax, values_of(rows, select, "rse"), x, y, cap)
-        ax.set(title=title, xlabel=_axis(x), ylabel=_axis(y))
+        image = _map_panel(ax, values_of(rows, select, measure), x, y, is_error, cap)
+        ax.set(xlabel=_axis(x), ylabel=_axis(y))
+        ax.set_title(fill(title, 20 + 5 * wide), fontsize=9)
     for ax in of_maps[len(panels) :]:
         ax.set_axis_off()
     if image is not None:
-        label = "mean RSE; in brackets the median, where it is another"
+        label = f"mean {NAMES.get(measure, measure)}"
+        label += "; in brackets the median, where it is another" if is_error else ""
         canvas.colorbar(image, ax=list(axes), label=label, shrink=0.8, extend="max")
 
 
 def _panels(figure: Figure, grid: Grid, axes: tuple[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """Titles and selections: what is on no axis makes panels."""
-    datasets: list[Any] = [None] if "d" in axes else list(figure.datasets)
-    sigmas: list[Any] = [None] if "sigma" in axes else list(grid.bandwidths)
+    taken = {*axes, "dataset"} if "d" in axes else {*axes}
+    fixed = [axis for axis in ("dataset", "sigma", "L") if axis not in taken]
+    labels = {dataset.name: dataset.label for dataset in figure.datasets}
     panels = []
     for contender in figure.contenders:
-        starts: Sequence[Any] = [None] if "L" in axes else contender.n_initializations
-        for dataset in datasets:
-            for sigma in sigmas:
-                for L in starts:
-                    select: dict[str, Any] = {"decoder": contender.name}
-                    select |= {} if "L" in axes else {"L": L}
-                    select |= {} if dataset is None else {"dataset": dataset.name}
-                    select |= {} if sigma is None else {"sigma": sigma}
-                    title = _label(contender, L, with_starts=True)
-                    title += f", {dataset.label}" if len(datasets) > 1 else ""
-                    title += "" if sigma is None else rf", $\sigma$ = {sigma:g}"
-                    panels.append((title, select))
+        values: dict[str, Sequence[Any]] = {"dataset": list(labels), "sigma": grid.bandwidths}
+        values["L"] = contender.n_initializations
+        for point in product(*(values[axis] for axis in fixed)):
+            select = dict(zip(fixed, point, strict=True))
+            title = _label(contender, select.get("L"), with_starts=True)
+            if len(labels) > 1 and "dataset" in select:
+                title += f", {labels[select['dataset']]}"
+            if "sigma" in select:
+                title += rf", $\sigma$ = {select['sigma']:g}"
+            panels.append((title, {"decoder": contender.name} | select))
     return panels
 
 
-def _map_panel(ax: Axes, found: Mapping[Any, list[float]], x: str, y: str, cap: float) -> Any:
-    """Cells shaded by mean RSE on a scale that is monotone in grey, with the numbers inside."""
+def _map_panel(
+    ax: Axes, found: Mapping[Any, list[float]], x: str, y: str, is_error: bool, cap: float
+) -> Any:
+    """Cells shaded by means on a scale that is monotone in grey, with the numbers inside."""
     i, j = (AXES.index(axis) for axis in (x, y))
-    across = sorted({point[i] for point in found})
-    up = sorted({point[j] for point in found}, key=lambda value: value or 0)
+    across, up = (list(dict.fromkeys(point[axis] for point in found)) for axis in (i, j))
     cells = {(up.index(p[j]), across.index(p[i])): values for p, values in found.items()}
+    least = 1.0 if is_error else 0.0
     image: FloatArray = np.full((len(up), len(across)), np.nan)
     for (row, column), values in cells.items():
         mean, middle = float(np.mean(values)), float(np.median(values))
         image[row, column] = mean
-        text = _number(mean) + (f"\n({_number(middle)})" if abs(middle / mean - 1) > 0.05 else "")
-        colour = "white" if mean > 1 + 0.55 * (cap - 1) else "black"
+        is_other = is_error and abs(middle / mean - 1) > 0.05
+        text = _number(mean) + (f"\n({_number(middle)})" if is_other else "")
+        colour = "white" if mean > least + 0.55 * (cap - least) else "black"
         ax.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
-    shown = ax.imshow(image, origin="lower", cmap="Greys", vmin=1.0, vmax=cap, aspect="auto")
-    ax.set_xticks(range(len(across)), [f"{value:g}" for value in across], fontsize=7)
-    ax.set_yticks(range(len(up)), ["-" if v is None else f"{v:g}" for v in up], fontsize=7)
+    shown = ax.imshow(image, origin="lower", cmap="Greys", vmin=least, vmax=cap, aspect="auto")
+    ax.set_xticks(range(len(across)), map(_tick, across), fontsize=7)
+    ax.set_yticks(range(len(up)), map(_tick, up), fontsize=7)
     return shown
+
+
+def _tick(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value or "-")
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
-
-
-def _lengths(rows: Sequence[Row], x: str, y: str) -> tuple[int, int]:
-    wide, high = ({row[axis] for row in rows if row["decoder"] != "lloyd"} for axis in (x, y))
-    return len(wide), len(high)
 
 
 def _axis(name: str) -> str:

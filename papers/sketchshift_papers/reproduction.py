@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +10,16 @@ from sketchshift.cli import write_atomically
 from sketchshift_papers.claims import judge
 from sketchshift_papers.definition import Figure, Grid
 from sketchshift_papers.pictures import draw
-from sketchshift_papers.runner import Progress, Store, planned, run_figure
+from sketchshift_papers.runner import Progress, Store, run_figure
 from sketchshift_papers.verdicts import markdown, verdict_facts
 
-__all__ = ["Files", "n_missing", "reproduce"]
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where the results of a figure lie."""
-
-    folder: Path
-    name: str
-
-    @property
-    def runs(self) -> Path:
-        """Every single run."""
-        return self.folder / f"{self.name}.parquet"
-
-    @property
-    def picture(self) -> Path:
-        """The figure."""
-        return self.folder / f"{self.name}.png"
-
-    @property
-    def verdicts(self) -> Path:
-        """The verdicts as JSON; as markdown in the ``.md`` beside it."""
-        return self.folder / f"{self.name}.json"
-
-
-def n_missing(figure: Figure, grid: Grid, files: Files) -> int:
-    """Runs that are still to do."""
-    store = Store(files.runs)
-    return sum(row not in store for row in planned(figure, grid))
+__all__ = ["reproduce"]
 
 
 def reproduce(
     figure: Figure,
     grid: Grid,
-    files: Files,
+    stem: Path,
     *,
     n_jobs: int = 1,
     again: bool = False,
@@ -63,8 +33,9 @@ def reproduce(
         Read by :func:`load_figure`.
     grid : Grid
         How much of it is run.
-    files : Files
-        Where results go; finished runs found there are not repeated.
+    stem : Path
+        Where results go, less the suffix: ``.parquet``, ``.png``, ``.json`` and ``.md``. Finished
+        runs found there are not repeated.
     n_jobs : int
         Processes.
     again : bool
@@ -75,15 +46,15 @@ def reproduce(
     Returns
     -------
     facts : dict
-        Verdicts with their numbers, as they are written to ``files.verdicts``.
+        Verdicts with their numbers, as they are written to the ``.json``.
     """
-    store = Store(files.runs)
+    runs = stem.with_suffix(".parquet")
     if again:
-        store.forget()
-    rows = run_figure(figure, grid, store, n_jobs=n_jobs, progress=progress)
-    draw(figure, grid, rows, files.picture)
+        runs.unlink(missing_ok=True)
+    rows = run_figure(figure, grid, Store(runs), n_jobs=n_jobs, progress=progress)
+    draw(figure, grid, rows, stem.with_suffix(".png"))
     facts = verdict_facts(figure, judge(figure, rows), rows)
-    write_atomically(files.verdicts, json.dumps(facts, indent=1).encode())
+    write_atomically(stem.with_suffix(".json"), json.dumps(facts, indent=1).encode())
     text = "\n".join(markdown(facts))
-    write_atomically(files.verdicts.with_suffix(".md"), text.encode())
+    write_atomically(stem.with_suffix(".md"), text.encode())
     return facts

@@ -18,8 +18,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import sketchshift
 from sketchshift import SketchSpec, sketch
@@ -27,7 +31,7 @@ from sketchshift.cli import opened_atomically
 from sketchshift.errors import DataError
 from sketchshift_papers.contenders import Cell, measure, measure_reference
 from sketchshift_papers.datasets import Data, make_data
-from sketchshift_papers.definition import Contender, DatasetSpec, Figure, Grid
+from sketchshift_papers.definition import Contender, DatasetSpec, Figure, Grid, selects
 
 __all__ = ["KEY", "Progress", "Row", "Store", "planned", "run_figure"]
 
@@ -38,6 +42,7 @@ Row = dict[str, Any]
 KEY = ("dataset", "decoder", "m", "sigma", "L", "seed", "settings")
 TEXTS = ("figure", "dataset", "decoder", "settings", "version", "commit")
 INTEGERS = ("d", "m", "L", "seed", "n_samples")
+UNIMPORTANT = ("label", "name", "sketch_sizes", "n_initializations", "is_ours", "only")
 SAVE_EVERY = 2.0  # seconds between writes
 
 
@@ -55,25 +60,20 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        rows = _read(path) if path.exists() else []
-        self._by_key = {key_of(row): row for row in rows}
+        self.runs = {key_of(row): row for row in _read(path)}
         self._saved = time.monotonic()
 
     def __contains__(self, row: Mapping[str, Any]) -> bool:
-        return key_of(row) in self._by_key
+        return key_of(row) in self.runs
 
     @property
     def rows(self) -> list[Row]:
         """All runs, in the order in which they were added."""
-        return list(self._by_key.values())
-
-    def find(self, row: Mapping[str, Any]) -> Row | None:
-        """The stored run of the same key."""
-        return self._by_key.get(key_of(row))
+        return list(self.runs.values())
 
     def add(self, rows: Iterable[Row]) -> None:
         """Keep finished runs; write them if the last time was a while ago."""
-        self._by_key.update((key_of(row), row) for row in rows)
+        self.runs.update((key_of(row), row) for row in rows)
         if time.monotonic() - self._saved > SAVE_EVERY:
             self.save()
 
@@ -82,7 +82,7 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if not self._by_key:
+        if not self.runs:
             return
         rows = self.rows
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -92,11 +92,6 @@ class Store:
             pq.write_table(table, file)
         self._saved = time.monotonic()
 
-    def forget(self) -> None:
-        """Drop all runs, on disk too."""
-        self._by_key.clear()
-        self.path.unlink(missing_ok=True)
-
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes two runs the same."""
@@ -104,9 +99,8 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _read(path: Path) -> list[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    if not path.exists():
+        return []
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -121,8 +115,6 @@ def _read(path: Path) -> list[Row]:
 
 
 def _type(name: str) -> Any:
-    import pyarrow as pa
-
     if name in TEXTS:
         return pa.string()
     return pa.int64() if name in INTEGERS else pa.float64()
@@ -173,54 +165,51 @@ def run_figure(
         All runs of the grid, those of earlier calls too.
     """
     rows = planned(figure, grid)
-    n_left = sum(row not in store for row in rows)
+    left = {key_of(row) for row in rows if row not in store}
 
     def keep(finished: list[Row]) -> None:
-        nonlocal n_left
-        n_left -= sum(row not in store for row in finished)
+        left.difference_update(map(key_of, finished))
         store.add(finished)
         if progress is not None:
-            progress(len(rows) - n_left, len(rows))
+            progress(len(rows) - len(left), len(rows))
 
     try:
         works = _works(figure, grid, store, rows)
         if n_jobs == 1 or len(works) < 2:
-            _run_here(works, keep)
+            for work in works:
+                for row in _run(work):
+                    keep([row])
         else:
             _run_in_pool(works, n_jobs, keep)
     finally:
         store.save()
-    found = [store.find(row) for row in [*_references(figure, grid), *rows]]
-    return [row for row in found if row is not None]
+    wanted = map(key_of, [*_references(figure, grid), *rows])
+    return [store.runs[key] for key in wanted if key in store.runs]
 
 
 def planned(figure: Figure, grid: Grid) -> list[Row]:
     """Keys of all runs of a grid, in the order they are run."""
     rows = []
-    for dataset in figure.datasets:
+    for dataset in figure.datasets_on(grid):
         heads = [
-            (
-                _head(figure, dataset, contender, grid),
-                L,
-                contender.realizations or grid.realizations,
-            )
+            (_head(figure, dataset, contender, grid) | {"L": L}, contender.only)
             for contender in figure.contenders
             for L in contender.n_initializations
         ]
         sizes = dataset.sketch_sizes or grid.sketch_sizes
         for seed, m, sigma in product(range(grid.realizations), sizes, grid.bandwidths):
             cell = {"m": m, "sigma": sigma, "seed": seed}
-            rows += [head | cell | {"L": L} for head, L, most in heads if seed < most]
+            rows += [head | cell for head, only in heads if selects(only, head | cell)]
     return rows
 
 
 def _references(figure: Figure, grid: Grid) -> list[Row]:
     """Keys of the k-means runs, one a draw of a dataset."""
-    lloyd = Contender("lloyd", "lloyd", "Lloyd", (None,), {}, is_ours=False)
+    lloyd = Contender("lloyd", "lloyd", "Lloyd")
     nowhere = {"m": None, "sigma": None, "L": None}
     return [
         _head(figure, dataset, lloyd, grid) | nowhere | {"seed": draw}
-        for dataset in figure.datasets
+        for dataset in figure.datasets_on(grid)
         for draw in range(min(dataset.n_draws, grid.realizations))
     ]
 
@@ -233,21 +222,11 @@ def _head(figure: Figure, dataset: DatasetSpec, contender: Contender, grid: Grid
 
 def _settings(dataset: DatasetSpec, contender: Contender, n_samples: int | None) -> str:
     """Changes with every option that changes a run: such runs are not mixed."""
-    data, decoder = asdict(dataset), asdict(contender)
-    # whatever does not change a run; one draw is as before there were several
-    if data["n_draws"] == 1:
-        del data["n_draws"]
-    for unimportant in (
-        "label",
-        "name",
-        "sketch_sizes",
-        "n_initializations",
-        "is_ours",
-        "realizations",
-    ):
-        data.pop(unimportant, None)
-        decoder.pop(unimportant, None)
-    text = json.dumps([data, decoder, n_samples], sort_keys=True, default=str)
+    parts = [
+        {name: value for name, value in asdict(part).items() if name not in UNIMPORTANT}
+        for part in (dataset, contender)
+    ]
+    text = json.dumps([*parts, n_samples], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
@@ -278,9 +257,7 @@ def _reference_rows(figure: Figure, grid: Grid, store: Store) -> Iterator[Row]:
         if row not in store:
             data = _data(specs[row["dataset"]], grid.n_samples, row["seed"])
             store.add([_filled(row, data, measure_reference(data))])
-        found = store.find(row)
-        assert found is not None
-        yield found
+        yield store.runs[key_of(row)]
 
 
 def _filled(row: Row, data: Data, measures: dict[str, float]) -> Row:
@@ -289,16 +266,11 @@ def _filled(row: Row, data: Data, measures: dict[str, float]) -> Row:
     return row | facts | measures | made_by
 
 
-def _run_here(works: list[Work], keep: Callable[[list[Row]], None]) -> None:
-    for work in works:
-        for row in _run(work):
-            keep([row])
-
-
 def _run_in_pool(works: list[Work], n_jobs: int, keep: Callable[[list[Row]], None]) -> None:
     """Keep rows sketch by sketch; when interrupted, also those that were under way."""
     with _one_thread_each():
-        pool = ProcessPoolExecutor(min(n_jobs, len(works)), _context(), _ignore_interrupts)
+        n_jobs = min(n_jobs, len(works))
+        pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _ignore_interrupts)
         futures = [pool.submit(_run_all, work) for work in works]
         try:
             for future in as_completed(futures):
@@ -312,25 +284,16 @@ def _run_in_pool(works: list[Work], n_jobs: int, keep: Callable[[list[Row]], Non
         pool.shutdown()
 
 
-def _context() -> Any:
-    import multiprocessing
-
-    return multiprocessing.get_context("spawn")
-
-
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """New processes find one thread for BLAS in their environment."""
-    before = {name: os.environ.get(name) for name in THREADS}
+    before = dict(os.environ)
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _ignore_interrupts() -> None:
@@ -356,9 +319,7 @@ def _run(work: Work) -> Iterator[Row]:
 @lru_cache(maxsize=1)
 def _commit() -> str:
     """The commit of the code, with a plus where files differ from it; "" outside of git."""
-    here = Path(__file__).resolve().parent
-    if not any((parent / ".git").exists() for parent in here.parents[:3]):
-        return ""
+    here = Path(__file__).parent
     try:
         words = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
         done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=True)

@@ -6,7 +6,6 @@ Takes what ``claims`` judged. All text is made from the facts that are written a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,13 @@ from sketchshift_papers.claims import (
     Verdict,
     outcome_of,
 )
-from sketchshift_papers.definition import Cause, Figure
+from sketchshift_papers.definition import Cause, Figure, figure_names
 from sketchshift_papers.runner import Row
 
 __all__ = [
     "asides",
-    "claim_table",
     "details",
-    "exceptions",
-    "how_much",
     "markdown",
-    "shown_verdict",
     "tally",
     "verdict_facts",
     "write_summary",
@@ -54,15 +49,11 @@ def verdict_facts(
 
 
 def _claim_facts(verdict: Verdict) -> dict[str, Any]:
-    claim = verdict.claim
+    names = ("number", "section", "says", "cause", "note")
     return {
-        "number": claim.number,
-        "section": claim.section,
-        "says": claim.says,
+        **{name: getattr(verdict.claim, name) for name in names},
         **_judgement_facts(verdict.said),
-        "cause": None if claim.cause is None else str(claim.cause),
-        "standing": str(verdict.standing),
-        "note": claim.note,
+        "standing": verdict.standing,
         "also": [{"name": name} | _judgement_facts(said) for name, said in verdict.also.items()],
     }
 
@@ -70,17 +61,17 @@ def _claim_facts(verdict: Verdict) -> dict[str, Any]:
 def _judgement_facts(said: Judgement) -> dict[str, Any]:
     """The verdict, and those by means and by medians where errors are compared."""
     by = {
-        statistic: {"verdict": str(outcome_of(found)), "evidence": [e.text for e in found]}
+        statistic: {"verdict": outcome_of(found), "evidence": [e.text for e in found]}
         for statistic, found in said.by.items()
     }
     evidence = [found.text for found in said.evidence]
-    return {"verdict": str(said.outcome), "evidence": evidence, "by": by}
+    return {"verdict": said.outcome, "evidence": evidence, "by": by}
 
 
 # A claim as text.
 
 
-def shown_verdict(claim: Facts) -> str:
+def _shown_verdict(claim: Facts) -> str:
     """The word a reader sees first: that a claim cannot be tested comes before its numbers."""
     is_testable = claim["cause"] != Cause.NOT_TESTABLE
     return str(claim["verdict"] if is_testable else Standing.NOT_TESTABLE)
@@ -130,34 +121,16 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def claim_table(facts: Facts) -> list[str]:
-    """A markdown table of a figure's claims."""
-    lines = [_table_line(["claim", "what it says", "verdict", "measured"]), "|---|---|---|---|"]
-    for claim in facts["claims"]:
-        is_number = re.match(r"[\dA-Z]", claim["section"])
-        section = f" ({'section ' if is_number else ''}{claim['section']})"
-        verdict = "; ".join([f"**{shown_verdict(claim)}**", *asides(claim)])
-        cells = [claim["number"] + section, claim["says"], verdict, " ".join(details(claim))]
-        lines.append(_table_line(cells))
-    return [*lines, ""]
-
-
-def _table_line(cells: Iterable[str]) -> str:
-    """A line of a markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def how_much(facts: Facts) -> str:
-    """Runs and realizations, for a person: few of them decide little."""
-    n = facts["realizations"]
-    return f"{facts['runs']:,} runs, {n} realization{'' if n == 1 else 's'}"
-
-
 def markdown(facts: Facts) -> list[str]:
-    """Lines of a section: where the runs come from, and the table of claims."""
-    about = f"{how_much(facts)}; code: "
+    """Lines of a section: where the runs come from, and the claims."""
     lines = [f"## {facts['figure']}: {facts['title']}", ""]
-    return [*lines, f"{about}{', '.join(facts['commits'])}.", "", *claim_table(facts)]
+    about = f"{facts['runs']:,} runs; realizations: {facts['realizations']}"
+    lines += [f"{about}; code: {', '.join(facts['commits'])}.", ""]
+    for claim in facts["claims"]:
+        head = f"- {claim['number']} **{_shown_verdict(claim)}**: {claim['says']}"
+        lines.append(f"{head} ({claim['section']})")
+        lines += [f"  - {text}" for text in (*asides(claim), *details(claim))]
+    return [*lines, ""]
 
 
 # All claims together.
@@ -178,46 +151,22 @@ def tally(claims: Sequence[Facts]) -> str:
     return f"{len(claims)} claim{'s' * (len(claims) != 1)}. {_capital('; '.join(parts))}."
 
 
-def exceptions(claims: Iterable[Facts]) -> list[str]:
-    """Lines that name the claims which hold only in a variant, or by one statistic alone."""
-    groups: dict[str, list[str]] = {}
-    for claim in claims:
-        if claim["cause"] == Cause.NOT_TESTABLE:
-            continue
-        for variant in claim["also"]:
-            if variant["verdict"] == Outcome.HOLDS != claim["verdict"]:
-                group = f'Hold only in the variant "{variant["name"]}"'
-                groups.setdefault(group, []).append(claim["number"])
-        holding = [name for name, by in claim["by"].items() if by["verdict"] == Outcome.HOLDS]
-        if len(holding) == 1:
-            (other,) = set(claim["by"]) - set(holding)
-            group = f"Hold by {holding[0]}s and not by {other}s"
-            groups.setdefault(group, []).append(claim["number"])
-    return [f"- {words}: {', '.join(numbers)}." for words, numbers in groups.items()]
-
-
-def write_summary(folder: Path, size: str, names: Sequence[str]) -> Path:
-    """One markdown file of all figures whose verdicts lie in a folder.
+def write_summary(folder: Path, size: str, source: Path) -> None:
+    """One markdown file of all figures of a source whose verdicts lie in a folder.
 
     Parameters
     ----------
     folder : Path
-        Of the results.
+        Of the results; gets ``sketch_and_shift-quick.md``, named by the source.
     size : {"quick", "full"}
         Which ones.
-    names : sequence of str
-        Figures in order; those without verdicts are left out.
-
-    Returns
-    -------
-    path : Path
-        ``verdicts-quick.md`` or ``verdicts-full.md``.
+    source : Path
+        Folder of the figures' ``.toml`` files.
     """
-    path = folder / f"verdicts-{size}.md"
-    files = [folder / f"{name}-{size}.json" for name in names]
+    files = [folder / f"{name}-{size}.json" for name in figure_names(source)]
     found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
-    claims = [claim for facts in found for claim in facts["claims"]]
-    lines = [f"# Claims held against our runs ({size})", "", tally(claims), "", *exceptions(claims)]
-    lines += ["", *(line for facts in found for line in markdown(facts))]
-    write_atomically(path, "\n".join(lines).encode())
-    return path
+    if found:
+        claims = [claim for facts in found for claim in facts["claims"]]
+        lines = [f"# Claims held against our runs ({size})", "", tally(claims), ""]
+        lines += [line for facts in found for line in markdown(facts)]
+        write_atomically(folder / f"{source.name}-{size}.md", "\n".join(lines).encode())

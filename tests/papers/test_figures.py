@@ -12,16 +12,15 @@ from sketchshift_papers.claims import Outcome, judge
 from sketchshift_papers.contenders import LOOKS, Cell, measure, registered_decoders
 from sketchshift_papers.datasets import RECIPES, make_data
 from sketchshift_papers.definition import (
+    PAPER,
     SIZES,
     Contender,
     figure_names,
     load_figure,
-    paper_folder,
 )
 from sketchshift_papers.runner import _references, planned
 
-FOLDER = paper_folder()
-NAMES = figure_names(FOLDER)
+NAMES = figure_names(PAPER)
 OF_DECODERS = ("mse", "rse", "seconds", "sketch_seconds", "squared_distance", "variance")
 OF_CLIMBS = ("moved", "arrived", "positive", "least", "median_norm", "norm_at_means")
 OF_MAXIMA = ("n_maxima", "peak_distance", "noise", "second_distance", "left_over")
@@ -38,7 +37,7 @@ def test_all_figures_are_there_in_order():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_claim_can_be_measured_on_the_grid(name, size):
     """With made-up numbers at every point of the grid, no claim is left without a verdict."""
-    figure = load_figure(name, FOLDER)
+    figure = load_figure(name, PAPER)
     grid = figure.grids[size]
     dimensions = {dataset.name: dataset.options.get("d", 2) for dataset in figure.datasets}
     rows = [
@@ -53,7 +52,7 @@ def test_every_claim_can_be_measured_on_the_grid(name, size):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_in_the_files_exist(name):
-    figure = load_figure(name, FOLDER)
+    figure = load_figure(name, PAPER)
 
     assert {dataset.kind for dataset in figure.datasets} <= set(RECIPES)
     assert {contender.kind for contender in figure.contenders} <= {
@@ -65,7 +64,7 @@ def test_names_in_the_files_exist(name):
 
 
 def test_pycle_is_left_out_and_told_where_it_is_not_installed(monkeypatch):
-    figure = load_figure("fig1", FOLDER)
+    figure = load_figure("fig1", PAPER)
     monkeypatch.setattr(contenders, "find_spec", lambda name: None)
     rest, says = contenders.without_missing(figure)
 
@@ -74,7 +73,7 @@ def test_pycle_is_left_out_and_told_where_it_is_not_installed(monkeypatch):
 
 
 def test_draws_are_other_data_and_each_has_its_own_reference():
-    figure = load_figure("fig5a", FOLDER)
+    figure = load_figure("fig5a", PAPER)
     first, second = (make_data(figure.datasets[0], 500, draw) for draw in (0, 1))
 
     assert not np.array_equal(first.X, second.X)
@@ -82,20 +81,20 @@ def test_draws_are_other_data_and_each_has_its_own_reference():
 
 
 def test_claims_are_numbered_once():
-    numbers = [c.number for name in NAMES for c in load_figure(name, FOLDER).claims]
+    numbers = [c.number for name in NAMES for c in load_figure(name, PAPER).claims]
 
     assert len(set(numbers)) == len(numbers) == 68
 
 
 def test_the_deviations_are_written_down():
-    text = (FOLDER / "deviations.md").read_text(encoding="utf-8")
+    text = (PAPER / "deviations.md").read_text(encoding="utf-8")
 
     assert all(f"\n{i}. " in text for i in range(1, 14))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
-    [("title = ", "lacks the entry 'title'"), ("[quick]", "is not TOML")],
+    [("title = ", "lacks an entry, or has one too many: 'title'"), ("[quick]", "is not TOML")],
 )
 def test_a_damaged_file_is_named(paper, damage, message):
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
@@ -113,7 +112,7 @@ def test_a_figure_that_is_not_there_is_named(paper):
 
 @pytest.mark.parametrize("name", ["fig1", "fig5a", "fig7", "fig9"])
 def test_synthetic_data_lie_in_the_domain_with_their_clusters(name):
-    figure = load_figure(name, FOLDER)
+    figure = load_figure(name, PAPER)
 
     for dataset in figure.datasets:
         data = make_data(dataset, 2000)
@@ -127,7 +126,7 @@ def test_synthetic_data_lie_in_the_domain_with_their_clusters(name):
 
 @pytest.fixture(scope="module")
 def cell():
-    figure = load_figure("fig1", FOLDER)
+    figure = load_figure("fig1", PAPER)
     data = make_data(figure.datasets[0], 5000)
     return Cell(data, ss.sketch(data.X, ss.SketchSpec(2, 500, 0.05)), 0, 0.005)
 

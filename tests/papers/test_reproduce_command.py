@@ -44,11 +44,11 @@ def test_a_figure_leaves_runs_picture_and_verdicts(run, paper, tmp_path):
 
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {*(f"fig0-quick.{k}" for k in ("json", "md", "parquet", "png"))} | {
-        "verdicts-quick.md"
+        "paper-quick.md"
     }
     for line in (
-        "0.1   holds ",
-        "0.2   does not hold here ",
+        "- 0.1 **holds**: ",
+        "- 0.2 **does not hold here**: ",
         "- data unknown\n",
         "- by medians: does not hold here\n",
         "- with CL-OMPR: holds (by medians: holds)\n",
@@ -56,7 +56,7 @@ def test_a_figure_leaves_runs_picture_and_verdicts(run, paper, tmp_path):
         assert line in said
     written = json.loads((tmp_path / "out" / "fig0-quick.json").read_text(encoding="utf-8"))
     assert [c["verdict"] for c in written["claims"]] == ["holds", "does not hold here"]
-    summary = (tmp_path / "out" / "verdicts-quick.md").read_text(encoding="utf-8")
+    summary = (tmp_path / "out" / "paper-quick.md").read_text(encoding="utf-8")
     assert "2 claims. Reproduced: 1; data unknown: 1." in summary
 
 
@@ -91,7 +91,7 @@ def test_real_data_is_found_in_the_users_cache(run, paper, tmp_path, monkeypatch
     shutil.copy(SAMPLE, tmp_path / "cache" / "sketchshift")
     real_figure(paper, "spectral_mnist")
 
-    assert "0.1   holds " in run("fig1", "--points", "1", "--realizations", "1").out
+    assert "- 0.1 **holds**: " in run("fig1", "--points", "1", "--realizations", "1").out
 
 
 @pytest.mark.parametrize("words", [[], ["fig0", "--all"]])

@@ -9,33 +9,42 @@ import pytest
 import sketchshift as ss
 from sketchshift import decoders
 from sketchshift_papers.definition import load_figure
-from sketchshift_papers.reproduction import Files, n_missing, reproduce
+from sketchshift_papers.reproduction import reproduce
 from sketchshift_papers.runner import Store, planned, run_figure
 
 
 @pytest.fixture
-def files(tmp_path):
-    return Files(tmp_path, "fig0-quick")
+def stem(tmp_path):
+    return tmp_path / "fig0-quick"
 
 
-def test_every_run_is_kept_with_where_it_comes_from(tiny, files):
-    reproduce(tiny, tiny.grids["quick"], files)
-    table = pq.read_table(files.runs)
+def runs(stem):
+    return stem.with_suffix(".parquet")
+
+
+def n_missing(figure, stem):
+    store = Store(runs(stem))
+    return sum(row not in store for row in planned(figure, figure.grids["quick"]))
+
+
+def test_every_run_is_kept_with_where_it_comes_from(tiny, stem):
+    reproduce(tiny, tiny.grids["quick"], stem)
+    table = pq.read_table(runs(stem))
     columns = ["figure", "decoder", "m", "sigma", "L", "seed", "mse", "rse", "seconds", "commit"]
 
     assert table.num_rows == 12 + 1  # and the reference
     assert set(columns) <= set(table.column_names)
     assert set(table["version"].to_pylist()) == {ss.__version__}
     assert set(table["seed"].to_pylist()) == {0, 1}
-    assert files.picture.read_bytes().startswith(b"\x89PNG")
+    assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_numbers_are_those_of_the_library(tiny, files):
+def test_numbers_are_those_of_the_library(tiny, stem):
     """One run, made by hand."""
     from sketchshift_papers.datasets import make_data
 
     grid = tiny.grids["quick"]
-    store = Store(files.runs)
+    store = Store(runs(stem))
     run_figure(tiny, grid, store)
     data = make_data(tiny.datasets[0], 500)
     z = ss.sketch(data.X, ss.SketchSpec(2, 40, 0.3, seed=1))
@@ -50,10 +59,10 @@ def test_numbers_are_those_of_the_library(tiny, files):
     )
 
 
-def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
+def test_another_decoder_gives_other_numbers(tiny, stem, monkeypatch):
     """Nothing in the figures is written down beforehand."""
     grid = tiny.grids["quick"]
-    honest = reproduce(tiny, grid, files)
+    honest = reproduce(tiny, grid, stem)
 
     class Nonsense:
         def decode(self, k):
@@ -61,30 +70,30 @@ def test_another_decoder_gives_other_numbers(tiny, files, monkeypatch):
             return ss.Decoding(point, np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
 
     monkeypatch.setattr(decoders.SketchAndShift, "fit", lambda *words, **options: Nonsense())
-    fooled = reproduce(tiny, grid, files, again=True)
+    fooled = reproduce(tiny, grid, stem, again=True)
 
     assert honest["claims"][1]["evidence"] != fooled["claims"][1]["evidence"]
-    rows = [row for row in Store(files.runs).rows if row["decoder"] == "algorithm2"]
+    rows = [row for row in Store(runs(stem)).rows if row["decoder"] == "algorithm2"]
     assert min(row["mse"] for row in rows) > 50
 
 
-def test_finished_runs_are_not_repeated(tiny, files, monkeypatch):
+def test_finished_runs_are_not_repeated(tiny, stem, monkeypatch):
     grid = tiny.grids["quick"]
-    reproduce(tiny, grid, files)
-    before = Store(files.runs).rows
+    reproduce(tiny, grid, stem)
+    before = Store(runs(stem)).rows
 
     def fail(*args, **options):
         raise AssertionError("this was run already")
 
     monkeypatch.setattr("sketchshift_papers.runner.measure", fail)
     monkeypatch.setattr("sketchshift_papers.runner.measure_reference", fail)
-    reproduce(tiny, grid, files)
+    reproduce(tiny, grid, stem)
 
-    assert Store(files.runs).rows == before
-    assert n_missing(tiny, grid, files) == 0
+    assert Store(runs(stem)).rows == before
+    assert n_missing(tiny, stem) == 0
 
 
-def test_it_goes_on_after_an_interruption(tiny, files, monkeypatch):
+def test_it_goes_on_after_an_interruption(tiny, stem, monkeypatch):
     """Interrupted in the sixth run: five are kept, and only the others are made later."""
     from sketchshift_papers import runner
 
@@ -100,12 +109,12 @@ def test_it_goes_on_after_an_interruption(tiny, files, monkeypatch):
     grid = tiny.grids["quick"]
     monkeypatch.setattr(runner, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(tiny, grid, files)
-    assert n_missing(tiny, grid, files) == 12 - 5
+        reproduce(tiny, grid, stem)
+    assert n_missing(tiny, stem) == 12 - 5
 
     counts: list[tuple[int, int]] = []
     monkeypatch.setattr(runner, "measure", really)
-    facts = reproduce(tiny, grid, files, progress=lambda *count: counts.append(count))
+    facts = reproduce(tiny, grid, stem, progress=lambda *count: counts.append(count))
 
     assert facts["runs"] == 13
     assert counts == [(n, 12) for n in range(6, 13)]
@@ -123,15 +132,15 @@ def test_processes_give_the_numbers_of_one(tiny, tmp_path):
     assert errors(here) == errors(there)
 
 
-def test_changed_options_make_other_runs(tiny, paper, files):
+def test_changed_options_make_other_runs(tiny, paper, stem):
     """Runs of an old file are not taken for those of a new one."""
-    reproduce(tiny, tiny.grids["quick"], files)
+    reproduce(tiny, tiny.grids["quick"], stem)
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
     text = text.replace("L = [5, 20]", 'L = [5, 20]\noptions = { starts = "uniform" }')
     (paper / "fig0.toml").write_text(text, encoding="utf-8")
     changed = load_figure("fig0", paper)
 
-    assert n_missing(changed, changed.grids["quick"], files) == 8
+    assert n_missing(changed, stem) == 8
 
 
 def test_thinning_keeps_the_ends(tiny):

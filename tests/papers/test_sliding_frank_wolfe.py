@@ -21,7 +21,7 @@ from sketchshift_papers.decoders.sliding_frank_wolfe import (
     SlidingFrankWolfe,
     _Search,
 )
-from sketchshift_papers.definition import load_figure, paper_folder
+from sketchshift_papers.definition import PAPER, load_figure
 
 POINTS = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])
 SHARES = np.array([0.5, 0.3, 0.2])
@@ -152,7 +152,7 @@ def test_its_first_step_is_a_matched_filter():
 def test_separated_clusters_are_found_from_narrow_to_wide_kernels(bandwidth):
     """Where CL-OMPR fails for narrow ones, and Algorithm 2 for wide ones."""
     decoder = SlidingFrankWolfe(n_initializations=200, starts="uniform")
-    data = make_data(load_figure("fig1", paper_folder()).datasets[0], 100_000)
+    data = make_data(load_figure("fig1", PAPER).datasets[0], 100_000)
     best = lloyd(data.X, 3)
 
     for seed in range(2):
