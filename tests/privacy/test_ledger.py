@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from contextlib import redirect_stderr
 
 import pytest
 from hypothesis import given, settings
@@ -27,8 +29,9 @@ A, B, C = charge("a", 0.1), charge("b", 0.2), charge("c", 0.4)
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 3.0), (2, 0.1), (5, 3.0), (20, 0.1), (20, 1.0)])
 def test_the_sum_is_never_below_the_exact_cost_and_close_to_it(n, epsilon):
     """Google's dp-accounting, privacy loss distributions of n Gaussians: the exact value."""
-    dp_accounting = pytest.importorskip("dp_accounting")
-    from dp_accounting.pld import PLDAccountant
+    with redirect_stderr(sys.__stderr__):  # absl, which it loads, keeps a stream and closes it
+        dp_accounting = pytest.importorskip("dp_accounting")
+        from dp_accounting.pld import PLDAccountant
 
     rho = rho_of(epsilon, DELTA)
     charges = [charge(f"{i:032x}"[-1], rho) for i in range(min(n, 16))]
