@@ -10,6 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
 # Tests at a time. Many wait for processes of their own, so there is room for one more than processors.
 JOBS ?= 3
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-stores \
 	test-workflows fuzz sanitize lint bench bench-lakes data quality \
@@ -49,31 +50,40 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint  ## everything CI asks for but the browser; engines by themselves: they fill the machine
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not browser and not engines and not brokers"
-	$(BIN)/python -m pytest -m engines
+test: lint  ## minutes: what a change can break
+	$(PYTEST) -n $(JOBS) --dist worksteal
 
-test-data: setup  ## what `make test` leaves out where the datasets are not: see `make data`
-	$(BIN)/python -m pytest -n $(JOBS) -m "data and not slow"
+test-all: lint  ## what CI runs: also engines, servers, a browser, datasets and rates
+	$(BIN)/python .ci/stages.py $(STAGES)
+
+test-slow: setup  ## hours: memory of long reads, exhaustive checks, rates on all data
+	$(PYTEST) --tier slow
+
+# One stage of `make test-all` each.
+test-more: setup  ## rates, datasets, and what takes seconds
+	$(PYTEST) -n $(JOBS) --dist worksteal --tier all -m "not ($(SERVERS))"
+
+test-engines: setup  ## by themselves: they fill the machine
+	$(PYTEST) --tier all -m engines
 
 test-browser: setup  ## report and explorer in a real Chromium, Debian's
 	command -v chromium chromedriver || (apt-get update -q && apt-get install -y -q chromium chromium-driver)
-	$(BIN)/python -m pytest tests/view/report/browser -m browser
-
-test-stores: setup  ## files in stores, against servers of S3 and Google: in environments of their own, whose pins differ
-	test -x .venv-moto/bin/moto_server || ($(PYTHON) -m venv .venv-moto && .venv-moto/bin/pip install -q 'moto[server]==5.2.5')
-	test -x .venv-gcs/bin/gcp-storage-emulator || ($(PYTHON) -m venv .venv-gcs && .venv-gcs/bin/pip install -q gcp-storage-emulator==2026.7.19)
-	$(BIN)/python -m pytest tests/live/test_stores.py -m "slow or not slow"
+	$(PYTEST) --tier all -m browser tests/view
 
 test-prometheus: setup  ## the metrics of `follow --watch`, scraped by a real Prometheus, Debian's
 	command -v prometheus || (apt-get update -q && apt-get install -y -q prometheus && \
 		(! command -v systemctl || systemctl disable --now prometheus || true))  # Debian starts a service
-	$(BIN)/python -m pytest tests/cli -m prometheus
+	$(PYTEST) --tier all -m prometheus tests/cli
 
 test-brokers: setup  ## streams of a real Redis, Debian's, and of librdkafka's Kafka
 	command -v redis-server || (apt-get update -q && apt-get install -y -q redis-server && \
 		(! command -v systemctl || systemctl disable --now redis-server || true))
-	$(BIN)/python -m pytest tests/live/streams -m brokers
+	$(PYTEST) --tier all -m brokers tests/live
+
+test-stores: setup  ## files in stores, against servers of S3 and Google: in environments of their own, whose pins differ
+	test -x .venv-moto/bin/moto_server || ($(PYTHON) -m venv .venv-moto && .venv-moto/bin/pip install -q 'moto[server]==5.2.5')
+	test -x .venv-gcs/bin/gcp-storage-emulator || ($(PYTHON) -m venv .venv-gcs && .venv-gcs/bin/pip install -q gcp-storage-emulator==2026.7.19)
+	$(PYTEST) --tier all -m stores tests/live
 
 # Airflow wants versions of its own of much else.
 $(VENV)-workflow/done: pyproject.toml
@@ -82,10 +92,7 @@ $(VENV)-workflow/done: pyproject.toml
 	@touch $@
 
 test-workflows: $(VENV)-workflow/done  ## Airflow runs examples/workflows
-	$(VENV)-workflow/bin/python -m pytest tests/examples/test_workflows.py -m workflows
-
-test-slow: setup  ## an hour: memory of long reads, exhaustive sensitivity, rates on all data
-	$(BIN)/python -m pytest -m slow
+	$(VENV)-workflow/bin/python -m pytest tests/examples/test_workflows.py --tier workflows
 
 fuzz: setup  ## minutes: random comparisons of the kernels with the reference. FUZZ="--seed 1"
 	$(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 10000)

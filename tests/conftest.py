@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,13 +36,71 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: c
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``data`` are skipped where one of the datasets they name is not here."""
+# The marks that each tier adds. A test without any of them belongs to `make test`.
+TIERS = {
+    "quick": (),
+    "all": (
+        "brokers", "browser", "data", "engines", "prometheus", "rates", "stores", "thorough",
+    ),
+    "slow": ("slow",),
+    "workflows": ("workflows",),
+}  # fmt: skip
+COMMANDS = {"all": "make test-all", "slow": "make test-slow", "workflows": "make test-workflows"}
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tier", choices=TIERS, default="quick", help="all includes quick; the others stand alone"
+    )
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the last tier that one of the test's marks belongs to."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return [tier for tier, own in TIERS.items() if tier == "quick" or marks & set(own)][-1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = Counter()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen tier, and skip those whose datasets are missing."""
+    wanted = config.getoption("tier")
+    run = {"quick", "all"} if wanted == "all" else {wanted}
+    left_out = [item for item in items if tier_of(item) not in run]
+    config.stash[LEFT_OUT].update(map(tier_of, left_out))
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if tier_of(item) in run]
     for item in items:
         names = [name for mark in item.iter_markers("data") for name in mark.args]
         missing = [name for name in names if not datasets.is_here(name)]
         if missing:
             item.add_marker(pytest.mark.skip(reason=NOT_HERE))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the counts of a worker of pytest-xdist to its controller."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report which tests the other tiers would run."""
+    counts = terminalreporter.config.stash[LEFT_OUT]
+    for tier, command in COMMANDS.items():
+        if counts[tier]:
+            terminalreporter.write_line(f"{command} would run {counts[tier]:,} more tests.")
+    if counts["quick"]:
+        terminalreporter.write_line(f"make test has {counts['quick']:,} others.")
 
 
 @pytest.fixture(autouse=True)
