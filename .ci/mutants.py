@@ -1,4 +1,4 @@
-"""Which of 120 small faults in the source do the tests find?
+"""Count which of 120 small faults in the source the tests find.
 
 ``draw`` chooses mutations of cosmic-ray by a seed, the same number in each module, and writes them to a file.
 ``run`` makes each of them in a copy of the package and runs the tests that cover the changed line, the
