@@ -8,12 +8,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 GALLERY ?= 1
-# Tests at a time. Many wait for processes of their own, so there is room for one more than processors.
+# Tests at a time. Some wait for processes of their own, so there is room for one more than processors.
 JOBS ?= 3
 PYTEST := $(BIN)/python -m pytest
+# Marks of tests that start servers or many processes: each has a stage.
+SERVERS := engines or browser or prometheus or brokers or stores
 
-.PHONY: setup demo examples test test-data test-slow test-browser test-prometheus test-brokers test-stores \
-	test-workflows fuzz sanitize lint bench bench-lakes data quality \
+.PHONY: setup demo examples test test-all test-more test-slow test-engines test-browser test-prometheus test-brokers \
+	test-stores test-workflows mutants fuzz sanitize lint bench bench-lakes data quality \
 	privacy-bench reproduce docs wheels smoke-aarch64 release-check clean
 
 setup: $(VENV)/dev.done
@@ -93,6 +95,21 @@ $(VENV)-workflow/done: pyproject.toml
 
 test-workflows: $(VENV)-workflow/done  ## Airflow runs examples/workflows
 	$(VENV)-workflow/bin/python -m pytest tests/examples/test_workflows.py --tier workflows
+
+# Line coverage by test first: a mutant meets the tests that run its line.
+MUTANTS := $(CURDIR)/build/mutants
+$(VENV)-mutants/done:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check cosmic-ray==8.7.0 coverage==7.17.3
+	@touch $@
+
+mutants: setup $(VENV)-mutants/done  ## an hour: which of 120 small faults the tests find. SEED=1 draws others
+	rm -rf $(MUTANTS) && mkdir -p $(MUTANTS)
+	COVERAGE_FILE=$(MUTANTS)/coverage $(PYTEST) -n $(JOBS) --dist worksteal --tier all -m "not ($(SERVERS))" \
+		--cov=sketchshift --cov-context=test --cov-report= --junitxml=$(MUTANTS)/tests.xml
+	$(VENV)-mutants/bin/python .ci/mutants.py draw --coverage $(MUTANTS)/coverage --seed $(or $(SEED),0) > $(MUTANTS)/drawn.json
+	$(VENV)-mutants/bin/python .ci/mutants.py run $(MUTANTS)/drawn.json --coverage $(MUTANTS)/coverage \
+		--durations $(MUTANTS)/tests.xml --python $(CURDIR)/$(BIN)/python
 
 fuzz: setup  ## minutes: random comparisons of the kernels with the reference. FUZZ="--seed 1"
 	$(BIN)/python tests/kernels/fuzz.py $(or $(FUZZ),--comparisons 10000)
@@ -182,5 +199,5 @@ smoke-aarch64: $(ARM)/done  ## the aarch64 wheel of dist/ under emulation; needs
 		$(ARM)/debian/usr/bin/python3 -m sketchshift.smoke
 
 clean:
-	rm -rf $(VENV) $(VENV)-workflow $(VENV)-diffprivlib $(VENV)-rivals $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-mutants $(VENV)-workflow $(VENV)-diffprivlib $(VENV)-rivals $(VENV)-release $(ARM) dist docs/_build docs/gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src papers tests -name __pycache__ -type d -exec rm -rf {} +
