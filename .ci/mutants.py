@@ -50,23 +50,15 @@ LONGEST = 60.0
 FIRST_TESTS = 40
 
 
-def annotation_lines(path: Path) -> set[tuple[int, int]]:
-    """Return the positions of type annotations, which no test can see."""
-    found: set[tuple[int, int]] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for name in ("annotation", "returns"):
-            part = getattr(node, name, None)
-            if part is not None:
-                found |= {(n.lineno, n.col_offset) for n in ast.walk(part) if hasattr(n, "lineno")}
-                found |= {
-                    (line, column)
-                    for line in range(part.lineno, part.end_lineno + 1)
-                    for column in range(
-                        part.col_offset if line == part.lineno else 0,
-                        part.end_col_offset if line == part.end_lineno else 1000,
-                    )
-                }
-    return found
+def spans_of_annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where type annotations start and end: no test can see a fault there."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    parts = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
+    return [
+        ((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset))
+        for part in parts
+        if part is not None
+    ]
 
 
 def tests_of_lines(coverage: Path, module: str) -> dict[int, set[str]]:
@@ -85,12 +77,15 @@ def draw(coverage: Path, seed: int) -> list[dict[str, object]]:
     rng = random.Random(seed)
     drawn: list[dict[str, object]] = []
     for module in MODULES:
-        tests, annotations = tests_of_lines(coverage, module), annotation_lines(PACKAGE / module)
+        tests = tests_of_lines(coverage, module)
+        annotations = spans_of_annotations(PACKAGE / module)
         places = defaultdict(list)
         for item in _all_work_items([PACKAGE / module], {}):
             mutation = item.mutations[0]
-            if tests.get(mutation.start_pos[0]) and mutation.start_pos not in annotations:
-                places[mutation.start_pos].append((mutation.operator_name, mutation.occurrence))
+            place = mutation.start_pos
+            hidden = any(start <= place < stop for start, stop in annotations)
+            if tests.get(place[0]) and not hidden:
+                places[place].append((mutation.operator_name, mutation.occurrence))
         for place in rng.sample(sorted(places), N_MUTANTS // len(MODULES)):
             operator, occurrence = rng.choice(places[place])
             drawn.append(
