@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -24,6 +27,12 @@ def reference():
 def compiled():
     """The compiled kernel of each instruction set that this processor has, by name."""
     return {name: CpuKernel(variant) for name, variant in variants().items()}
+
+
+@pytest.fixture(scope="session")
+def compare():
+    """Random comparisons of kernels with the reference: see ``fuzz.py``."""
+    return runpy.run_path(str(Path(__file__).with_name("fuzz.py")))["compare"]
 
 
 @pytest.fixture(params=["cpu", "reference"])

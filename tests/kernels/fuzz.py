@@ -166,18 +166,23 @@ def draw_moments(rng: Rng) -> Given:
     return compute
 
 
+def normalise(
+    kernel: Kernel, X: np.ndarray, center: np.ndarray, per_unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and their squared norms where the kernel computes, in place of NaN."""
+    rows, squared_norms = kernel.empty(X.shape), kernel.empty((len(X),))
+    rows[...] = squared_norms[...] = np.nan
+    kernel.normalise(X, center, per_unit, rows, squared_norms)
+    return rows, squared_norms
+
+
 def draw_normalise(rng: Rng) -> Given:
     n, d = draw_size(rng, 500, 0), draw_size(rng, 200)
     with np.errstate(under="ignore"):
         X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
     center, per_unit = draw_smooth(rng, (d,)), np.ldexp(rng.random(d), rng.integers(-9, 9, d))
 
-    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
-        rows, squared_norms = np.full((n, d), np.nan), np.full(n, np.nan)
-        kernel.normalise(X, center, per_unit, rows, squared_norms)
-        return [rows, squared_norms]
-
-    return compute
+    return lambda kernel: [*map(kernel.on_host, normalise(kernel, X, center, per_unit))]
 
 
 def draw_cells(rng: Rng) -> Given:
@@ -203,8 +208,9 @@ def draw_cells(rng: Rng) -> Given:
     def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
         totals = np.zeros((n_centers, centers.width), dtype=np.int64)
         cells = kernel.cells(centers)
-        along = rows if centers.axes is None else kernel.project(rows, centers.axes)
-        left = cells.add(rows, along, factors, totals) or ()
+        here, _ = normalise(kernel, rows, np.zeros(d), np.ones(d))
+        along = here if centers.axes is None else kernel.project(here, centers.axes)
+        left = cells.add(here, along, factors, totals) or ()
         with np.errstate(under="ignore"):
             labels, squares = cells.nearest(narrow)
             distances = kernel.distances(points)(narrow)
@@ -215,8 +221,7 @@ def draw_cells(rng: Rng) -> Given:
 
 def keep_within_reach(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     """The rows that a sketch does not refuse."""
-    rows, squared_norms = np.empty(X.shape), np.empty(len(X))
-    REFERENCE.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+    _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
     return X[squared_norms < spec.reach**2]
 
 

@@ -59,8 +59,9 @@ def test_without_the_compiled_library_sketches_are_the_same_bytes(monkeypatch, t
         select_kernel("cpu")
 
     with pytest.warns(RuntimeWarning, match=rf"^NumPy does .* the same bytes: {missing}"):
-        assert select_kernel("auto").name == "reference"
-        assert ss.sketch(X, spec).to_bytes() == compiled.to_bytes()
+        slow = ss.sketch(X, spec)
+
+    assert slow.to_bytes() == compiled.to_bytes()
 
 
 def test_a_library_of_another_machine_is_refused_in_a_sentence(monkeypatch, tmp_path):
