@@ -164,34 +164,36 @@ def test_the_description_of_a_plain_spec_is_short():
     assert spec.describe() == "d=2, m=20, bandwidth=0.3, seed=7, fingerprint=9351535d"
 
 
-def test_numpy_numbers_are_python_numbers():
-    """Whatever made them, equal numbers give equal specs, JSON and fingerprints."""
-    plain = SketchSpec(
-        n_features=2,
-        sketch_size=20,
-        bandwidth=(0.5, 2.0),
-        seed=7,
-        columns=("a", "b"),
-        center=(1.0, -2.0),
-        scale=(3.0, 0.25),
-        far_share=0.125,
-    )
-    from_numpy = SketchSpec(
-        n_features=np.int64(2),
-        sketch_size=np.uint16(20),
-        bandwidth=np.array([0.5, 2.0], dtype=np.float32),
-        seed=np.uint64(7),
-        columns=np.array(["a", "b"], dtype=object),
-        center=np.array([1, -2]),
-        scale=np.array([3, 0.25], dtype=np.float32),
-        far_share=np.float16(0.125),
-    )
+PLAIN = {
+    "bandwidth": (0.5, 2.0),
+    "seed": 7,
+    "columns": ("a", "b"),
+    "center": (1.0, -2.0),
+    "scale": (3.0, 0.25),
+    "far_share": 0.125,
+}
+OTHERS = {
+    "n_features": np.int64(2),
+    "sketch_size": np.uint16(20),
+    "bandwidth": np.array([0.5, 2.0], dtype=np.float32),
+    "seed": np.uint64(7),
+    "columns": np.array(["a", "b"], dtype=object),
+    "center": np.array([1, -2]),
+    "scale": np.array([3, 0.25], dtype=np.float32),
+    "far_share": np.float16(0.125),
+}
 
-    assert from_numpy == plain
-    assert from_numpy.to_json() == plain.to_json()
-    assert from_numpy.fingerprint == plain.fingerprint
-    assert type(from_numpy.n_features) is int
-    assert type(from_numpy.bandwidth[0]) is float
+
+def test_numbers_and_sequences_of_any_kind_are_kept_as_those_of_python():
+    """Whatever made them, equal numbers give equal specs, JSON and fingerprints."""
+    spec = spec_of(**PLAIN)
+    sequences = {"bandwidth": [0.5, 2], "columns": iter(["a", "b"]), "scale": [3, 0.25]}
+    for other in (spec_of(**OTHERS), spec_of(**(PLAIN | sequences))):
+        assert other == spec
+        assert other.to_json() == spec.to_json()
+        assert other.fingerprint == spec.fingerprint
+        assert type(other.n_features) is int
+        assert type(other.bandwidth[0]) is float
 
 
 def test_equal_specs_have_equal_fingerprints_even_for_minus_zero():
@@ -281,16 +283,6 @@ def test_specs_are_hashable_picklable_and_copiable():
             assert "fingerprint" not in vars(other)
             assert fingerprint in (None, other.fingerprint)
             assert other.frequencies.to_bytes() == spec.frequencies.to_bytes()
-
-
-def test_parameters_are_given_as_sequences_of_any_kind():
-    """Lists, tuples and arrays are kept as tuples, so that specs can be compared and hashed."""
-    spec = spec_of(bandwidth=[0.3, 1], columns=iter(["a", "b"]), center=range(2), scale=[1, 2])
-
-    assert spec.bandwidth == (0.3, 1.0)
-    assert spec.columns == ("a", "b")
-    assert spec.center == (0.0, 1.0)
-    assert spec.scale == (1.0, 2.0)
 
 
 def test_a_spec_by_leverage_says_where_its_density_saturates():
