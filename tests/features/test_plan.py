@@ -145,7 +145,7 @@ def test_seed_and_columns_go_into_the_spec(X):
     [
         ([1.0, 150.0, 20.0], r"'pay' varies by 1\d\d and column 'age' by .*standard"),
         (
-            [9.0, 2e15, 9.0],
+            [9.0, 2e15, 20.0],
             r"^column 'pay' spreads 2e\+14 times as widely as column 'age': if it is an "
             r"identifier, leave it out; otherwise pass standardize=True \(--scale standard\)\.$",
         ),

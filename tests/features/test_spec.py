@@ -149,6 +149,7 @@ def test_every_change_changes_the_fingerprint_and_the_description():
         assert other != spec
         assert other.fingerprint != spec.fingerprint
         assert len(other.fingerprint) == 32
+        assert SketchSpec.from_json(other.to_json()) == other
         line, _, digits = other.describe().partition(", fingerprint=")
         assert digits == other.fingerprint[:8]
         is_shown = not spec.describe().startswith(line)
