@@ -13,17 +13,15 @@ from sketchshift.errors import PlanWarning
 from sketchshift.features.plan import cluster_radius, plan_rows
 
 
-def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:
-    """r0, rq, rw and the bandwidths, in plain loops but for the k-means."""
+def by_hand(X: np.ndarray, k: int) -> tuple[float, float, float]:
+    """r0 and the bandwidths, with rq, which weighs far rows by up to 64, and rw of a k-means."""
     n, d = X.shape
-    mean = sum(X) / n
-    r0 = math.sqrt(sum(sum((row - mean) ** 2) for row in X) / n)
-    Y = (X - mean) / r0
-    t = np.array([min(cap, 0.5 + 0.5 * sum(row**2)) for row in Y])
-    middle = sum(w * row for w, row in zip(t, Y, strict=True)) / sum(t)
-    rq = math.sqrt(sum(w * sum((row - middle) ** 2) for w, row in zip(t, Y, strict=True)) / sum(t))
+    r0 = math.sqrt(X.var(axis=0).sum())
+    Y = (X - X.mean(axis=0)) / r0
+    t = np.minimum(64.0, 0.5 + 0.5 * (Y**2).sum(axis=1))
+    rq = math.sqrt((t @ (Y - t @ Y / t.sum()) ** 2).sum() / t.sum())
     rw = math.sqrt(ss.metrics.mse(Y, ss.metrics.lloyd(Y, k)) * n / (n - k))
-    return {"r0": r0, "low": 0.3 * rw * math.sqrt(rq), "high": 0.8 * k ** (-1 / d) * rq}
+    return r0, 0.3 * rw * math.sqrt(rq), 0.8 * k ** (-1 / d) * rq
 
 
 @pytest.mark.parametrize(("d", "k"), [(2, 5), (8, 4)])
@@ -33,12 +31,11 @@ def test_a_plan_is_the_formula(d, k):
 
     spec = plan_rows(X, k, cells=False)
 
-    expected = by_hand(X, k)
-    assert spec.scale == pytest.approx(expected["r0"], rel=1e-5)
-    np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * expected["r0"])
-    assert spec.bandwidth[0] == pytest.approx(expected["low"], rel=0.05)
-    high = max(expected["high"], 3 * spec.bandwidth[0])
-    assert spec.bandwidth[1] == pytest.approx(high, rel=1e-5)
+    r0, low, high = by_hand(X, k)
+    assert spec.scale == pytest.approx(r0, rel=1e-5)
+    np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * r0)
+    assert spec.bandwidth[0] == pytest.approx(low, rel=0.05)
+    assert spec.bandwidth[1] == pytest.approx(max(high, 3 * spec.bandwidth[0]), rel=1e-5)
     assert spec.far_share == 0.15
     assert spec.sketch_size == 10 * k * d
 
