@@ -157,7 +157,9 @@ def test_other_seeds_and_laws_give_other_frequencies():
 KERNELS = {
     "gaussian": (10, {}),
     "structured": (100, {"structured": True}),
-    "leverage": (3, {"law": "leverage"}),
+    "leverage": (1, {"law": "leverage"}),
+    "no saturation": (3, {"law": "leverage", "saturation": 0.0}),
+    "most saturation": (10, {"law": "leverage", "saturation": most_saturation(10)}),
     "structured leverage": (64, {"law": "leverage", "structured": True}),
 }
 
