@@ -50,7 +50,7 @@ def specs(draw):
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(specs())
 def test_a_spec_survives_its_canonical_json(spec):
     """Sorted keys, no blanks outside strings, ASCII, and nothing that is at its default.
