@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
-import sklearn.datasets
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
 from sketchshift.errors import PlanWarning
 from sketchshift.features.plan import cluster_radius, plan_rows
 
-RNG = np.random.default_rng(0)
 
-
-def by_hand(X: np.ndarray, k: int, cap: float = 64.0) -> dict[str, float]:
-    """r0, rq, rw and the bandwidths, in plain loops but for the k-means."""
+def by_hand(X: np.ndarray, k: int) -> tuple[float, float, float]:
+    """r0 and the bandwidths, with rq, which weighs far rows by up to 64, and rw of a k-means."""
     n, d = X.shape
-    mean = sum(X) / n
-    r0 = math.sqrt(sum(sum((row - mean) ** 2) for row in X) / n)
-    Y = (X - mean) / r0
-    t = np.array([min(cap, 0.5 + 0.5 * sum(row**2)) for row in Y])
-    middle = sum(w * row for w, row in zip(t, Y, strict=True)) / sum(t)
-    rq = math.sqrt(sum(w * sum((row - middle) ** 2) for w, row in zip(t, Y, strict=True)) / sum(t))
+    r0 = math.sqrt(X.var(axis=0).sum())
+    Y = (X - X.mean(axis=0)) / r0
+    t = np.minimum(64.0, 0.5 + 0.5 * (Y**2).sum(axis=1))
+    rq = math.sqrt((t @ (Y - t @ Y / t.sum()) ** 2).sum() / t.sum())
     rw = math.sqrt(ss.metrics.mse(Y, ss.metrics.lloyd(Y, k)) * n / (n - k))
-    return {"r0": r0, "low": 0.3 * rw * math.sqrt(rq), "high": 0.8 * k ** (-1 / d) * rq}
+    return r0, 0.3 * rw * math.sqrt(rq), 0.8 * k ** (-1 / d) * rq
 
 
-@pytest.mark.parametrize(("d", "k"), [(2, 5), (3, 10), (8, 4)])
+@pytest.mark.parametrize(("d", "k"), [(2, 5), (8, 4)])
 def test_a_plan_is_the_formula(d, k):
     """Another k-means ends within a few percent; all else agrees to the six digits kept."""
     X = np.random.default_rng(d).standard_t(4, size=(500, d)) * 3.0 + 7.0
 
     spec = plan_rows(X, k, cells=False)
 
-    expected = by_hand(X, k)
-    assert spec.scale == pytest.approx(expected["r0"], rel=1e-5)
-    np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * expected["r0"])
-    assert spec.bandwidth[0] == pytest.approx(expected["low"], rel=0.05)
-    high = max(expected["high"], 3 * spec.bandwidth[0])
-    assert spec.bandwidth[1] == pytest.approx(high, rel=1e-5)
+    r0, low, high = by_hand(X, k)
+    assert spec.scale == pytest.approx(r0, rel=1e-5)
+    np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * r0)
+    assert spec.bandwidth[0] == pytest.approx(low, rel=0.05)
+    assert spec.bandwidth[1] == pytest.approx(max(high, 3 * spec.bandwidth[0]), rel=1e-5)
     assert spec.far_share == 0.15
     assert spec.sketch_size == 10 * k * d
 
@@ -55,65 +48,53 @@ def test_cells_change_center_scale_and_bandwidths_in_nothing(X):
     assert both.cells.n_rows == len(X)
 
 
-HEAVY = {
-    "t with 2.5 degrees": RNG.standard_t(2.5, size=(5_000, 3)),
-    "twenty sentinels": np.vstack([RNG.normal(size=(3_980, 2)), np.full((20, 2), 9999.0)]),
-    "one far row": np.vstack([RNG.normal(size=(3_999, 2)), [[1e6, 1e6]]]),
-}
+def heavy_rows():
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(1_990, 2))
+    return {
+        "t with 2.5 degrees": rng.standard_t(2.5, size=(5_000, 3)),
+        "ten sentinels": np.vstack([few, np.full((10, 2), 9999.0)]),
+        "one far row": np.vstack([few, [[1e6, 1e6]]]),
+    }
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_waves_alone_are_planned_with_a_warning_where_rows_lie_far_out(name):
-    with pytest.warns(PlanWarning, match=r"waves alone lose clusters .* Plan with cells"):
-        waves = plan_rows(HEAVY[name], 3, cells=False)
+def test_waves_alone_are_planned_with_a_warning_where_rows_lie_far_out():
+    for name, rows in heavy_rows().items():
+        with pytest.warns(PlanWarning, match=r"waves alone lose clusters .* Plan with cells"):
+            waves = plan_rows(rows, 3, cells=False)
 
-    assert waves.bandwidth == plan_rows(HEAVY[name], 3).bandwidth
+        assert waves.bandwidth == plan_rows(rows, 3).bandwidth, name
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "digits", "breast_cancer", "diabetes"])
-def test_waves_alone_are_planned_without_a_warning_for_usual_rows(name):
+def test_waves_alone_are_planned_without_a_warning_for_usual_rows():
     """Warnings are errors here."""
-    usual = [getattr(sklearn.datasets, f"load_{name}")().data, RNG.normal(size=(1_000, 2))]
+    from sklearn import datasets
 
-    for rows in (*usual, RNG.uniform(size=(1_000, 1)), RNG.exponential(size=(1_000, 2))):
+    rng = np.random.default_rng(0)
+    loaders = (datasets.load_iris, datasets.load_wine, datasets.load_breast_cancer)
+    usual = [load().data for load in (*loaders, datasets.load_diabetes)]
+    usual += [rng.normal(size=(1_000, 2)), rng.uniform(size=(1_000, 1))]
+    for rows in (*usual, rng.exponential(size=(1_000, 2))):
         assert plan_rows(rows, 3, cells=False, standardize=True).cells is None
 
 
 def test_normalised_rows_have_mean_zero_and_total_variance_one(X):
-    spec = plan_rows(X, 3)
-    Y = (X - spec.center_vector) / spec.scale_vector
+    for standardize, variances in ((False, X.var(axis=0) / X.var(axis=0).sum()), (True, 1 / 3)):
+        spec = plan_rows(X, 3, standardize=standardize)
+        Y = (X - spec.center_vector) / spec.scale_vector
 
-    np.testing.assert_allclose(Y.mean(axis=0), 0.0, atol=1e-5)
-    assert Y.var(axis=0).sum() == pytest.approx(1.0, abs=1e-4)
-    assert isinstance(spec.scale, float)  # distances stay those of the data
-
-
-def test_standardised_columns_share_the_total_variance_equally(X):
-    spec = plan_rows(X, 3, standardize=True)
-    Y = (X - spec.center_vector) / spec.scale_vector
-
-    np.testing.assert_allclose(Y.var(axis=0), 1 / 3, rtol=1e-4)
+        np.testing.assert_allclose(Y.mean(axis=0), 0.0, atol=1e-5)
+        np.testing.assert_allclose(Y.var(axis=0), variances, rtol=1e-4)
+        assert isinstance(spec.scale, float) == (not standardize)  # distances are those of the data
 
 
 def test_constant_columns_are_standardised_like_columns_of_deviation_one():
     varying = np.random.default_rng(0).normal(scale=5.0, size=(300, 2))
     X = np.column_stack([varying, np.full(300, 0.1)])
 
-    spec = plan_rows(X, 3, standardize=True)
+    scale = plan_rows(X, 3, standardize=True).scale
 
-    Y = (X - spec.center_vector) / spec.scale_vector
-    np.testing.assert_allclose(spec.scale[:2], varying.std(axis=0) * math.sqrt(2), rtol=1e-5)
-    assert spec.scale[2] == pytest.approx(math.sqrt(2), rel=1e-5)
-    assert Y.var(axis=0).sum() == pytest.approx(1.0, abs=1e-4)
-
-
-def test_the_units_of_the_data_only_move_center_and_scale():
-    X = np.random.default_rng(0).normal(size=(400, 3))
-
-    plain, scaled = plan_rows(X, 5), plan_rows(1000.0 * X, 5)
-
-    np.testing.assert_allclose(scaled.bandwidth, plain.bandwidth, rtol=1e-4)
-    assert scaled.scale == pytest.approx(1000 * plain.scale, rel=1e-5)
+    np.testing.assert_allclose(scale, [*varying.std(axis=0) * 2**0.5, 2**0.5], rtol=1e-5)
 
 
 def test_whole_weights_count_as_repeated_rows():
@@ -129,24 +110,24 @@ def test_whole_weights_count_as_repeated_rows():
 
 
 def test_the_number_of_threads_changes_nothing():
-    X = np.random.default_rng(0).normal(size=(3000, 20))
+    X = np.random.default_rng(0).normal(size=(2000, 20))
 
     specs = []
-    for n_threads in (1, 2, 4):
+    for n_threads in (1, 4):
         with threadpool_limits(n_threads):
             specs.append(plan_rows(X, 30).to_json())
 
     assert len(set(specs)) == 1
 
 
-@pytest.mark.parametrize(("k", "d", "m"), [(10, 3, 300), (1, 1, 50), (2, 2, 50), (6, 1, 60)])
-def test_the_sketch_size_is_ten_numbers_a_cluster_and_column(k, d, m):
-    X = np.random.default_rng(0).normal(size=(100, d))
+def test_the_sketch_size_is_ten_numbers_a_cluster_and_column():
+    for k, d, m in ((10, 3, 300), (1, 1, 50), (2, 2, 50), (6, 1, 60)):
+        X = np.random.default_rng(0).normal(size=(100, d))
 
-    assert plan_rows(X, k, cells=False).sketch_size == m
-    assert plan_rows(X, k, sketch_size=77, cells=False).sketch_size == 77
-    both = plan_rows(X, k)
-    assert 0 <= 2 * (m - both.sketch_size) - both.cells.n_cells * (1 + 2 * d) < 2
+        assert plan_rows(X, k, cells=False).sketch_size == m
+        assert plan_rows(X, k, sketch_size=77, cells=False).sketch_size == 77
+        both = plan_rows(X, k)
+        assert 0 <= 2 * (m - both.sketch_size) - both.cells.n_cells * (1 + 2 * d) < 2
 
 
 def test_seed_and_columns_go_into_the_spec(X):
@@ -156,71 +137,65 @@ def test_seed_and_columns_go_into_the_spec(X):
     assert ss.SketchSpec.from_json(spec.to_json()) == spec
 
 
-def test_columns_of_very_different_spread_are_pointed_out():
-    X = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 150.0, 20.0]
+@pytest.mark.parametrize(
+    ("spreads", "message"),
+    [
+        ([1.0, 150.0, 20.0], r"'pay' varies by 1\d\d and column 'age' by .*standard"),
+        (
+            [9.0, 2e15, 20.0],
+            r"^column 'pay' spreads 2e\+14 times as widely as column 'age': if it is an "
+            r"identifier, leave it out; otherwise pass standardize=True \(--scale standard\)\.$",
+        ),
+    ],
+)
+def test_columns_of_very_different_spread_are_pointed_out(spreads, message):
+    X = np.random.default_rng(0).normal(size=(200, 3)) * spreads
 
-    with pytest.warns(
-        ss.errors.ScaleHint, match=r"'pay' varies by 1\d\d and column 'age' by .*standard"
-    ):
-        plan_rows(X, 2, columns=["age", "pay", "size"])
-    with pytest.warns(ss.errors.ScaleHint, match="column 1 varies by .* and column 0 by"):
-        plan_rows(X, 2)
-
-
-def test_a_column_that_spreads_a_million_times_as_widely_may_be_an_identifier():
-    X = np.random.default_rng(0).normal(size=(200, 2)) * [9.0, 2e15]
-
-    message = (
-        r"^column 'customer_id' spreads 2e\+14 times as widely as column 'age': if it is an "
-        r"identifier, leave it out; otherwise pass standardize=True \(--scale standard\)\.$"
-    )
     with pytest.warns(ss.errors.ScaleHint, match=message):
-        plan_rows(X, 2, columns=["age", "customer_id"])
+        plan_rows(X, 2, columns=["age", "pay", "size"])
 
 
 def test_there_is_no_hint_where_there_is_no_difference():
-    """Ninetyfold, a constant column, one column, and columns standardised anyway."""
+    """Ninetyfold, a constant column, one column, and columns standardised anyway.
+
+    Warnings are errors here.
+    """
     X = np.random.default_rng(0).normal(size=(2000, 2))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        plan_rows(X * [1.0, 90.0], 2)
-        plan_rows(np.column_stack([1000.0 * X[:, 0], np.full(2000, 0.1)]), 2)
-        plan_rows(1000.0 * X[:, :1], 2)
-        plan_rows(X * [1.0, 1e6], 2, standardize=True)
+    plan_rows(X * [1.0, 90.0], 2)
+    plan_rows(np.column_stack([1000.0 * X[:, 0], np.full(2000, 0.1)]), 2)
+    plan_rows(1000.0 * X[:, :1], 2)
+    plan_rows(X * [1.0, 1e6], 2, standardize=True)
+
+
+FEW = [
+    [[3.0, -4.0]],
+    [[0.0, 0.0]],
+    [[1.0, 2.0], [1.0, 2.0], [5.0, -1.0]],
+    [[1e100, 0.0], [0.0, 1e100], [0.0, 0.0]],
+    [[1e9, 5.0], [1e9 + 1, 5.0], [1e9 + 2, 5.0]],
+]
 
 
 @pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [[3.0, -4.0]],
-        [[0.0, 0.0]],
-        [[1.0, 2.0], [5.0, -1.0]],
-        [[1.0, 2.0], [1.0, 2.0], [5.0, -1.0]],
-        [[1e100, 0.0], [0.0, 1e100], [0.0, 0.0]],
-        [[1e9, 5.0], [1e9 + 1, 5.0], [1e9 + 2, 5.0]],
-    ],
-)
-def test_very_few_rows_give_a_spec_that_can_be_used(rows, standardize):
-    X = np.array(rows)
+def test_very_few_rows_give_a_spec_that_can_be_used(standardize):
+    for rows in FEW:
+        spec = plan_rows(np.array(rows), 5, standardize=standardize)
 
-    spec = plan_rows(X, 5, standardize=standardize)
-
-    assert 0 < spec.bandwidth[0] < spec.bandwidth[1] < 10
-    assert ss.sketch(X, spec).count == len(X)
+        assert 0 < spec.bandwidth[0] < spec.bandwidth[1] < 10
+        assert ss.sketch(np.array(rows), spec).count == len(rows)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -1e12])
-def test_equal_rows_give_a_spec_and_a_warning(value):
-    X = np.full((50, 3), value)
+def test_equal_rows_give_a_spec_and_a_warning():
+    for value in (0.0, 0.1, -1e12):
+        X = np.full((50, 3), value)
 
-    with pytest.warns(ss.errors.PlanWarning, match="all 50 rows of the sample are equal"):
-        spec = plan_rows(X, 4)
+        with pytest.warns(PlanWarning, match="all 50 rows of the sample are equal"):
+            spec = plan_rows(X, 4)
 
-    s = ss.sketch(X, spec)
-    assert s.count == 50
-    np.testing.assert_allclose(s.mean, value, rtol=1e-5)
+        s = ss.sketch(X, spec)
+        assert s.count == 50
+        np.testing.assert_allclose(s.mean, value, rtol=1e-5)
 
 
 def test_numbers_that_no_spec_can_hold_are_refused_with_the_column():
@@ -264,7 +239,7 @@ def test_points_without_any_spread_get_the_bandwidth_of_their_distances():
 
 def test_the_integers_reach_the_rows_that_are_known():
     """Heavy tails: bounds of the whole data lift the lowest bandwidth until they are reached."""
-    X = np.random.default_rng(0).standard_cauchy(size=(100_000, 2))
+    X = np.random.default_rng(0).standard_cauchy(size=(20_000, 2))
     bounds = (X.min(axis=0), X.max(axis=0))
 
     spec = plan_rows(X[:2000], 10, bounds=bounds)
@@ -283,23 +258,19 @@ def test_one_absurd_bound_does_not_spoil_the_plan():
     assert low <= high / 3 * (1 + 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
+def test_parameters_are_checked(X):
+    for parameters, words in (
         ({"n_clusters": 0}, "'n_clusters' parameter of plan must be an integer from 1 to 100000"),
         ({"n_clusters": 2.5}, "'n_clusters'"),
         ({"n_clusters": 2, "standardize": "yes"}, "'standardize' parameter of plan must be True"),
         ({"n_clusters": 2, "sketch_size": 0}, "'sketch_size'"),
         ({"n_clusters": 2, "seed": -1}, "'seed'"),
-    ],
-)
-def test_parameters_are_checked(X, parameters, words):
-    with pytest.raises(ss.errors.SpecError, match=words):
-        plan_rows(X, **parameters)
+    ):
+        with pytest.raises(ss.errors.SpecError, match=words):
+            plan_rows(X, **parameters)
 
 
-@pytest.mark.parametrize("d", [63, 64, 100])
-def test_frequencies_are_structured_from_64_columns_on(d):
-    X = np.random.default_rng(0).normal(size=(300, d))
-
-    assert plan_rows(X, 2, cells=False).structured == (d >= 64)
+def test_frequencies_are_structured_from_64_columns_on():
+    X = np.random.default_rng(0).normal(size=(100, 100))
+    for d in (63, 64, 100):
+        assert plan_rows(X[:, :d], 2, cells=False).structured == (d >= 64)

@@ -8,17 +8,13 @@ from datetime import time
 from decimal import Decimal
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.preprocessing import OneHotEncoder
 
 import sketchshift as ss
+from sketchshift.data import open_source
 from sketchshift.recipe import MISSING, Category, Cycle, Frequency, Log, Number, Recipe, _log
 
 N = 300
@@ -54,77 +50,68 @@ RECIPE = Recipe(
 
 @pytest.fixture(scope="module")
 def expected(table) -> np.ndarray:
-    """The same by pandas, scikit-learn and NumPy's own functions."""
+    """The same by pandas and NumPy's own functions."""
     frame = table.to_pandas()
     cuts = frame["cut"].fillna(MISSING).to_numpy()[:, None]
-    one_hot = OneHotEncoder(categories=[["fair", "good", "ideal", MISSING]], sparse_output=False)
     turns = [frame["when"].dt.hour / 24, frame["when"].dt.day_of_week / 7]
     return np.column_stack(
         [
             np.log1p(frame["price"] / 0.1),
             frame["x"].fillna(0.25),
-            one_hot.fit_transform(cuts),
+            cuts == ["fair", "good", "ideal", MISSING],
             frame["cut"].map({"fair": 0.5, "good": 0.25}).fillna(0.0),
             *(side(2 * np.pi * turn) for turn in turns for side in (np.cos, np.sin)),
         ]
     )
 
 
-def sources(table: pa.Table, folder) -> dict[str, object]:
-    pyarrow.parquet.write_table(table, folder / "t.parquet")
-    pyarrow.csv.write_csv(table, folder / "t.csv")
+@pytest.fixture(scope="module")
+def spec(table) -> ss.SketchSpec:
+    return ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+
+
+@pytest.fixture(scope="module")
+def sources(table, tmp_path_factory) -> dict[str, object]:
+    """The table in memory and in files."""
+    import polars as pl
+    from pyarrow import csv, parquet
+
+    folder = tmp_path_factory.mktemp("recipe")
+    parquet.write_table(table, folder / "t.parquet")
+    csv.write_csv(table, folder / "t.csv")
     with pa.OSFile(str(folder / "t.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as w:
         w.write_table(table)
     return {
         "table": table,
         "pandas": table.to_pandas(),
         "polars": pl.from_arrow(table),
-        "stream": table.to_reader(),
         "parquet": folder / "t.parquet",
         "csv": folder / "t.csv",
         "arrow": folder / "t.arrow",
     }
 
 
-@pytest.mark.parametrize("kind", ["table", "pandas", "polars", "stream", "parquet", "csv", "arrow"])
-def test_a_recipe_makes_the_numbers_that_other_libraries_make(table, expected, tmp_path, kind):
-    from sketchshift.data import open_source
-
-    source = open_source(sources(table, tmp_path)[kind], columns=RECIPE)
-
-    rows = np.concatenate([block.values for block in source])
-    assert source.columns == RECIPE.names
-    np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_all_sources_give_the_same_bytes_and_plans_carry_the_recipe(table, tmp_path):
-    """Of a sketch made here, on other days and of other files."""
-    given = sources(table, tmp_path)
-    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+def test_all_sources_give_the_numbers_of_other_libraries_and_the_same_bytes(
+    table, spec, sources, expected
+):
+    """Of a sketch made here, on other days and of other files: plans carry the recipe."""
     again = ss.SketchSpec.from_json(spec.to_json())
     first = ss.sketch(table, spec)
 
     assert again == spec
     assert again.recipe == RECIPE
-    for kind in ("pandas", "polars", "parquet", "csv", "arrow"):
-        assert ss.sketch(given[kind], again).to_bytes() == first.to_bytes(), kind
-    halves = ss.sketch(table.slice(0, 100), spec) + ss.sketch(table.slice(100), spec)
-    assert halves == first
-    parts = ss.sketch_by(table, "cut", spec)
-    assert parts.merge() == first
+    for kind, data in sources.items():
+        source = open_source(data, columns=RECIPE)
+        rows = np.concatenate([block.values for block in source])
+        assert source.columns == RECIPE.names
+        np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12, err_msg=kind)
+        assert ss.sketch(data, again).to_bytes() == first.to_bytes(), kind
+    assert ss.sketch(table.to_reader(), again) == first
+    assert ss.sketch(table.slice(0, 100), spec) + ss.sketch(table.slice(100), spec) == first
+    assert ss.sketch_by(table, "cut", spec).merge() == first
 
 
-def test_the_mean_of_a_category_is_its_share(table):
-    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
-    mean = dict(zip(spec.columns, ss.sketch(table, spec).mean, strict=True))
-
-    shares = table.to_pandas()["cut"].value_counts(normalize=False) / N
-    for cut in ("fair", "good", "ideal"):
-        assert mean[f"cut = {cut}"] == pytest.approx(shares[cut], abs=1e-6)
-
-
-def test_columns_of_one_part_share_a_scale_and_each_part_has_variance_one(table, expected):
-    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+def test_columns_of_one_part_share_a_scale_and_each_part_has_variance_one(spec, expected):
     scaled = (expected - expected.mean(axis=0)) / spec.scale_vector * math.sqrt(len(RECIPE.parts))
 
     totals = np.bincount(RECIPE.groups, scaled.var(axis=0))
@@ -156,38 +143,27 @@ def test_a_logarithm_can_be_undone_and_keeps_the_order_of_numbers(value):
     assert encoded < more
 
 
-def test_midnight_is_as_near_to_eleven_in_the_evening_as_to_one_in_the_morning():
-    hours = pa.array([23, 0, 1, 12])
-    late, midnight, early, noon = Cycle("hour", "hour").encode(hours)
+HOURS = [
+    pa.array(["5", " 7 ", None]),
+    pa.array([5, 7, None]),
+    pa.array([5.0, 7.0, None]),
+    pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]),
+    pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]).dictionary_encode(),
+    pa.array([time(5, 10), time(7), None]),
+    pa.array([time(5, 10), time(7), None], pa.time32("s")),
+    pa.array([Decimal("5.5"), Decimal("7"), None]),
+    pa.array([5.0, 7.9, math.nan]),
+    pa.array([5.0, 7.0, 1e300]),
+]
 
-    near = np.linalg.norm(late - midnight)
-    assert near == pytest.approx(np.linalg.norm(early - midnight))
-    assert np.linalg.norm(noon - midnight) == pytest.approx(2.0)
-    assert Cycle("hour", "hour").natural(*late) == pytest.approx(23.0)
 
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array(["5", " 7 ", None]),
-        pa.array([5, 7, None]),
-        pa.array([5.0, 7.0, None]),
-        pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]),
-        pa.array(["2026-01-05 05:10", "2026-01-06 07:00", None]).dictionary_encode(),
-        pa.array([time(5, 10), time(7), None]),
-        pa.array([time(5, 10), time(7), None], pa.time32("s")),
-        pa.array([Decimal("5.5"), Decimal("7"), None]),
-        pa.array([5.0, 7.9, math.nan]),
-        pa.array([5.0, 7.0, 1e300]),
-    ],
-)
-def test_hours_come_as_numbers_text_or_times(column):
+def test_hours_come_as_numbers_text_or_times():
     part = Cycle("hour", "hour")
+    for column in HOURS:
+        encoded = part.encode(column)
 
-    encoded = part.encode(column)
-
-    assert [part.natural(*row) for row in encoded[:2]] == pytest.approx([5.0, 7.0])
-    assert np.isnan(encoded[2]).all()
+        assert [part.natural(*row) for row in encoded[:2]] == pytest.approx([5.0, 7.0])
+        assert np.isnan(encoded[2]).all()
 
 
 def test_days_in_digits_are_days_as_numbers_and_as_text():
@@ -247,9 +223,8 @@ CYCLE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_a_recipe_that_cannot_be_is_refused():
+    for content, words in (
         ([{"kind": "number"}], "with all of its fields"),
         ([{"kind": "magic", "column": "x"}], "of a kind among number, log"),
         ([{"kind": "log", "column": "x", "fill": None, "unit": -1.0}], "unit"),
@@ -260,11 +235,9 @@ CYCLE = {
         ([], "a list of parts"),
         ("number", "a list of objects"),
         (7, "a list of objects"),
-    ],
-)
-def test_a_recipe_that_cannot_be_is_refused(content, words):
-    with pytest.raises(ss.errors.SpecError, match=words):
-        Recipe.from_list(content)
+    ):
+        with pytest.raises(ss.errors.SpecError, match=words):
+            Recipe.from_list(content)
 
 
 def test_one_name_cannot_be_made_twice():
@@ -282,29 +255,29 @@ def test_a_column_that_the_recipe_needs_and_the_data_lacks_is_named(table):
         ss.plan(table, n_clusters=2, columns=Recipe([Category("colour", ("a", "b"))]))
 
 
-def test_a_condition_on_any_column_chooses_rows(table, tmp_path):
+def test_a_condition_on_any_column_chooses_rows(table, spec, sources):
     frame = table.to_pandas()
     meant = frame[(frame["price"] > 100) & (frame["cut"] == "good")]
-    spec = ss.plan(table, n_clusters=2, columns=RECIPE, standardize=True)
     where = "price > 100 AND cut = 'good'"
 
     expected = ss.sketch(meant, spec)
     assert expected.count == len(meant) > 10
-    for kind, data in sources(table, tmp_path).items():
+    for kind, data in sources.items():
         assert ss.sketch(data, spec, where=where) == expected, kind
     assert ss.sketch_by(table, "cut", spec, where=where).merge() == expected
 
 
-def test_engines_follow_a_recipe(table):
+@pytest.mark.engines
+def test_engines_follow_a_recipe(table, spec):
     dask = pytest.importorskip("dask.dataframe")
-    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
+
+    frame = dask.from_pandas(table.to_pandas(), npartitions=3)
+
+    assert ss.sketch(frame, spec) == ss.sketch(table, spec)
+
+
+def test_a_frame_of_pandas_with_an_index_is_read_by_its_columns(table, spec):
     frame = table.to_pandas()
-
-    assert ss.sketch(dask.from_pandas(frame, npartitions=3), spec) == ss.sketch(table, spec)
-
-
-def test_a_frame_of_pandas_with_an_index_is_read_by_its_columns(table):
-    spec = ss.plan(table, n_clusters=3, columns=RECIPE, standardize=True)
-    frame = table.to_pandas().set_index(pd.Index(range(1000, 1000 + N), name="own"))
+    frame.index = (frame.index + 1000).rename("own")
 
     assert ss.sketch(frame, spec) == ss.sketch(table, spec)

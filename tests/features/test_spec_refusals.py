@@ -18,6 +18,10 @@ from sketchshift.features import SketchSpec
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
 INTEGER, NUMBER = "an integer from {} to {}", "a finite number from {} to {}"
 BANDWIDTH, SCALE = NUMBER.format("1e-20", "1e+20"), NUMBER.format("1e-150", "1e+150")
+COORDINATE = NUMBER.format("-1e+150", "1e+150")
+LAWS = "one of 'gaussian', 'folded_gaussian', 'adapted_radius', 'leverage'"
+VECTOR = "2 numbers, one a column, or None"
+inf, nan = math.inf, math.nan
 
 
 def spec_of(**changes):
@@ -25,47 +29,37 @@ def spec_of(**changes):
 
 
 REFUSED = [
-    *[("n_features", v, INTEGER.format(1, 2**20)) for v in (0, 2**20 + 1, 2.0, True, "2", None)],
-    *[("sketch_size", v, INTEGER.format(1, 2**24)) for v in (0, 2**24 + 1, 2.5, False, math.nan)],
-    *[("bandwidth", v, BANDWIDTH) for v in (0, -1.0, math.nan, math.inf, 1e21, True, "0.3", None)],
-    *[("bandwidth", v, BANDWIDTH) for v in ((0, 1.0), (1.0, math.inf), ("a", "b"), b"ab")],
-    *[("bandwidth", v, BANDWIDTH) for v in (np.array(0.3), 1j, np.eye(2))],
-    *[("bandwidth", v, "a number or a pair (low, high)") for v in ((), (1.0,), (1, 2, 3))],
-    *[("bandwidth", v, "a pair (low, high) with low < high") for v in ((2, 1), (1.0, 1.0))],
-    *[("seed", v, INTEGER.format(0, 2**64 - 1)) for v in (-1, 2**64, 0.0, True, "0", None)],
-    *[
-        ("law", v, "one of 'gaussian', 'folded_gaussian', 'adapted_radius', 'leverage'")
-        for v in ("normal", "", None, 1)
-    ],
-    *[("structured", v, "True or False") for v in (1, 0, "True", None)],
-    *[("columns", v, "2 different column names") for v in (["a"], ["a", "a"], "ab", [1, 2], 3)],
-    *[("center", v, "2 numbers, one a column, or None") for v in ([1], [1, 2, 3], "ab", 1.0)],
-    *[("center", v, "2 numbers, one a column, or None") for v in (np.array(1.0), b"ab")],
-    *[
-        ("center", v, NUMBER.format("-1e+150", "1e+150"))
-        for v in ([0, math.nan], [math.inf, 0], [1e151, 0], [True, 0], ["a", 0], np.eye(2))
-    ],
-    *[("scale", v, SCALE) for v in (0, -1, math.nan, math.inf, "2", True, [1, 0], [1, -1.0])],
-    ("scale", np.array(2.0), SCALE),
-    ("scale", [1, math.nan], NUMBER.format("-1e+150", "1e+150")),
-    *[("scale", v, "2 numbers, one a column, or None") for v in ([1], np.ones(3), ())],
-    *[("far_share", v, NUMBER.format(0, 1)) for v in (-0.1, 1.1, math.nan, True, "0.1", None)],
-    *[("precision", v, "one of 'float32', 'float64'") for v in ("float16", np.float32, 32)],
+    ("n_features", INTEGER.format(1, 2**20), [0, 2**20 + 1, 2.0, True, "2", None]),
+    ("sketch_size", INTEGER.format(1, 2**24), [0, 2**24 + 1, 2.5, False, nan]),
+    ("bandwidth", BANDWIDTH, [0, -1.0, nan, inf, 1e21, True, "0.3", None, 10**400, b"ab"]),
+    ("bandwidth", BANDWIDTH, [(0, 1.0), (1.0, inf), ("a", "b"), np.array(0.3), 1j, np.eye(2)]),
+    ("bandwidth", "a number or a pair (low, high)", [(), (1.0,), (1, 2, 3)]),
+    ("bandwidth", "a pair (low, high) with low < high", [(2, 1), (1.0, 1.0)]),
+    ("seed", INTEGER.format(0, 2**64 - 1), [-1, 2**64, 0.0, True, "0", None]),
+    ("law", LAWS, ["normal", "", None, 1]),
+    ("structured", "True or False", [1, 0, "True", None]),
+    ("columns", "2 different column names", [["a"], ["a", "a"], "ab", [1, 2], 3, [["a"], ["b"]]]),
+    ("center", VECTOR, [[1], [1, 2, 3], "ab", 1.0, np.array(1.0), b"ab"]),
+    ("center", COORDINATE, [[0, nan], [inf, 0], [1e151, 0], [True, 0], ["a", 0], np.eye(2)]),
+    ("scale", SCALE, [0, -1, nan, inf, "2", True, [1, 0], [1, -1.0], np.array(2.0)]),
+    ("scale", COORDINATE, [[1, nan]]),
+    ("scale", VECTOR, [[1], np.ones(3), ()]),
+    ("far_share", NUMBER.format(0, 1), [-0.1, 1.1, nan, True, "0.1", None]),
+    ("precision", "one of 'float32', 'float64'", ["float16", np.float32, 32]),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "must"), REFUSED, ids=lambda x: repr(x)[:20])
-def test_a_parameter_out_of_range_is_refused(name, value, must):
+def test_a_parameter_out_of_range_is_refused():
     """One sentence for all: what it is called, what it must be, what it was."""
-    sentence = re.escape(f"The {name!r} parameter of SketchSpec must be {must}. Got ")
+    for name, must, values in REFUSED:
+        sentence = f"The {name!r} parameter of SketchSpec must be {must}. Got "
+        for value in values:
+            with pytest.raises(SpecError, match=f"^{re.escape(sentence)}"):
+                spec_of(**{name: value})
 
-    with pytest.raises(SpecError, match=f"^{sentence}"):
-        spec_of(**{name: value})
 
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
+def test_parameters_that_do_not_go_together_are_refused():
+    for changes, text in (
         (
             {"n_features": 63, "structured": True},
             "structured frequencies need at least 64 columns, and there are 63. Leave",
@@ -75,11 +69,13 @@ def test_a_parameter_out_of_range_is_refused(name, value, must):
             "n_features x sketch_size = 1048576 x 4096 is more than 2147483648 numbers. Use a",
         ),
         ({"far_share": 0.1}, "far_share=0.1 needs a range of bandwidths, and bandwidth=0.3 is one"),
-    ],
-)
-def test_parameters_that_do_not_go_together_are_refused(changes, text):
-    with pytest.raises(SpecError, match=f"^{re.escape(text)}"):
-        spec_of(**changes)
+        (
+            {"saturation": 1.0},
+            "saturation=1.0 belongs to the law 'leverage', and this spec has the",
+        ),
+    ):
+        with pytest.raises(SpecError, match=f"^{re.escape(text)}"):
+            spec_of(**changes)
 
 
 def test_structured_frequencies_may_be_more_than_can_be_written_out():
@@ -111,14 +107,14 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("text", UNREADABLE, ids=lambda text: text[:40])
-def test_anything_but_a_spec_is_refused(text):
+def test_anything_but_a_spec_is_refused():
     """Files come from anywhere: every fault is a SpecError that names it."""
-    with pytest.raises(SpecError, match=f"^{re.escape(UNREADABLE[text])}"):
-        SketchSpec.from_json(text)
+    for text, message in UNREADABLE.items():
+        with pytest.raises(SpecError, match=f"^{re.escape(message)}"):
+            SketchSpec.from_json(text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from([field.name for field in dataclasses.fields(SketchSpec)]),
@@ -127,6 +123,7 @@ def test_anything_but_a_spec_is_refused(text):
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
             max_leaves=4,
         ),
+        max_size=3,
     )
 )
 def test_any_json_gives_a_spec_or_a_spec_error(changes):
@@ -140,13 +137,10 @@ def test_any_json_gives_a_spec_or_a_spec_error(changes):
     assert SketchSpec.from_json(spec.to_json()) == spec
 
 
-@pytest.mark.parametrize("value", [-0.1, 2.73, math.nan, "1", True])
-def test_a_saturation_out_of_range_is_refused(value):
+def test_a_saturation_out_of_range_is_refused():
     """At two columns the largest is sqrt(2 log 2 + 6) = 2.718..."""
-    with pytest.raises(SpecError, match="'saturation' parameter of SketchSpec must be a finite"):
-        spec_of(law="leverage", saturation=value)
-
-
-def test_a_saturation_belongs_to_its_law():
-    with pytest.raises(SpecError, match="belongs to the law 'leverage', and this spec has the law"):
-        spec_of(saturation=1.0)
+    for value in (-0.1, 2.73, nan, "1", True):
+        with pytest.raises(
+            SpecError, match="'saturation' parameter of SketchSpec must be a finite"
+        ):
+            spec_of(law="leverage", saturation=value)

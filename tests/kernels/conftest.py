@@ -1,11 +1,16 @@
-"""The two kernels, and rows to give them."""
+"""Fixtures: the kernels, and the integers of single phases."""
 
 from __future__ import annotations
+
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sketchshift.kernels import select_kernel
+from sketchshift.kernels.cpu import CpuKernel
+from sketchshift.kernels.cpu.library import variants
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +21,23 @@ def cpu():
 @pytest.fixture(scope="session")
 def reference():
     return select_kernel("reference")
+
+
+@pytest.fixture(scope="session")
+def compiled():
+    """The compiled kernel of each instruction set that this processor has, by name."""
+    return {name: CpuKernel(variant) for name, variant in variants().items()}
+
+
+@pytest.fixture(scope="session")
+def compare():
+    """Random comparisons of kernels with the reference: see ``fuzz.py``."""
+    return runpy.run_path(str(Path(__file__).with_name("fuzz.py")))["compare"]
+
+
+@pytest.fixture(params=["cpu", "reference"])
+def kernel(request):
+    return select_kernel(request.param)
 
 
 @pytest.fixture(scope="session")

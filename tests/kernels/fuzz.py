@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,18 +166,23 @@ def draw_moments(rng: Rng) -> Given:
     return compute
 
 
+def normalise(
+    kernel: Kernel, X: np.ndarray, center: np.ndarray, per_unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and their squared norms where the kernel computes, in place of NaN."""
+    rows, squared_norms = kernel.empty(X.shape), kernel.empty((len(X),))
+    rows[...] = squared_norms[...] = np.nan
+    kernel.normalise(X, center, per_unit, rows, squared_norms)
+    return rows, squared_norms
+
+
 def draw_normalise(rng: Rng) -> Given:
     n, d = draw_size(rng, 500, 0), draw_size(rng, 200)
     with np.errstate(under="ignore"):
         X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
     center, per_unit = draw_smooth(rng, (d,)), np.ldexp(rng.random(d), rng.integers(-9, 9, d))
 
-    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
-        rows, squared_norms = np.full((n, d), np.nan), np.full(n, np.nan)
-        kernel.normalise(X, center, per_unit, rows, squared_norms)
-        return [rows, squared_norms]
-
-    return compute
+    return lambda kernel: [*map(kernel.on_host, normalise(kernel, X, center, per_unit))]
 
 
 def draw_cells(rng: Rng) -> Given:
@@ -189,8 +194,12 @@ def draw_cells(rng: Rng) -> Given:
         points, rows = (bring_within(a, 1.0, CELL_REACH / 4, close=False) for a in near)
         points = points.astype(np.float32)
     probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
-    limit = float(rng.choice([math.inf, *10.0 ** rng.uniform(-6, 6, size=2)]))
-    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes, limit=limit)
+    centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes)
+    narrow = rows.astype(np.float32)
+    with np.errstate(under="ignore"):  # a limit may be the very distance of a row
+        squares = REFERENCE.cells(centers).nearest(narrow[:1])[1]
+    limits = [math.inf, 1.0, *squares, *10.0 ** rng.uniform(-6, 6, size=2)]
+    centers = replace(centers, limit=float(rng.choice(limits)))
     if rng.random() < 0.5:
         p = int(rng.integers(1, d + 1))
         axes = np.linalg.qr(rng.normal(size=(d, p)))[0].T.astype(np.float32)
@@ -199,19 +208,20 @@ def draw_cells(rng: Rng) -> Given:
     def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
         totals = np.zeros((n_centers, centers.width), dtype=np.int64)
         cells = kernel.cells(centers)
-        along = rows if centers.axes is None else kernel.project(rows, centers.axes)
-        left = cells.add(rows, along, factors, totals) or ()
+        here, _ = normalise(kernel, rows, np.zeros(d), np.ones(d))
+        along = here if centers.axes is None else kernel.project(here, centers.axes)
+        left = cells.add(here, along, factors, totals) or ()
         with np.errstate(under="ignore"):
-            labels, squares = cells.nearest(rows.astype(np.float32))
-        return [totals, labels, squares, *left]
+            labels, squares = cells.nearest(narrow)
+            distances = kernel.distances(points)(narrow)
+        return [totals, labels, squares, np.ascontiguousarray(distances), *left]
 
     return compute
 
 
 def keep_within_reach(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     """The rows that a sketch does not refuse."""
-    rows, squared_norms = np.empty(X.shape), np.empty(len(X))
-    REFERENCE.normalise(X, spec.center_vector, spec.per_unit, rows, squared_norms)
+    _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
     return X[squared_norms < spec.reach**2]
 
 
@@ -276,6 +286,19 @@ def digest_of(given: Given, kernel: Kernel) -> str:
     return digest.hexdigest()
 
 
+def compare(
+    kernels: Mapping[str, Kernel], seed: int, n: int, known: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield for each comparison its name, the digest expected, and the kernels that differ.
+
+    The digest is the one ``known`` under that name, or else that of the reference.
+    """
+    for name, given in comparisons(seed, n):
+        expected = (known or {}).get(name) or digest_of(given, REFERENCE)
+        found = {kind: digest_of(given, kernel) for kind, kernel in kernels.items()}
+        yield name, expected, [kind for kind in kernels if found[kind] != expected]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--comparisons", type=int, default=1000, metavar="N")
@@ -289,16 +312,15 @@ def main() -> int:
     expected = json.loads(options.against.read_text()) if options.against else {}
     differences = dict.fromkeys(kernels, 0)
     digests = {}
-    for name, given in comparisons(options.seed, options.comparisons):
-        digests[name] = expected.get(name) or digest_of(given, REFERENCE)
-        for variant, kernel in kernels.items():
-            if digest_of(given, kernel) != digests[name]:
-                differences[variant] += 1
-                sys.stderr.write(f"{variant} differs: {name}\n")
+    for name, digest, differing in compare(kernels, options.seed, options.comparisons, expected):
+        digests[name] = digest
+        for variant in differing:
+            differences[variant] += 1
+            sys.stderr.write(f"{variant} differs: {name}\n")
     if options.save:
         options.save.write_text(json.dumps(digests, indent=0))
-    told = ", ".join(f"{variant} {count}" for variant, count in differences.items())
-    facts = f"{options.comparisons} comparisons with the reference, differences: {told}"
+    counts = ", ".join(f"{variant} {count}" for variant, count in differences.items())
+    facts = f"{options.comparisons} comparisons with the reference, differences: {counts}"
     sys.stdout.write(facts + "\n")
     return int(any(differences.values()))
 

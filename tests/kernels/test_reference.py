@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -33,145 +34,119 @@ def numbers(dtype, low, high):
 
 
 # no product or sum of these leaves the normal range, nor does any error of a product
-SINGLES = numbers(np.float32, -60, 20)
-DOUBLES = numbers(np.float64, -250, 150)
-TRIPLES = st.one_of(
-    st.tuples(st.just(np.float32), SINGLES, SINGLES, SINGLES),
-    st.tuples(st.just(np.float64), DOUBLES, DOUBLES, DOUBLES),
-)
+RANGES = {np.float32: (-60, 20), np.float64: (-250, 150)}
 
 
-def fused(dtype, a, b, c):
-    result = fused_multiply_add(*(np.array([x], dtype=dtype) for x in (a, b, c)))
-    assert result.dtype == dtype
-    return float(result[0])
+@st.composite
+def summands(draw):
+    """A dtype and a, b, c: any numbers; c next to -a b; or c that decides a tie of the product."""
+    dtype, kind = draw(st.sampled_from(list(DIGITS))), draw(st.sampled_from(["any", "next", "tie"]))
+    a, b, c = (draw(numbers(dtype, *RANGES[dtype])) for _ in range(3))
+    if kind == "next":
+        c, steps = (
+            dtype(-rounded(Fraction(a) * Fraction(b), DIGITS[dtype])),
+            draw(st.integers(-3, 3)),
+        )
+        for _ in range(abs(steps)):
+            c = np.nextafter(c, dtype(math.copysign(math.inf, steps)))
+    elif kind == "tie":
+        half = DIGITS[dtype] // 2  # of a product with one digit too many; c is 2**20 times smaller
+        a, b = (2 * draw(st.integers(2 ** (half - 1), 2**half - 1)) + 1 for _ in range(2))
+        assume((a * b).bit_length() == DIGITS[dtype] + 1)
+        c = draw(st.sampled_from([-1, 0, 1])) * 2.0 ** (DIGITS[dtype] - draw(st.integers(20, 90)))
+    return dtype, float(a), float(b), float(c)
 
 
-def exactly(dtype, a, b, c):
-    return rounded(Fraction(a) * Fraction(b) + Fraction(c), DIGITS[dtype])
-
-
-@settings(deadline=None, max_examples=300)
-@given(TRIPLES)
+@settings(max_examples=300)
+@given(summands())
 @example((np.float32, 1 + 2**-23, 1 - 2**-23, 2.0**24 + 2))  # just below a tie of float32, ...
 @example((np.float64, 1 + 2**-52, 1 - 2**-52, 2.0**53 + 2))  # which a plain sum would see as one
-def test_a_fused_multiply_add_is_rounded_once(triple):
-    """IEEE 754, fusedMultiplyAdd: the nearest number to the exact a b + c, by fractions."""
-    assert fused(*triple) == exactly(*triple)
+def test_a_fused_multiply_add_is_rounded_once(numbers):
+    """IEEE 754, fusedMultiplyAdd: the nearest number to the exact a b + c, by fractions.
+
+    If c nearly cancels a b, the error of the product is the result; if the product is a tie, a tiny
+    c decides.
+    """
+    dtype, a, b, c = numbers
+
+    result = fused_multiply_add(*(np.array([x], dtype=dtype) for x in (a, b, c)))
+
+    assert result.dtype == dtype
+    assert result[0] == rounded(Fraction(a) * Fraction(b) + Fraction(c), DIGITS[dtype])
 
 
-@settings(deadline=None, max_examples=300)
-@given(TRIPLES, st.integers(-3, 3))
-def test_a_fused_multiply_add_is_exact_when_the_sum_cancels(triple, steps):
-    """With c within three neighbours of -a b, what is left is the error of the product."""
-    dtype, a, b, _ = triple
-    c = dtype(-rounded(Fraction(a) * Fraction(b), DIGITS[dtype]))
-    for _ in range(abs(steps)):
-        c = np.nextafter(c, dtype(math.copysign(math.inf, steps)))
-
-    assert fused(dtype, a, b, float(c)) == exactly(dtype, a, b, float(c))
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    st.sampled_from([np.float32, np.float64]),
-    st.randoms(),
-    st.integers(20, 90),
-    st.sampled_from([-1, 0, 1]),
-)
-def test_a_tiny_summand_breaks_the_ties_of_the_product(dtype, random, gap, sign):
-    """A product of one digit too many is a tie; c, 2**20 to 2**90 times smaller, decides."""
-    digits = DIGITS[dtype]
-    half = digits // 2
-    a, b = (float(random.randrange(2**half + 1, 2 ** (half + 1), 2)) for _ in range(2))
-    assume((int(a) * int(b)).bit_length() == digits + 1)
-    c = sign * 2.0 ** (digits - gap)
-
-    assert fused(dtype, a, b, c) == exactly(dtype, a, b, c)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_quarter_turns_are_exact(dtype):
+def test_quarter_turns_are_exact():
     """Cosine and sine of 0, 1/4, 1/2, 3/4 turns are 0 or +-1, whole turns change nothing."""
-    t = np.array([0, 0.25, 0.5, 0.75, 1, 1_000_000.25, -0.25, -0.5, -1_000_000.75], dtype=dtype)
-
-    cosine, sine = integer_waves(t, ONE)
-
-    np.testing.assert_array_equal(cosine, 2**BITS * np.array([1, 0, -1, 0, 1, 0, 0, -1, 0]))
-    np.testing.assert_array_equal(sine, 2**BITS * np.array([0, 1, 0, -1, 0, 1, -1, 0, 1]))
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(-(2**24), 2**24), min_size=1, max_size=100), st.integers(4, 40))
-def test_integers_are_within_two_units_of_the_waves(numerators, bits):
-    """For t = k / 2**bits, below 2**20 turns: exact turns off by fractions, then math.cos."""
-    t = np.array(numerators) * 2.0**-bits
-    rests = [float(Fraction(k, 2**bits) - round(Fraction(k, 2**bits))) for k in numerators]
-
+    t = np.array([0, 0.25, 0.5, 0.75, 1, 1_000_000.25, -0.25, -0.5, -1_000_000.75])
     for phases in (t, t.astype(np.float32)):
         cosine, sine = integer_waves(phases, ONE)
 
-        expected = [2**BITS * np.exp(2j * math.pi * r) for r in rests]
+        np.testing.assert_array_equal(cosine, 2**BITS * np.array([1, 0, -1, 0, 1, 0, 0, -1, 0]))
+        np.testing.assert_array_equal(sine, 2**BITS * np.array([0, 1, 0, -1, 0, 1, -1, 0, 1]))
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.integers(-(2**24), 2**24), min_size=1, max_size=100),
+    st.integers(4, 40),
+    st.sampled_from([0, 1e-3, 1 / 3, 0.999, 1]),
+)
+def test_integers_are_within_two_units_of_the_weighted_waves(numerators, bits, weight):
+    """For t = k / 2**bits, below 2**20 turns: exact turns off by fractions, then exp.
+
+    The weight multiplies before the result is rounded.
+    """
+    t, weight = np.array(numerators) * 2.0**-bits, np.float32(weight)
+    rests = [float(Fraction(k, 2**bits) - round(Fraction(k, 2**bits))) for k in numerators]
+
+    for phases in (t, t.astype(np.float32)):
+        cosine, sine = integer_waves(phases, weight * ONE)
+
+        expected = 2**BITS * float(weight) * np.exp(2j * math.pi * np.array(rests))
         np.testing.assert_allclose(cosine, np.real(expected), rtol=0, atol=UNITS)
         np.testing.assert_allclose(sine, np.imag(expected), rtol=0, atol=UNITS)
 
 
-@settings(deadline=None, max_examples=50)
-@given(
-    st.lists(st.floats(-(2.0**19), 2.0**19, width=32), min_size=1, max_size=50),
-    st.floats(0, 1, width=32),
-    st.sampled_from([np.float32, np.float64]),
-)
-def test_waves_have_the_symmetries_of_cosine_and_sine(phases, weight, dtype):
-    """The cosine is even, the sine odd, to the bit: the sketch of -X is the conjugate."""
-    t = np.array(phases, dtype=dtype)
-    weights = np.array([weight], dtype=np.float32)
+@settings(max_examples=50)
+@given(st.integers(-(2**12), 2**12), st.integers(-(2**20), 2**20), st.floats(0, 1, width=32))
+def test_waves_have_the_symmetries_of_cosine_and_sine(numerator, half_turns, weight):
+    """To the bit: the sketch of -X is the conjugate, and half turns are taken off exactly.
 
-    cosine, sine = integer_waves(t, weights)
-    mirrored = integer_waves(-t, weights)
+    In float64, t and t + h/2 are both exact here: waves differ by the sign of the parity of h.
+    """
+    t, weights = np.array([numerator / 2**14]), np.array([weight], dtype=np.float32)  # |t| <= 1/4
 
-    np.testing.assert_array_equal(mirrored[0], cosine)
-    np.testing.assert_array_equal(mirrored[1], -sine)
+    waves = np.array(integer_waves(t, weights))
 
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(-(2**12), 2**12), st.integers(-(2**20), 2**20))
-def test_half_turns_are_taken_off_exactly(numerator, half_turns):
-    """In float64, t and t + h/2 are both exact here: the waves differ by the sign of h's parity."""
-    t = np.array([numerator / 2**14])  # |t| <= 1/4
-
-    waves = np.array(integer_waves(t, ONE))
-    turned = np.array(integer_waves(t + half_turns / 2, ONE))
-
+    turned = np.array(integer_waves(t + half_turns / 2, weights))
     np.testing.assert_array_equal(turned, -waves if half_turns % 2 else waves)
+    for phases in (t, t.astype(np.float32)):
+        cosine, sine = integer_waves(-phases, weights)
+        np.testing.assert_array_equal([cosine, -sine], waves)
 
 
-def test_a_weight_multiplies_before_rounding():
-    """|integer - w 2**22 cos| <= 1.3: and nothing at all for weight 0."""
-    rng = np.random.default_rng(0)
-    t = rng.uniform(-2, 2, size=(1, 500))
-    weights = np.array([0, 1e-3, 1 / 3, 0.999, 1], dtype=np.float32)
-
-    cosine, sine = integer_waves(t, weights[:, None])
-
-    expected = 2**BITS * weights[:, None] * np.exp(2j * np.pi * t)
-    np.testing.assert_allclose(cosine, expected.real, rtol=0, atol=UNITS)
-    np.testing.assert_allclose(sine, expected.imag, rtol=0, atol=UNITS)
-    assert not cosine[0].any()
-    assert not sine[0].any()
+def totals_of(accumulate, rows, weights, m):
+    totals = np.zeros((2, m), dtype=np.int64)
+    accumulate(rows, weights, totals)
+    return totals[0] + 1j * totals[1]
 
 
 def test_dense_totals_are_sums_of_weighted_waves():
-    """Equation 1, from complex exponentials: at most 1.3 units of error a row."""
+    """Equation 1, from complex exponentials: at most 1.3 units of error a row.
+
+    With float32 rows each multiply-add rounds the phase so far by at most 2**-24 of itself as well.
+    """
     rng = np.random.default_rng(1)
-    rows, weights = rng.normal(size=(50, 3)), rng.random(50).astype(np.float32)
+    rows, weights = 100.0 * rng.normal(size=(50, 3)), rng.random(50).astype(np.float32)
     turns = rng.normal(size=(3, 40)).astype(np.float32)
-    totals = np.zeros((2, 40), dtype=np.int64)
+    for dtype, bits in ((np.float64, 53), (np.float32, 24)):
+        totals = totals_of(KERNEL.dense(turns), rows.astype(dtype), weights, 40)
 
-    KERNEL.dense(turns)(rows, weights, totals)
-
-    expected = 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
-    np.testing.assert_allclose(totals, [expected.real, expected.imag], rtol=0, atol=50 * UNITS)
+        phases = np.cumsum(rows.astype(dtype).astype(np.float64)[:, :, None] * turns, axis=1)
+        errors = totals - 2**BITS * weights @ np.exp(2j * np.pi * phases[:, -1])
+        rounding = 1.001 * 2 * math.pi * 2.0 ** (BITS - bits) * weights @ abs(phases).sum(axis=1)
+        assert (abs(errors.real) <= 50 * UNITS + rounding).all()
+        assert (abs(errors.imag) <= 50 * UNITS + rounding).all()
 
 
 def test_structured_totals_are_those_of_the_matrix_product():
@@ -180,69 +155,45 @@ def test_structured_totals_are_those_of_the_matrix_product():
     rows, weights = rng.normal(size=(20, 50)), np.ones(20, dtype=np.float32)
     signs = rng.choice([-1, 1], size=(2, 3, 64)).astype(np.float32)
     radii = (rng.random(100) / 64**1.5).astype(np.float32)
-    totals = np.zeros((2, 100), dtype=np.int64)
 
-    KERNEL.structured(signs, radii)(rows, weights, totals)
+    totals = totals_of(KERNEL.structured(signs, radii), rows, weights, 100)
 
     H = scipy.linalg.hadamard(64)
-    blocks = [H @ np.diag(s[2]) @ H @ np.diag(s[1]) @ H @ np.diag(s[0]) for s in signs]
+    blocks = [H @ np.diag(c) @ H @ np.diag(b) @ H @ np.diag(a) for a, b, c in signs]
     turns = (np.concatenate(blocks)[:100, :50] * radii[:, None]).T
-    expected = 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
-    np.testing.assert_allclose(totals, [expected.real, expected.imag], rtol=0, atol=20 * UNITS)
+    errors = totals - 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
+    assert max(abs(errors.real).max(), abs(errors.imag).max()) <= 20 * UNITS
 
 
 @pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_moments_are_the_exact_sums_of_rounded_numbers(full, weighted):
+def test_moments_are_the_exact_sums_of_rounded_numbers(full):
     """The contract in Python's integers: rint of K f x, rests, products of rint of K sqrt(f) x."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(30, 4)) * 10.0 ** rng.integers(-4, 6, size=(30, 1))
-    factors = rng.uniform(0, 16, 30) if weighted else None
-    unit = 0.25
-
-    low, middle, high = KERNEL.moments(rows, factors, unit, full=full).astype(object)
-
-    K, f = 2**MOMENT_BITS / unit, np.ones(30) if factors is None else factors
-    v = [[f[n] * x * K for x in rows[n]] for n in range(30)]
-    w = [[round(math.sqrt(f[n]) * x * K) for x in rows[n]] for n in range(30)]
-    sums = [sum(round(r[k]) for r in v) for k in range(4)]
-    rests = [sum(round((r[k] - round(r[k])) * 2**LIMB_BITS) for r in v) for k in range(4)]
+    K = 2**MOMENT_BITS / 0.25
     pairs = [(a, b) for a in range(4) for b in range(a, 4 if full else a + 1)]
-    products = [sum(r[a] * r[b] for r in w) for a, b in pairs]
-    totals = low + middle * 2**LIMB_BITS + high * 2 ** (2 * LIMB_BITS)
-    assert totals.tolist() == sums + rests + products
+    for factors in (rng.uniform(0, 16, 30), None):
+        low, middle, high = KERNEL.moments(rows, factors, 0.25, full=full).astype(object)
+
+        f = np.ones((30, 1)) if factors is None else factors[:, None]
+        v = f * rows * K
+        w = np.rint(np.sqrt(f) * rows * K).astype(np.int64).astype(object)
+        sums = np.rint([v, (v - np.rint(v)) * 2**LIMB_BITS]).astype(np.int64).sum(axis=1)
+        products = [w[:, a] @ w[:, b] for a, b in pairs]
+        totals = low + middle * 2**LIMB_BITS + high * 2 ** (2 * LIMB_BITS)
+        assert totals.tolist() == [*sums.ravel().tolist(), *products]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_normalised_column_by_column(dtype):
+def test_rows_are_normalised_column_by_column():
     """Rows are (x - center) per_unit in two roundings, squared norms added from the left."""
     rng = np.random.default_rng(4)
     X, center, per_unit = rng.normal(size=(9, 5)), rng.normal(size=5), rng.uniform(0.1, 9, 5)
-    X, rows, squared_norms = X.astype(dtype), np.full((9, 5), np.nan), np.full(9, np.nan)
+    for values in (X, X.astype(np.float32)):
+        rows, squared_norms = np.full((9, 5), np.nan), np.full(9, np.nan)
 
-    KERNEL.normalise(X, center, per_unit, rows, squared_norms)
+        KERNEL.normalise(values, center, per_unit, rows, squared_norms)
 
-    for i in range(9):
-        expected = [(float(X[i, k]) - center[k]) * per_unit[k] for k in range(5)]
-        total = 0.0
-        for x in expected:
-            total += x * x
-        assert rows[i].tolist() == expected
-        assert squared_norms[i] == total
-
-
-def test_correlations_are_the_parts_of_a_product_with_the_conjugate():
-    """conj(r) e^{i theta}, point by point; float64 throughout, so to 1e-12."""
-    rng = np.random.default_rng(5)
-    points, turns = rng.normal(size=(3, 2)), rng.normal(size=(2, 7)).astype(np.float32)
-    residual = rng.normal(size=7) + 1j * rng.normal(size=7)
-
-    real, minus_imag = KERNEL.correlate(points, turns, residual)
-
-    for i, point in enumerate(points):
-        theta = [2 * math.pi * (point[0] * float(a) + point[1] * float(b)) for a, b in turns.T]
-        wave = [
-            complex(r).conjugate() * np.exp(1j * t) for r, t in zip(residual, theta, strict=True)
-        ]
-        np.testing.assert_allclose(real[i], np.real(wave), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(minus_imag[i], -np.imag(wave), rtol=0, atol=1e-12)
+        for x, row, squared_norm in zip(values.tolist(), rows, squared_norms, strict=True):
+            expected = [(x[k] - center[k]) * per_unit[k] for k in range(5)]
+            assert row.tolist() == expected
+            assert squared_norm == functools.reduce(lambda total, x: total + x * x, expected, 0.0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchshift.kernels import BITS, PHASE_LIMIT, select_kernel
+from sketchshift.kernels import BITS, PHASE_LIMIT
 from sketchshift.kernels.contract import G1, G2
 
 QUARTERS = st.builds(
@@ -23,16 +23,16 @@ PHASES = st.one_of(
 )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ["cpu", "reference"])
-@settings(deadline=None, max_examples=60)
-@given(st.lists(PHASES, min_size=1, max_size=100), st.floats(0, 1, width=32))
-def test_no_row_adds_more_than_the_bounds(integers_of, name, dtype, t, weight):
+@settings(max_examples=50)
+@given(
+    st.lists(PHASES, min_size=1, max_size=100),
+    st.floats(0, 1, width=32),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_no_row_adds_more_than_the_bounds(integers_of, cpu, t, weight, dtype):
     """a^2 + b^2 <= G2 and |a| + |b| <= G1 at each frequency, for any weight up to 1."""
-    kernel = select_kernel(name)
-
     for w in (1.0, weight):
-        a, b = integers_of(kernel, t, dtype, w)
+        a, b = integers_of(cpu, t, dtype, w)
 
         assert (a * a + b * b).max() <= G2
         assert (abs(a) + abs(b)).max() <= G1
@@ -42,19 +42,6 @@ def test_the_bounds_are_little_more_than_those_of_exact_waves():
     """Q + 1 and sqrt(2) Q + 1, Q = 2**22: float32 polynomials cost less than one unit."""
     assert 2**BITS < math.sqrt(G2) < 2**BITS + 1
     assert math.sqrt(2) * 2**BITS < G1 < math.sqrt(2) * 2**BITS + 1
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_any_row_comes_close_to_the_bound(cpu, dtype):
-    """cos^2 + sin^2 = 1 at each of m = 1000 frequencies: the L2 sensitivity is tight."""
-    rng = np.random.default_rng(0)
-    totals = np.zeros((2, 1000), dtype=np.int64)
-    turns = rng.normal(size=(5, 1000)).astype(np.float32)
-
-    cpu.dense(turns)(rng.normal(size=(1, 5)).astype(dtype), np.ones(1, dtype=np.float32), totals)
-
-    share = math.sqrt(int((totals * totals).sum()) / (1000 * G2))
-    assert 0.999999 < share <= 1
 
 
 @pytest.mark.slow
