@@ -21,17 +21,12 @@ def path(tmp_path):
     return tmp_path / "x.safetensors"
 
 
-DTYPES = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", ml_dtypes.bfloat16]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "u8", "f2"])
 def test_a_tensor_that_the_library_wrote_gives_its_rows(gather, path, dtype):
     tensor = np.abs(X).astype(dtype)
     save_file({"v": tensor}, path)
 
-    values = gather(path, block_rows=7)
-
-    np.testing.assert_array_equal(values, tensor.astype(np.float64))
+    np.testing.assert_array_equal(gather(path), tensor)
     source = open_source(path)
     assert (source.n_rows, source.access, source.columns) == (20, Access.DISK, None)
 
@@ -119,18 +114,17 @@ def entry(**changes):
     return {"dtype": "F64", "shape": [20, 3], "data_offsets": [0, len(BODY)], **changes}
 
 
-def write(path, header, body=BODY, length=None):
+def content(header, length=None):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + body)
+    return struct.pack("<Q", len(text) if length is None else length) + text + BODY
 
 
-@pytest.mark.parametrize("padding", range(9))
-def test_rows_may_begin_anywhere(gather, path, padding):
-    write(path, json.dumps({"v": entry()}).encode() + b" " * padding)
+def test_rows_may_begin_anywhere(gather, path):
+    for padding in range(9):
+        path.write_bytes(content(json.dumps({"v": entry()}).encode() + b" " * padding))
 
-    np.testing.assert_array_equal(gather(path), X)
-    assert next(iter(open_source(path))).values.flags.aligned
-    assert ss.sketch(path, n_clusters=2) == ss.sketch(X, n_clusters=2)
+        np.testing.assert_array_equal(gather(path), X)
+        assert next(iter(open_source(path))).values.flags.aligned
 
 
 HALF = len(BODY) // 2
@@ -168,33 +162,23 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("header", WRONG.values(), ids=WRONG)
-def test_a_header_that_makes_no_sense_is_damage(path, header):
-    write(path, header)
-
-    with pytest.raises(DataError, match=r"x\.safetensors: it seems damaged or incomplete"):
-        open_source(path)
-
-
-@pytest.mark.parametrize("length", [0, 1, 2**63, 2**64 - 1, 100_000_001, 5000])
-def test_a_header_of_another_length_is_damage(path, length):
-    write(path, {"v": entry()}, length=length)
-
-    with pytest.raises(DataError, match="it seems damaged"):
-        open_source(path)
-
-
-@pytest.mark.parametrize("n_bytes", [0, 3, 8, 20])
-def test_a_file_that_ends_early_is_damage(path, n_bytes):
+def test_a_file_that_departs_from_a_good_one_is_damaged(path):
+    """A header without sense, of another length, or a file that ends early."""
     save_file({"v": X}, path)
-    path.write_bytes(path.read_bytes()[:n_bytes])
+    good = path.read_bytes()
+    contents = {f"{n} bytes": good[:n] for n in (0, 3, 8, 20)}
+    contents |= {name: content(header) for name, header in WRONG.items()}
+    for length in (0, 1, 2**63, 2**64 - 1, 100_000_001, 5000):
+        contents[f"{length} of header"] = content({"v": entry()}, length)
 
-    with pytest.raises(DataError, match="it seems damaged"):
-        open_source(path)
+    for name, wrong in contents.items():
+        path.write_bytes(wrong)
+        with pytest.raises(DataError, match=r"x\.safetensors: it seems damaged or incomplete"):
+            pytest.fail(f"{name}: {open_source(path)}")
 
 
 def test_types_that_are_no_real_numbers_are_named(path):
-    write(path, {"v": entry(dtype="C64", shape=[20, 3])})
+    path.write_bytes(content({"v": entry(dtype="C64", shape=[20, 3])}))
 
     with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\)"):
         open_source(path)
