@@ -55,21 +55,18 @@ def write_events(folder, ends=("parquet",), seed=0):
 def test_folders_are_keys_in_every_format(tmp_path, end):
     table, spec = write_events(tmp_path / "events", (end,)), PLAIN if end == "npy" else SPEC
 
-    for by in ("day", "month", ["shop", "month"], ["month(day)", "shop"]):
+    for by in (["shop", "month"], ["month(day)", "shop"]):
         expected = ss.sketch_by(table, by, spec, columns=["x", "y"])
         assert ss.sketch_by(tmp_path / "events", by, spec) == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_folders_are_what_other_readers_find(tmp_path, seed):
+def test_folders_are_what_other_readers_find(tmp_path):
     """Of dates, DuckDB makes dates and pyarrow text; here they are text, as in text files."""
     duckdb = pytest.importorskip("duckdb")
     folder = tmp_path / "events"
-    write_events(folder, seed=seed)
+    write_events(folder)
     query = f"FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
-    by_duckdb = duckdb.sql(
-        f"SELECT x, y, day::VARCHAR AS day, month, shop {query}"
-    ).to_arrow_table()
+    by_duckdb = duckdb.sql(f"SELECT * REPLACE (day::VARCHAR AS day) {query}").to_arrow_table()
     by_arrow = ds.dataset(folder, partitioning="hive").to_table()
 
     for by in (["day", "month"], ["month", "shop"]):
@@ -78,16 +75,14 @@ def test_folders_are_what_other_readers_find(tmp_path, seed):
         assert found == ss.sketch_by(by_duckdb, by, SPEC)
     for where in ("month >= 2", "month = 10 AND day > '2026-01-01'", "shop = 'A b'"):
         rows = duckdb.sql(f"SELECT x, y {query} WHERE {where}").to_arrow_table()
-        if not len(rows):
-            continue
+        assert len(rows)
         assert ss.sketch(folder, SPEC, where=where) == ss.sketch(rows, SPEC)
 
 
 def test_conditions_on_folders_choose_the_rows_of_plans_sketches_and_keys(tmp_path):
     folder = tmp_path / "events"
     table = write_events(folder, ("parquet", "csv"))
-    for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0", "day BETWEEN '2026-01-02' AND "
-                  "'2026-01-03' OR month IN (1, 10)"):  # fmt: skip
+    for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0 OR month IN (1, 10)"):
         expected = ss.sketch(table, SPEC, where=where)
         assert 0 < expected.count < len(table)
         assert ss.sketch(folder, SPEC, where=where) == expected
@@ -99,17 +94,15 @@ def test_conditions_on_folders_choose_the_rows_of_plans_sketches_and_keys(tmp_pa
 
 
 def test_without_a_key_of_a_folder_nothing_changes(tmp_path):
-    write_events(tmp_path / "events", seed=1)
-    files = sorted((tmp_path / "events").rglob("*.parquet"))
-    (tmp_path / "flat").mkdir()
-    for i, file in enumerate(files):
-        (tmp_path / "flat" / f"{i:02}.parquet").write_bytes(file.read_bytes())
+    folder = tmp_path / "events"
+    write_events(folder)
+    tables = [pq.ParquetFile(file).read() for file in sorted(folder.rglob("*.parquet"))]
 
-    planned, flat = (ss.plan(tmp_path / name, 2, seed=0) for name in ("events", "flat"))
-    assert planned == flat
-    assert open_source(tmp_path / "events").columns == ("x", "y")
-    sketches = [ss.sketch(tmp_path / name, planned) for name in ("events", "flat")]
-    assert sketches[0].to_bytes() == sketches[1].to_bytes()
+    planned = ss.plan(folder, 2, seed=0)
+
+    assert planned == ss.plan(pa.concat_tables(tables), 2, seed=0)
+    assert open_source(folder).columns == ("x", "y")
+    assert ss.sketch(folder, planned) == ss.sketch(pa.concat_tables(tables), planned)
 
 
 def test_a_column_of_the_file_comes_before_the_name_of_its_folder(tmp_path):
@@ -176,9 +169,7 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
         ss.live.follow(tmp_path / "in", tmp_path / "some")
 
 
-def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path, monkeypatch):
-    from sketchshift.data import open as door
-
+def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path):
     taken: Counter[str] = Counter()
 
     def open_slowly(path, request):
@@ -187,19 +178,17 @@ def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_
             taken[path.parent.name] += 1
             yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
 
-    monkeypatch.setattr(door, "_formats", dict(door._formats))
     ss.data.register_format(".slow", open_slowly)
-    X = np.random.default_rng(0).normal(size=(300, 2))
+    X = np.random.default_rng(0).normal(size=(3, 100, 2))
     for month in range(3):
         (tmp_path / f"month={month}").mkdir()
         with (tmp_path / f"month={month}" / "a.slow").open("wb") as file:
-            np.save(file, X[100 * month : 100 * month + 100])
-    below = X[100:200][X[100:200, 0] < 0]
+            np.save(file, X[month])
 
     for where, rows, n_most in (
-        ("month = 1", X[100:200], 2),
-        ("(month > 0 AND x < 0 AND month <> 2)", below, 2),
-        ("month = 1 OR x > 100", X[100:200], 11),
+        ("month = 1", X[1], 2),
+        ("(month > 0 AND x < 0 AND month <> 2)", X[1][X[1, :, 0] < 0], 2),
+        ("month = 1 OR x > 100", X[1], 11),
     ):
         taken.clear()
         assert ss.sketch(tmp_path, SPEC, where=where) == ss.sketch(rows, SPEC)
