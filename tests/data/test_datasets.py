@@ -39,10 +39,8 @@ def test_points_lie_around_their_means():
         np.testing.assert_allclose(cluster.std(axis=0), 0.05, rtol=0.1)
 
 
-def test_the_spread_can_be_zero_and_the_seed_decides():
-    X, labels = gaussian_mixture(100, 2, 5, cluster_std=0.0)
+def test_the_seed_decides():
     first, again, other = (gaussian_mixture(50, 2, 3, seed=seed) for seed in (4, 4, 5))
 
-    assert len(np.unique(X, axis=0)) == len(np.unique(labels)) == 5
     np.testing.assert_array_equal(np.column_stack(first), np.column_stack(again))
     assert not np.array_equal(first[0], other[0])

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -37,11 +36,8 @@ def written(path, write):
 
 SOURCES = {
     "table": lambda _: table(),
-    "chunks": lambda _: pa.concat_tables([table()[:7], table()[7:]]),
-    "batch": lambda _: table().to_batches()[0],
     "stream": lambda _: table().to_reader(max_chunksize=300),
     "dictionary": lambda _: table().set_column(0, "x", table()["x"].dictionary_encode()),
-    "polars": lambda _: pl.from_arrow(table()),
     "pandas": lambda _: table().to_pandas(types_mapper=pd.ArrowDtype),
     "parquet": lambda folder: written(folder / "x.parquet", pq.write_table),
     "ipc": lambda folder: written(folder / "x.arrow", feather.write_feather),

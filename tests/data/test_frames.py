@@ -57,12 +57,6 @@ def test_missing_values_of_every_pandas_dtype_become_nan(gather, column):
     np.testing.assert_array_equal(gather(frame, weights="x")[1], [1, np.nan, 3])
 
 
-def test_missing_booleans_of_pandas_become_nan(gather):
-    frame = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
-
-    np.testing.assert_array_equal(gather(frame), [[1], [np.nan], [0]])
-
-
 def test_missing_values_of_polars_become_nan(gather):
     frame = pl.DataFrame(
         {"i": [1, None], "b": [None, True], "f": [None, 2.0], "d": [Decimal("1.25"), None]}

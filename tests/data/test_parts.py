@@ -54,16 +54,6 @@ def test_samples_merge_in_any_order_and_any_number_of_times(cuts, seed):
     np.testing.assert_array_equal(all_at_once.upper, X.max(axis=0))
 
 
-def test_rows_that_repeat_are_drawn_as_often_as_others(X):
-    """Half of the rows are zero, in every part: so is half of the sample, within five sd."""
-    X = X * (np.arange(len(X)) % 2)[:, None]
-
-    sample = merge_parts([drawn(part, 1000) for part in np.split(X, 4)], 1000)
-
-    n_zero = np.count_nonzero((sample.values == 0).all(axis=1))
-    assert abs(n_zero - 500) < 5 * np.sqrt(1000 / 4)
-
-
 def test_a_row_of_a_small_part_is_as_likely_as_one_of_a_large_part(X):
     """A hypergeometric number of rows comes from the small part, within five sd."""
     small, large = X[:500], X[500:]

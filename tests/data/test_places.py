@@ -211,18 +211,6 @@ def test_first_and_last_line_of_a_text_file_can_be_drawn(tmp_path):
         assert {block.values[0, 0] for block in source.across(60, 64, 0)} == set(range(10))
 
 
-def test_a_dataset_is_read_once_from_start_to_end(folder):
-    dataset = pa.dataset.dataset(folder / "parts").filter(pa.compute.field("a") > 0)
-    source = open_source(dataset, columns=["a", "b"])
-
-    values = draw(source, 500).values
-
-    assert source.access is Access.DISK
-    assert len(values) == 500
-    assert values[:, 0].min() > 0
-    assert values[:, 0].mean() == pytest.approx(np.sqrt(2 / np.pi), abs=0.14)
-
-
 def test_a_large_memory_map_is_a_file_and_a_small_one_is_memory(folder, monkeypatch):
     mapped = np.load(folder / "array.npy", mmap_mode="r")
     assert open_source(mapped).access is Access.MEMORY
@@ -244,13 +232,6 @@ def test_positions_are_spread_one_to_each_part(n, length, seed):
     assert len(np.unique(positions)) == len(positions)
     for i, position in enumerate(positions):
         assert i * length // len(positions) <= position < (i + 1) * length // len(positions)
-
-
-def test_every_position_is_as_likely_as_any_other():
-    """400 spreads of 7 over 40: each 70 times, standard deviation at most 7.6."""
-    times = np.bincount(np.concatenate([spread(7, 40, seed) for seed in range(400)]), minlength=40)
-
-    assert np.abs(times - 70).max() < 5 * 7.6
 
 
 @given(

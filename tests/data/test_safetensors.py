@@ -39,8 +39,9 @@ def test_every_bfloat16_becomes_the_float_that_it_is(gather, path):
 
 
 def test_a_tensor_is_chosen_by_name(gather, path):
+    save_file({"v": X, "ids": np.arange(20), "cube": np.zeros((2, 2, 2))}, path)
+    np.testing.assert_array_equal(gather(path), X)  # the only one of two dimensions
     save_file({"a": X, "b": 2 * X, "bias": X[0].copy(), "none": np.empty((0, 3))}, path)
-
     np.testing.assert_array_equal(gather(path, columns=["b"]), 2 * X)
     assert list(open_source(path, columns=["none"])) == []
     with pytest.raises(DataError, match=r"3 tensors with rows: .*'a' \(F64, 20 x 3\).*columns=\['"):
@@ -51,12 +52,6 @@ def test_a_tensor_is_chosen_by_name(gather, path):
         open_source(path, columns=["a", "b"])
     with pytest.raises(DataError, match=r"tensor 'bias' .*one dimension"):
         open_source(path, columns=["bias"])
-
-
-def test_the_only_tensor_of_two_dimensions_is_taken(gather, path):
-    save_file({"v": X, "ids": np.arange(20), "cube": np.zeros((2, 2, 2))}, path)
-
-    np.testing.assert_array_equal(gather(path), X)
 
 
 def test_files_without_such_a_tensor_are_refused_by_what_they_have(path):
@@ -78,20 +73,6 @@ def test_weights_and_keys_are_no_columns_of_tensors(path):
         ss.sketch(path, spec, sample_weight="w")
     with pytest.raises(DataError, match="has no column names"):
         ss.sketch_by(path, "w", spec)
-
-
-def test_a_spec_with_names_reads_a_tensor_by_position(path):
-    save_file({"v": X}, path)
-    spec = ss.SketchSpec(3, sketch_size=10, bandwidth=9.0, columns=["a", "b", "c"])
-
-    assert ss.sketch(path, spec) == ss.sketch(X, spec)
-
-
-def test_parts_of_a_tensor_are_read_as_one(gather, tmp_path):
-    for i, part in enumerate((X[:7], X[7:])):
-        save_file({"v": part.copy()}, tmp_path / f"{i}.safetensors")
-
-    np.testing.assert_array_equal(gather(tmp_path), X)
 
 
 def test_a_block_maps_its_own_rows_only(path):
@@ -184,12 +165,3 @@ def test_types_that_are_no_real_numbers_are_named(path):
         open_source(path)
     with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\).*Known are BOOL"):
         open_source(path, columns=["v"])
-
-
-def test_a_file_cut_while_it_is_read_is_damage(path):
-    save_file({"v": X}, path)
-    source = open_source(path, block_rows=4)
-    path.write_bytes(path.read_bytes()[:-200])
-
-    with pytest.raises(DataError, match="it seems damaged"):
-        list(source)

@@ -45,15 +45,6 @@ def test_the_order_of_the_rows_and_the_blocks_do_not_matter(rows, seed, n_rows, 
     assert as_counter(sample.values) <= as_counter(X)
 
 
-def test_when_there_are_no_more_rows_all_are_drawn_in_an_order_of_their_own():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-
-    values = draw(X, 50).values
-
-    assert as_counter(values) == as_counter(X)
-    assert values.tolist() != X.tolist()
-
-
 def test_every_row_is_equally_likely():
     """200 draws of 30 of 100 rows: each 60 times, standard deviation 6.5."""
     X = np.arange(100.0)[:, None]
@@ -164,13 +155,6 @@ def test_rows_from_all_along_are_put_in_the_order_of_a_draw_from_memory(
 
     for name in ("values", "weights", "lower", "upper"):
         np.testing.assert_array_equal(getattr(drawn, name), getattr(expected, name))
-
-
-def test_nothing_comes_of_nothing():
-    sample = draw(np.empty((0, 3)), 10)
-
-    assert sample.values.shape == (0, 3)
-    assert (sample.lower > sample.upper).all()
 
 
 def everything(source) -> np.ndarray:
