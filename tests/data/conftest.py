@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import Access, open_source
 
@@ -38,6 +39,16 @@ def gather():
         return values, np.concatenate([b.weights for b in blocks])
 
     return read
+
+
+@pytest.fixture
+def check_rows(gather):
+    """Check that data are read as these rows."""
+
+    def check(data, expected, **options):
+        assert_array_equal(gather(data, **options), expected)
+
+    return check
 
 
 def _check(source, blocks, block_rows):
@@ -77,7 +88,7 @@ def _check_same_rows(blocks, others):
     for name in ("values", "weights"):
         mine, theirs = ([getattr(b, name) for b in side] for side in (blocks, others))
         if mine and mine[0] is not None:
-            np.testing.assert_array_equal(np.concatenate(mine), np.concatenate(theirs))
+            assert_array_equal(np.concatenate(mine), np.concatenate(theirs))
             assert {part.dtype for part in mine} == {part.dtype for part in theirs}
     mine, theirs = ([b.keys for b in side if b.keys is not None] for side in (blocks, others))
     assert [row for keys in mine for row in keys.to_pylist()] == [

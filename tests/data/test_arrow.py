@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
@@ -38,8 +39,8 @@ def test_every_numeric_type_becomes_numbers_and_null_becomes_nan(gather, column,
 
     values, weights = gather(table, weights="w")
 
-    np.testing.assert_array_equal(values[:, 0], expected)
-    np.testing.assert_array_equal(weights, expected)
+    assert_array_equal(values[:, 0], expected)
+    assert_array_equal(weights, expected)
 
 
 def test_columns_of_unlike_dtypes_become_doubles(gather):
@@ -98,7 +99,7 @@ def test_a_duckdb_query_streams(gather):
 
     values = gather(duckdb.sql(query), block_rows=1000)
 
-    np.testing.assert_array_equal(values, np.stack([np.arange(3e5), np.arange(3e5) % 7], axis=1))
+    assert_array_equal(values, np.stack([np.arange(3e5), np.arange(3e5) % 7], axis=1))
 
 
 def test_a_stream_that_breaks_is_a_data_error():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import Block
 from sketchshift.data.source import join_blocks, spans
@@ -22,9 +23,9 @@ def test_blocks_that_follow_each_other_are_joined_and_no_others(n_rows):
     *joined, a, b, c = join_blocks([*one, weighted, *others], n_rows)
 
     for block, expected in ((a, weighted), (b, others[0]), (c, others[1])):
-        np.testing.assert_array_equal(block.values, expected.values)
+        assert_array_equal(block.values, expected.values)
         assert block.first_row == expected.first_row
-    np.testing.assert_array_equal(np.concatenate([block.values for block in joined]), X)
+    assert_array_equal(np.concatenate([block.values for block in joined]), X)
     assert len(joined[0].values) >= min(n_rows, 30)
     for block in joined:  # rows keep their numbers
-        np.testing.assert_array_equal(block.values[0], X[block.first_row])
+        assert_array_equal(block.values[0], X[block.first_row])

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data.datasets import china_pixels, gaussian_mixture
 from sketchshift.errors import MissingDependencyError
@@ -42,5 +43,5 @@ def test_points_lie_around_their_means():
 def test_the_seed_decides():
     first, again, other = (gaussian_mixture(50, 2, 3, seed=seed) for seed in (4, 4, 5))
 
-    np.testing.assert_array_equal(np.column_stack(first), np.column_stack(again))
+    assert_array_equal(np.column_stack(first), np.column_stack(again))
     assert not np.array_equal(first[0], other[0])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 
@@ -49,8 +50,8 @@ def test_decimals_are_the_floats_that_python_reads(tmp_path, gather, source):
     """Arrow's own cast is one unit off for hundreds of these."""
     values, weights = gather(SOURCES[source](tmp_path), weights="w")
 
-    np.testing.assert_array_equal(values, np.column_stack([FLOATS, FLOATS]))
-    np.testing.assert_array_equal(weights, FLOATS)
+    assert_array_equal(values, np.column_stack([FLOATS, FLOATS]))
+    assert_array_equal(weights, FLOATS)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -70,7 +71,7 @@ def test_every_decimal_type_and_scale_is_rounded_once(kind, data):
     (block,) = open_source(pa.table({"x": column}))
 
     expected = [np.nan if number is None else float(number) for number in decimals]
-    np.testing.assert_array_equal(block.values[:, 0], expected)
+    assert_array_equal(block.values[:, 0], expected)
 
 
 def digits(n: int) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
@@ -36,8 +37,8 @@ def test_both_forms_give_the_columns_asked_for(gather, tmp_path, name, write, co
 
     values, weights = gather(tmp_path, columns=["c", "a"], weights="b")
 
-    np.testing.assert_array_equal(values, X[:, [2, 0]])
-    np.testing.assert_array_equal(weights, X[:, 1])
+    assert_array_equal(values, X[:, [2, 0]])
+    assert_array_equal(weights, X[:, 1])
 
 
 def test_neither_form_counts_its_rows_but_both_say_how_far_they_are(tmp_path):
@@ -57,7 +58,7 @@ def test_blocks_outlive_the_map_they_came_from(tmp_path):
 
     blocks = [block.values for block in open_source(tmp_path, columns=["a"], block_rows=2)]
 
-    np.testing.assert_array_equal(np.concatenate(blocks)[:, 0], X[:, 0])
+    assert_array_equal(np.concatenate(blocks)[:, 0], X[:, 0])
 
 
 def test_a_damaged_file_is_named(tmp_path):

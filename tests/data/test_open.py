@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 
 from sketchshift.data import open_source
@@ -130,13 +131,13 @@ def test_the_same_numbers_are_read_from_whatever_holds_them(
         data = way(X, tmp_path_factory.mktemp("way"))
         values = gather(data, block_rows=block_rows)
 
-        np.testing.assert_array_equal(values, X, err_msg=name)
+        assert_array_equal(values, X, err_msg=name)
         assert values.dtype == X.dtype.newbyteorder("="), name
 
 
 @pytest.mark.parametrize("rows", [[[1, 2], [3, 4]], ((1, 2), (3, 4)), [np.array([1, 2]), [3, 4]]])
-def test_lists_and_tuples_of_rows_are_read(gather, rows):
-    np.testing.assert_array_equal(gather(rows), [[1, 2], [3, 4]])
+def test_lists_and_tuples_of_rows_are_read(check_rows, rows):
+    check_rows(rows, [[1, 2], [3, 4]])
 
 
 def test_data_without_rows_yield_no_blocks(tmp_path):
@@ -158,7 +159,7 @@ def test_weights_are_an_array_where_the_rows_are_counted_and_else_a_column(gathe
     X = np.random.default_rng(0).normal(size=(20, 3))
     for name in ("rows", "pandas", "polars", "narwhals", "table", "chunks", "C array"):
         weights = gather(WAYS[name](X, tmp_path), weights=range(20))[1]
-        np.testing.assert_array_equal(weights, np.arange(20))
+        assert_array_equal(weights, np.arange(20))
         with pytest.raises(DataError, match=r"sample_weight has 3 entries but .* has 20 rows"):
             open_source(WAYS[name](X, tmp_path), weights=[1, 2, 3])
     for name in ("reader", "C stream", "dataset", "duckdb", "iterator of arrays", "parquet"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 from sketchshift.data.sample import draw_part, draw_rows, in_one_order, merge_parts
@@ -17,7 +18,7 @@ def drawn(rows, n_rows, seed=0, weights=None):
 
 def assert_equal(left, right):
     for a, b in zip(astuple(left), astuple(right), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_a_sample_of_a_part_has_its_rows_and_weights_in_any_order(X):
 
     assert_equal(sample, drawn(shuffled, 500, weights=shuffled[:, 0] * 2))
     assert not np.array_equal(drawn(X, 500).values, drawn(X, 500, seed=1).values)
-    np.testing.assert_array_equal(sample.weights, sample.values[:, 0] * 2)
+    assert_array_equal(sample.weights, sample.values[:, 0] * 2)
     assert len(np.unique(sample.values[:, 0])) == 500
     assert set(sample.values[:, 0]) <= set(X[:, 0])
 
@@ -48,10 +49,10 @@ def test_samples_merge_in_any_order_and_any_number_of_times(cuts, seed):
     for part in parts[-2::-1]:
         one_by_one = merge_parts([part, one_by_one], 40)
 
-    np.testing.assert_array_equal(all_at_once.keys, one_by_one.keys)
+    assert_array_equal(all_at_once.keys, one_by_one.keys)
     assert sorted(map(tuple, all_at_once.values)) == sorted(map(tuple, one_by_one.values))
-    np.testing.assert_array_equal(all_at_once.lower, X.min(axis=0))
-    np.testing.assert_array_equal(all_at_once.upper, X.max(axis=0))
+    assert_array_equal(all_at_once.lower, X.min(axis=0))
+    assert_array_equal(all_at_once.upper, X.max(axis=0))
 
 
 def test_a_row_of_a_small_part_is_as_likely_as_one_of_a_large_part(X):

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import Access, memory, open_source
 from sketchshift.data import sample as sampling
@@ -85,7 +86,7 @@ def test_a_sorted_file_is_sampled_from_all_along(name, folder):
     sample, again, other = (draw(source, seed=seed) for seed in (1, 1, 2))
 
     rows = np.searchsorted(X[:, 0], sample.values[:, 0])
-    np.testing.assert_array_equal(X[rows], sample.values)
+    assert_array_equal(X[rows], sample.values)
     n_twice = 1000 - len(np.unique(rows))
     assert n_twice == 0 or (n_twice < 5 and name in ("table.csv", "table.tsv"))  # seeks in one line
     assert sample.weights is None or sample.weights.tolist() == (rows + 1.0).tolist()
@@ -93,7 +94,7 @@ def test_a_sorted_file_is_sampled_from_all_along(name, folder):
     np.testing.assert_allclose(sample.values.std(axis=0), 1.0, atol=0.1)
     assert sample.values.min() < -2.0
     assert sample.values.max() > 2.0
-    np.testing.assert_array_equal(sample.values, again.values)
+    assert_array_equal(sample.values, again.values)
     assert sample.values.tolist() != other.values.tolist()
 
 
@@ -168,7 +169,7 @@ def test_cells_of_several_lines_are_not_torn_apart(tmp_path):
     values = draw(open_source(tmp_path / "x.csv", columns=["n", "y"]), 300).values
 
     assert len(values) >= 150
-    np.testing.assert_array_equal(values[:, 1], values[:, 0] + 0.5)
+    assert_array_equal(values[:, 1], values[:, 0] + 0.5)
     assert values[:, 0].mean() == pytest.approx(1500, abs=250)
 
 
@@ -198,7 +199,7 @@ def test_blank_lines_before_the_header_are_skipped_at_every_place(tmp_path):
         values = np.concatenate([block.values for block in source.across(300, 64, 0)])
 
         assert len(values) >= 150
-        np.testing.assert_array_equal(values[:, 0], values[:, 1])
+        assert_array_equal(values[:, 0], values[:, 1])
 
 
 def test_first_and_last_line_of_a_text_file_can_be_drawn(tmp_path):
@@ -220,7 +221,7 @@ def test_a_large_memory_map_is_a_file_and_a_small_one_is_memory(folder, monkeypa
     sample = draw(source)
 
     assert source.access is Access.DISK
-    np.testing.assert_array_equal(X[sample.weights.astype(int) - 1], sample.values)
+    assert_array_equal(X[sample.weights.astype(int) - 1], sample.values)
     assert sample.values.mean() == pytest.approx(0.0, abs=0.1)
 
 

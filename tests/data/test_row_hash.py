@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.testing import assert_array_equal
 
 from sketchshift.data.sample import hash_rows, random_bits
 
@@ -14,9 +15,9 @@ def test_rows_hash_alike_wherever_they_stand_and_whatever_their_dtype():
     hashes = hash_rows(X, None, 0)
 
     for dtype in (np.int16, np.float32, np.float64):
-        np.testing.assert_array_equal(hash_rows(X.astype(dtype)[order], None, 0), hashes[order])
-    np.testing.assert_array_equal(hash_rows(np.asfortranarray(X), None, 0), hashes)
-    np.testing.assert_array_equal(hash_rows(X[7:8], None, 0), hashes[7:8])
+        assert_array_equal(hash_rows(X.astype(dtype)[order], None, 0), hashes[order])
+    assert_array_equal(hash_rows(np.asfortranarray(X), None, 0), hashes)
+    assert_array_equal(hash_rows(X[7:8], None, 0), hashes[7:8])
 
 
 def test_the_two_zeros_are_one_number():

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import Access, open_source, sample
 from sketchshift.data.sample import draw_head, draw_rows
@@ -40,7 +41,7 @@ def test_the_order_of_the_rows_and_the_blocks_do_not_matter(rows, seed, n_rows, 
     sample = draw(X, n_rows, seed)
     other = draw(shuffled, n_rows, seed, block_rows=block_rows)
 
-    np.testing.assert_array_equal(sample.values, other.values)
+    assert_array_equal(sample.values, other.values)
     assert len(sample.values) == min(n_rows, len(X))
     assert as_counter(sample.values) <= as_counter(X)
 
@@ -71,9 +72,9 @@ def test_weights_stay_with_their_rows_and_dtypes_do_not_matter():
 
     sample = draw(X.astype(np.uint8), 100, weights=weights)
 
-    np.testing.assert_array_equal(sample.weights, sample.values.sum(axis=1) + 0.5)
+    assert_array_equal(sample.weights, sample.values.sum(axis=1) + 0.5)
     same = draw(X.astype(np.float64), 100, weights=weights)
-    np.testing.assert_array_equal(sample.values, same.values)
+    assert_array_equal(sample.values, same.values)
 
 
 def test_equal_rows_of_different_weight_are_different_rows():
@@ -154,7 +155,7 @@ def test_rows_from_all_along_are_put_in_the_order_of_a_draw_from_memory(
         drawn = draw_rows(on_disk, n_rows, seed=seed, keep=lambda _: None)
 
     for name in ("values", "weights", "lower", "upper"):
-        np.testing.assert_array_equal(getattr(drawn, name), getattr(expected, name))
+        assert_array_equal(getattr(drawn, name), getattr(expected, name))
 
 
 def everything(source) -> np.ndarray:
@@ -173,8 +174,8 @@ def test_the_head_of_a_stream_is_drawn_from_and_still_delivered():
         sample, n_taken, again = head_of(source, 100)
 
         assert n_taken == n_head
-        np.testing.assert_array_equal(sample.values, draw(X[:n_head], 100).values)
-        np.testing.assert_array_equal(everything(again), X)
+        assert_array_equal(sample.values, draw(X[:n_head], 100).values)
+        assert_array_equal(everything(again), X)
 
 
 def test_an_arrow_stream_delivers_its_head_with_weights():
@@ -184,5 +185,5 @@ def test_an_arrow_stream_delivers_its_head_with_weights():
     sample, n_taken, again = head_of(open_source(reader, weights="w"), 25)
 
     assert n_taken == 30
-    np.testing.assert_array_equal(sample.weights, sample.values[:, 0] + 1)
-    np.testing.assert_array_equal(np.concatenate([b.weights for b in again]), np.arange(1, 101))
+    assert_array_equal(sample.weights, sample.values[:, 0] + 1)
+    assert_array_equal(np.concatenate([b.weights for b in again]), np.arange(1, 101))

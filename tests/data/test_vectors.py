@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 
 import sketchshift as ss
@@ -81,18 +82,18 @@ def kind(request):
     return request.param
 
 
-def test_a_column_of_lists_of_any_kind_gives_its_rows(gather, kind):
+def test_a_column_of_lists_of_any_kind_gives_its_rows(gather, check_rows, kind):
     """Also a slice, a batch, a stream, and a column without a table around it."""
     column = kind(X)
     table = pa.table({"v": column})
 
-    np.testing.assert_array_equal(gather(table), X)
-    np.testing.assert_array_equal(gather(table.slice(5, 11)), X[5:16])
+    check_rows(table, X)
+    check_rows(table.slice(5, 11), X[5:16])
     assert len(gather(table.slice(N))) == 0
-    np.testing.assert_array_equal(gather(table.to_batches(max_chunksize=7)[2]), X[14:21])
-    np.testing.assert_array_equal(gather(table.slice(5, 11).to_reader(max_chunksize=3)), X[5:16])
+    check_rows(table.to_batches(max_chunksize=7)[2], X[14:21])
+    check_rows(table.slice(5, 11).to_reader(max_chunksize=3), X[5:16])
     for vectors in (column, pa.chunked_array([column[:7], column[7:]])):
-        np.testing.assert_array_equal(gather(vectors), X)
+        check_rows(vectors, X)
 
 
 def test_a_block_is_a_view_of_the_lists_and_keeps_their_dtype(kind):
@@ -103,7 +104,7 @@ def test_a_block_is_a_view_of_the_lists_and_keeps_their_dtype(kind):
         (block,) = open_source(pa.record_batch({"v": column}))
         stored = column.storage if isinstance(column, pa.ExtensionArray) else column
 
-        np.testing.assert_array_equal(block.values, array)
+        assert_array_equal(block.values, array)
         assert block.values.dtype == dtype
         numbers = np.from_dlpack(stored.values)
         assert np.shares_memory(block.values, numbers) == (kind is not views)
@@ -116,16 +117,16 @@ def test_matrices_lists_of_lists_and_lists_of_text_are_no_vectors():
             open_source(pa.table({"v": cells}))
 
 
-def test_booleans_in_lists_are_numbers(gather):
+def test_booleans_in_lists_are_numbers(check_rows):
     bits = pa.array([[True, False], [None, True]])
 
-    np.testing.assert_array_equal(gather(pa.table({"v": bits})), [[1, 0], [np.nan, 1]])
+    check_rows(pa.table({"v": bits}), [[1, 0], [np.nan, 1]])
 
 
 # Which columns are read.
 
 
-def test_the_column_of_vectors_must_be_chosen_where_there_are_others(gather):
+def test_the_column_of_vectors_must_be_chosen_where_there_are_others(check_rows):
     two = pa.table({"a": fixed(X), "b": listed(2 * X)})
     others = r"'v', beside 'id', 'text', 'w'\. .*columns=\['v'\], or .*columns=\['id', 'w'\]"
     refused = [
@@ -137,7 +138,7 @@ def test_the_column_of_vectors_must_be_chosen_where_there_are_others(gather):
     for table, columns, message in refused:
         with pytest.raises(DataError, match=message):
             open_source(table, columns=columns)
-    np.testing.assert_array_equal(gather(two, columns=["b"]), 2 * X)
+    check_rows(two, 2 * X, columns=["b"])
 
 
 def test_vectors_that_do_not_fit_the_spec_are_refused():
@@ -258,7 +259,7 @@ def test_any_lists_are_what_a_loop_over_them_finds(cells, first, kind, item, row
     assert lengths[d] == max(lengths.values(), default=0)
     expected = [cell if cell is not None and len(cell) == d else [None] * d for cell in cells]
     expected = np.array(expected, dtype=float).reshape(len(cells), d)
-    np.testing.assert_array_equal(np.concatenate([np.empty((0, d)), *values]), expected)
+    assert_array_equal(np.concatenate([np.empty((0, d)), *values]), expected)
 
 
 # No vectors at all.
@@ -283,7 +284,7 @@ def test_a_file_without_rows_is_as_wide_as_the_others(tmp_path):
         write(pa.table({"v": listed(part)}), tmp_path / f"{i}.parquet")
 
     values = np.concatenate([block.values for block in open_source(tmp_path)])
-    np.testing.assert_array_equal(values, X)
+    assert_array_equal(values, X)
 
 
 def test_files_and_blocks_of_other_vectors_are_not_read_as_one(tmp_path):
@@ -304,12 +305,12 @@ def test_files_and_blocks_of_other_vectors_are_not_read_as_one(tmp_path):
 # Files.
 
 
-def test_parquet_reads_the_bytes_of_the_vectors_alone(gather, tmp_path):
+def test_parquet_reads_the_bytes_of_the_vectors_alone(check_rows, tmp_path):
     path = tmp_path / "x.parquet"
     for kind, row_group in ((fixed, 7), (listed, 7), (large, 100), (tensors, 7)):
         pq.write_table(beside(kind(X)), path, row_group_size=row_group)
 
-        np.testing.assert_array_equal(gather(path, columns=["v"]), X)
+        check_rows(path, X, columns=["v"])
         source = open_source(path, columns=["v"])
         read = sum(stop - start for piece in source.pieces() for start, stop in piece.ranges)
         assert read < path.stat().st_size * 0.9
@@ -317,21 +318,21 @@ def test_parquet_reads_the_bytes_of_the_vectors_alone(gather, tmp_path):
         assert source.n_rows == N
 
 
-def test_arrow_files_are_read(gather, tmp_path):
+def test_arrow_files_are_read(check_rows, tmp_path):
     for kind in KINDS:
         path = write(beside(kind(X)), tmp_path / "x.arrow", 9)
 
-        np.testing.assert_array_equal(gather(path, columns=["v"]), X)
+        check_rows(path, X, columns=["v"])
 
 
 class OtherDataset(ds.InMemoryDataset):
     """A dataset of another library, such as Lance's: it derives from Arrow's."""
 
 
-def test_datasets_of_other_libraries_are_read(gather, tmp_path):
+def test_datasets_of_other_libraries_are_read(check_rows, tmp_path):
     dataset = OtherDataset(beside(fixed(X)))
 
-    np.testing.assert_array_equal(gather(dataset, columns=["v"]), X)
+    check_rows(dataset, X, columns=["v"])
     (tmp_path / "x.lance").mkdir()
     with pytest.raises(DataError, match=r"Pass lance\.dataset\(\.\.\.\) of it"):
         open_source(tmp_path / "x.lance")
@@ -368,11 +369,11 @@ def frames(X):
     yield pd.DataFrame({0: list(map(tuple, X.tolist()))})
 
 
-def test_frames_and_series_of_vectors_are_read(gather):
+def test_frames_and_series_of_vectors_are_read(check_rows):
     for frame in frames(X):
-        np.testing.assert_array_equal(gather(frame), X)
+        check_rows(frame, X)
         assert open_source(frame).columns is None
-        np.testing.assert_array_equal(gather(frame[frame.columns[0]]), X)
+        check_rows(frame[frame.columns[0]], X)
     with pytest.raises(DataError, match=r"one column.*to_frame"):
         open_source(pl.Series([1.0]))
 
@@ -394,23 +395,23 @@ def test_estimators_read_a_column_of_vectors():
 
     for table in (pd.DataFrame({"v": list(X)}), pa.table({"v": fixed(X)}), Tensor(X)):
         found = ss.CompressiveKMeans(2, random_state=0).fit(table)
-        np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
-        np.testing.assert_array_equal(found.predict(table), expected.predict(X))
+        assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+        assert_array_equal(found.predict(table), expected.predict(X))
 
 
 # Short floats.
 
 
-def test_bfloat16_is_read_as_it_is(gather):
+def test_bfloat16_is_read_as_it_is(gather, check_rows):
     short = X.astype(ml_dtypes.bfloat16)
 
     values = gather(short)
 
     assert values.dtype == np.float32
-    np.testing.assert_array_equal(values, short.astype(np.float64))
-    np.testing.assert_array_equal(gather([short[:10], short[10:]]), values)
-    np.testing.assert_array_equal(gather(pd.DataFrame({"v": list(short)})), values)
-    np.testing.assert_array_equal(ss.metrics.assign(short, X[:3]), ss.metrics.assign(values, X[:3]))
+    assert_array_equal(values, short.astype(np.float64))
+    check_rows([short[:10], short[10:]], values)
+    check_rows(pd.DataFrame({"v": list(short)}), values)
+    assert_array_equal(ss.metrics.assign(short, X[:3]), ss.metrics.assign(values, X[:3]))
 
 
 def test_bytes_of_no_type_are_no_numbers(tmp_path):
@@ -435,8 +436,8 @@ class OnlyDlpack:
         return self._array.__dlpack_device__()
 
 
-def test_arrays_are_shared_by_dlpack(gather):
-    np.testing.assert_array_equal(gather(OnlyDlpack(X)), X)
+def test_arrays_are_shared_by_dlpack(check_rows):
+    check_rows(OnlyDlpack(X), X)
 
 
 class Tensor:
@@ -472,11 +473,11 @@ class Tensor:
 Tensor.__module__ = "torch"
 
 
-def test_tensors_of_pytorch_are_read(gather):
+def test_tensors_of_pytorch_are_read(check_rows):
     for dtype in (ml_dtypes.bfloat16, np.float16, np.float32, np.int64):
         array = X.astype(dtype)
 
-        np.testing.assert_array_equal(gather(Tensor(array)), array.astype(np.float64))
+        check_rows(Tensor(array), array.astype(np.float64))
 
 
 # The page.
