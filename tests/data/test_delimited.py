@@ -45,16 +45,6 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(text_files, "READ_BYTES", 1)
 
 
-def test_a_text_table_gives_the_columns_asked_for(gather, write):
-    for name in ("x.csv", "x.tsv", "x.tsv.gz", "X.CSV"):
-        text = FRAME.assign(t="some text").to_csv(index=False, sep="\t" if "tsv" in name else ",")
-
-        values, weights = gather(write(text, name), columns=["c", "a"], weights="b")
-
-        assert_array_equal(values, X[:, [2, 0]])
-        assert_array_equal(weights, X[:, 1])
-
-
 TWO = ["column 0", "column 1"]
 TABLES = {
     "missing and odd cells": (
@@ -271,18 +261,16 @@ def test_another_encoding_is_known_by_its_mark(check_rows, write, encoding):
         assert describe(path) == ("" if encoding == "utf-8" else f"{name}: encoded in {encoding}.")
 
 
-@pytest.mark.parametrize(
-    ("encoding", "letter", "found"),
-    [("cp1252", "é", "cp1252"), ("cp1252", "€", "cp1252"), ("latin-1", "é\x81", "iso8859-1")],
-)
-def test_letters_that_are_not_utf8_are_read(write, encoding, letter, found):
+@pytest.mark.parametrize("letter", ["é", "€", "é\x81"])
+def test_letters_that_are_not_utf8_are_read(write, letter):
     """Also where they come late in the file."""
+    encoding = "iso8859-1" if "\x81" in letter else "cp1252"
     for n_before in (0, 20_000):
         expected = [*"e" * n_before, *[letter] * 20_000, "e"]
         path = write("\n".join(["x,k", *(f"2,{key}" for key in expected), ""]).encode(encoding))
         source = open_source(path, columns=["x"], keys=["k"])
 
-        assert Dialect.sniff(path).encoding == found
+        assert Dialect.sniff(path).encoding == encoding
         for blocks in (source, (b for piece in source.pieces() for b in piece.read(0))):
             assert [k for block in blocks for k in block.keys["k"].to_pylist()] == expected
 

@@ -36,26 +36,23 @@ def test_booleans_and_integers_are_numbers_beside_floats(check_rows, make):
     check_rows(make(data), expected)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.array([1, None, 3], dtype="Int64"),
-        pd.array([1, None, 3], dtype="UInt8"),
-        pd.array([1, None, 3], dtype="Float32"),
-        pd.array([1, None, 3], dtype="int64[pyarrow]"),
-        pd.Categorical([1, None, 3]),
-        pd.Categorical([1, None, 3], ordered=True),
-        pd.arrays.SparseArray([1, np.nan, 3]),
-        np.array([1, np.nan, 3], np.float16),
-        np.array([1, np.nan, 3], np.longdouble),
-    ],
-    ids=lambda column: str(column.dtype),
-)
-def test_missing_values_of_every_pandas_dtype_become_nan(gather, check_rows, column):
-    frame = pd.DataFrame({"x": column, "y": [1.0, 2.0, 3.0]})
+COLUMNS = [
+    *(pd.array([1, None, 3], dtype=dtype) for dtype in ("Int64", "UInt8", "Float32")),
+    pd.array([1, None, 3], dtype="int64[pyarrow]"),
+    *(pd.Categorical([1, None, 3], ordered=is_ordered) for is_ordered in (True, False)),
+    pd.arrays.SparseArray([1, np.nan, 3]),
+    *(np.array([1, np.nan, 3], dtype) for dtype in (np.float16, np.longdouble)),
+]
 
-    check_rows(frame, [[1, 1], [np.nan, 2], [3, 3]])
-    assert_array_equal(gather(frame, weights="x")[1], [1, np.nan, 3])
+
+def test_missing_values_of_every_pandas_dtype_become_nan(gather, check_rows):
+    for column in COLUMNS:
+        frame = pd.DataFrame({"x": column, "y": [1.0, 2.0, 3.0]})
+
+        check_rows(frame, [[1, 1], [np.nan, 2], [3, 3]])
+        assert_array_equal(gather(frame, weights="x")[1], [1, np.nan, 3])
+    bits = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
+    check_rows(bits, [[1], [np.nan], [0]])
 
 
 def test_missing_values_of_polars_become_nan(check_rows):

@@ -23,24 +23,6 @@ def write_stream(path, codec):
     write_file(path, codec, pa.ipc.new_stream)
 
 
-@pytest.mark.parametrize(
-    ("name", "write", "codec"),
-    [
-        ("x.arrow", write_file, None),
-        ("x.feather", write_file, "lz4"),
-        ("x.ipc", write_stream, "zstd"),
-        ("x.arrow", write_stream, None),
-    ],
-)
-def test_both_forms_give_the_columns_asked_for(gather, tmp_path, name, write, codec):
-    write(tmp_path / name, codec)
-
-    values, weights = gather(tmp_path, columns=["c", "a"], weights="b")
-
-    assert_array_equal(values, X[:, [2, 0]])
-    assert_array_equal(weights, X[:, 1])
-
-
 def test_neither_form_counts_its_rows_but_both_say_how_far_they_are(tmp_path):
     write_file(tmp_path / "f.arrow", None)
     write_stream(tmp_path / "s.arrow", None)
@@ -59,16 +41,6 @@ def test_blocks_outlive_the_map_they_came_from(tmp_path):
     blocks = [block.values for block in open_source(tmp_path, columns=["a"], block_rows=2)]
 
     assert_array_equal(np.concatenate(blocks)[:, 0], X[:, 0])
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    path = tmp_path / "x.arrow"
-    write_stream(path, None)
-    for content in (b"", b"hello world", b"ARROW1\0\0 and no more", path.read_bytes()[:-300]):
-        path.write_bytes(content)
-
-        with pytest.raises(DataError, match=r"cannot read .*x\.arrow: it seems damaged"):
-            list(open_source(path, columns=["a"]))
 
 
 def test_the_first_version_of_feather_is_refused(tmp_path):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
+
 import duckdb
 import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -69,9 +72,18 @@ def saved(save, path, *written):
     return path
 
 
-def save_arrow(path, rows):
-    with pa.ipc.new_file(path, rows.schema) as file:
+def save_arrow(path, rows, codec=None, new=pa.ipc.new_file):
+    with new(path, rows.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as file:
         file.write_table(rows, max_chunksize=5)
+
+
+def save_stream(path, rows, codec=None):
+    save_arrow(path, rows, codec, pa.ipc.new_stream)
+
+
+def save_text(path, rows, delimiter=","):
+    with pa.output_stream(path) as file:
+        pyarrow.csv.write_csv(rows, file, pyarrow.csv.WriteOptions(delimiter=delimiter))
 
 
 def save_parquet(path, rows):
@@ -148,11 +160,60 @@ def test_data_without_rows_yield_no_blocks(tmp_path):
         assert (source.n_rows, source.n_features, list(source)) == (0, 3, []), name
 
 
-def test_a_missing_column_is_named_with_those_that_are_there(tmp_path):
-    X = np.eye(3)
-    for name in [name for name in WAYS if name not in (*ARRAYS, "holder", "safetensors")]:
-        with pytest.raises(DataError, match=r"has no column 'z'\..* It has 'x0', 'x1', 'x2'"):
-            list(open_source(WAYS[name](X, tmp_path), columns=["z"]))
+BY_NAME = {name: way for name, way in WAYS.items() if name not in ARRAYS} | {
+    "csv": lambda X, folder: saved(save_text, folder / "x.csv", table(X)),
+    "CSV": lambda X, folder: saved(save_text, folder / "X.CSV", table(X)),
+    "tsv.gz": lambda X, folder: saved(save_text, folder / "x.tsv.gz", table(X), "\t"),
+    "feather": lambda X, folder: saved(save_arrow, folder / "x.feather", table(X), "lz4"),
+    "ipc": lambda X, folder: saved(save_stream, folder / "x.ipc", table(X), "zstd"),
+}
+del BY_NAME["holder"], BY_NAME["safetensors"]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_columns_and_weights_are_chosen_by_name(gather, tmp_path, name):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+
+    values, weights = gather(BY_NAME[name](X, tmp_path), columns=["x2", "x0"], weights="x1")
+
+    assert_array_equal(values, X[:, [2, 0]])
+    assert_array_equal(weights, X[:, 1])
+    with pytest.raises(DataError, match=r"has no column 'z'\..* It has 'x0', 'x1', 'x2'"):
+        list(open_source(BY_NAME[name](X, tmp_path), columns=["z"]))
+
+
+def test_names_cannot_be_asked_of_an_array(tmp_path):
+    for name in ("rows", "npy", "safetensors"):
+        with pytest.raises(DataError, match=r"no column names|no tensor 'a'|by name"):
+            open_source(WAYS[name](np.eye(3), tmp_path), columns=["a"])
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    for name in ("npy", "parquet", "arrow", "ipc", "safetensors"):
+        path = (WAYS | BY_NAME)[name](np.eye(9), tmp_path)
+        good = path.read_bytes()
+        for content in (
+            b"",
+            b"hello world",
+            good[:8],
+            good[: len(good) // 2],
+            good[:8] + b"\0" * 50 + good[-8:],
+        ):
+            path.write_bytes(content)
+
+            with pytest.raises(DataError, match=rf"cannot read .*{path.name}: it seems damaged"):
+                list(open_source(path))
+
+
+def test_a_block_maps_its_own_rows_only(tmp_path):
+    """Else the pages of the whole file would stay in memory."""
+    for name in ("npy", "safetensors"):
+        for block in open_source(WAYS[name](np.zeros((100_000, 4)), tmp_path), block_rows=1000):
+            window = block.values
+            while not isinstance(window, mmap.mmap):
+                window = window.base
+            assert len(window) <= 1000 * 4 * 8 + mmap.ALLOCATIONGRANULARITY
+            assert not block.values.flags.writeable
 
 
 def test_weights_are_an_array_where_the_rows_are_counted_and_else_a_column(gather, tmp_path):

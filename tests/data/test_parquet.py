@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
@@ -18,13 +17,6 @@ def path(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(TABLE, path, row_group_size=6, compression="none", use_dictionary=False)
     return path
-
-
-def test_columns_and_weights_are_chosen_by_name(gather, path):
-    values, weights = gather(path, columns=["b", "a"], weights="b.c")
-
-    assert_array_equal(values, X[:, [2, 0]])
-    assert_array_equal(weights, X[:, 1])
 
 
 def test_rows_are_counted_and_columns_checked_without_reading(path):
@@ -67,11 +59,3 @@ def test_batches_do_not_hold_row_groups(tmp_path):
     peak = max(pa.total_allocated_bytes() for _ in open_source(path, block_rows=10_000))
 
     assert peak - before < 12e6
-
-
-def test_a_damaged_file_is_named(path):
-    for content in (b"", b"hello", b"PAR1" + b"\0" * 50 + b"PAR1"):
-        path.write_bytes(content)
-
-        with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged .*\("):
-            open_source(path)

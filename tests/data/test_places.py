@@ -147,19 +147,6 @@ def test_files_are_drawn_from_in_proportion_to_their_rows(tmp_path):
     np.testing.assert_allclose(counts, [1000, 10, 3000], atol=3)
 
 
-def test_record_batches_of_all_sizes_are_drawn_from_in_proportion(tmp_path):
-    """Every second batch is ten times as long as the others."""
-    schema = pa.schema([("a", pa.float64())])
-    with pa.ipc.new_file(tmp_path / "x.arrow", schema) as out:
-        for i in range(200):
-            values = np.full(1000 if i % 2 else 100, i % 2 + i / 1e6)
-            out.write_batch(pa.record_batch([pa.array(values)], schema=schema))
-
-    values = draw(open_source(tmp_path / "x.arrow"), 2000).values
-
-    assert values.round().mean() == pytest.approx(10 / 11, abs=0.04)
-
-
 def test_cells_of_several_lines_are_not_torn_apart(tmp_path):
     """Seeks land inside quoted cells that hold lines like those of the table, but not quite."""
     story = '"one line,\nnext 1,2 line\n3,4\nlast"'

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import struct
 
 import ml_dtypes
@@ -73,17 +72,6 @@ def test_weights_and_keys_are_no_columns_of_tensors(path):
         ss.sketch(path, spec, sample_weight="w")
     with pytest.raises(DataError, match="has no column names"):
         ss.sketch_by(path, "w", spec)
-
-
-def test_a_block_maps_its_own_rows_only(path):
-    save_file({"v": np.zeros((100_000, 4))}, path)
-
-    for block in open_source(path, block_rows=1000):
-        window = block.values
-        while not isinstance(window, mmap.mmap):
-            window = window.base
-        assert len(window) <= 1000 * 4 * 8 + mmap.ALLOCATIONGRANULARITY
-        assert not block.values.flags.writeable
 
 
 # Files that are no good: each departs from a good one in one way.

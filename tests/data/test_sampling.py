@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,17 +63,6 @@ def test_equal_rows_are_drawn_as_often_as_there_are():
     share = (draw(X, 2000).values == 0).mean()
 
     assert share == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / 2000))
-
-
-def test_weights_stay_with_their_rows_and_dtypes_do_not_matter():
-    X = np.random.default_rng(0).integers(0, 9, size=(500, 2))
-    weights = X.sum(axis=1) + 0.5
-
-    sample = draw(X.astype(np.uint8), 100, weights=weights)
-
-    assert_array_equal(sample.weights, sample.values.sum(axis=1) + 0.5)
-    same = draw(X.astype(np.float64), 100, weights=weights)
-    assert_array_equal(sample.values, same.values)
 
 
 def test_equal_rows_of_different_weight_are_different_rows():
@@ -176,14 +164,3 @@ def test_the_head_of_a_stream_is_drawn_from_and_still_delivered():
         assert n_taken == n_head
         assert_array_equal(sample.values, draw(X[:n_head], 100).values)
         assert_array_equal(everything(again), X)
-
-
-def test_an_arrow_stream_delivers_its_head_with_weights():
-    table = pa.table({"x": np.arange(100.0), "w": np.arange(100.0) + 1})
-    reader = table.to_reader(max_chunksize=10)
-
-    sample, n_taken, again = head_of(open_source(reader, weights="w"), 25)
-
-    assert n_taken == 30
-    assert_array_equal(sample.weights, sample.values[:, 0] + 1)
-    assert_array_equal(np.concatenate([b.weights for b in again]), np.arange(1, 101))

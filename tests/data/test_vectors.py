@@ -384,12 +384,6 @@ def test_objects_of_pandas_that_are_no_vectors_are_refused_by_their_row():
             list(open_source(pd.DataFrame({"v": cells})))
 
 
-def test_many_missing_objects_of_pandas_are_rows_that_are_left_out():
-    frame = pd.DataFrame({"v": [*X[:2, :2], *[None] * 3000, *X[2:, :2]]})
-
-    assert ss.sketch(frame, SPEC, on_invalid="skip").n_invalid == 3000
-
-
 def test_estimators_read_a_column_of_vectors():
     expected = ss.CompressiveKMeans(2, random_state=0).fit(X)
 
