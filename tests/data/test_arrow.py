@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import duckdb
 import numpy as np
 import polars as pl
@@ -47,22 +49,14 @@ def test_columns_of_unlike_dtypes_become_doubles(gather):
     assert gather(mixed).dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        (pa.array(["x"]), "string"),
-        (pa.array(["x"]).dictionary_encode(), "dictionary<values=string"),
-        (pa.array([0], pa.date32()), r"date32\[day\]"),
-        (pa.array([0], pa.timestamp("s")), r"timestamp\[s\]"),
-        (pa.array([0], pa.duration("s")), r"duration\[s\]"),
-        (pa.array([["x"]]), "list<"),
-        (pa.array([{"k": 1}]), "struct<"),
-    ],
-    ids=lambda value: str(getattr(value, "type", "")),
-)
-def test_other_types_are_refused_by_name(column, kind):
-    with pytest.raises(DataError, match=rf"'t' \({kind}.*columns=\['x'\]"):
-        open_source(pa.table({"x": [1.0], "t": column}))
+def test_other_types_are_refused_by_name():
+    texts = (pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.string()))
+    times = (pa.date32(), pa.timestamp("s"), pa.duration("s"))
+    for kind in (*texts, *times, pa.struct({"k": pa.int64()})):
+        table = pa.table({"x": [1.0], "t": pa.nulls(1, kind)})
+
+        with pytest.raises(DataError, match=rf"'t' \({re.escape(str(kind)[:20])}.*columns=\['x'\]"):
+            open_source(table)
 
 
 def test_a_stream_is_consumed_batch_by_batch():

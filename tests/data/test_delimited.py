@@ -5,10 +5,12 @@ import csv as plain_csv
 import gzip
 import io
 import lzma
+import os
 import re
 import zipfile
 from decimal import Decimal
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -86,6 +88,7 @@ def test_a_table_is_read_as_a_person_would(check_rows, write, name):
     path = write(text)
 
     check_rows(path, expected, columns=columns)
+    assert Dialect.sniff(path).header == (columns != TWO)
     if columns == TWO:
         assert describe(path) == "x.csv: without a line of column names."
         with pytest.raises(DataError, match=r"has no column 'a'.*It has 'column 0', 'column 1'"):
@@ -106,7 +109,7 @@ def test_a_column_may_change_late_in_the_file(gather, write):
 
 
 def test_very_long_lines_are_read(check_rows, write):
-    names = [f"x{i:0100}" for i in range(1000)]
+    names = [f"x{i:0140}" for i in range(1000)]
     path = write(",".join(names) + "\n" + ",".join(["1.5" + "0" * 100] * 1000) + "\n")
 
     check_rows(path, np.full((1, 1000), 1.5))
@@ -329,7 +332,7 @@ def _joined(blocks):
 
 
 def test_text_is_cut_into_pieces_where_quotes_stand_as_they_should(write, monkeypatch):
-    monkeypatch.setattr(text_files, "PIECE_BYTES", 64)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 40)  # may end within a cell
     cells = ["x", '"a,b"', '"line\n2"', '"say ""hi"""'] * 25
     path = write("i,s\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
 
@@ -497,7 +500,7 @@ numbers = st.one_of(
 def test_any_table_of_floats_in_any_dialect_reads_back_to_the_same_floats(
     tmp_path_factory, values, separator, decimal, encoding, groups, around
 ):
-    """Oracles: the floats themselves, and pandas for the same dialect where signs are none."""
+    """The oracle are the floats themselves."""
     if groups == decimal:
         around, groups = "{}", ""
     path = tmp_path_factory.mktemp("dialect") / "x.csv"
@@ -510,10 +513,6 @@ def test_any_table_of_floats_in_any_dialect_reads_back_to_the_same_floats(
     found = np.concatenate([block.values for block in open_source(path, dialect=dialect)])
 
     assert_array_equal(found, np.array(values))
-    if around == "{}":
-        known = {"sep": separator, "decimal": decimal, "thousands": groups or None}
-        frame = pd.read_csv(path, encoding=encoding, **known)
-        np.testing.assert_allclose(found, frame.to_numpy(dtype=float), rtol=1e-14)  # not exact
 
 
 def _spell(x, decimal, groups):
@@ -523,18 +522,6 @@ def _spell(x, decimal, groups):
         return text.replace(".", decimal)
     whole, _, part = f"{Decimal(text):,f}".partition(".")
     return whole.replace(",", groups) + (decimal + part if part else "")
-
-
-def test_a_sample_is_drawn_by_seeking_in_any_dialect_of_single_bytes(write):
-    rows = [f"{i};{i},5;1.{i % 900 + 100:03d} %" for i in range(20_000)]
-    path = write(("i;h;p\n" + "\n".join(rows) + "\n").encode("cp1252"))
-
-    drawn = np.concatenate([b.values for b in open_source(path).across(500, 100, 0)])
-
-    assert 250 <= len(drawn) <= 600
-    assert_array_equal(drawn[:, 1], drawn[:, 0] + 0.5)
-    assert_array_equal(drawn[:, 2], 1000 + drawn[:, 0] % 900 + 100)
-    assert drawn[:, 0].max() > 18_000
 
 
 # Standard input.
@@ -560,14 +547,7 @@ def test_a_minus_reads_standard_input_whatever_comes(check_rows, tmp_path, monke
             check_rows("-", X)  # again, from the copy
         assert spool_stdin().name == f"stdin{suffix}"
     spool_stdin.cache_clear()
-
-
-def test_empty_standard_input_is_named(monkeypatch, tmp_path):
-    path = tmp_path / "nothing"
-    path.touch()
-    spool_stdin.cache_clear()
-
-    with path.open() as file:
+    with Path(os.devnull).open() as file:
         monkeypatch.setattr("sys.stdin", file)
         with pytest.raises(DataError, match="standard input is empty"):
             open_source("-")

@@ -142,25 +142,23 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
 
 
 def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 2))
     taken: Counter[str] = Counter()
 
     def open_slowly(path, request):
-        rows = np.load(path)
-        for start in range(0, len(rows), 10):
+        for part in np.split(X, 10):
             taken[path.parent.name] += 1
-            yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
+            yield pa.table({"x": part[:, 0], "y": part[:, 1]})
 
     ss.data.register_format(".slow", open_slowly)
-    X = np.random.default_rng(0).normal(size=(3, 100, 2))
     for month in range(3):
         (tmp_path / f"month={month}").mkdir()
-        with (tmp_path / f"month={month}" / "a.slow").open("wb") as file:
-            np.save(file, X[month])
+        (tmp_path / f"month={month}" / "a.slow").touch()
 
     for where, rows, n_most in (
-        ("month = 1", X[1], 2),
-        ("(month > 0 AND x < 0 AND month <> 2)", X[1][X[1, :, 0] < 0], 2),
-        ("month = 1 OR x > 100", X[1], 11),
+        ("month = 1", X, 2),
+        ("(month > 0 AND x < 0 AND month <> 2)", X[X[:, 0] < 0], 2),
+        ("month = 1 OR x > 100", X, 11),
     ):
         taken.clear()
         assert ss.sketch(tmp_path, SPEC, where=where) == ss.sketch(rows, SPEC)

@@ -72,10 +72,3 @@ def test_all_rows_in_one_order_are_those_drawn_from_memory(X):
 
     whole = draw_rows(open_source(X[:250]), 300, seed=3, keep=lambda _: None)
     assert_equal(sample, whole)
-
-
-def test_parts_may_be_empty(X):
-    nothing = drawn(X[:0], 10)
-
-    assert len(in_one_order(merge_parts([nothing, nothing], 10), seed=0).values) == 0
-    assert len(merge_parts([nothing, drawn(X, 10)], 10).values) == 10

@@ -36,11 +36,18 @@ def write_parts(folder, table, n_parts=200):
         pa.parquet.write_table(part, folder / f"{i:03}.parquet")
 
 
+def in_commas(row):
+    """A line with decimal commas."""
+    return f"{row['a']};{row['b']};{row['w']}".replace(".", ",")
+
+
 WRITERS = {
     "one.parquet": lambda t, path: pa.parquet.write_table(t, path),
     "groups.parquet": lambda t, path: pa.parquet.write_table(t, path, row_group_size=300),
     "table.csv": lambda t, path: pa.csv.write_csv(t, path),
-    "table.tsv": lambda t, path: pa.csv.write_csv(t, path, pa.csv.WriteOptions(delimiter="\t")),
+    "table.txt": lambda t, path: path.write_text(
+        "\n".join(["a;b;w", *map(in_commas, t.to_pylist())])
+    ),
     "packed.csv.gz": lambda t, path: pa.csv.write_csv(t, pa.output_stream(path)),
     "file.arrow": lambda t, path: write_ipc(path, t),
     "stream.arrow": lambda t, path: write_ipc(path, t, pa.ipc.new_stream),
@@ -83,19 +90,19 @@ def test_a_sorted_file_is_sampled_from_all_along(name, folder):
     """1000 rows of a normal law: their mean is off by 0.03, that of the first 1000 by 2."""
     source = open_large(folder / name)
 
-    sample, again, other = (draw(source, seed=seed) for seed in (1, 1, 2))
+    sample = draw(source)
+    first, again, other = (draw(source, 100, seed).values.tolist() for seed in (1, 1, 2))
 
     rows = np.searchsorted(X[:, 0], sample.values[:, 0])
     assert_array_equal(X[rows], sample.values)
     n_twice = 1000 - len(np.unique(rows))
-    assert n_twice == 0 or (n_twice < 5 and name in ("table.csv", "table.tsv"))  # seeks in one line
+    assert n_twice == 0 or (n_twice < 5 and name in ("table.csv", "table.txt"))  # seeks in one line
     assert sample.weights is None or sample.weights.tolist() == (rows + 1.0).tolist()
     np.testing.assert_allclose(sample.values.mean(axis=0), 0.0, atol=0.1)
     np.testing.assert_allclose(sample.values.std(axis=0), 1.0, atol=0.1)
     assert sample.values.min() < -2.0
     assert sample.values.max() > 2.0
-    assert_array_equal(sample.values, again.values)
-    assert sample.values.tolist() != other.values.tolist()
+    assert first == again != other
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -112,8 +119,8 @@ def test_the_rows_of_every_block_can_be_named(name, folder):
         if "counted from byte" in where:
             text = (folder / name).read_bytes()
             begin = text.index(b"\n", int(where.split(",")[-2].split()[-1]) - 1) + 1
-            line = text[begin:].split(b"\n")[row].replace(b"\t", b",")
-            assert float(line.split(b",")[0]) == value
+            line, sign = text[begin:].split(b"\n")[row], b";" if name == "table.txt" else b","
+            assert float(line.split(sign)[0].replace(b",", b".")) == value
             continue
         if where.startswith("record batch"):
             row += 700 * int(where.split()[2])
