@@ -529,17 +529,18 @@ def _spell(x, decimal, groups):
 
 def test_a_minus_reads_standard_input_whatever_comes(check_rows, tmp_path, monkeypatch):
     text = FRAME.to_csv(index=False).encode()
-    semicolons = FRAME.to_csv(index=False, sep=";", decimal=",").encode()
-    for suffix, write_to in (
-        (".csv", lambda path: path.write_bytes(semicolons)),
-        (".csv.gz", lambda path: path.write_bytes(gzip.compress(text))),
-        (".csv.zst", lambda path: path.write_bytes(PACK[".zst"](text))),
-        (".parquet", lambda path: FRAME.to_parquet(path, index=False)),
-        (".arrow", lambda path: FRAME.to_feather(path)),
-        (".npy", lambda path: np.save(path, X)),
+    FRAME.to_feather(tmp_path / "frame")
+    np.save(tmp_path / "array.npy", X)
+    for suffix, content in (
+        (".csv", FRAME.to_csv(index=False, sep=";", decimal=",").encode()),
+        (".csv.gz", gzip.compress(text)),
+        (".csv.zst", PACK[".zst"](text)),
+        (".parquet", FRAME.to_parquet(index=False)),
+        (".arrow", (tmp_path / "frame").read_bytes()),
+        (".npy", (tmp_path / "array.npy").read_bytes()),
     ):
-        path = tmp_path / f"x{suffix}"
-        write_to(path)
+        path = tmp_path / "input"
+        path.write_bytes(content)
         with path.open() as file:
             monkeypatch.setattr("sys.stdin", file)
             spool_stdin.cache_clear()

@@ -78,15 +78,6 @@ def test_a_file_whose_name_looks_like_a_glob_is_read(check_rows, tmp_path):
     check_rows(write(tmp_path / "x[1].csv"), X)
 
 
-def test_blocks_name_their_file_and_count_bytes(folder):
-    files = [folder / "1.parquet", folder / "2" / "1.csv"]
-    blocks = list(open_source(files))
-
-    sizes = [file.stat().st_size for file in files]
-    assert [(b.source, b.first_row) for b in blocks] == [(str(file), 0) for file in files]
-    assert [b.done for b in blocks] == pytest.approx([sizes[0] / sum(sizes), 1])
-
-
 def test_columns_in_another_order_are_put_in_that_of_the_first(check_rows, tmp_path):
     write(tmp_path / "1.csv", FRAME[:10])
     write(tmp_path / "2.parquet", FRAME[10:][["c", "a", "b"]])

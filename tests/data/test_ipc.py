@@ -23,18 +23,6 @@ def write_stream(path, codec):
     write_file(path, codec, pa.ipc.new_stream)
 
 
-def test_neither_form_counts_its_rows_but_both_say_how_far_they_are(tmp_path):
-    write_file(tmp_path / "f.arrow", None)
-    write_stream(tmp_path / "s.arrow", None)
-
-    for name in ("f.arrow", "s.arrow"):
-        source = open_source(tmp_path / name, columns=["a"])
-        shares = [block.done for block in source]
-        assert source.n_rows is None
-        assert shares == sorted(shares)
-        assert shares[-1] == 1.0
-
-
 def test_blocks_outlive_the_map_they_came_from(tmp_path):
     write_file(tmp_path / "x.arrow", None)
 

@@ -31,19 +31,6 @@ def test_blocks_of_every_kind_are_read_in_order(check_rows):
         check_rows(iter(blocks), X, block_rows=7)
 
 
-def test_blocks_are_numbered_and_the_end_is_not_known():
-    source = open_source(iter(PARTS), block_rows=8)
-
-    assert source.n_rows is None
-    assert [(b.source, b.first_row, b.done) for b in source] == [
-        ("block 0", 0, None),
-        ("block 0", 8, None),
-        ("block 1", 0, None),
-        ("block 3", 0, None),
-        ("block 3", 8, None),
-    ]
-
-
 def test_a_generator_is_never_more_than_one_item_ahead():
     asked = []
 

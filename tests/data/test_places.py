@@ -117,12 +117,9 @@ def test_the_rows_of_every_block_can_be_named(name, folder):
 
     for where, row, value in named[::10]:
         if "counted from byte" in where:
-            text = (folder / name).read_bytes()
-            begin = text.index(b"\n", int(where.split(",")[-2].split()[-1]) - 1) + 1
-            line, sign = text[begin:].split(b"\n")[row], b";" if name == "table.txt" else b","
-            assert float(line.split(sign)[0].replace(b",", b".")) == value
-            continue
-        if where.startswith("record batch"):
+            text, place = (folder / name).read_bytes(), int(where.split(",")[-2].split()[-1])
+            row += text[: text.index(b"\n", place - 1)].count(b"\n")
+        elif where.startswith("record batch"):
             row += 700 * int(where.split()[2])
         elif name == "parts":
             row += N // 200 * int(where[-len("000.parquet") :].split(".")[0])
