@@ -150,8 +150,7 @@ def test_what_is_told_of_a_choice_is_what_it_does(name):
 
     for way in ways:
         found = survey_of(frame, on_missing=way)
-        rows = {"columns": found.choice, "on_invalid": "skip", "standardize": True}
-        share = ss.sketch(frame, n_clusters=2, **rows).count / len(frame)
+        share = ss.sketch(frame, n_clusters=2, **chosen(found)).count / len(frame)
         assert 1 - share == pytest.approx(told_share(survey.keeps[way]), abs=6e-3)
         gone = [name for name in used(survey) if name not in used(found)]
         assert gone == re.findall(r"'(c\d+)'", survey.keeps[way])
@@ -399,8 +398,7 @@ def test_missing_times_are_counted_and_each_choice_applies_to_them():
         survey = survey_of(frame, cycles=["hour(t)"], on_missing=way)
         assert "t (33 %)" in str(survey)
         assert "leaves out 33 % of the rows" in survey.keeps["skip"]
-        rows = {"columns": survey.choice, "on_invalid": "skip", "standardize": True}
-        sketch = ss.sketch(frame, n_clusters=2, **rows)
+        sketch = ss.sketch(frame, n_clusters=2, **chosen(survey))
         assert (sketch.count, len(sketch.mean)) == (count, columns)
         if way == "mean":
             known = Cycle("t", "hour").encode(pa.array(times.dropna()))
