@@ -1,4 +1,4 @@
-"""What every source must satisfy, checked wherever a test reads one to the end."""
+"""The laws of blocks, checked wherever a test reads a source to its end."""
 
 from __future__ import annotations
 
@@ -6,35 +6,49 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
-from sketchshift.data import open_source
-
-
-@pytest.fixture(params=[1, 7, None], ids=lambda rows: f"rows={rows}")
-def block_rows(request):
-    return request.param
+from sketchshift.data import Access, open_source
 
 
 @pytest.fixture
 def gather():
-    """Read everything, check the laws of blocks, and return values and weights."""
+    """Read all blocks, check their laws, and return values and weights.
+
+    Small data that can be read again are read in blocks of 7 rows, too.
+    """
 
     def read(data, **options):
         source = open_source(data, **options)
         blocks = list(source)
         _check(source, blocks, options.get("block_rows"))
-        if source.pieces is not None:
-            in_pieces = list(_read_in_pieces(source))
-            _check(source, in_pieces, options.get("block_rows"))
-            _check_same_rows(in_pieces, blocks)
         d = source.n_features
         values = np.concatenate([b.values for b in blocks] or [np.empty((0, d))])
+        readings = []
+        if source.pieces is not None:
+            readings.append((source, list(_read_in_pieces(source)), options.get("block_rows")))
+        if source.access is not Access.ONCE and len(values) < 100 and "block_rows" not in options:
+            cut = open_source(data, block_rows=7, **options)
+            readings.append((cut, list(cut), 7))
+        for other, others, block_rows in readings:
+            _check(other, others, block_rows)
+            _check_same_rows(others, blocks)
         if options.get("weights") is None:
             assert all(block.weights is None for block in blocks)
             return values
         return values, np.concatenate([b.weights for b in blocks])
 
     return read
+
+
+@pytest.fixture
+def check_rows(gather):
+    """Check that data are read as these rows."""
+
+    def check(data, expected, **options):
+        assert_array_equal(gather(data, **options), expected)
+
+    return check
 
 
 def _check(source, blocks, block_rows):
@@ -74,7 +88,8 @@ def _check_same_rows(blocks, others):
     for name in ("values", "weights"):
         mine, theirs = ([getattr(b, name) for b in side] for side in (blocks, others))
         if mine and mine[0] is not None:
-            np.testing.assert_array_equal(np.concatenate(mine), np.concatenate(theirs))
+            assert_array_equal(np.concatenate(mine), np.concatenate(theirs))
+            assert {part.dtype for part in mine} == {part.dtype for part in theirs}
     mine, theirs = ([b.keys for b in side if b.keys is not None] for side in (blocks, others))
     assert [row for keys in mine for row in keys.to_pylist()] == [
         row for keys in theirs for row in keys.to_pylist()

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from sketchshift.data.datasets import china_pixels, gaussian_mixture
 from sketchshift.errors import MissingDependencyError
@@ -16,7 +17,7 @@ def test_the_picture_has_a_row_per_pixel():
 
     assert X.shape == (427 * 640, 3)
     assert X.dtype == np.uint8
-    assert len(np.unique(X, axis=0)) > 10_000
+    assert len(np.unique(X[::20], axis=0)) > 5000
 
 
 def test_without_pillow_the_extra_is_named(monkeypatch):
@@ -39,15 +40,8 @@ def test_points_lie_around_their_means():
         np.testing.assert_allclose(cluster.std(axis=0), 0.05, rtol=0.1)
 
 
-def test_the_spread_can_be_zero():
-    X, labels = gaussian_mixture(100, 2, 5, cluster_std=0.0)
-
-    assert len(np.unique(X, axis=0)) == len(np.unique(labels)) == 5
-
-
 def test_the_seed_decides():
     first, again, other = (gaussian_mixture(50, 2, 3, seed=seed) for seed in (4, 4, 5))
 
-    np.testing.assert_array_equal(first[0], again[0])
-    np.testing.assert_array_equal(first[1], again[1])
+    assert_array_equal(np.column_stack(first), np.column_stack(again))
     assert not np.array_equal(first[0], other[0])

@@ -6,23 +6,19 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
-import sketchshift as ss
 from sketchshift.data import open_source
 
 RNG = np.random.default_rng(8)
-SIX_DIGITS = [Decimal(int(n)).scaleb(-3) for n in RNG.integers(100_000, 1_000_000, 1000)]
-MANY_DIGITS = [Decimal(int(n)).scaleb(-9) for n in RNG.integers(10**16, 10**18, 1000)]
-NUMBERS = SIX_DIGITS + MANY_DIGITS
+NUMBERS = [Decimal(int(n)).scaleb(-9) for n in RNG.integers(10**16, 10**18, 300)]
 FLOATS = np.array([float(number) for number in NUMBERS])
-KIND = pa.decimal128(38, 9)
 TYPES = {"decimal32": pa.decimal32, "decimal64": pa.decimal64}
 TYPES |= {"decimal128": pa.decimal128, "decimal256": pa.decimal256}
 MOST_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 76}
@@ -30,41 +26,36 @@ MOST_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 
 
 def table() -> pa.Table:
     """Decimals beside their floats, which weigh what the decimals do."""
-    column = pa.array(NUMBERS, KIND)
+    column = pa.array(NUMBERS, pa.decimal128(38, 9))
     return pa.table({"x": column, "y": FLOATS, "w": column})
 
 
-def written(tmp_path, write):
-    write(table(), tmp_path / "rows")
-    return (tmp_path / "rows").rename(
-        tmp_path / f"rows.{'parquet' if write is pq.write_table else 'arrow'}"
-    )
+def written(path, write):
+    write(table(), path)
+    return path
 
 
 SOURCES = {
     "table": lambda _: table(),
-    "chunks": lambda _: pa.concat_tables([table()[:7], table()[7:]]),
-    "batch": lambda _: table().to_batches()[0],
     "stream": lambda _: table().to_reader(max_chunksize=300),
     "dictionary": lambda _: table().set_column(0, "x", table()["x"].dictionary_encode()),
-    "polars": lambda _: pl.from_arrow(table()),
     "pandas": lambda _: table().to_pandas(types_mapper=pd.ArrowDtype),
-    "parquet": lambda folder: written(folder, pq.write_table),
-    "ipc": lambda folder: written(folder, feather.write_feather),
+    "parquet": lambda folder: written(folder / "x.parquet", pq.write_table),
+    "ipc": lambda folder: written(folder / "x.arrow", feather.write_feather),
 }
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_decimals_are_the_floats_that_python_reads(tmp_path, gather, source):
     """Arrow's own cast is one unit off for hundreds of these."""
-    values, weights = gather(SOURCES[source](tmp_path), weights="w", block_rows=700)
+    values, weights = gather(SOURCES[source](tmp_path), weights="w")
 
-    np.testing.assert_array_equal(values[:, 0], FLOATS)
-    np.testing.assert_array_equal(values[:, 1], FLOATS)
-    np.testing.assert_array_equal(weights, FLOATS)
+    assert_array_equal(values, np.column_stack([FLOATS, FLOATS]))
+    assert_array_equal(weights, FLOATS)
 
 
 @pytest.mark.parametrize("kind", TYPES)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_every_decimal_type_and_scale_is_rounded_once(kind, data):
     most = MOST_DIGITS[kind]
@@ -80,20 +71,8 @@ def test_every_decimal_type_and_scale_is_rounded_once(kind, data):
     (block,) = open_source(pa.table({"x": column}))
 
     expected = [np.nan if number is None else float(number) for number in decimals]
-    np.testing.assert_array_equal(block.values[:, 0], expected)
+    assert_array_equal(block.values[:, 0], expected)
 
 
 def digits(n: int) -> tuple[int, ...]:
     return tuple(map(int, str(abs(n))))
-
-
-def test_estimators_see_the_same_decimals():
-    frames = [pl.from_arrow(table()), table().to_pandas(types_mapper=pd.ArrowDtype)]
-    found = [
-        ss.CompressiveKMeans(2, random_state=0).fit(frame[["x", "y"]]).cluster_centers_
-        for frame in frames
-    ]
-    plain = ss.CompressiveKMeans(2, random_state=0).fit(pd.DataFrame({"x": FLOATS, "y": FLOATS}))
-
-    for centers in found:
-        np.testing.assert_array_equal(centers, plain.cluster_centers_)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -15,61 +13,53 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.data import open_source
 
 SPEC = ss.SketchSpec(2, 16, bandwidth=1.0, columns=("x", "y"))
 PLAIN = ss.SketchSpec(2, 16, bandwidth=1.0)
-WRITE = {
-    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=7),
-    "csv": pyarrow.csv.write_csv,
-    "arrow": lambda table, path: pyarrow.feather.write_feather(table, str(path)),
-    "npy": lambda table, path: np.save(path, np.column_stack([table["x"], table["y"]])),
-}
-MISSING = "__HIVE_DEFAULT_PARTITION__"
+KEYS = pa.schema({"day": pa.string(), "month": pa.int64(), "shop": pa.string()})
 
 
-def write_events(folder, ends=("parquet",), seed=0):
+def write_events(folder, formats=("parquet",)):
     """Files in folders of days, months and shops; the table that they are."""
-    rng, tables = random.Random(seed), []
-    for _ in range(12):
-        n_rows = rng.randrange(1, 30)
-        x, y = np.random.default_rng(rng.randrange(10**6)).normal(size=(2, n_rows))
-        table, end = pa.table({"x": x, "y": y}), rng.choice(ends)
-        day, month = f"2026-01-0{rng.randrange(1, 4)}", rng.choice([1, 2, 10])
-        shop = rng.choice(["A b", "7", None, "x/y:z", "ö"])
-        name = MISSING if shop is None else quote(shop, safe="")
-        below = folder / f"day={day}" / f"month={month}" / f"shop={name}"
-        below.mkdir(parents=True, exist_ok=True)
-        WRITE[end](table, below / f"{rng.randrange(10**6)}.{end}")
-        for key, value, kind in (
-            ("day", day, pa.string()),
-            ("month", month, pa.int64()),
-            ("shop", shop, pa.string()),
-        ):
-            table = table.append_column(key, pa.array([value] * n_rows, kind))
-        tables.append(table)
-    return pa.concat_tables(tables)
+    rng, n = np.random.default_rng(0), 40
+    columns = {
+        "x": rng.normal(size=n),
+        "y": rng.normal(size=n),
+        "day": rng.choice(["2026-01-01", "2026-01-02"], n),
+        "month": rng.choice([1, 2, 10], n),
+        "shop": pa.array(["A b", "7", None, "x/y:z", "ö"] * (n // 5)),
+    }
+    table = pa.table(columns)
+    levels = ds.partitioning(KEYS, flavor="hive")
+    for i, name in enumerate(formats):
+        part = table[i * n // len(formats) : (i + 1) * n // len(formats)]
+        ds.write_dataset(
+            part,
+            folder,
+            format=name,
+            partitioning=levels,
+            basename_template=f"{{i}}.{name}",
+            existing_data_behavior="overwrite_or_ignore",
+        )
+    return table
 
 
-@pytest.mark.parametrize("end", WRITE)
-def test_folders_are_keys_in_every_format(tmp_path, end):
-    table, spec = write_events(tmp_path / "events", (end,)), PLAIN if end == "npy" else SPEC
+def test_folders_are_keys_in_every_format(tmp_path):
+    """The folders were written by pyarrow."""
+    table = write_events(tmp_path, ("parquet", "csv", "arrow"))
 
-    for by in ("day", "month", ["shop", "month"], ["month(day)", "shop"]):
-        expected = ss.sketch_by(table, by, spec, columns=["x", "y"])
-        assert ss.sketch_by(tmp_path / "events", by, spec) == expected
+    for by in ("shop", ["shop", "month"], ["month(day)", "shop"]):
+        expected = ss.sketch_by(table, by, SPEC, columns=["x", "y"])
+        assert ss.sketch_by(tmp_path, by, SPEC) == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_folders_are_what_other_readers_find(tmp_path, seed):
+def test_folders_are_what_other_readers_find(tmp_path):
     """Of dates, DuckDB makes dates and pyarrow text; here they are text, as in text files."""
     duckdb = pytest.importorskip("duckdb")
     folder = tmp_path / "events"
-    write_events(folder, seed=seed)
+    write_events(folder)
     query = f"FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
-    by_duckdb = duckdb.sql(
-        f"SELECT x, y, day::VARCHAR AS day, month, shop {query}"
-    ).to_arrow_table()
+    by_duckdb = duckdb.sql(f"SELECT * REPLACE (day::VARCHAR AS day) {query}").to_arrow_table()
     by_arrow = ds.dataset(folder, partitioning="hive").to_table()
 
     for by in (["day", "month"], ["month", "shop"]):
@@ -78,38 +68,26 @@ def test_folders_are_what_other_readers_find(tmp_path, seed):
         assert found == ss.sketch_by(by_duckdb, by, SPEC)
     for where in ("month >= 2", "month = 10 AND day > '2026-01-01'", "shop = 'A b'"):
         rows = duckdb.sql(f"SELECT x, y {query} WHERE {where}").to_arrow_table()
-        if not len(rows):
-            continue
+        assert len(rows)
         assert ss.sketch(folder, SPEC, where=where) == ss.sketch(rows, SPEC)
 
 
 def test_conditions_on_folders_choose_the_rows_of_plans_sketches_and_keys(tmp_path):
     folder = tmp_path / "events"
     table = write_events(folder, ("parquet", "csv"))
-    for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0", "day BETWEEN '2026-01-02' AND "
-                  "'2026-01-03' OR month IN (1, 10)"):  # fmt: skip
+    for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0 OR month IN (1, 10)"):
         expected = ss.sketch(table, SPEC, where=where)
         assert 0 < expected.count < len(table)
         assert ss.sketch(folder, SPEC, where=where) == expected
         assert ss.sketch(f"{folder}/day=*", SPEC, where=where) == expected
         assert ss.sketch_by(folder, "month", SPEC, where=where).merge() == expected
-    some = table.filter(ds.field("month") == 10).select(["x", "y"])
     planned = ss.plan(folder, 2, columns=["x", "y"], where="month = 10", standardize=True)
-    assert planned.scale == ss.plan(some, 2, standardize=True).scale
-
-
-def test_without_a_key_of_a_folder_nothing_changes(tmp_path):
-    write_events(tmp_path / "events", seed=1)
-    files = sorted((tmp_path / "events").rglob("*.parquet"))
-    (tmp_path / "flat").mkdir()
-    for i, file in enumerate(files):
-        (tmp_path / "flat" / f"{i:02}.parquet").write_bytes(file.read_bytes())
-
-    planned, flat = (ss.plan(tmp_path / name, 2, seed=0) for name in ("events", "flat"))
-    assert planned == flat
-    assert open_source(tmp_path / "events").columns == ("x", "y")
-    sketches = [ss.sketch(tmp_path / name, planned) for name in ("events", "flat")]
-    assert sketches[0].to_bytes() == sketches[1].to_bytes()
+    assert (
+        planned.scale
+        == ss.plan(
+            table.filter(ds.field("month") == 10), 2, columns=["x", "y"], standardize=True
+        ).scale
+    )
 
 
 def test_a_column_of_the_file_comes_before_the_name_of_its_folder(tmp_path):
@@ -137,69 +115,50 @@ def test_what_folders_cannot_be_is_said(tmp_path):
         ss.sketch_by(tmp_path / "events", "day", SPEC)
 
 
-def test_folders_of_a_store_are_keys_too(tmp_path):
-    memory = pytest.importorskip("fsspec").filesystem("memory")
-    table = write_events(tmp_path / "events", ("parquet", "csv"))
-    memory.put(f"{tmp_path}/events", f"/{tmp_path.name}", recursive=True)
-
-    found = ss.sketch_by(f"memory://{tmp_path.name}", ["day", "shop"], SPEC)
-    assert found == ss.sketch_by(table, ["day", "shop"], SPEC)
-    memory.rm(f"/{tmp_path.name}", recursive=True)
-
-
 def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
     """The first that come are whole numbers, and a sketch of these alone has them so."""
-    rows = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0]})
 
     def put(value):
-        (tmp_path / "in" / f"shop={value}").mkdir(parents=True)
-        pq.write_table(rows, tmp_path / "in" / f"shop={value}" / "a.parquet")
+        folder = tmp_path / "in" / f"shop={value}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0]}), folder / "a.parquet")
+
+    def follow(name, **options):
+        return ss.live.follow(tmp_path / "in", tmp_path / name, **options)
 
     put("1")
     put("10")
     assert ss.sketch_by(tmp_path / "in", "shop", SPEC).keys["shop"].to_pylist() == [1, 10]
-    cubes = [("cube", None), ("some", "shop >= 2")]
-    for name, where in cubes:
-        ss.live.follow(tmp_path / "in", tmp_path / name, spec=SPEC, by="shop", where=where)
+    follow("cube", spec=SPEC, by="shop")
+    follow("some", spec=SPEC, by="shop", where="shop >= 2")
     put("2")
-    for name, where in cubes:
-        table = ss.sketch_by(tmp_path / "in", "shop", SPEC, where=where)
-        found = ss.live.follow(tmp_path / "in", tmp_path / name).table()
-        assert found.keys["shop"].to_pylist() == sorted(map(str, table.keys["shop"].to_pylist()))
-        assert found.merge() == table.merge()
+    assert follow("cube").table().keys["shop"].to_pylist() == ["1", "10", "2"]
+    assert follow("some").table().keys["shop"].to_pylist() == ["10", "2"]
     put("B7")
     (tmp_path / "in" / "shop=10" / "a.parquet").unlink()
-    cube = ss.live.follow(tmp_path / "in", tmp_path / "cube")
-    assert cube.table() == ss.sketch_by(tmp_path / "in", "shop", SPEC)
-    assert cube.table().keys["shop"].to_pylist() == ["1", "2", "B7"]
+    assert follow("cube").table() == ss.sketch_by(tmp_path / "in", "shop", SPEC)
     with pytest.raises(ss.errors.DataError, match="'B7', which is no number"):
-        ss.live.follow(tmp_path / "in", tmp_path / "some")
+        follow("some")
 
 
-def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path, monkeypatch):
-    from sketchshift.data import open as door
-
+def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 2))
     taken: Counter[str] = Counter()
 
     def open_slowly(path, request):
-        rows = np.load(path)
-        for start in range(0, len(rows), 10):
+        for part in np.split(X, 10):
             taken[path.parent.name] += 1
-            yield pa.table({"x": rows[start : start + 10, 0], "y": rows[start : start + 10, 1]})
+            yield pa.table({"x": part[:, 0], "y": part[:, 1]})
 
-    monkeypatch.setattr(door, "_formats", dict(door._formats))
     ss.data.register_format(".slow", open_slowly)
-    X = np.random.default_rng(0).normal(size=(300, 2))
     for month in range(3):
         (tmp_path / f"month={month}").mkdir()
-        with (tmp_path / f"month={month}" / "a.slow").open("wb") as file:
-            np.save(file, X[100 * month : 100 * month + 100])
-    below = X[100:200][X[100:200, 0] < 0]
+        (tmp_path / f"month={month}" / "a.slow").touch()
 
     for where, rows, n_most in (
-        ("month = 1", X[100:200], 2),
-        ("(month > 0 AND x < 0 AND month <> 2)", below, 2),
-        ("month = 1 OR x > 100", X[100:200], 11),
+        ("month = 1", X, 2),
+        ("(month > 0 AND x < 0 AND month <> 2)", X[X[:, 0] < 0], 2),
+        ("month = 1 OR x > 100", X, 11),
     ):
         taken.clear()
         assert ss.sketch(tmp_path, SPEC, where=where) == ss.sketch(rows, SPEC)

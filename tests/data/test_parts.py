@@ -4,8 +4,9 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from sketchshift.data import open_source
 from sketchshift.data.sample import draw_part, draw_rows, in_one_order, merge_parts
@@ -17,29 +18,27 @@ def drawn(rows, n_rows, seed=0, weights=None):
 
 def assert_equal(left, right):
     for a, b in zip(astuple(left), astuple(right), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
 
 
 @pytest.fixture
 def X():
-    return np.random.default_rng(0).normal(size=(20_000, 2))
+    return np.random.default_rng(0).normal(size=(5000, 2))
 
 
-def test_a_sample_of_a_part_does_not_depend_on_the_order_of_its_rows(X):
+def test_a_sample_of_a_part_has_its_rows_and_weights_in_any_order(X):
     shuffled = np.random.default_rng(1).permutation(X)
 
-    assert_equal(drawn(X, 500), drawn(shuffled, 500))
-    assert not np.array_equal(drawn(X, 500).values, drawn(X, 500, seed=1).values)
-
-
-def test_rows_drawn_are_rows_of_the_part_with_their_weights(X):
     sample = drawn(X, 500, weights=X[:, 0] * 2)
 
-    np.testing.assert_array_equal(sample.weights, sample.values[:, 0] * 2)
+    assert_equal(sample, drawn(shuffled, 500, weights=shuffled[:, 0] * 2))
+    assert not np.array_equal(drawn(X, 500).values, drawn(X, 500, seed=1).values)
+    assert_array_equal(sample.weights, sample.values[:, 0] * 2)
     assert len(np.unique(sample.values[:, 0])) == 500
     assert set(sample.values[:, 0]) <= set(X[:, 0])
 
 
+@settings(max_examples=20)
 @given(cuts=st.lists(st.integers(0, 300), max_size=5), seed=st.integers(0, 9))
 def test_samples_merge_in_any_order_and_any_number_of_times(cuts, seed):
     X = np.random.default_rng(seed).integers(0, 9, size=(300, 2)).astype(float)
@@ -50,25 +49,15 @@ def test_samples_merge_in_any_order_and_any_number_of_times(cuts, seed):
     for part in parts[-2::-1]:
         one_by_one = merge_parts([part, one_by_one], 40)
 
-    np.testing.assert_array_equal(all_at_once.keys, one_by_one.keys)
+    assert_array_equal(all_at_once.keys, one_by_one.keys)
     assert sorted(map(tuple, all_at_once.values)) == sorted(map(tuple, one_by_one.values))
-    np.testing.assert_array_equal(all_at_once.lower, X.min(axis=0))
-    np.testing.assert_array_equal(all_at_once.upper, X.max(axis=0))
-
-
-def test_rows_that_repeat_are_drawn_as_often_as_others(X):
-    """Half of the rows are zero, in every part: so is half of the sample, within five sd."""
-    X = X * (np.arange(len(X)) % 2)[:, None]
-
-    sample = merge_parts([drawn(part, 1000) for part in np.split(X, 4)], 1000)
-
-    n_zero = np.count_nonzero((sample.values == 0).all(axis=1))
-    assert abs(n_zero - 500) < 5 * np.sqrt(1000 / 4)
+    assert_array_equal(all_at_once.lower, X.min(axis=0))
+    assert_array_equal(all_at_once.upper, X.max(axis=0))
 
 
 def test_a_row_of_a_small_part_is_as_likely_as_one_of_a_large_part(X):
     """A hypergeometric number of rows comes from the small part, within five sd."""
-    small, large = X[:2000], X[2000:]
+    small, large = X[:500], X[500:]
 
     sample = merge_parts([drawn(small, 1000), drawn(large, 1000)], 1000)
 
@@ -83,10 +72,3 @@ def test_all_rows_in_one_order_are_those_drawn_from_memory(X):
 
     whole = draw_rows(open_source(X[:250]), 300, seed=3, keep=lambda _: None)
     assert_equal(sample, whole)
-
-
-def test_parts_may_be_empty(X):
-    nothing = drawn(X[:0], 10)
-
-    assert len(in_one_order(merge_parts([nothing, nothing], 10), seed=0).values) == 0
-    assert len(merge_parts([nothing, drawn(X, 10)], 10).values) == 10

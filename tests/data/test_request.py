@@ -9,41 +9,29 @@ from sketchshift.data.source import Request, listed, make_request
 from sketchshift.errors import DataError
 
 
-@pytest.mark.parametrize(
-    ("d", "rows"), [(1, 65536), (8, 32768), (9, 29127), (2048, 256), (10**6, 256)]
-)
-def test_a_block_is_about_two_mebibytes_within_bounds(d, rows):
-    assert Request().rows_for(d) == rows
+def test_a_block_is_about_two_mebibytes_within_bounds_unless_its_rows_are_given():
+    sizes = {1: 65536, 8: 32768, 9: 29127, 2048: 256, 10**6: 256}
 
-
-def test_the_number_of_rows_can_be_asked_for():
+    assert {d: Request().rows_for(d) for d in sizes} == sizes
     assert make_request(None, None, np.int64(7)).rows_for(10**6) == 7
 
 
-@pytest.mark.parametrize("rows", [0, -1, 2.5, "7"])
-def test_a_number_of_rows_must_be_a_positive_integer(rows):
-    with pytest.raises(DataError, match=r"block_rows must be a positive integer\. Got"):
-        make_request(None, None, rows)
+WEIGHTS = "sample_weight must be a column name or a 1-d array"
+REFUSED = [
+    *((None, None, rows, r"block_rows must be a positive .*\. Got") for rows in (0, -1, 2.5, "7")),
+    ("height", None, None, r"columns=\['height'\]"),
+    ([], None, None, "empty list"),
+    (["a", 3], None, None, "Got 3 instead"),
+    (["a", "b", "a"], None, None, "names 'a' more than once"),
+    *((None, weights, None, WEIGHTS) for weights in (np.ones((2, 2)), ["a", "b"], 3.0)),
+    *((None, weights, None, WEIGHTS) for weights in ([1j], [[1], [2, 3]])),
+]
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ("height", r"columns=\['height'\]"),
-        ([], "empty list"),
-        (["a", 3], "Got 3 instead"),
-        (["a", "b", "a"], "names 'a' more than once"),
-    ],
-)
-def test_columns_must_be_distinct_names(columns, message):
-    with pytest.raises(DataError, match=message):
-        make_request(columns, None, None)
-
-
-@pytest.mark.parametrize("weights", [np.ones((2, 2)), ["a", "b"], 3.0, [1j], [[1], [2, 3]]])
-def test_weights_must_be_a_name_or_a_vector_of_numbers(weights):
-    with pytest.raises(DataError, match="sample_weight must be a column name or a 1-d array"):
-        make_request(None, weights, None)
+def test_wrong_columns_weights_and_numbers_of_rows_are_refused():
+    for columns, weights, rows, message in REFUSED:
+        with pytest.raises(DataError, match=message):
+            make_request(columns, weights, rows)
 
 
 def test_long_lists_of_names_are_cut():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import struct
 
 import ml_dtypes
@@ -21,32 +20,28 @@ def path(tmp_path):
     return tmp_path / "x.safetensors"
 
 
-DTYPES = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", ml_dtypes.bfloat16]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_tensor_that_the_library_wrote_gives_its_rows(gather, path, dtype):
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "u8", "f2"])
+def test_a_tensor_that_the_library_wrote_gives_its_rows(check_rows, path, dtype):
     tensor = np.abs(X).astype(dtype)
     save_file({"v": tensor}, path)
 
-    values = gather(path, block_rows=7)
-
-    np.testing.assert_array_equal(values, tensor.astype(np.float64))
+    check_rows(path, tensor)
     source = open_source(path)
     assert (source.n_rows, source.access, source.columns) == (20, Access.DISK, None)
 
 
-def test_every_bfloat16_becomes_the_float_that_it_is(gather, path):
+def test_every_bfloat16_becomes_the_float_that_it_is(check_rows, path):
     halves = np.arange(2**16, dtype=np.uint16).view(ml_dtypes.bfloat16).reshape(-1, 2)
     save_file({"v": halves}, path)
 
-    np.testing.assert_array_equal(gather(path), halves.astype(np.float32))
+    check_rows(path, halves.astype(np.float32))
 
 
-def test_a_tensor_is_chosen_by_name(gather, path):
+def test_a_tensor_is_chosen_by_name(check_rows, path):
+    save_file({"v": X, "ids": np.arange(20), "cube": np.zeros((2, 2, 2))}, path)
+    check_rows(path, X)  # the only one of two dimensions
     save_file({"a": X, "b": 2 * X, "bias": X[0].copy(), "none": np.empty((0, 3))}, path)
-
-    np.testing.assert_array_equal(gather(path, columns=["b"]), 2 * X)
+    check_rows(path, 2 * X, columns=["b"])
     assert list(open_source(path, columns=["none"])) == []
     with pytest.raises(DataError, match=r"3 tensors with rows: .*'a' \(F64, 20 x 3\).*columns=\['"):
         open_source(path)
@@ -56,12 +51,6 @@ def test_a_tensor_is_chosen_by_name(gather, path):
         open_source(path, columns=["a", "b"])
     with pytest.raises(DataError, match=r"tensor 'bias' .*one dimension"):
         open_source(path, columns=["bias"])
-
-
-def test_the_only_tensor_of_two_dimensions_is_taken(gather, path):
-    save_file({"v": X, "ids": np.arange(20), "cube": np.zeros((2, 2, 2))}, path)
-
-    np.testing.assert_array_equal(gather(path), X)
 
 
 def test_files_without_such_a_tensor_are_refused_by_what_they_have(path):
@@ -85,31 +74,6 @@ def test_weights_and_keys_are_no_columns_of_tensors(path):
         ss.sketch_by(path, "w", spec)
 
 
-def test_a_spec_with_names_reads_a_tensor_by_position(path):
-    save_file({"v": X}, path)
-    spec = ss.SketchSpec(3, sketch_size=10, bandwidth=9.0, columns=["a", "b", "c"])
-
-    assert ss.sketch(path, spec) == ss.sketch(X, spec)
-
-
-def test_parts_of_a_tensor_are_read_as_one(gather, tmp_path):
-    for i, part in enumerate((X[:7], X[7:])):
-        save_file({"v": part.copy()}, tmp_path / f"{i}.safetensors")
-
-    np.testing.assert_array_equal(gather(tmp_path), X)
-
-
-def test_a_block_maps_its_own_rows_only(path):
-    save_file({"v": np.zeros((100_000, 4))}, path)
-
-    for block in open_source(path, block_rows=1000):
-        window = block.values
-        while not isinstance(window, mmap.mmap):
-            window = window.base
-        assert len(window) <= 1000 * 4 * 8 + mmap.ALLOCATIONGRANULARITY
-        assert not block.values.flags.writeable
-
-
 # Files that are no good: each departs from a good one in one way.
 
 BODY = X.astype("<f8").tobytes()
@@ -119,18 +83,17 @@ def entry(**changes):
     return {"dtype": "F64", "shape": [20, 3], "data_offsets": [0, len(BODY)], **changes}
 
 
-def write(path, header, body=BODY, length=None):
+def content(header, length=None):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + body)
+    return struct.pack("<Q", len(text) if length is None else length) + text + BODY
 
 
-@pytest.mark.parametrize("padding", range(9))
-def test_rows_may_begin_anywhere(gather, path, padding):
-    write(path, json.dumps({"v": entry()}).encode() + b" " * padding)
+def test_rows_may_begin_anywhere(check_rows, path):
+    for padding in range(9):
+        path.write_bytes(content(json.dumps({"v": entry()}).encode() + b" " * padding))
 
-    np.testing.assert_array_equal(gather(path), X)
-    assert next(iter(open_source(path))).values.flags.aligned
-    assert ss.sketch(path, n_clusters=2) == ss.sketch(X, n_clusters=2)
+        check_rows(path, X)
+        assert next(iter(open_source(path))).values.flags.aligned
 
 
 HALF = len(BODY) // 2
@@ -168,44 +131,25 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("header", WRONG.values(), ids=WRONG)
-def test_a_header_that_makes_no_sense_is_damage(path, header):
-    write(path, header)
-
-    with pytest.raises(DataError, match=r"x\.safetensors: it seems damaged or incomplete"):
-        open_source(path)
-
-
-@pytest.mark.parametrize("length", [0, 1, 2**63, 2**64 - 1, 100_000_001, 5000])
-def test_a_header_of_another_length_is_damage(path, length):
-    write(path, {"v": entry()}, length=length)
-
-    with pytest.raises(DataError, match="it seems damaged"):
-        open_source(path)
-
-
-@pytest.mark.parametrize("n_bytes", [0, 3, 8, 20])
-def test_a_file_that_ends_early_is_damage(path, n_bytes):
+def test_a_file_that_departs_from_a_good_one_is_damaged(path):
+    """A header without sense, of another length, or a file that ends early."""
     save_file({"v": X}, path)
-    path.write_bytes(path.read_bytes()[:n_bytes])
+    good = path.read_bytes()
+    contents = {f"{n} bytes": good[:n] for n in (0, 3, 8, 20)}
+    contents |= {name: content(header) for name, header in WRONG.items()}
+    for length in (0, 1, 2**63, 2**64 - 1, 100_000_001, 5000):
+        contents[f"{length} of header"] = content({"v": entry()}, length)
 
-    with pytest.raises(DataError, match="it seems damaged"):
-        open_source(path)
+    for name, wrong in contents.items():
+        path.write_bytes(wrong)
+        with pytest.raises(DataError, match=r"x\.safetensors: it seems damaged or incomplete"):
+            pytest.fail(f"{name}: {open_source(path)}")
 
 
 def test_types_that_are_no_real_numbers_are_named(path):
-    write(path, {"v": entry(dtype="C64", shape=[20, 3])})
+    path.write_bytes(content({"v": entry(dtype="C64", shape=[20, 3])}))
 
     with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\)"):
         open_source(path)
     with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\).*Known are BOOL"):
         open_source(path, columns=["v"])
-
-
-def test_a_file_cut_while_it_is_read_is_damage(path):
-    save_file({"v": X}, path)
-    source = open_source(path, block_rows=4)
-    path.write_bytes(path.read_bytes()[:-200])
-
-    with pytest.raises(DataError, match="it seems damaged"):
-        list(source)
