@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift import _writing
@@ -31,10 +29,12 @@ def canonical(header: dict[str, object]) -> bytes:
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
 
 
-def forge(header: dict[str, object] | bytes, payload: bytes, version: int = 1) -> bytes:
+def forge(
+    header: dict[str, object] | bytes, payload: bytes = b"", version: int = 1, zero: int = 0
+) -> bytes:
     """A file with a valid digest around any content."""
     text = header if isinstance(header, bytes) else canonical(header)
-    body = struct.pack("<8sHHI", file_format.MAGIC, version, 0, len(text)) + text + payload
+    body = struct.pack("<8sHHI", file_format.MAGIC, version, zero, len(text)) + text + payload
     return body + hashlib.blake2b(body, digest_size=32).digest()
 
 
@@ -49,24 +49,13 @@ def test_what_is_written_is_read_back_equal(spec, X):
     back = ss.Sketch.from_bytes(s.to_bytes())
 
     assert back == s
-    assert back.to_bytes() == s.to_bytes()
-    assert back.spec == s.spec
-    assert back.count == s.count
-    np.testing.assert_array_equal(back.z, s.z)
-    np.testing.assert_array_equal(back.covariance, s.covariance)
+    assert (back.spec, back.to_bytes()) == (s.spec, s.to_bytes())
 
 
-def test_an_empty_sketch_is_read_back_equal(spec):
-    empty = ss.Sketcher(spec).sketch()
-
-    assert ss.Sketch.from_bytes(empty.to_bytes()) == empty
-
-
-def test_bytes_like_objects_are_read_too(spec, X):
-    s = ss.sketch(X, spec)
-
-    assert ss.Sketch.from_bytes(bytearray(s.to_bytes())) == s
-    assert ss.Sketch.from_bytes(memoryview(s.to_bytes())) == s
+def test_empty_sketches_and_bytes_like_objects_are_read_too(spec, X):
+    for s in (ss.Sketcher(spec).sketch(), ss.sketch(X, spec)):
+        assert ss.Sketch.from_bytes(bytearray(s.to_bytes())) == s
+        assert ss.Sketch.from_bytes(memoryview(s.to_bytes())) == s
 
 
 def small_file(name: str) -> bytes:
@@ -133,141 +122,74 @@ def test_a_header_length_beyond_the_file_is_refused():
         ss.Sketch.from_bytes(data)
 
 
-def test_a_newer_version_is_refused_by_its_number(spec, X):
-    header, payload = header_of(ss.sketch(X, spec).to_bytes())
-
-    with pytest.raises(
-        ss.errors.SketchFormatError, match=r"format version 2, .* Upgrade sketchshift"
-    ):
-        ss.Sketch.from_bytes(forge(header, payload, version=2))
+SPEC_TEXT = (
+    b'{"bandwidth":' + b"[" * 900 + b"]" * 900 + b',"n_features":2,"schema":1,"sketch_size":3}'
+)
+NESTED = b'{"count":0,"fingerprint":"' + b"0" * 32 + b'","n_invalid":0,"spec":' + SPEC_TEXT + b"}"
+LARGEST = (2**127 - 1).to_bytes(16, "little", signed=True)
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"count": -1},
-        {"count": True},
-        {"count": 1.5},
-        {"n_invalid": -3},
-        {"fingerprint": 7},
-        {"spec": []},
-        {"spec": {"schema": 1}},
-        {"extra": 0},
-    ],
-    ids=str,
+    "text", [b"", b"[]", b"nan", b"[" * 100_000, b"\xff", b'{"count":1}', NESTED]
 )
-def test_a_header_that_makes_no_sense_is_refused(change, spec, X):
+def test_a_header_that_is_no_json_object_is_refused(text):
+    with pytest.raises(ss.errors.SketchFormatError):
+        ss.Sketch.from_bytes(forge(text))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        *[({name: x}, "must hold exactly") for name in ("count", "n_invalid") for x in (True, 1.5)],
+        *[({"spec": []}, "must hold exactly"), ({"extra": 0}, "must hold exactly")],
+        *[({"count": x}, "not those of any rows") for x in (-1, 2**62)],
+        *[({"n_invalid": x}, "not those of any rows") for x in (-3, 2**62)],
+        ({"spec": {"schema": 1}}, "n_features"),
+        *[
+            ({"fingerprint": x}, "fingerprint")
+            for x in ("", "zz" * 16, "AB" * 16, "a" * 31 + "\x1b")
+        ],
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(change, words, spec, X):
     header, payload = header_of(ss.sketch(X, spec).to_bytes())
 
-    with pytest.raises(ss.errors.SketchFormatError):
+    with pytest.raises(ss.errors.SketchFormatError, match=words):
         ss.Sketch.from_bytes(forge(header | change, payload))
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"nan", b"[" * 100_000, b"\xff", b'{"count":1}'])
-def test_a_header_that_is_no_json_object_is_refused(text):
-    with pytest.raises(ss.errors.SketchFormatError):
-        ss.Sketch.from_bytes(forge(text, b""))
+@pytest.mark.parametrize(
+    ("forged", "words"),
+    [
+        (lambda h, p: forge(h, p, version=2), r"format version 2, .* Upgrade sketchshift"),
+        (lambda h, p: forge(h, p, version=0), "prefix of the sketch file is damaged"),
+        (lambda h, p: forge(h, p, zero=1), "prefix of the sketch file is damaged"),
+        # equal sketches have equal bytes: there is one way to write a header
+        (lambda h, p: forge(json.dumps(h, indent=1).encode(), p), "canonical"),
+        # a total larger than the weight, or a weight that could overflow the next sum
+        (lambda h, p: forge(h, struct.pack("<q", 2**62) + p[8:]), "not those of any rows"),
+        (lambda h, p: forge(h, p[:-16] + LARGEST), "not those of any rows"),
+    ],
+)
+def test_files_with_a_valid_digest_are_refused_for_what_they_say(forged, words, spec, X):
+    with pytest.raises(ss.errors.SketchFormatError, match=words):
+        ss.Sketch.from_bytes(forged(*header_of(ss.sketch(X, spec).to_bytes())))
 
 
-def test_integers_that_no_rows_could_leave_are_refused(spec, X):
-    """A total larger than the weight, or a weight that could overflow the next sum."""
-    header, payload = header_of(ss.sketch(X, spec).to_bytes())
-    too_large = struct.pack("<q", 2**62) + payload[8:]
-
-    with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
-        ss.Sketch.from_bytes(forge(header, too_large))
-
-
-def test_a_header_written_another_way_is_refused(spec, X):
-    """Equal sketches have equal bytes: there is one way to write a header."""
-    header, payload = header_of(ss.sketch(X, spec).to_bytes())
-
-    with pytest.raises(ss.errors.SketchFormatError, match="canonical"):
-        ss.Sketch.from_bytes(forge(json.dumps(header, indent=1).encode(), payload))
-
-
-@pytest.mark.parametrize("fingerprint", ["", "zz" * 16, "AB" * 16, "a" * 31 + "\x1b"])
-def test_a_fingerprint_that_is_none_is_refused(fingerprint, spec, X):
-    header, payload = header_of(ss.sketch(X, spec).to_bytes())
-
-    with pytest.raises(ss.errors.SketchFormatError):
-        ss.Sketch.from_bytes(forge(header | {"fingerprint": fingerprint}, payload))
-
-
-def test_forged_moments_and_counts_that_would_overflow_are_refused(spec, X):
-    header, payload = header_of(ss.sketch(X, spec).to_bytes())
-    largest = (2**127 - 1).to_bytes(16, "little", signed=True)
-
-    for forged in (
-        forge(header, payload[:-16] + largest),
-        forge(header | {"count": 2**62}, payload),
-        forge(header | {"n_invalid": 2**62}, payload),
-    ):
-        with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
-            ss.Sketch.from_bytes(forged)
-
-
-def test_a_deeply_nested_spec_is_refused():
-    nested = b"[" * 900 + b"]" * 900
-    spec = b'{"bandwidth":' + nested + b',"n_features":2,"schema":1,"sketch_size":3}'
-    text = b'{"count":0,"fingerprint":"' + b"0" * 32 + b'","n_invalid":0,"spec":' + spec + b"}"
-
-    with pytest.raises(ss.errors.SketchFormatError):
-        ss.Sketch.from_bytes(forge(text, b""))
-
-
-@given(data=st.binary(max_size=200))
-@settings(deadline=None, max_examples=200)
-def test_noise_is_never_a_sketch(data):
-    for noise in (data, file_format.MAGIC + data):
-        with pytest.raises(ss.errors.SketchFormatError):
-            ss.Sketch.from_bytes(noise)
-
-
-def test_load_names_the_damaged_file(tmp_path):
-    path = tmp_path / "day1.sketch"
-    path.write_bytes(b"not a sketch, but long enough to look at its first bytes")
-
-    with pytest.raises(ss.errors.SketchFormatError, match=r"day1\.sketch: the first bytes"):
-        ss.load(path)
-
-
-def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path, spec, X):
-    path = tmp_path / "day1.sketch"
-    ss.sketch(X[:10], spec).save(path)
-    s = ss.sketch(X, spec)
-
-    s.save(path)
-
-    assert ss.load(path) == s
-    assert [p.name for p in tmp_path.iterdir()] == ["day1.sketch"]
-
-
-def test_saving_follows_a_link(tmp_path, spec, X):
-    target, link = tmp_path / "target.sketch", tmp_path / "link.sketch"
-    link.symlink_to(target)
-    s = ss.sketch(X, spec)
-
-    s.save(link)
-
-    assert link.is_symlink()
-    assert ss.load(target) == s
-
-
-def test_saving_into_a_folder_that_is_not_there_names_it(tmp_path, spec, X):
-    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-        ss.sketch(X, spec).save(tmp_path / "nowhere" / "day1.sketch")
-
-
-def test_a_file_that_is_written_again_is_read_by_nobody_else_than_before(tmp_path, spec, X):
-    path = tmp_path / "kept.sketch"
-    ss.sketch(X, spec).save(path)
+def test_saving_replaces_what_a_link_points_at_and_leaves_nothing_else(tmp_path, spec, X):
+    path, link = tmp_path / "day1.sketch", tmp_path / "link.sketch"
+    link.symlink_to(path)
+    ss.sketch(X[:10], spec).save(link)
     path.chmod(0o600)
 
-    ss.sketch(X[1:], spec).save(path)
+    ss.sketch(X, spec).save(link)
 
+    assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert ss.load(path) == ss.sketch(X[1:], spec)
+    assert ss.load(path) == ss.sketch(X, spec)
+    assert {p.name for p in tmp_path.iterdir()} == {"day1.sketch", "link.sketch"}
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        ss.sketch(X, spec).save(tmp_path / "nowhere" / "day1.sketch")
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, spec, X, monkeypatch):

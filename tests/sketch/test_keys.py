@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -66,15 +66,6 @@ def test_every_unit_is_cut_in_its_zone_as_python_does(zone: str) -> None:
         assert cut(column, unit).equals(expected)
 
 
-def test_times_without_a_zone_are_cut_as_they_are() -> None:
-    column, _ = year_of("UTC")
-
-    for unit in [*DATES, *TIMES]:
-        starts = cut(column, unit)
-        expected = starts if unit in DATES else pc.local_timestamp(starts)
-        assert cut(pc.local_timestamp(column), unit).equals(expected)
-
-
 def test_an_hour_that_comes_twice_makes_two_slices() -> None:
     times = pd.date_range("2024-10-27 00:00", periods=6, freq="30min", tz="UTC")
     frame = pd.DataFrame({"t": times.tz_convert("Europe/Berlin"), "x": np.arange(6.0)})
@@ -90,30 +81,27 @@ def test_an_hour_that_comes_twice_makes_two_slices() -> None:
         table.where("hour = '2024-10-27 02:00'")
 
 
-def test_a_day_without_midnight_is_selected_from_its_first_hour() -> None:
-    times = pd.date_range("2018-11-04 00:00", periods=6, freq="h", tz="UTC")
-    frame = pd.DataFrame({"t": times.tz_convert("America/Sao_Paulo"), "x": np.arange(6.0)})
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            pa.array([1, 2**63], pa.uint64()),
+            r"uint64 holds whole numbers beyond 2\*\*63 - 1.*to text",
+        ),
+        (pa.array([b"a" * 16] * 2, pa.uuid()), r"a key cannot hold extension<arrow.uuid>"),
+        (pa.array([[1], [2]]), "a key cannot hold list"),
+    ],
+)
+def test_keys_that_no_table_holds_are_refused(keys: pa.Array, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        ss.sketch_by(pa.table({"key": keys, "x": [0.0, 1.0]}), "key", SPEC)
 
-    table = ss.sketch_by(frame, "hour(t)", SPEC).where("hour >= '2018-11-04'")
 
-    assert next(str(key) for key, _ in table) == "2018-11-04 01:00:00-02:00"
-    assert len(table) == 3
+def test_small_whole_numbers_are_signed() -> None:
+    keys = pa.array([1], pa.uint64())
+    few = ss.sketch_by(pa.table({"key": keys, "x": [0.0]}), "key", SPEC)
 
-
-def test_whole_numbers_beyond_64_bits_with_a_sign_are_refused() -> None:
-    data = pa.table({"key": pa.array([1, 2**63], pa.uint64()), "x": [0.0, 1.0]})
-
-    with pytest.raises(DataError, match=r"uint64 holds whole numbers beyond 2\*\*63 - 1.*to text"):
-        ss.sketch_by(data, "key", SPEC)
-    few = ss.sketch_by(data.slice(0, 1), "key", SPEC)
     assert few.keys.schema.types == [pa.int64()]
-
-
-def test_a_key_of_another_librarys_type_is_refused() -> None:
-    data = pa.table({"key": pa.array([b"a" * 16], pa.uuid()), "x": [0.0]})
-
-    with pytest.raises(DataError, match=r"a key cannot hold extension<arrow.uuid>"):
-        ss.sketch_by(data, "key", SPEC)
 
 
 def test_zeros_of_both_signs_are_one_key() -> None:
@@ -125,31 +113,20 @@ def test_zeros_of_both_signs_are_one_key() -> None:
 def test_parts_of_a_time_that_come_round_again_are_keys_in_their_order() -> None:
     times = pd.date_range("2026-01-05", periods=14, freq="31h")
     frame = pd.DataFrame({"t": times, "x": np.arange(14.0)})
+    days = [calendar.day_name[i] for i in range(7) if i in times.day_of_week]
 
     by_day = ss.sketch_by(frame, "weekday(t)", SPEC)
     by_hour = ss.sketch_by(frame, "hour_of_day(t)", SPEC)
-    by_month = ss.sketch_by(frame, "month_of_year(t)", SPEC)
 
     counts = times.day_name().value_counts()
-    week = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-    assert [key for key, _ in by_day] == [day for day in week if day in counts]
-    assert by_day.counts.tolist() == [counts[day] for day in week if day in counts]
+    assert [(day, s.count) for day, s in by_day] == [(day, counts[day]) for day in days]
     assert [key for key, _ in by_hour] == sorted(set(times.hour))
-    assert [key for key, _ in by_month] == [1]
-    sunday = by_day.where("weekday IN ('Saturday', 'Sunday')")
-    assert sunday.merge().count == (times.day_of_week >= 5).sum()
-    assert by_hour.where("hour_of_day >= 18").merge().count == (times.hour >= 18).sum()
+    assert [key for key, _ in ss.sketch_by(frame, "month_of_year(t)", SPEC)] == [1]
+    weekend = by_day.where("weekday IN ('Saturday', 'Sunday')")
+    assert weekend.merge().count == (times.day_of_week >= 5).sum()
+    assert [day for day, _ in weekend + by_day] == days
     with pytest.raises(DataError, match=r"no order here\. Name them: weekday IN \('Saturday'"):
         by_day.where("weekday >= 'Friday'")
-
-
-def test_days_of_the_week_stay_in_order_when_tables_are_added() -> None:
-    parts = [
-        ss.sketch_by(pa.table({"day": [day], "x": [0.0]}), "day", SPEC)
-        for day in ("Sunday", "Friday", "Monday")
-    ]
-
-    assert [key for key, _ in sum(parts)] == ["Monday", "Friday", "Sunday"]
 
 
 @pytest.mark.parametrize("has_zone", [True, False])
@@ -195,31 +172,3 @@ def test_times_of_day_have_an_hour() -> None:
     assert {key: part.count for key, part in table} == {5: 2, 23: 1}
     with pytest.raises(DataError, match=r"weekday\(t\) needs a column of dates"):
         ss.sketch_by(data, "weekday(t)", SPEC)
-
-
-def test_a_date_in_another_order_says_how_to_write_this_key() -> None:
-    data = pa.table({"sold": ["5/1/2026", "13/1/2026"], "x": [0.0, 1.0]})
-
-    with pytest.raises(DataError, match=r"weekday\(sold, 'day first'\)"):
-        ss.sketch_by(data, "weekday(sold)", SPEC)
-    assert len(ss.sketch_by(data, "weekday(sold, 'day first')", SPEC)) == 2
-
-
-def test_numbers_are_times_only_where_that_is_said() -> None:
-    data = pa.table({"t": [1767571200, 1767657600], "x": [0.0, 1.0]})
-
-    with pytest.raises(DataError, match=r"counts from 1970 on: day\(t, 'epoch seconds'\)"):
-        ss.sketch_by(data, "day(t)", SPEC)
-    assert len(ss.sketch_by(data, "day(t, 'epoch seconds')", SPEC)) == 2
-
-
-def test_dates_in_a_text_file_are_cut_whoever_wrote_them(tmp_path: Path) -> None:
-    rows = "".join(f"{i % 28 + 1}.{i % 12 + 1}.2026;{i},5\n" for i in range(1000))
-    (tmp_path / "x.csv").write_text("Datum;x\n" + rows)
-
-    table = ss.sketch_by(tmp_path / "x.csv", "month_of_year(Datum)", SPEC)
-
-    expected = pd.Series(range(1000)).mod(12).add(1).value_counts().sort_index()
-    assert dict(zip([key for key, _ in table], table.counts.tolist(), strict=True)) == dict(
-        expected
-    )
