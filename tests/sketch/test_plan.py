@@ -94,39 +94,32 @@ def test_parameters_of_the_plan_reach_it(X):
 
 
 def test_weights_count_in_the_plan(X):
-    weights = np.where(X[:, 0] > 5, 3.0, 1.0)
+    weights = np.r_[np.where(X[:600, 0] > 5, 3.0, 1.0), np.zeros(400)]
 
     spec = ss.plan(X, 4, sample_weight=weights)
 
     np.testing.assert_allclose(spec.center, np.average(X, axis=0, weights=weights), atol=1e-5)
-    frame = pd.DataFrame(X, columns=NAMES).assign(w=weights)
-    assert ss.plan(frame, 4, sample_weight="w").center == spec.center
-    assert ss.sketch(X, n_clusters=4, sample_weight=weights).spec == spec
-
-
-def test_rows_of_weight_zero_do_not_count(X):
-    weights = np.r_[np.ones(600), np.zeros(400)]
-
-    assert ss.plan(X, 4, sample_weight=weights) == ss.plan(X[:600], 4, sample_weight=np.ones(600))
+    assert spec == ss.plan(X[:600], 4, sample_weight=weights[:600])
+    assert spec == ss.sketch(X, n_clusters=4, sample_weight=weights).spec
     with pytest.raises(ss.errors.DataError, match="no rows to plan on"):
         ss.plan(X, 4, sample_weight=np.zeros(1000))
-    with pytest.raises(ss.errors.InvalidRowsError, match="row 3 of array has weight -1"):
-        ss.plan(X, 4, sample_weight=np.where(np.arange(1000) == 3, -1.0, 1.0))
+    with pytest.raises(ss.errors.InvalidRowsError, match="row 0 of array has weight -"):
+        ss.plan(X, 4, sample_weight=-weights)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_invalid_rows_are_refused_as_in_a_sketch_or_left_out(X, bad):
     dirty = X.copy()
     dirty[[3, 700], 1] = bad
     clean = np.delete(X, [3, 700], axis=0)
 
-    for call in (lambda: ss.plan(dirty, 4), lambda: ss.sketch(dirty, n_clusters=4)):
+    for call in (ss.plan, ss.sketch):
         with pytest.raises(
             ss.errors.InvalidRowsError, match=r"row 3 of array has .* in column 1 .*3, 700"
         ):
-            call()
-    assert ss.plan(dirty, 4, on_invalid="skip") == ss.plan(clean, 4)
+            call(dirty, n_clusters=4)
     s = ss.sketch(dirty, n_clusters=4, on_invalid="skip")
+    assert s.spec == ss.plan(clean, 4) == ss.plan(dirty, 4, on_invalid="skip")
     assert (s.count, s.n_invalid) == (998, 2)
 
 
@@ -193,7 +186,6 @@ def test_parameters_are_checked(X, parameters, words):
         ss.sketch(X, **parameters)
 
 
-@pytest.mark.thorough
 def test_heavy_tails_are_within_reach():
     """A million rows of a Cauchy law: the farthest lie ten thousand radii of the sample out."""
     X = np.random.default_rng(0).standard_cauchy(size=(1_000_000, 2))
