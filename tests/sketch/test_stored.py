@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,78 +47,75 @@ def megabytes(*arguments: str | Path) -> tuple[float, str]:
     return int(done.stdout.splitlines()[-1]) / 1000, done.stdout + done.stderr
 
 
-def write_copies(path: Path, n: int, sketch_size: int) -> None:
-    """One sketch, n times: a dictionary page and a number a row."""
-    spec = ss.SketchSpec(n_features=2, sketch_size=sketch_size, bandwidth=0.5)
-    data = ss.sketch(X, spec).to_bytes()
-    copies = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([data]))
-    pq.write_table(pa.table({"day": np.arange(n), "sketch": copies}), path, store_schema=False)
-
-
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
-    write_copies(path, 20_000, 4000)
+    """One sketch, 20,000 times: a dictionary page and a number a row."""
+    path, n = tmp_path_factory.mktemp("bomb") / "bomb.parquet", 20_000
+    data = ss.sketch(X, replace(SPEC, sketch_size=4000)).to_bytes()
+    copies = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([data]))
+    pq.write_table(pa.table({"day": np.arange(n), "sketch": copies}), path, store_schema=False)
     assert path.stat().st_size < 200_000
     return path
 
 
+@pytest.mark.thorough
 def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(
     bomb: Path, tmp_path: Path
 ) -> None:
     """It was 4.1 GB."""
     plain, _ = megabytes("inspect", "--help")
 
-    inspected, said = megabytes("inspect", bomb, "--json")
-    assert '"n_slices": 20000' in said
-    assert inspected < plain + 300
-    merged, said = megabytes("merge", bomb, "-o", tmp_path / "all.sketch")
-    assert "1,200,000 rows" in said
-    assert merged < plain + 300
+    for words, answer in (
+        (["inspect", bomb, "--json"], '"n_slices": 20000'),
+        (["merge", bomb, "-o", tmp_path / "all.sketch"], "1,200,000 rows"),
+    ):
+        peak, said = megabytes(*words)
+        assert answer in said
+        assert peak < plain + 300
 
 
-def test_more_than_is_allowed_is_refused_with_its_size(bomb: Path, tmp_path: Path) -> None:
+def test_more_than_is_allowed_is_refused_with_its_size(bomb: Path) -> None:
     """1.3 GB of sketches, if all were held."""
-    peak, said = megabytes("report", bomb, "-k", "2", "-o", tmp_path / "r.html")
-
-    words = r"about 1,28\d,\d{3},\d{3} bytes, and at most 1,073,741,824 bytes are held"
-    assert re.search(words, said), said
-    assert peak < 1000
-    with pytest.raises(DataError, match=r"bomb.parquet: .*where, --where.*max_bytes"):
-        ss.SketchTable.from_parquet(bomb)
+    words = r"bomb.parquet: .* about 1,28\d,\d{3},\d{3} bytes, and at most 10,000,000 bytes"
+    with pytest.raises(DataError, match=words + ".*where, --where.*max_bytes"):
+        ss.SketchTable.from_parquet(bomb, max_bytes=10_000_000)
     some = ss.SketchTable.from_parquet(bomb, where="day < 5")
     assert len(some) == 5
     assert len({id(sketch._totals) for sketch in some.sketches}) == 1  # copies are shared
 
 
-def test_the_argument_allows_more_and_less(table: ss.SketchTable, tmp_path: Path) -> None:
-    table.to_parquet(tmp_path / "t.parquet")
+def test_the_argument_allows_more_and_less(
+    table: ss.SketchTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(table.to_arrow(), path, use_dictionary=False, row_group_size=1)
     n_bytes = sum(sketch.nbytes for sketch in table.sketches)
 
-    with pytest.raises(DataError, match=rf"at most {n_bytes // 2:,} bytes are held"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=n_bytes // 2)
-    read = ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=2 * n_bytes)
-    assert read == table
-    one = ss.SketchTable.from_parquet(
-        tmp_path / "t.parquet", where="key = 'a'", max_bytes=n_bytes // 2
-    )
+    for most in (n_bytes + 100, 2 * n_bytes):
+        assert ss.SketchTable.from_parquet(path, max_bytes=most) == table
+    one = ss.SketchTable.from_parquet(path, where="key = 'a'", max_bytes=n_bytes // 2)
     assert one == table.where("key = 'a'")
     with pytest.raises(ss.errors.SpecError, match="max_bytes"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet", max_bytes=-1)
+        ss.SketchTable.from_parquet(path, max_bytes=-1)
+    # whole sketches are written one by one: pages say what all of them take
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
+    for most in (n_bytes // 2, n_bytes):
+        with pytest.raises(DataError, match=rf"at most {most:,} bytes are held"):
+            ss.SketchTable.from_parquet(path, max_bytes=most)
 
 
-def test_a_key_that_would_fill_the_memory_is_refused(table: ss.SketchTable, tmp_path: Path) -> None:
-    """A text of a megabyte, written once, for each of 5,000 rows."""
-    n, zeros = 5000, pa.array(np.zeros(5000, np.int32))
-    key, sketch = pa.array(["x" * 2**20]), pa.array([table.sketches[0].to_bytes()])
-    columns = {"text": pa.DictionaryArray.from_arrays(zeros, key), "day": np.arange(n)}
-    columns["sketch"] = pa.DictionaryArray.from_arrays(zeros, sketch)
+def test_a_key_that_would_fill_the_memory_is_refused(
+    table: ss.SketchTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of a megabyte, written once, for each of 100 rows."""
+    zeros = pa.array(np.zeros(100, np.int32))
+    values = {"text": b"x" * 2**20, "sketch": table.sketches[0].to_bytes()}
+    columns = {k: pa.DictionaryArray.from_arrays(zeros, pa.array([v])) for k, v in values.items()}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", store_schema=False)
+    monkeypatch.setattr(stored, "MOST_BYTES", 20_000_000)
 
-    peak, said = megabytes("inspect", tmp_path / "t.parquet")
-
-    assert "and at most 1,073,741,824 bytes are held" in said
-    assert peak < 2000
+    with pytest.raises(DataError, match="and at most 20,000,000 bytes are held"):
+        stored.summarise_file(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd", "brotli"])
@@ -145,18 +142,16 @@ def test_more_rows_than_sketches_could_be_held_are_refused(tmp_path: Path) -> No
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2")
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64())]
-)
 def test_nested_keys_are_refused_before_they_are_read(
-    kind: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = pa.table({"key": pa.nulls(1, kind), "sketch": [b""]})
-    pq.write_table(rows, tmp_path / "t.parquet")
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-
-    with pytest.raises(DataError, match="a key cannot hold"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+    nested = [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.int8(), pa.int8())]
+    for kind in nested:
+        rows = pa.table({"key": pa.nulls(1, kind), "sketch": [b""]})
+        pq.write_table(rows, tmp_path / "t.parquet")
+        with pytest.raises(DataError, match="a key cannot hold"):
+            ss.SketchTable.from_parquet(tmp_path / "t.parquet")
 
 
 FORGED = {
@@ -220,16 +215,14 @@ def test_a_name_that_the_table_needs_is_no_key(table: ss.SketchTable) -> None:
         ss.SketchTable.from_arrow(table.to_arrow().rename_columns(["__row__", "count", "sketch"]))
 
 
-@pytest.mark.parametrize("name", [".a", "[0]", "a.b", "a[0]", "0", "row", "row_list", "__order__"])
+@pytest.mark.parametrize("name", [".a", "[0]", "a.b", "0", "row", "row_list", "__order__"])
 def test_odd_names_are_keys(name: str, table: ss.SketchTable) -> None:
     """Arrow takes some of them for paths into nested columns."""
     odd = table.to_arrow().rename_columns([name, "count", "sketch"])
+    data = pa.table({name: KEYS, "x": X[:, 0], "y": X[:, 1]})
 
     assert ss.SketchTable.from_arrow(odd, where=f"\"{name}\" = 'b'").sketches == (table["b"],)
-    assert (
-        ss.sketch_by(pa.table({name: KEYS, "x": X[:, 0], "y": X[:, 1]}), name, SPEC)["b"].count
-        == 20
-    )
+    assert ss.sketch_by(data, name, SPEC)["b"] == table["b"]
 
 
 @pytest.mark.parametrize("number", range(200))
@@ -259,27 +252,13 @@ def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:
         assert ss.SketchTable.from_arrow(wider, where="count > 15") == table.where("count > 15")
 
 
-def test_a_condition_on_counts_needs_no_column_of_them(table: ss.SketchTable) -> None:
+def test_a_condition_on_counts_needs_no_column_of_them_and_no_rows(table: ss.SketchTable) -> None:
     arrow = table.to_arrow().drop_columns(["count"])
 
     assert ss.SketchTable.from_arrow(arrow, where="count > 15") == table.where("count > 15")
+    assert len(ss.SketchTable.from_arrow(arrow.slice(0, 0), where="key = 'a'")) == 0
     with pytest.raises(DataError, match="Did you mean 'count'"):
-        ss.SketchTable.from_arrow(arrow, where="coutn > 15")
-
-
-def test_a_condition_is_read_even_where_there_are_no_rows(table: ss.SketchTable) -> None:
-    arrow = table.to_arrow().slice(0, 0)
-
-    assert len(ss.SketchTable.from_arrow(arrow, where="key = 'a'")) == 0
-    with pytest.raises(DataError, match="there is no column 'city'"):
-        ss.SketchTable.from_arrow(arrow, where="city = 'a'")
-
-
-def test_a_folder_of_tables_is_read_as_one(table: ss.SketchTable, tmp_path: Path) -> None:
-    for name in "abc":
-        table.where(f"key = '{name}'").to_parquet(tmp_path / f"{name}.parquet")
-
-    assert ss.SketchTable.from_parquet(tmp_path) == table
+        ss.SketchTable.from_arrow(arrow.slice(0, 0), where="coutn > 15")
 
 
 WRITERS = {
