@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
 
 import sketchshift as ss
 from sketchshift.features.cells import n_cells_for, plan_cells
@@ -65,19 +64,6 @@ def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_
     assert cells == plan_cells(X / 84.0, 14_000)
 
 
-@pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
-def test_waves_see_what_the_plan_has_not_seen():
-    """The plan has seen one half of the clusters; cells alone would be far worse."""
-    X, k = blobs(k=8), 8
-    sketch = ss.sketch(X, ss.plan(X[X[:, 0] < np.median(X[:, 0])], k, cells=True))
-
-    both, alone = (
-        ss.metrics.mse(X, ss.decode(one, k).centroids) for one in (sketch, sketch.prefix(0))
-    )
-
-    assert both < min(1.1 * ss.metrics.mse(X, ss.metrics.lloyd(X, k)), alone)
-
-
 def test_numbers_are_shared_between_cells_and_waves():
     spec = ss.plan(blobs(), 6, cells=True)
 
@@ -108,16 +94,6 @@ def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     assert (found.cost_bound == np.inf) == (size == 1e300)
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")
-def test_the_estimated_cost_is_that_of_the_rows():
-    for X in (blobs(), tails(), load_digits().data):
-        decoding = ss.decode(ss.sketch(X, ss.plan(X, 6, cells=True)), 6)
-        cost = ss.metrics.mse(X, decoding.centroids)
-
-        assert decoding.cost == pytest.approx(cost, rel=0.02)
-        assert cost <= decoding.cost_bound <= 1.3 * cost
-
-
 def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     X = blobs(k=8)
     unseen = ss.plan(X[X[:, 0] < np.quantile(X[:, 0], 0.2)], 8, cells=True)
@@ -126,24 +102,13 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     with pytest.warns(ss.errors.PlanWarning, match="would tell more") as told:
         poor = ss.decode(ss.sketch(X, unseen), 8).trust
 
-    assert [str(warning.message) for warning in told] == [str(poor)]
-    assert found.is_good
-    assert not poor.is_good
+    assert str(told[0].message) == str(poor)
+    assert (found.is_good, poor.is_good) == (True, False)
     assert 1.0 >= found.trust.score >= 1 / 1.15 > poor.score > 0.0
-    of_all = X.var(axis=0).sum()
-    about, proved = (100.0 * (1.0 - cost / of_all) for cost in (found.cost, found.cost_bound))
-    told = f"The clusters explain {about:.1f} % of the variance, and at least {proved:.1f} % is"
-    assert str(found.trust) == f"{told} proved."
+    shares = (100.0 - 100.0 * c / X.var(axis=0).sum() for c in (found.cost, found.cost_bound))
+    told = "The clusters explain {:.1f} % of the variance, and at least {:.1f} % is proved."
+    assert str(found.trust) == told.format(*shares)
     assert ss.decode(ss.sketch(X, n_clusters=8, cells=False), 8).trust is None
-
-
-def test_clusters_are_trusted_where_far_rows_are_too_few_to_matter():
-    X = blobs()
-    spec = ss.plan(X, 6)
-    far = np.vstack([X, np.full((1, 4), 200.0 * float(spec.scale))])
-    weights = np.append(np.full(len(X), 1e6), 1.0)
-
-    assert ss.decode(ss.sketch(far, spec, sample_weight=weights), 6).is_good
 
 
 def random_case(seed):
@@ -259,58 +224,14 @@ def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
 
 def test_a_sketch_without_cells_proves_nothing_and_says_so():
     X = blobs(500)
-    spec = ss.plan(X, 3, cells=True)
-    data, wrong = ss.errors.DataError, ss.errors.SpecError
-    for sketch, centroids, error, message in (
-        (ss.sketch(X, n_clusters=3, cells=False), X[:3], data, "only sketches with cells prove"),
-        (ss.Sketcher(spec).sketch(), X[:3], data, "nothing to prove"),
-        *(
-            (ss.sketch(X, spec), bad, wrong, "centroids")
-            for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4)), "ab")
-        ),
-    ):
-        with pytest.raises(error, match=message):
-            ss.certify(sketch, centroids)
-
-
-def wells(n=20_000):
-    """Production with zeros and six decades, and coordinates of which a few are 0, 0."""
-    rng = np.random.default_rng(0)
-    production = np.exp(rng.normal(6.0, 2.5, size=(n, 2))) * (rng.random((n, 2)) < 0.6)
-    places = np.array([47.5, -103.0]) + rng.normal(size=(n, 2)) * [0.6, 0.9]
-    places[rng.random(n) < 0.001] = 0.0
-    return np.column_stack([production, places])
-
-
-@pytest.mark.filterwarnings(
-    "ignore::sketchshift.errors.PlanWarning", "ignore::sketchshift.errors.ScaleHint"
-)
-@pytest.mark.parametrize("standardize", [False, True])
-def test_no_centroid_lies_where_no_row_can_be(standardize):
-    X = wells()
-    for seen in (X, X[X[:, 0] < np.median(X[:, 0])], X[:200]):
-        sketch = ss.sketch(X, ss.plan(seen, 10, standardize=standardize))
-        centroids = ss.decode(sketch, 10).centroids
-
-        assert (centroids[:, :2] >= 0.0).all()
-        assert (centroids <= X.max(axis=0) + 1e-9 * np.ptp(X, axis=0)).all()
-
-
-def test_standardised_clusters_are_judged_by_standardised_distances():
-    """The second column says all, in numbers so small that distances of the data miss it."""
-    rng = np.random.default_rng(0)
-    groups = 9.0 * rng.integers(4, size=4_000)
-    X = np.column_stack([1e4 * rng.normal(size=4_000), 1e-3 * (groups + rng.normal(size=4_000))])
-    stale = ss.plan(X[groups == 0.0] * [1.0, 0.1], 4, standardize=True)
-
-    good = ss.decode(ss.sketch(X, n_clusters=4, standardize=True), 4)
-    with pytest.warns(ss.errors.PlanWarning, match="seem to explain"):
-        poor = ss.decode(ss.sketch(X, stale), 4)
-
-    scaled = X / good.column_scale
-    left = ss.metrics.mse(scaled, good.centroids / good.column_scale) / scaled.var(axis=0).sum()
-    assert f"The clusters explain {100.0 * (1.0 - left):.0f} % of the variance" in str(good.trust)
-    assert not poor.trust.is_good
+    sketch = ss.sketch(X, n_clusters=3, cells=True)
+    with pytest.raises(ss.errors.DataError, match="only sketches with cells prove anything"):
+        ss.certify(ss.sketch(X, n_clusters=3, cells=False), X[:3])
+    with pytest.raises(ss.errors.DataError, match="nothing to prove"):
+        ss.certify(sketch - sketch, X[:3])
+    for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4)), "ab"):
+        with pytest.raises(ss.errors.SpecError, match="centroids"):
+            ss.certify(sketch, bad)
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.ScaleHint")
@@ -324,19 +245,6 @@ def test_clusters_are_not_trusted_where_sentinels_leave_nothing_but_rounding():
 
     assert not found.is_good
     assert found.cost_bound >= ss.metrics.mse(X, found.centroids)
-
-
-def test_clusters_are_not_trusted_where_a_light_shell_holds_most_of_their_cost():
-    """Twelve of 100,000 rows in three places that the plan has not seen."""
-    rng = np.random.default_rng(0)
-    mid = rng.normal(size=(8, 2)) * 10
-    X = mid[rng.integers(8, size=120_000)] + 0.1 * rng.normal(size=(120_000, 2))
-    spec = ss.plan(X[:20_000], n_clusters=11)
-    X[-12:] = np.repeat([[250.0, -60.0], [250.0, 0.0], [250.0, 60.0]], 4, axis=0)
-    with pytest.warns(ss.errors.PlanWarning, match="seem to explain"):
-        found = ss.decode(ss.sketch(X[20_000:], spec), 11)
-
-    assert not found.is_good
 
 
 def test_of_many_columns_shells_are_told_apart_by_their_power_alone():
