@@ -83,7 +83,9 @@ def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spe
 
     rows = normalised(X, spec)
     half = np.maximum(3 * rows.std(axis=0), np.min(spec.bandwidth) / 2)
-    np.testing.assert_allclose([box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5)
+    np.testing.assert_allclose(
+        [box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5
+    )
 
 
 def test_many_columns_have_a_box_and_starts_too():
