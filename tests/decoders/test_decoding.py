@@ -23,15 +23,6 @@ def test_progress_receives_the_trace(figure1, decoder):
     assert figure1.domain.contains([step.centroid for step in steps]).all()
 
 
-def test_each_atom_lowers_the_residual(figure1):
-    """Weights are the best non-negative ones, and zero is one of them."""
-    decoding = SketchAndShift(n_initializations=50)(figure1.sketch(200, 0.1), 3)
-
-    norms = [step.residual_norm for step in decoding.trace]
-    assert norms[0] < 1
-    assert (np.diff(norms) <= 1e-6).all()
-
-
 @pytest.mark.parametrize("is_gaussian", [False, True])
 def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
     """From anywhere; covariances stay positive semi-definite."""

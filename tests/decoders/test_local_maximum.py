@@ -65,18 +65,6 @@ def test_gradient_ascent_hardly_moves_where_mean_shift_arrives():
     assert value[0] == pytest.approx(1.0, abs=1e-3)
 
 
-def test_sharp_maxima_of_a_small_sketch_are_not_jumped_over(figure1):
-    """Realization 9: steps of sigma^2 go back and forth, and no start ever stayed on a peak."""
-    f = CorrelationFunction.of(figure1.sketch(30, 0.2, 9))
-    starts = figure1.domain.sample(200, seed=0)
-
-    places, values = SketchedMeanShift()(f, starts, figure1.domain, 0.2)
-
-    best = places[np.argmax(values)]
-    assert values.max() > 0.3  # a third of the points, less the noise
-    assert np.linalg.norm(figure1.centres - best, axis=1).min() < 0.1
-
-
 @pytest.mark.parametrize("climb", [SketchedMeanShift(), GradientAscent(), Discretized()])
 def test_climbs_stay_in_the_domain_and_never_go_down(figure1, climb):
     f = CorrelationFunction.of(figure1.sketch(30, 0.1))

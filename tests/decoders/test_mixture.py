@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders.mixture import Mixture, wave_of
+from sketchshift.decoders.mixture import Mixture
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [1.5, -0.5], [-1.0, 2.0]])
@@ -61,13 +61,3 @@ def test_zero_covariances_make_diracs(spec):
 def test_what_does_not_fit_together_is_refused(weights, means, covariances, message):
     with pytest.raises(ss.errors.SpecError, match=message):
         Mixture(weights, means, covariances).sketch(np.zeros((3, 10), dtype=np.float32))
-
-
-def test_the_transform_of_variances_is_that_of_a_diagonal_covariance(spec):
-    omega, variances = 2 * np.pi * spec.frequencies.turns.astype(float), np.array([0.1, 0.5])
-    psi = Mixture(WEIGHTS[:1], MEANS[:1], np.diag(variances)[None])
-
-    found = wave_of(variances, omega, np.exp(1j * MEANS[0] @ omega))
-
-    expected = psi.characteristic_functions(spec.frequencies.turns)[0]
-    np.testing.assert_allclose(found, expected, atol=1e-14)

@@ -5,22 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import sketchshift as ss
 from sketchshift.decoders.mixture import Mixture
-from sketchshift.decoders.paper.refine import merge_nearest, reduce_support
-from sketchshift.decoders.problem import Problem
-
-
-def test_of_two_twins_one_goes_however_light_the_others_are():
-    """Hard thresholding would drop the cluster that has a tenth of the rows."""
-    points = np.array([[-1.0], [0.0], [2.0]])
-    sketch = ss.sketch(np.repeat(points, [50, 40, 10], axis=0), ss.SketchSpec(1, 100, 0.5))
-    problem = Problem.of(sketch, 3, None, 0, "test")
-    atoms = Mixture(np.array([0.25, 0.25, 0.4, 0.1]), np.array([[-1.01], [-0.99], [0], [2]]))
-
-    reduced = reduce_support(problem, atoms, 3)
-
-    np.testing.assert_allclose(np.sort(reduced.means, axis=0), points, atol=1e-3)
+from sketchshift.decoders.paper.refine import merge_nearest
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])

@@ -37,16 +37,6 @@ def test_a_number_is_chosen_by_the_decoder(sketch):
     assert 2 <= len(ss.decode(sketch, "auto").centroids) <= 4
 
 
-@pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
-def test_equal_rows_and_few_distinct_rows_are_found_exactly(sketch):
-    three = np.repeat(draw_rows(3, 3), [50, 30, 20], axis=0)
-
-    for rows, shares in ((three[:50], [1.0]), (three, [0.5, 0.3, 0.2])):
-        found = ss.decode(ss.sketch(rows, sketch.spec), 3)
-        np.testing.assert_allclose(found.centroids, rows[[0, 50, 80][: len(shares)]], atol=2e-2)
-        np.testing.assert_allclose(found.weights, shares)
-
-
 def test_shares_of_another_slice_are_those_of_its_rows(rows, sketch):
     decoding = ss.decode(sketch, 4)
     labels = ss.metrics.assign(rows, decoding.centroids)
