@@ -62,15 +62,8 @@ def test_the_curve_has_every_number_up_to_the_largest():
     assert str(curve.chosen) in repr(curve)
 
 
-CONTINUA = {
-    "uniform": lambda rng: rng.random((8_000, 2)),
-    "lognormal": lambda rng: rng.lognormal(size=(8_000, 3)),
-}
-
-
-@pytest.mark.parametrize("name", CONTINUA)
-def test_data_without_clusters_has_no_natural_number(name):
-    X = CONTINUA[name](np.random.default_rng(4))
+def test_data_without_clusters_has_no_natural_number():
+    X = np.random.default_rng(4).random((8_000, 2))
 
     curve = ss.decode(ss.sketch(X, n_clusters=20), n_clusters="auto").curve
 
@@ -118,13 +111,6 @@ def test_alternatives_are_where_the_elbow_curve_slackens():
     assert ChoiceOfK().alternatives(elbows[:3]) == (2, 3)
 
 
-def test_the_largest_number_can_be_given():
-    sketch = ss.sketch(mixture(5, 2, apart=6.0), n_clusters=10)
-
-    assert ss.decode(sketch, n_clusters="auto", max_clusters=3).curve.n_clusters[-1] == 3
-    assert len(ss.decode(sketch, n_clusters="auto", max_clusters=1).centroids) == 1
-
-
 @pytest.mark.parametrize(
     ("m", "d", "most"), [(400, 2, 20), (2_000, 10, 20), (50, 10, 2), (10, 1, 2), (10_000, 2, 100)]
 )
@@ -153,6 +139,7 @@ def test_every_kind_of_spec_has_a_curve(d, m, bandwidth):
     decoding = ss.decode(sketch, n_clusters="auto", max_clusters=4)
 
     assert np.isfinite(decoding.curve.score).all()
+    assert decoding.curve.n_clusters[-1] <= 4
     assert len(decoding.centroids) == decoding.curve.chosen
     assert decoding.curve.chosen == 2 or d == 2
 

@@ -42,28 +42,6 @@ def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
             assert np.linalg.eigvalsh(refined.covariances).min() >= -1e-12
 
 
-def test_what_is_best_already_stays(figure1):
-    problem = Problem.of(figure1.sketch(100, 0.1), 3, figure1.domain, 0, "test")
-    once = refine(problem, Mixture(np.full(3, 1 / 3), figure1.centres))
-
-    twice = refine(problem, once)
-
-    np.testing.assert_allclose(twice.means, once.means, atol=1e-4)
-    assert refine(problem, Mixture(np.empty(0), np.empty((0, 2)))).n_components == 0
-
-
-def test_gaussians_fit_clusters_that_have_a_width(figure1):
-    """cluster_std 0.05, hence variances of 0.0025; Diracs leave a residual."""
-    sketch = figure1.sketch(1000, 0.1)
-    gaussian = SketchAndShift(n_initializations=100, fitted_model="gaussian", refine=True)
-
-    decoding = gaussian(sketch, 3, domain=figure1.domain)
-
-    np.testing.assert_allclose(decoding.covariances, [0.0025 * np.eye(2)] * 3, atol=1e-4)
-    assert decoding.residual_norm < 0.01
-    assert SketchAndShift(n_initializations=100)(sketch, 3).residual_norm > 0.1
-
-
 @pytest.mark.parametrize("decoder", [SketchAndShift(n_initializations=200, refine=True), ClOmpr()])
 def test_the_number_of_threads_does_not_change_a_byte(figure1, decoder):
     outputs = set()

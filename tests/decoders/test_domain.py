@@ -19,21 +19,15 @@ def normalised(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     return (X - spec.center_vector) / spec.scale_vector
 
 
-@given(
-    ends=arrays(float, (2, 3), elements=numbers),
-    C=arrays(float, (4, 3), elements=numbers),
-    u=arrays(float, (5, 3), elements=st.floats(0, 1)),
-)
-def test_the_projection_is_the_nearest_point_of_the_box(ends, C, u):
+@given(arrays(float, (2, 3), elements=numbers), arrays(float, (2, 4, 3), elements=numbers))
+def test_the_projection_is_the_nearest_point_of_the_box(ends, points):
     """It lies in the box, and no other point p of it is nearer: <c - Pc, p - Pc> <= 0."""
     box = Box(ends.min(axis=0), ends.max(axis=0))
 
-    projected = box.project(C)
+    C, (projected, others) = points[0], map(box.project, points)
 
-    others = box.project(box.lower + u * (box.upper - box.lower))
     assert box.contains(projected).all()
     assert ((C - projected)[:, None] * (others - projected[:, None]) <= 0).all()  # on each axis
-    np.testing.assert_array_equal(box.project(others), others)
     np.testing.assert_array_equal(box.contains(C), (projected == C).all(axis=1))
 
 
