@@ -46,3 +46,14 @@ def _sketch(m: int, bandwidth: float, realization: int) -> ss.Sketch:
 @pytest.fixture(scope="session")
 def figure1() -> Figure1:
     return _figure1()
+
+
+@pytest.fixture(scope="session")
+def central_differences():
+    """Derivatives of a function of points by each coordinate, on a new last axis."""
+
+    def derivatives(g, C, h):
+        steps = np.eye(C.shape[1]) * h
+        return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
+
+    return derivatives

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 import sketchshift as ss
 from sketchshift.decoders.choose_k import ChoiceOfK, _Misfit, most_clusters
-from sketchshift.decoders.mixture import wave_of
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import SpecError
 
@@ -22,69 +21,40 @@ def mixture(k: int, d: int, n: int = 6_000, apart: float = 3.0) -> np.ndarray:
     return apart * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d))
 
 
-@pytest.mark.parametrize(("k", "d"), [(3, 2), (8, 3), (5, 10)])
-def test_the_number_of_gaussians_is_found(k, d):
-    X = mixture(k, d, apart=6.0 if d == 2 else 4.0)
+@pytest.mark.parametrize(
+    ("k", "d", "n"), [(1, 10, 50), (1, 2, 30_000), (3, 2, 6_000), (5, 10, 6_000)]
+)
+def test_the_number_of_gaussians_is_found(k, d, n):
+    X = mixture(k, d, n, apart=6.0 if d == 2 else 4.0)
 
-    decoding = ss.decode(ss.sketch(X, n_clusters=2 * k), n_clusters="auto")
+    decoding = ss.decode(ss.sketch(X, n_clusters=2 * k + 4), n_clusters="auto")
 
-    assert decoding.curve.chosen == k
-    assert decoding.curve.is_natural
-    assert decoding.curve.criterion == "misfit"
+    curve = decoding.curve
+    assert (curve.chosen, curve.is_natural, curve.criterion) == (k, True, "misfit")
     assert decoding.centroids.shape == (k, d)
     assert decoding.outcome is ss.decoders.Outcome.COMPLETE
 
 
-@pytest.mark.parametrize(("n", "d"), [(50, 10), (50, 1), (1_000, 2), (30_000, 1), (30_000, 10)])
-def test_one_gaussian_is_one_cluster(n, d):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, d)) @ (np.eye(d) + np.triu(np.full((d, d), 0.5), 1))
-
-    curve = ss.decode(ss.sketch(X, n_clusters=10), n_clusters="auto").curve
-
-    assert (curve.chosen, curve.is_natural) == (1, True)
-
-
-def test_two_overlapping_gaussians_are_two_clusters():
-    """Three deviations apart: a density with two maxima, and a seventh of the rows between."""
-    X = np.random.default_rng(0).normal(size=(10_000, 2))
-    X[:5_000, 0] += 3.0
-
-    assert ss.decode(ss.sketch(X, n_clusters=8), n_clusters="auto").curve.chosen == 2
-
-
-def test_equal_rows_are_one_cluster():
-    sketch = ss.sketch(np.full((50, 2), 3.0), ss.SketchSpec(2, 200, 1.0))
-
-    decoding = ss.decode(sketch, n_clusters="auto")
-
-    np.testing.assert_allclose(decoding.centroids, [[3.0, 3.0]], atol=1e-4)
-    assert decoding.curve.chosen == 1
-    assert decoding.curve.criterion == "distinct points"
-
-
-@pytest.mark.parametrize("counts", [(1, 1, 1), (500, 300, 200)])
+@pytest.mark.parametrize("counts", [(50,), (1, 1, 1), (500, 300, 200)])
 def test_a_few_distinct_points_are_so_many_clusters(counts):
-    sketch = ss.sketch(np.repeat(POINTS, counts, axis=0), ss.SketchSpec(2, 200, 1.0))
+    points = POINTS[: len(counts)]
+    sketch = ss.sketch(np.repeat(points, counts, axis=0), ss.SketchSpec(2, 200, 1.0))
 
     decoding = ss.decode(sketch, n_clusters="auto", max_clusters=10)
 
-    found = decoding.centroids[ss.metrics.match_centroids(POINTS, decoding.centroids)]
-    np.testing.assert_allclose(found, POINTS, atol=1e-3)
+    found = decoding.centroids[ss.metrics.match_centroids(points, decoding.centroids)]
+    np.testing.assert_allclose(found, points, atol=1e-3)
     assert decoding.curve.criterion == "distinct points"
-    np.testing.assert_array_equal(decoding.curve.n_clusters, [1, 2, 3])
+    assert decoding.curve.n_clusters.tolist() == [1, 2, 3][: len(counts)]
 
 
 def test_the_curve_has_every_number_up_to_the_largest():
-    X = mixture(3, 2)
-
-    curve = ss.decode(ss.sketch(X, n_clusters=9), n_clusters="auto").curve
+    curve = ss.decode(ss.sketch(mixture(3, 2), n_clusters=9), n_clusters="auto").curve
 
     np.testing.assert_array_equal(curve.n_clusters, np.arange(1, 10))
-    for values in (curve.misfit, curve.score, curve.inertia):
-        assert values.shape == (9,)
-        assert np.isfinite(values).all()
-        assert (values > 0).all()
+    values = np.array([curve.misfit, curve.score, curve.inertia])
+    assert values.shape == (3, 9)
+    assert ((values > 0) & np.isfinite(values)).all()
     assert curve.score[curve.chosen - 1] <= 1.025 * curve.score.min()
     assert curve.inertia[0] == 1.0
     # k-means of more cells leaves less; the cells are not its best ones, hence the margin
@@ -92,20 +62,8 @@ def test_the_curve_has_every_number_up_to_the_largest():
     assert str(curve.chosen) in repr(curve)
 
 
-CONTINUA = {
-    "uniform": lambda rng: rng.random((8_000, 2)),
-    "lognormal": lambda rng: rng.lognormal(size=(8_000, 3)),
-    "student": lambda rng: rng.standard_t(3, size=(8_000, 2)),
-    "a ring": lambda rng: (
-        (lambda angle: np.column_stack([np.cos(angle), np.sin(angle)]))(rng.uniform(0, 7, 8_000))
-        + 0.05 * rng.normal(size=(8_000, 2))
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CONTINUA)
-def test_data_without_clusters_has_no_natural_number(name):
-    X = CONTINUA[name](np.random.default_rng(4))
+def test_data_without_clusters_has_no_natural_number():
+    X = np.random.default_rng(4).random((8_000, 2))
 
     curve = ss.decode(ss.sketch(X, n_clusters=20), n_clusters="auto").curve
 
@@ -119,15 +77,13 @@ def test_data_without_clusters_has_no_natural_number(name):
 
 def test_the_inertia_of_the_alternatives_is_that_of_kmeans():
     """The share of the variance that is told is the one that scikit-learn finds in the rows."""
-    cluster = pytest.importorskip("sklearn.cluster")
     X = np.random.default_rng(5).lognormal(size=(4_000, 2))
 
     curve = ss.decode(ss.sketch(X, n_clusters=20), n_clusters="auto").curve
 
-    total = ((X - X.mean(axis=0)) ** 2).sum()
     for k in curve.alternatives:
-        expected = cluster.KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / total
-        assert curve.inertia[k - 1] == pytest.approx(expected, abs=0.03)
+        expected = KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / 4_000
+        assert curve.inertia[k - 1] == pytest.approx(expected / X.var(axis=0).sum(), abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -155,22 +111,11 @@ def test_alternatives_are_where_the_elbow_curve_slackens():
     assert ChoiceOfK().alternatives(elbows[:3]) == (2, 3)
 
 
-def test_the_largest_number_can_be_given():
-    sketch = ss.sketch(mixture(5, 2, apart=6.0), n_clusters=10)
-
-    assert ss.decode(sketch, n_clusters="auto", max_clusters=3).curve.n_clusters[-1] == 3
-    assert len(ss.decode(sketch, n_clusters="auto", max_clusters=1).centroids) == 1
-
-
 @pytest.mark.parametrize(
     ("m", "d", "most"), [(400, 2, 20), (2_000, 10, 20), (50, 10, 2), (10, 1, 2), (10_000, 2, 100)]
 )
 def test_the_largest_number_is_what_the_sketch_can_serve(m, d, most):
     assert most_clusters(ss.SketchSpec(d, m, 1.0), None) == most
-
-
-def test_the_plan_for_k_clusters_serves_k():
-    assert most_clusters(ss.plan(mixture(3, 4), n_clusters=17), None) == 17
 
 
 def test_the_clusters_are_those_of_the_fit_for_the_largest_number():
@@ -183,89 +128,50 @@ def test_the_clusters_are_those_of_the_fit_for_the_largest_number():
     assert chosen.curve is None
 
 
-SPECS = {
-    "one frequency": (2, {"sketch_size": 1, "bandwidth": 0.3}),
-    "bandwidth far too small": (2, {"sketch_size": 100, "bandwidth": 3e-4}),
-    "bandwidth far too large": (2, {"sketch_size": 100, "bandwidth": 300.0}),
-    "units": (2, {"sketch_size": 100, "bandwidth": 0.3, "center": (50, 7), "scale": (9, 0.2)}),
-    "structured": (64, {"sketch_size": 1280, "bandwidth": 3.0, "structured": True}),
-    "many columns": (70, {"sketch_size": 1400, "bandwidth": 3.0}),
-}
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_every_kind_of_spec_has_a_curve(name):
-    d, options = SPECS[name]
+@pytest.mark.parametrize(
+    ("d", "m", "bandwidth"), [(2, 1, 0.3), (2, 100, 3e-4), (2, 100, 300.0), (70, 1400, 3.0)]
+)
+def test_every_kind_of_spec_has_a_curve(d, m, bandwidth):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, d)) * 0.1 + rng.integers(0, 2, size=(300, 1))
-    spec = ss.SketchSpec(n_features=d, **options)
-    sketch = ss.sketch(X * spec.scale_vector + spec.center_vector, spec)
 
+    sketch = ss.sketch(X, ss.SketchSpec(d, m, bandwidth))
     decoding = ss.decode(sketch, n_clusters="auto", max_clusters=4)
 
     assert np.isfinite(decoding.curve.score).all()
+    assert decoding.curve.n_clusters[-1] <= 4
     assert len(decoding.centroids) == decoding.curve.chosen
-    if name in ("a low cap", "units", "structured", "many columns"):
-        assert decoding.curve.chosen == 2
-
-
-def test_the_transform_of_a_gaussian_is_that_of_its_draws():
-    """Of a covariance, and of variances, which are a diagonal one."""
-    rng = np.random.default_rng(0)
-    c, root = np.array([0.7, -0.4]), np.array([[0.3, 0.0], [0.2, 0.1]])
-    omega = rng.normal(size=(2, 20))
-    wave = np.exp(1j * (c @ omega))
-    draws = c + rng.normal(size=(200_000, 2)) @ root.T
-
-    found = wave_of(root @ root.T, omega, wave)
-    of_variances = wave_of(np.array([0.1, 0.5]), omega, wave)
-
-    expected = np.exp(1j * draws @ omega).mean(axis=0)
-    np.testing.assert_allclose(found, expected, atol=5 / math.sqrt(len(draws)))
-    np.testing.assert_allclose(of_variances, wave_of(np.diag([0.1, 0.5]), omega, wave), atol=1e-14)
+    assert decoding.curve.chosen == 2 or d == 2
 
 
 def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_their_law():
     rng = np.random.default_rng(2)
     law, spec = rng.normal(size=(2_000, 2)), ss.SketchSpec(2, 300, 1.0)
-    true = ss.sketch(law, spec)
-    sketches = [ss.sketch(law[rng.integers(len(law), size=100)], spec) for _ in range(40)]
+    true, squares, noises = ss.sketch(law, spec), [], []
 
-    expected = [_Misfit(Problem.of(s, 1, None, 0, "test"), ChoiceOfK()) for s in sketches]
+    for _ in range(40):
+        s = ss.sketch(law[rng.integers(len(law), size=100)], spec)
+        misfit = _Misfit(Problem.of(s, 1, None, 0, "test"), ChoiceOfK())
+        squares.append(misfit.weights @ np.abs(misfit.zeta - true.z * math.sqrt(300)) ** 2)
+        noises.append(misfit.noise())
 
-    squares = [
-        misfit.weights @ np.abs(misfit.zeta - true.z * math.sqrt(300)) ** 2 for misfit in expected
-    ]
-    noises = [misfit.noise() for misfit in expected]
     # forty squares, each of a few dozen independent parts
     assert np.mean(noises) == pytest.approx(np.mean(squares), rel=0.15)
 
 
-@pytest.mark.parametrize("most", [0, True, 1.5, "many"])
-def test_wrong_largest_numbers_are_refused(most):
+@pytest.mark.parametrize(
+    ("n_clusters", "most", "message"),
+    [
+        *(
+            ("auto", wrong, "'max_clusters' .* an integer from 1 to 100000")
+            for wrong in (0, "many")
+        ),
+        (2, 4, r"must be None unless n_clusters is 'auto'\. Got 4"),
+        ("best", None, 'must be "auto" or an integer from 1 to 100000'),
+    ],
+)
+def test_wrong_largest_numbers_are_refused(n_clusters, most, message):
     sketch = ss.sketch(mixture(2, 2), n_clusters=4)
 
-    with pytest.raises(SpecError, match=r"'max_clusters' .* must be an integer from 1 to 100000"):
-        ss.decode(sketch, n_clusters="auto", max_clusters=most)
-
-
-def test_a_largest_number_needs_auto():
-    sketch = ss.sketch(mixture(2, 2), n_clusters=4)
-
-    with pytest.raises(SpecError, match=r"must be None unless n_clusters is 'auto'\. Got 4"):
-        ss.decode(sketch, n_clusters=2, max_clusters=4)
-    with pytest.raises(SpecError, match='must be "auto" or an integer from 1 to 100000'):
-        ss.decode(sketch, n_clusters="best")
-
-
-@pytest.mark.filterwarnings("ignore::sketchshift.errors.PrivacyWarning")
-def test_noise_that_leaves_less_than_half_a_row_is_decoded():
-    """The number of rows is then 0, and something is divided by it."""
-    spec = ss.SketchSpec(3, 12, bandwidth=1.0, origin=ss.features.Origin("declared", 20.0))
-    rows = np.random.default_rng(0).normal(size=(50, 3))
-    released = ss.privacy.release(ss.sketch(rows, spec), 9.0, 1e-6, force=True)
-    few = dataclasses.replace(released._totals, scaled_count=released._totals.count_factor // 3)
-
-    decoding = ss.decode(dataclasses.replace(released, _totals=few), "auto", max_clusters=3)
-
-    assert np.isfinite(decoding.curve.score).all()
+    with pytest.raises(SpecError, match=message):
+        ss.decode(sketch, n_clusters=n_clusters, max_clusters=most)

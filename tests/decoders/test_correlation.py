@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
@@ -23,48 +24,26 @@ def f(C, turns, residual):
     return (np.conj(residual) * phi).real.sum(axis=1)
 
 
-def central_differences(g, C, h):
-    """Derivatives of a function of points by each coordinate, on a new last axis."""
-    steps = np.eye(C.shape[1]) * h
-    return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
-
-
-def test_values_are_those_of_the_definition(problem):
-    C, turns, residual = problem
-
-    values = CorrelationFunction(turns, residual)(C)
-
-    np.testing.assert_allclose(values, f(C, turns, residual), atol=1e-6)
-
-
-def test_gradients_agree_with_finite_differences(problem):
-    C, turns, residual = problem
-
-    gradients = CorrelationFunction(turns, residual).gradient(C)
-
-    expected = central_differences(lambda c: f(c, turns, residual), C, h=1e-5)
-    np.testing.assert_allclose(gradients, expected, atol=5e-6)
-
-
-def test_hessians_agree_with_finite_differences(problem):
-    C, turns, residual = problem
-
-    hessians = CorrelationFunction(turns, residual).hessian(C)
-
-    def gradient(c):
-        return central_differences(lambda p: f(p, turns, residual), c, h=1e-3)
-
-    expected = central_differences(gradient, C, h=1e-3)
-    np.testing.assert_allclose(hessians, expected, atol=5e-5)  # h^2 times fourth derivatives
-
-
-def test_one_point_counts_as_a_batch_of_one(problem):
+def test_values_and_derivatives_are_those_of_the_definition(problem, central_differences):
     C, turns, residual = problem
     correlation = CorrelationFunction(turns, residual)
 
-    assert correlation(C[0]).shape == (1,)
-    assert correlation.gradient(C[0]).shape == (1, 3)
-    assert correlation.hessian(list(C[0])).shape == (1, 3, 3)
+    def gradient(c, h=1e-3):
+        return central_differences(lambda p: f(p, turns, residual), c, h)
+
+    np.testing.assert_allclose(correlation(C), f(C, turns, residual), atol=1e-6)
+    np.testing.assert_allclose(correlation.gradient(C), gradient(C, 1e-5), atol=5e-6)
+    hessians = central_differences(gradient, C, 1e-3)
+    np.testing.assert_allclose(correlation.hessian(C), hessians, atol=5e-5)  # fourth derivatives
+    assert correlation.hessian(C[0]).shape == (1, 3, 3)
+    weights = np.random.default_rng(2).uniform(0, 2, size=400)
+    weighted = CorrelationFunction(turns, residual, frequency_weights=weights)
+    scaled = CorrelationFunction(turns, weights * residual)
+    np.testing.assert_array_equal(weighted.hessian(C), scaled.hessian(C))
+    for found, expected in zip(
+        weighted.value_and_gradient(C), scaled.value_and_gradient(C), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_the_correlation_function_is_the_kernel_density_with_a_known_variance():
@@ -75,50 +54,21 @@ def test_the_correlation_function_is_the_kernel_density_with_a_known_variance():
     these. On a row, between rows and far from all.
     """
 
-    def kernel(differences):
-        return np.exp(-(differences**2).sum(axis=-1) / (2 * bandwidth**2))
+    def kernel(a, b):
+        return np.exp(-cdist(a, b, "sqeuclidean") / (2 * 0.8**2))
 
     X = np.random.default_rng(0).normal(size=(12, 2))
-    places, m, bandwidth = np.array([X[0], [0.5, -0.5], [9.0, 0.0]]), 20, 0.8
-    density = kernel(places[:, None] - X).mean(axis=1)
-    sums = X[:, None] + X[None]
-    mirrored = kernel(2 * places[:, None, None] - sums).mean(axis=(1, 2))
-    V = kernel(X[:, None] - X[None]).mean()
-    variance = (V / 2 + mirrored / 2 - density**2) / m
+    places = np.array([X[0], [0.5, -0.5], [9.0, 0.0]])
+    density, sums = kernel(places, X).mean(axis=1), (X[:, None] + X).reshape(-1, 2)
+    mirrored = kernel(2 * places, sums).mean(axis=1)
+    variance = (kernel(X, X).mean() / 2 + mirrored / 2 - density**2) / 20
 
-    s = ss.sketch(X, ss.SketchSpec(2, 400 * m, bandwidth))
+    s = ss.sketch(X, ss.SketchSpec(2, 8000, 0.8))
     draws = zip(np.split(s.frequencies.turns, 400, axis=1), np.split(s.z, 400), strict=True)
     values = np.array([CorrelationFunction(turns, 20 * z)(places) for turns, z in draws])
 
     assert np.all(np.abs(values.mean(axis=0) - density) < 4 * np.sqrt(variance / 400))
     np.testing.assert_allclose(values.var(axis=0), variance, rtol=0.28)
-
-
-@pytest.mark.parametrize("d", [1, 2, 6])
-def test_weights_of_frequencies_by_leverage_keep_the_kernel_density(d):
-    """f_z is the density within five deviations, sqrt(E w^2 / m); without the weights it is not."""
-    X = np.random.default_rng(1).normal(size=(60, d))
-    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    density = np.exp(-squares / (2 * 1.2**2)).mean(axis=1)
-    s = ss.sketch(X, ss.SketchSpec(d, 25_600, bandwidth=1.2, law="leverage"))
-    weights = s.frequencies.weights
-
-    weighted, plain = CorrelationFunction.of(s)(X), CorrelationFunction(s.frequencies.turns, s.z)(X)
-
-    np.testing.assert_allclose(weighted, density, atol=5 * np.sqrt((weights**2).mean() / 25_600))
-    assert np.abs(plain - density).max() > 2 * np.abs(weighted - density).max()
-
-
-def test_gradients_and_hessians_have_the_weights_too(problem):
-    C, turns, residual = problem
-    weights = np.random.default_rng(2).uniform(0, 2, size=400)
-    weighted = CorrelationFunction(turns, residual, frequency_weights=weights)
-    scaled = CorrelationFunction(turns, weights * residual)
-
-    np.testing.assert_array_equal(weighted.gradient(C), scaled.gradient(C))
-    np.testing.assert_array_equal(weighted.hessian(C), scaled.hessian(C))
-    with pytest.raises(ss.errors.SpecError, match="frequency_weights must be 400 finite numbers"):
-        CorrelationFunction(turns, residual, frequency_weights=weights[1:])
 
 
 def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
@@ -133,12 +83,16 @@ def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
 
 def test_shapes_that_do_not_fit_are_refused(problem):
     C, turns, residual = problem
+    correlation = CorrelationFunction(turns, residual)
 
-    with pytest.raises(ss.errors.SpecError, match=r"Got \(3, 400\) and \(399,\)"):
-        CorrelationFunction(turns, residual[1:])
-    with pytest.raises(
-        ss.errors.DataError, match=r"in dimension 3, and the points have shape \(8, 2\)"
+    for make, message in (
+        (lambda: CorrelationFunction(turns, residual[1:]), r"Got \(3, 400\) and \(399,\)"),
+        (lambda: correlation(C[:, :2]), r"dimension 3, and the points have shape \(8, 2\)"),
+        (lambda: correlation.hessian(C[None]), r"shape \(1, 8, 3\)"),
+        (
+            lambda: CorrelationFunction(turns, residual, frequency_weights=np.ones(399)),
+            "frequency_weights must be 400 finite numbers",
+        ),
     ):
-        CorrelationFunction(turns, residual)(C[:, :2])
-    with pytest.raises(ss.errors.DataError, match=r"shape \(1, 8, 3\)"):
-        CorrelationFunction(turns, residual).hessian(C[None])
+        with pytest.raises((ss.errors.SpecError, ss.errors.DataError), match=message):
+            make()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
-import sketchshift as ss
 from sketchshift.decoders import ClOmpr, SketchAndShift
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.paper.refine import refine
 from sketchshift.decoders.problem import Problem
-from sketchshift.metrics import lloyd, mse, rse
 
 
 @pytest.mark.parametrize("decoder", [SketchAndShift(n_initializations=50), ClOmpr()])
@@ -28,107 +23,34 @@ def test_progress_receives_the_trace(figure1, decoder):
     assert figure1.domain.contains([step.centroid for step in steps]).all()
 
 
-def test_each_atom_lowers_the_residual(figure1):
-    """Weights are the best non-negative ones, and zero is one of them."""
-    decoding = SketchAndShift(n_initializations=50)(figure1.sketch(200, 0.1), 3)
-
-    norms = [step.residual_norm for step in decoding.trace]
-    assert norms[0] < 1
-    assert (np.diff(norms) <= 1e-6).all()
-
-
 @pytest.mark.parametrize("is_gaussian", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_joint_descent_never_raises_the_residual(figure1, seed, is_gaussian):
+def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
     """From anywhere; covariances stay positive semi-definite."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     problem = Problem.of(figure1.sketch(100, 0.1), 4, figure1.domain, 0, "test")
-    roots = rng.normal(size=(4, 2, 2)) * 10.0 ** rng.uniform(-4, 0, size=(4, 1, 1))
-    covariances = roots @ roots.swapaxes(1, 2) if is_gaussian else None
-    start = Mixture(rng.uniform(size=4), rng.uniform(-1, 1, (4, 2)), covariances)
+    for _ in range(3):
+        roots = rng.normal(size=(4, 2, 2)) * 10.0 ** rng.uniform(-4, 0, size=(4, 1, 1))
+        covariances = roots @ roots.swapaxes(1, 2) if is_gaussian else None
+        start = Mixture(rng.uniform(size=4), rng.uniform(-1, 1, (4, 2)), covariances)
 
-    refined = refine(problem, start)
+        refined = refine(problem, start)
 
-    assert problem.residual_norm(refined) <= problem.residual_norm(start)
-    assert figure1.domain.contains(refined.means).all()
-    assert (refined.weights >= 0).all()
-    if is_gaussian:
-        assert np.linalg.eigvalsh(refined.covariances).min() >= -1e-12
-
-
-def test_what_is_best_already_stays(figure1):
-    problem = Problem.of(figure1.sketch(100, 0.1), 3, figure1.domain, 0, "test")
-    once = refine(problem, Mixture(np.full(3, 1 / 3), figure1.centres))
-
-    twice = refine(problem, once)
-
-    np.testing.assert_allclose(twice.means, once.means, atol=1e-4)
-    assert refine(problem, Mixture(np.empty(0), np.empty((0, 2)))).n_components == 0
+        assert problem.residual_norm(refined) <= problem.residual_norm(start)
+        assert figure1.domain.contains(refined.means).all()
+        assert (refined.weights >= 0).all()
+        if is_gaussian:
+            assert np.linalg.eigvalsh(refined.covariances).min() >= -1e-12
 
 
-def test_gaussians_fit_clusters_that_have_a_width(figure1):
-    """cluster_std 0.05, hence variances of 0.0025; Diracs leave a residual."""
-    sketch = figure1.sketch(1000, 0.1)
-    gaussian = SketchAndShift(n_initializations=100, fitted_model="gaussian", refine=True)
-
-    decoding = gaussian(sketch, 3, domain=figure1.domain)
-
-    np.testing.assert_allclose(
-        decoding.covariances, np.broadcast_to(0.0025 * np.eye(2), (3, 2, 2)), atol=1e-4
-    )
-    assert decoding.residual_norm < 0.01
-    assert SketchAndShift(n_initializations=100)(sketch, 3).residual_norm > 0.1
-
-
-CODE = """
-import numpy as np, sketchshift as ss
-from sketchshift.decoders import ClOmpr, SketchAndShift
-X = np.random.default_rng(0).normal(size=(2000, 3))
-sketch = ss.sketch(X, ss.SketchSpec(3, 300, 0.7))
-for decoder in (SketchAndShift(n_initializations=200, refine=True), ClOmpr()):
-    decoding = decoder(sketch, 4, seed=5)
-    print(decoding.centroids.tobytes().hex(), decoding.weights.tobytes().hex())
-"""
-
-
-def test_the_number_of_threads_does_not_change_a_byte():
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+@pytest.mark.parametrize("decoder", [SketchAndShift(n_initializations=200, refine=True), ClOmpr()])
+def test_the_number_of_threads_does_not_change_a_byte(figure1, decoder):
     outputs = set()
-
-    for n_threads in "12":
-        environment = os.environ | dict.fromkeys(names, n_threads)
-        command = [sys.executable, "-c", CODE]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=120
-        )
-        outputs.add(done.stdout)
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            decoding = decoder(figure1.sketch(200, 0.2), 4, seed=5)
+        outputs.add(decoding.centroids.tobytes() + decoding.weights.tobytes())
 
     assert len(outputs) == 1
-    assert len(outputs.pop()) > 2 * 4 * 3 * 16
 
 
-LARGEST_FEATURE = 12.938364
 """Of all rows: in this unit bandwidths mean the same on every seventh of them."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bandwidth", [0.12, 0.2, 0.3, 0.4, 0.45])
-def test_spectral_mnist_is_clustered_over_a_range_of_bandwidths(spectral_mnist, bandwidth):
-    """Sketch size 500, L = 1000, T = 2 k, Diracs, refined, ten realizations.
-
-    Measured: 1.132, 1.102, 1.109, 1.127, 1.143. Beyond: 1.152 at 0.1 and 1.164 at 0.5.
-    """
-    X = spectral_mnist[0].astype(float) / LARGEST_FEATURE
-    reference = mse(X, lloyd(X, 10))
-    decoder = SketchAndShift(refine=True)
-
-    errors = [
-        rse(
-            X,
-            decoder(ss.sketch(X, ss.SketchSpec(10, 500, bandwidth, seed=i)), 10).centroids,
-            reference,
-        )
-        for i in range(10)
-    ]
-
-    assert np.mean(errors) <= 1.15

@@ -19,32 +19,16 @@ def normalised(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     return (X - spec.center_vector) / spec.scale_vector
 
 
-@given(
-    ends=arrays(float, (2, 3), elements=numbers),
-    C=arrays(float, (4, 3), elements=numbers),
-    u=arrays(float, (5, 3), elements=st.floats(0, 1)),
-)
-def test_the_projection_is_the_nearest_point_of_the_box(ends, C, u):
+@given(arrays(float, (2, 3), elements=numbers), arrays(float, (2, 4, 3), elements=numbers))
+def test_the_projection_is_the_nearest_point_of_the_box(ends, points):
     """It lies in the box, and no other point p of it is nearer: <c - Pc, p - Pc> <= 0."""
     box = Box(ends.min(axis=0), ends.max(axis=0))
 
-    projected = box.project(C)
+    C, (projected, others) = points[0], map(box.project, points)
 
-    others = box.project(box.lower + u * (box.upper - box.lower))
     assert box.contains(projected).all()
-    products = (C - projected)[:, None] * (others[None] - projected[:, None])
-    assert (products <= 0).all()  # on each axis alone, hence in sum
-    np.testing.assert_array_equal(box.project(others), others)
-
-
-def test_points_are_inside_or_not():
-    box = Box([0, 0], [1, 2])
-
-    np.testing.assert_array_equal(
-        box.contains([[0, 0], [1, 2], [1.1, 1], [0.5, -0.1]]), [True, True, False, False]
-    )
-    assert box.contains([0.5, 0.5])
-    assert box.n_features == 2
+    assert ((C - projected)[:, None] * (others - projected[:, None]) <= 0).all()  # on each axis
+    np.testing.assert_array_equal(box.contains(C), (projected == C).all(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +52,6 @@ def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
 
     C = box.sample(20_000, seed=3)
 
-    assert box.contains(C).all()
     for column in ((C - box.lower) / (box.upper - box.lower)).T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
     assert np.abs(np.corrcoef(C.T) - np.eye(3)).max() < 5 / np.sqrt(20_000)
@@ -77,68 +60,49 @@ def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
 
 
 @pytest.mark.parametrize(
-    ("d", "n_points"), [(1, 7), (2, 8), (3, 7), (3, 8), (10, 1023), (10, 1024), (100, 1000)]
+    ("d", "n_points"), [(1, 7), (3, 7), (3, 8), (10, 1023), (10, 1024), (100, 1000)]
 )
 def test_a_grid_has_as_many_points_as_fit(d, n_points):
-    box = Box(np.zeros(d), np.ones(d))
-
-    C = box.grid(n_points)
+    C = Box(np.zeros(d), np.ones(d)).grid(n_points)
 
     p = len(np.unique(C[:, 0]))
-    assert len(C) == p**d <= n_points < (p + 1) ** d
-    assert len(np.unique(C, axis=0)) == len(C)
+    assert len(np.unique(C, axis=0)) == len(C) == p**d <= n_points < (p + 1) ** d
     np.testing.assert_allclose(np.unique(C[:, -1]), (np.arange(p) + 0.5) / p)
 
 
 def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spec):
+    X[:, 2] = 0.3  # constant: one bandwidth wide
+
     box = Box.of(ss.sketch(X, spec))
 
     rows = normalised(X, spec)
-    mean, std = rows.mean(axis=0), rows.std(axis=0)
-    bandwidth = np.min(spec.bandwidth)
-    half = np.maximum(3 * std, bandwidth / 2)
-    np.testing.assert_allclose(box.lower, mean - half, atol=1e-5)
-    np.testing.assert_allclose(box.upper, mean + half, atol=1e-5)
-
-
-@pytest.mark.parametrize("bandwidth", [0.7, (0.2, 3.0)])
-def test_the_box_of_constant_data_is_one_bandwidth_wide(bandwidth):
-    spec = ss.SketchSpec(2, 10, bandwidth=bandwidth, center=(1.0, 2.0), scale=4.0)
-
-    box = Box.of(ss.sketch(np.full((50, 2), 9.0), spec))
-
-    np.testing.assert_allclose(box.upper - box.lower, np.min(bandwidth), rtol=1e-6)
-    assert box.contains([2.0, 1.75])
+    half = np.maximum(3 * rows.std(axis=0), np.min(spec.bandwidth) / 2)
+    np.testing.assert_allclose(
+        [box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5
+    )
 
 
 def test_many_columns_have_a_box_and_starts_too():
     """Beyond 64 columns only variances are known."""
     X = np.random.default_rng(0).normal(size=(300, 80)) * np.linspace(1, 2, 80)
-    s = ss.sketch(X, ss.SketchSpec(80, 10, bandwidth=5.0))
+    s, mean, std = ss.sketch(X, ss.SketchSpec(80, 10, 5.0)), X.mean(axis=0), X.std(axis=0)
 
     box = Box.of(s, width=4.0)
-    C = draw_starts(s, 4000, 0, box=box)
+    C = (draw_starts(s, 4000, 0, box=box) - mean) / std
 
-    mean, std = X.mean(axis=0), X.std(axis=0)
     np.testing.assert_allclose(box.upper, mean + 4 * std, atol=1e-4)
-    assert np.abs((C.mean(axis=0) - mean) / std).max() < 0.1
-    assert np.abs(C.std(axis=0) / std - 1).max() < 0.1
+    assert np.abs([C.mean(axis=0), C.std(axis=0) - 1]).max() < 0.1
 
 
 def test_normal_starts_have_the_moments_of_the_data(X, spec):
     """Mean and covariance of n draws are off by 1 / sqrt(n) and sqrt(2 / n): 5 sigma."""
     X[:, 1] += X[:, 0]
-    s, n = ss.sketch(X, spec), 40_000
-    box = Box.of(s, width=8.0)
+    s, n, rows = ss.sketch(X, spec), 40_000, normalised(X, spec)
 
-    C = draw_starts(s, n, 1, box=box)
+    C = (draw_starts(s, n, 1, box=Box.of(s, width=8.0)) - rows.mean(axis=0)) / rows.std(axis=0)
 
-    rows = normalised(X, spec)
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T, bias=True)
-    std = np.sqrt(np.diag(covariance))
-    assert np.abs((C.mean(axis=0) - mean) / std).max() < 5 / np.sqrt(n)
-    difference = (np.cov(C.T) - covariance) / std / std[:, None]
-    assert np.abs(difference).max() < 5 * np.sqrt(2 / n)
+    assert np.abs(C.mean(axis=0)).max() < 5 / np.sqrt(n)
+    assert np.abs(np.cov(C.T) - np.corrcoef(rows.T)).max() < 5 * np.sqrt(2 / n)
 
 
 def test_starts_stay_in_the_box_and_nest():
@@ -157,17 +121,14 @@ def test_what_cannot_be_drawn_is_refused():
     s = ss.sketch(np.eye(2), spec)
     box = Box.of(s)
 
-    with pytest.raises(ss.errors.SpecError, match="'kind' parameter of draw_starts"):
-        draw_starts(s, 5, 0, box=box, kind="random")
-    with pytest.raises(ss.errors.SpecError, match="2 columns, and the box has 3"):
-        draw_starts(s, 5, 0, box=Box(np.zeros(3), np.ones(3)))
-    with pytest.raises(ss.errors.SpecError, match="'n' parameter"):
-        draw_starts(s, 0, 0, box=box)
-    with pytest.raises(ss.errors.SpecError, match="'seed' parameter"):
-        box.sample(5, -1)
-    with pytest.raises(ss.errors.SpecError, match="'n_points' parameter"):
-        box.grid(0)
-    with pytest.raises(ss.errors.SpecError, match="'width' parameter"):
-        Box.of(s, width=-1.0)
-    with pytest.raises(ss.errors.DataError, match="0 rows of weight 0"):
-        Box.of(ss.Sketcher(spec).sketch())
+    for make, message in (
+        (lambda: draw_starts(s, 5, 0, box=box, kind="random"), "'kind' parameter of draw_starts"),
+        (lambda: draw_starts(s, 5, 0, box=Box([0] * 3, [1] * 3)), "2 columns, and the box has 3"),
+        (lambda: draw_starts(s, 0, 0, box=box), "'n' parameter"),
+        (lambda: box.sample(5, -1), "'seed' parameter"),
+        (lambda: box.grid(0), "'n_points' parameter"),
+        (lambda: Box.of(s, width=-1.0), "'width' parameter"),
+        (lambda: Box.of(s - s), "0 rows of weight 0"),
+    ):
+        with pytest.raises((ss.errors.SpecError, ss.errors.DataError), match=message):
+            make()

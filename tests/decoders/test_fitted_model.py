@@ -11,7 +11,6 @@ from sketchshift.errors import SpecError
 from sketchshift.metrics import match_centroids
 
 
-@pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize(
     "options",
     [
@@ -20,21 +19,20 @@ from sketchshift.metrics import match_centroids
         {"bandwidth": 0.15, "law": "folded_gaussian"},
         {"bandwidth": 0.15, "law": "leverage"},
     ],
-    ids=["range", "far", "law", "leverage"],
 )
-def test_diracs_fit_any_kernel(options, refine):
+def test_diracs_fit_any_kernel(options):
     """Centroids where they are, and shares of the rows."""
     centres, shares = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.9)]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(0)
     X = centres[rng.choice(3, 20_000, p=shares)] + 0.05 * rng.normal(size=(20_000, 2))
     sketch = ss.sketch(X, ss.SketchSpec(2, 500, **options))
 
-    decoding = SketchAndShift(n_initializations=200, refine=refine)(sketch, 3)
+    for refine, atol in ((False, 0.06), (True, 0.03)):  # clusters have a width of 0.05
+        decoding = SketchAndShift(n_initializations=200, refine=refine)(sketch, 3)
 
-    found = match_centroids(centres, decoding.centroids)
-    atol = 0.03 if refine else 0.06  # clusters have a width of 0.05
-    np.testing.assert_allclose(decoding.centroids[found], centres, atol=atol)
-    np.testing.assert_allclose(decoding.weights[found], shares, atol=atol)
+        found = match_centroids(centres, decoding.centroids)
+        np.testing.assert_allclose(decoding.centroids[found], centres, atol=atol)
+        np.testing.assert_allclose(decoding.weights[found], shares, atol=atol)
 
 
 @pytest.mark.parametrize(

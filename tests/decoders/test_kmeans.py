@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans as Oracle
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sketchshift._kmeans import nearest, nearest_two, weighted_kmeans
+from sketchshift._threads import one_blas_thread
 from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.points import exchange_many
 
@@ -26,42 +30,21 @@ def cloud(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
 @pytest.mark.parametrize("seed", range(16))
 def test_it_is_the_k_means_of_scikit_learn(seed):
     X, weights, k = cloud(seed)
-    with threadpool_limits(1):
-        oracle = Oracle(k, n_init=2, random_state=seed).fit(X, sample_weight=weights)
 
     found = weighted_kmeans(X, weights, k, n_init=2, seed=seed)
 
-    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(found.labels, oracle.labels_)
-    assert found.cost == pytest.approx(oracle.inertia_, rel=1e-12)
+    agrees(found, Oracle(k, n_init=2, random_state=seed), X, weights)
 
 
-@pytest.mark.parametrize("max_iterations", [1, 3, 300])
-def test_it_begins_where_it_is_told_to(max_iterations):
-    X, weights, _ = cloud(1)
-    starts = X[:7]
-    oracle = Oracle(7, init=starts, n_init=1, max_iter=max_iterations)
-    with threadpool_limits(1):
-        oracle.fit(X, sample_weight=weights)
-
-    found = weighted_kmeans(X, weights, 7, starts=starts, max_iterations=max_iterations)
-
-    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(starts, X[:7])
-
-
-def test_of_many_centroids_it_is_the_k_means_of_scikit_learn_too():
-    """A tree looks for the nearest ones, and finds those that a product of matrices finds."""
+@pytest.mark.parametrize(("n", "k", "steps"), [(500, 7, 1), (500, 7, 300), (9_000, 600, 10)])
+def test_it_begins_where_it_is_told_to(n, k, steps):
+    """Of many centroids a tree finds the nearest, as a product of matrices does of a few."""
     rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(9_000, 2)), rng.gamma(0.5, size=9_000)
-    oracle = Oracle(600, init=X[:600], n_init=1, max_iter=10)
-    with threadpool_limits(1):
-        oracle.fit(X, sample_weight=weights)
+    X, weights = rng.normal(size=(n, 2)), rng.gamma(0.5, size=n)
 
-    found = weighted_kmeans(X, weights, 600, starts=X[:600], max_iterations=10)
+    found = weighted_kmeans(X, weights, k, starts=X[:k], max_iterations=steps)
 
-    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(found.labels, oracle.labels_)
+    agrees(found, Oracle(k, init=X[:k], n_init=1, max_iter=steps), X, weights)
 
 
 @pytest.mark.parametrize(("k", "d"), [(2, 3), (100, 2), (600, 2), (1_100, 3), (600, 20)])
@@ -81,22 +64,19 @@ def test_points_whose_squares_no_float_can_hold_have_some_centroid():
     assert labels[1] == 5
 
 
-def inertia(points: Points, centers: np.ndarray) -> float:
-    return float(points.weights @ cdist(points.places, centers, "sqeuclidean").min(axis=1))
-
-
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_an_exchange_of_many_gains_at_least_what_it_says(seed):
     """All pairs at once: none spoils what another one gains."""
     X, weights, k = cloud(seed)
-    points, k = Points(X, weights), k + 1
-    centers = X[np.random.default_rng(seed).choice(len(X), k, replace=False)]
+    centers = X[np.random.default_rng(seed).choice(len(X), k + 1, replace=False)]
 
-    moved, gain = exchange_many(points, centers)
+    moved, gain = exchange_many(Points(X, weights), centers)
 
-    before = inertia(points, centers)
+    before, after = (
+        weights @ cdist(X, places, "sqeuclidean").min(axis=1) for places in (centers, moved)
+    )
     assert gain >= 0.0
-    assert inertia(points, moved) <= before - gain + 1e-9 * before
+    assert after <= before - gain + 1e-9 * before
     assert (gain > 0.0) == (moved != centers).any()
 
 
@@ -133,57 +113,39 @@ def test_points_of_weight_0_move_nothing():
     X, weights, _ = cloud(7)
     weights[::3] = 0.0
 
-    found = weighted_kmeans(X, weights, 4, starts=X[1:5])
     kept = weights > 0.0
     others = weighted_kmeans(X[kept], weights[kept], 4, starts=X[1:5], tolerance=0.0)
 
-    again = weighted_kmeans(X, weights, 4, starts=X[1:5], tolerance=0.0)
-    np.testing.assert_allclose(again.centroids, others.centroids, rtol=1e-10)
-    assert found.cost == pytest.approx(others.cost, rel=1e-2)
+    found = weighted_kmeans(X, weights, 4, starts=X[1:5], tolerance=0.0)
+    np.testing.assert_allclose(found.centroids, others.centroids, rtol=1e-10)
 
 
-def test_threads_change_no_bit():
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(20_000, 10)), rng.gamma(1.0, size=20_000)
-    found = []
-    for n_threads in (1, 2):
-        with threadpool_limits(n_threads):
-            found.append(weighted_kmeans(X, weights, 100, max_iterations=5))
-
-    assert found[0].centroids.tobytes() == found[1].centroids.tobytes()
-    assert found[0].labels.tobytes() == found[1].labels.tobytes()
+def agrees(found, oracle, X, weights) -> None:
+    with threadpool_limits(1):
+        oracle.fit(X, sample_weight=weights)
+    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.labels, oracle.labels_)
+    assert found.cost == pytest.approx(oracle.inertia_, rel=1e-12)
 
 
 def test_overlapping_calls_give_the_threads_of_blas_back():
     """The limit is that of the process: the last one out takes it back, whoever set it."""
-    from threading import Barrier, Thread
-
-    from threadpoolctl import threadpool_info
-
-    from sketchshift._threads import one_blas_thread
-
-    inside, outside = Barrier(2), Barrier(2)
-
-    @one_blas_thread
-    def first():
-        inside.wait()
-
-    @one_blas_thread
-    def second():
-        inside.wait()
-        outside.wait()
-        return counts()
+    inside, first_is_out = Barrier(2), Event()
 
     def counts():
         return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
 
-    before, seen = counts(), []
-    threads = [Thread(target=first), Thread(target=lambda: seen.append(second()))]
-    for thread in threads:
-        thread.start()
-    threads[0].join()
-    outside.wait()
-    threads[1].join()
+    @one_blas_thread
+    def second():
+        inside.wait()
+        first_is_out.wait()
+        return counts()
 
-    assert set(seen[0]) == {1}
+    before = counts()
+    with ThreadPoolExecutor(2) as pool:
+        seen = pool.submit(second)
+        pool.submit(one_blas_thread(inside.wait)).result()
+        first_is_out.set()
+
+    assert set(seen.result()) == {1}
     assert counts() == before

@@ -46,22 +46,19 @@ def test_weights_of_frequencies_weigh_the_squares():
     assert not np.allclose(alpha, nonnegative_weights(atoms, z), atol=1e-3)
 
 
-def test_equal_atoms_share_their_weight():
-    atoms, _ = atoms_and_target(0, 1, 40)
-
-    alpha = nonnegative_weights(np.repeat(atoms, 5, axis=0), 0.7 * atoms[0])
-
-    assert alpha.sum() == pytest.approx(0.7)
-
-
-def test_atoms_that_vanish_have_no_weight():
-    """A Gaussian far wider than the kernel is zero at every frequency."""
-    np.testing.assert_array_equal(nonnegative_weights(np.zeros((2, 9)) + 0j, np.ones(9)), 0.0)
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 15))
 def test_hard_thresholding_keeps_the_heaviest(weights, k):
     """Largest first, ties to the earlier: what sorting pairs gives."""
     keep = hard_threshold(np.array(weights, dtype=float), k)
 
     assert list(keep) == sorted(range(len(weights)), key=lambda i: (-weights[i], i))[:k]
+
+
+def test_equal_atoms_share_their_weight_and_those_that_vanish_have_none():
+    """A Gaussian far wider than the kernel is zero at every frequency."""
+    atoms, _ = atoms_and_target(0, 1, 40)
+
+    alpha = nonnegative_weights(np.repeat(atoms, 5, axis=0), 0.7 * atoms[0])
+
+    assert alpha.sum() == pytest.approx(0.7)
+    np.testing.assert_array_equal(nonnegative_weights(np.zeros((2, 9)) + 0j, np.ones(9)), 0.0)

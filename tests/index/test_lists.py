@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from sklearn.preprocessing import normalize
 
 import sketchshift as ss
 
@@ -26,62 +28,44 @@ def spec(rows):
 
 
 @pytest.fixture(scope="module")
-def lists(rows, spec):
-    return ss.index.train_lists(ss.sketch(rows, spec), K)
+def lists(whole):
+    return ss.index.train_lists(whole, K)
 
 
-def test_centroids_are_ready_for_an_index(lists):
+def test_centroids_are_ready_for_an_index(rows, lists):
     assert lists.centroids.shape == (K, D)
     assert lists.centroids.dtype == np.float32
     assert lists.centroids.flags.c_contiguous
     assert (lists.n_lists, lists.n_rows, lists.metric) == (K, 6000, "euclidean")
     assert repr(lists) == "<CoarseLists: 12 x 6 columns, euclidean, of 6000 rows>"
+    np.testing.assert_allclose(lists.shares, np.bincount(lists.assign(rows)) / 6000, atol=2e-3)
 
 
-def test_centroids_are_as_good_as_those_of_k_means_of_all_rows(rows, lists):
-    assert ss.metrics.rse(rows, lists.centroids, ss.metrics.lloyd(rows, K)) < 1.001
-
-
-def test_shares_are_those_of_the_rows_that_lists_get(rows, lists):
-    counts = np.bincount(lists.assign(rows), minlength=K)
-
-    np.testing.assert_allclose(lists.shares, counts / len(rows), atol=2e-3)
-
-
-def test_shards_tables_and_the_whole_give_the_same_bytes(rows, spec, lists):
-    table = ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
+def test_shards_tables_and_the_whole_give_the_same_bytes(rows, spec, lists, table):
     shards = [ss.sketch(part, spec) for part in np.split(rows, 4)]
 
-    for given in (table, shards, iter(shards), [table.where("key < 2"), table.where("key >= 2")]):
+    for given in (table, iter(shards), [table.where("key < 2"), table.where("key >= 2")]):
         same = ss.index.train_lists(given, K)
         assert same.centroids.tobytes() == lists.centroids.tobytes()
-
-
-def test_some_slices_of_a_table_are_chosen_by_a_condition(rows, spec):
-    table = ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
-
     chosen = ss.index.train_lists(table, K, where="key < 3")
-
-    assert chosen.n_rows == 3000
     alone = ss.index.train_lists(ss.sketch(rows[:3000], spec), K)
+    assert chosen.n_rows == 3000
     assert chosen.centroids.tobytes() == alone.centroids.tobytes()
 
 
-def test_deleted_rows_leave_no_trace(rows, spec):
+def test_deleted_rows_leave_no_trace(rows, spec, whole):
     is_gone = np.random.default_rng(1).random(6000) < 1 / 3
-    whole, gone = ss.sketch(rows, spec), ss.sketch(rows[is_gone], spec)
 
-    left = ss.index.train_lists(whole, K, without=gone)
+    left = ss.index.train_lists(whole, K, without=ss.sketch(rows[is_gone], spec))
 
     never = ss.index.train_lists(ss.sketch(rows[~is_gone], spec), K)
     assert left.n_rows == never.n_rows
     assert left.centroids.tobytes() == never.centroids.tobytes()
 
 
-def test_a_refresh_keeps_the_numbers_of_lists(rows, spec, lists):
+def test_a_refresh_keeps_the_numbers_of_lists(rows, spec, whole, lists):
     """Half of the rows are deleted at random: every cluster is still where it was."""
-    order = np.random.default_rng(2).permutation(K)
-    whole, gone = ss.sketch(rows, spec), ss.sketch(rows[::2], spec)
+    order, gone = np.random.default_rng(2).permutation(K), ss.sketch(rows[::2], spec)
 
     fresh = ss.index.train_lists(whole, K, without=gone, previous=lists.centroids[order])
 
@@ -89,57 +73,43 @@ def test_a_refresh_keeps_the_numbers_of_lists(rows, spec, lists):
     assert np.array_equal(fresh.assign(rows), np.argsort(order)[lists.assign(rows)])
 
 
-def test_one_list_moves_when_its_cluster_goes(rows, spec, lists):
+def test_one_list_moves_when_its_cluster_goes(rows, spec, whole, lists):
     """The rows of one list are deleted: it goes elsewhere, and all others stay."""
-    is_gone = lists.assign(rows) == 3
-    whole, gone = ss.sketch(rows, spec), ss.sketch(rows[is_gone], spec)
+    gone = ss.sketch(rows[lists.assign(rows) == 3], spec)
 
     fresh = ss.index.train_lists(whole, K, without=gone, previous=lists)
 
     assert np.flatnonzero(fresh.has_moved).tolist() == [3]
-    stays = np.arange(K) != 3
-    assert (np.linalg.norm(fresh.centroids - lists.centroids, axis=1)[stays] < 2.0).all()
+    steps = np.linalg.norm(fresh.centroids - lists.centroids, axis=1)
+    assert np.delete(steps, 3).max() < 2.0
 
 
-def test_new_centroids_take_the_numbers_of_those_next_to_them(rows, spec, lists):
+def test_new_centroids_take_the_numbers_of_those_next_to_them(whole, lists):
     """Previous ones that are no good as a start: all in one place but for a little."""
     poor = lists.centroids[:1] + 1e-3 * np.random.default_rng(3).normal(size=(K, D))
 
-    fresh = ss.index.train_lists(ss.sketch(rows, spec), K, previous=poor)
+    fresh = ss.index.train_lists(whole, K, previous=poor)
 
     order = ss.metrics.match_centroids(fresh.centroids, lists.centroids)
     np.testing.assert_allclose(fresh.centroids, lists.centroids[order], atol=0.2)
     assert fresh.n_moved > 0
 
 
-def test_directions_have_length_one(rows):
-    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    sketch = ss.sketch(directions, n_clusters=K)
-
-    lists = ss.index.train_lists(sketch, K, metric="cosine")
-
-    np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
-    by_angle = (rows @ lists.centroids.T).argmax(axis=1)
-    assert np.array_equal(lists.assign(rows), by_angle)
-
-
 def test_a_plan_of_directions_gives_lists_of_directions(rows):
     """Lengths of the rows are noise: they change nothing."""
     lengths = np.exp(np.random.default_rng(4).normal(size=(len(rows), 1)))
-    spec = ss.plan(rows, n_clusters=K, metric="cosine")
+    sketch = ss.sketch(lengths * rows, ss.plan(rows, n_clusters=K, metric="cosine"))
 
-    lists = ss.index.train_lists(ss.sketch(lengths * rows, spec), K)
+    lists = ss.index.train_lists(sketch, K)
 
     assert lists.metric == "cosine"
     np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
-    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    best = ss.metrics.lloyd(directions, K)
-    best /= np.linalg.norm(best, axis=1, keepdims=True)
+    assert np.array_equal(lists.assign(rows), (rows @ lists.centroids.T).argmax(axis=1))
+    directions = normalize(rows)
+    best = normalize(ss.metrics.lloyd(directions, K))
     assert ss.metrics.rse(directions, lists.centroids, best) < 1.01
-    with pytest.raises(
-        ss.errors.SpecError, match="must be 'cosine': the plan keeps directions alone"
-    ):
-        ss.index.train_lists(ss.sketch(rows, spec), K, metric="euclidean")
+    with pytest.raises(ss.errors.SpecError, match="'cosine': the plan keeps directions alone"):
+        ss.index.train_lists(sketch, K, metric="euclidean")
 
 
 def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
@@ -152,33 +122,24 @@ def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
     assert ss.metrics.rse(X, lists.centroids, ss.metrics.lloyd(X, 40)) < 1.01
 
 
-def test_more_lists_than_cells_are_refused_with_their_number(rows):
-    spec = ss.plan(rows, n_clusters=2)
-    n_cells = spec.cells.n_cells
+def test_too_many_lists_are_refused(rows, spec):
+    few, n_cells = np.repeat(rows[:3], 50, axis=0), spec.cells.n_cells
 
-    with pytest.raises(
-        ss.errors.DataError, match=f"has {n_cells} cells: it cannot tell 4,000 lists"
+    for data, k, message in (
+        (rows, 4000, f"has {n_cells} cells: it cannot tell 4,000 lists"),
+        (few, K, "tells only 3 lists apart, and 12 were asked for"),
     ):
-        ss.index.train_lists(ss.sketch(rows, spec), 4000)
+        with pytest.raises(ss.errors.DataError, match=message):
+            ss.index.train_lists(ss.sketch(data, spec), k)
 
 
-def test_fewer_distinct_rows_than_lists_are_refused(spec, rows):
-    sketch = ss.sketch(np.repeat(rows[:3], 50, axis=0), spec)
-
-    with pytest.raises(
-        ss.errors.DataError, match="tells only 3 lists apart, and 12 were asked for"
-    ):
-        ss.index.train_lists(sketch, K)
-
-
-def test_sketches_of_two_plans_are_refused(rows, spec):
-    other = ss.plan(rows[:500], n_clusters=K)
-    one, two = ss.sketch(rows, spec), ss.sketch(rows, other)
+def test_sketches_of_two_plans_are_refused(rows, whole):
+    other = ss.sketch(rows, ss.plan(rows[:500], n_clusters=K))
 
     with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot merge sketches"):
-        ss.index.train_lists([one, two], K)
+        ss.index.train_lists([whole, other], K)
     with pytest.raises(ss.errors.IncompatibleSketchesError, match="cannot subtract sketches"):
-        ss.index.train_lists(one, K, without=two)
+        ss.index.train_lists(whole, K, without=other)
 
 
 @pytest.mark.parametrize(
@@ -191,26 +152,16 @@ def test_sketches_of_two_plans_are_refused(rows, spec):
         ({"previous": "yesterday"}, r"must be lists, or finite centroids of shape \(12, 6\)"),
         ({"without": "yesterday"}, "'without' parameter of train_lists must be sketches or tables"),
         ({"without": 3}, "'without' parameter of train_lists must be sketches or tables"),
+        ({"sketches": [np.eye(2)]}, r"must be sketches or tables of sketches\. Got array"),
     ],
 )
-def test_what_cannot_be_used_is_named(rows, spec, given, message):
-    given = {"n_lists": K} | given
+def test_what_cannot_be_used_is_named(whole, table, given, message):
+    given = {"sketches": whole, "n_lists": K} | given
 
     with pytest.raises(ss.errors.SpecError, match=message):
-        ss.index.train_lists(ss.sketch(rows, spec), **given)
-
-
-def test_no_sketches_at_all_are_refused(rows, spec):
-    table = ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
-
-    with pytest.raises(
-        ss.errors.DataError, match="'sketches' of train_lists has no sketches in it"
-    ):
+        ss.index.train_lists(**given)
+    with pytest.raises(ss.errors.DataError, match="'sketches' of train_lists has no sketches"):
         ss.index.train_lists(table, K, where="key > 100")
-    with pytest.raises(
-        ss.errors.SpecError, match=r"must be sketches or tables of sketches\. Got array"
-    ):
-        ss.index.train_lists([rows], K)
 
 
 def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
@@ -218,7 +169,6 @@ def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
     X = rows.astype(np.float32)
 
     index = lists.to_faiss()
-    assert index.is_trained
     index.add(X)
 
     assert index.ntotal == len(X)
@@ -227,13 +177,13 @@ def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
     index.nprobe = K
     squares, found = index.search(X[:20], 2)
     assert np.array_equal(found[:, 0], np.arange(20))
-    all_squares = np.square(rows[:20, None] - rows).sum(axis=2)
-    np.testing.assert_allclose(squares[:, 1], np.sort(all_squares, axis=1)[:, 1], rtol=1e-3)
+    expected = np.sort(cdist(rows[:20], rows, "sqeuclidean"), axis=1)[:, 1]
+    np.testing.assert_allclose(squares[:, 1], expected, rtol=1e-3)
 
 
 def test_faiss_compares_directions_by_inner_products(rows):
     faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    directions = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    directions = normalize(rows).astype(np.float32)
     lists = ss.index.train_lists(ss.sketch(directions, n_clusters=K), K, metric="cosine")
 
     index = lists.to_faiss()
@@ -241,6 +191,7 @@ def test_faiss_compares_directions_by_inner_products(rows):
 
     assert index.metric_type == faiss.METRIC_INNER_PRODUCT
     np.testing.assert_allclose(index.search(directions[:20], 1)[0], 1.0, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
 
 
 def test_without_faiss_one_is_told_what_to_install(lists, monkeypatch):
@@ -250,3 +201,13 @@ def test_without_faiss_one_is_told_what_to_install(lists, monkeypatch):
         ss.errors.MissingDependencyError, match=r"pip install 'sketchshift\[index\]'"
     ):
         lists.to_faiss()
+
+
+@pytest.fixture(scope="module")
+def table(rows, spec):
+    return ss.sketch_by(rows, by=np.arange(6000) // 1000, spec=spec)
+
+
+@pytest.fixture(scope="module")
+def whole(rows, spec):
+    return ss.sketch(rows, spec)
