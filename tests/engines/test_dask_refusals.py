@@ -35,29 +35,29 @@ def test_invalid_rows_are_refused_by_partition_row_and_column_or_counted(client)
     assert (skipped.count, skipped.n_invalid) == (999, 1)
 
 
-def read_parts(folder, notes):
+def read_parts(files, notes):
     """A frame of three files; whoever reads one leaves a note."""
 
     def read(path):
         (notes / path.stem).touch()
         return pd.read_parquet(path)
 
-    files = sorted(folder.iterdir())
-    return dd.from_map(read, files, meta=pd.read_parquet(files[1]).iloc[:0])
+    paths = sorted(files.iterdir())
+    return dd.from_map(read, paths, meta=pd.read_parquet(paths[1]).iloc[:0])
 
 
-def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, folder, spec):
-    frame, numbers = read_parts(folder, tmp_path), da.zeros((10, 3), chunks=5)
+def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, files, spec):
+    frame, numbers = read_parts(files, tmp_path), da.zeros((10, 3), chunks=5)
     plan, sketch, sketch_by = ss.plan, ss.sketch, partial(ss.sketch_by, frame)
     nameless = ss.SketchSpec(2, 10, bandwidth=1.0, columns=["a", "b"])
 
     for call, message in (
-        (lambda: plan(frame, 3, columns=["heigth"]), r"no column 'heigth'.*Did you mean 'height'"),
-        (lambda: sketch(frame, spec, columns=["age"]), r"\['age'\] are not those of the spec"),
+        (lambda: plan(frame, 3, columns=["shpo"]), r"no column 'shpo'.*Did you mean 'shop'"),
+        (lambda: sketch(frame, spec, columns=["x"]), r"\['x'\] are not those of the spec"),
         (lambda: sketch(frame, nameless), r"no columns 'a', 'b'"),
-        (lambda: sketch_by("name", "name"), r"must be a SketchSpec. Got 'name'"),
-        (lambda: plan(frame, 3), r"column 'name' .*cannot be read as numbers"),
-        (lambda: sketch(frame["age"], spec), r"Series.*\.to_frame\(\)"),
+        (lambda: sketch_by("shop", "shop"), r"must be a SketchSpec. Got 'shop'"),
+        (lambda: plan(frame, 3), r"column 'shop' .*cannot be read as numbers"),
+        (lambda: sketch(frame["x"], spec), r"Series.*\.to_frame\(\)"),
         (lambda: sketch(frame, spec, sample_weight=numbers[:, 0]), "of a column.*add it as a col"),
         (lambda: sketch(numbers, spec, sample_weight="w"), r"dask array of shape \(10,\)"),
         (lambda: sketch(numbers[:, 0], spec), "one dimension, not two"),
@@ -65,8 +65,8 @@ def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, fo
         (lambda: plan(frame, 2, standardize="no"), "'standardize' parameter of plan"),
         (lambda: sketch(frame, spec, on_invalid="drop"), "'on_invalid' parameter"),
         (lambda: DaskEngine(split_every=1), "'split_every' parameter"),
-        (lambda: sketch_by("name", spec, max_slices=0), "'max_slices' parameter"),
-        (lambda: sketch_by(frame["name"], spec), r"by must be the name of a column.*Got Series"),
+        (lambda: sketch_by("shop", spec, max_slices=0), "'max_slices' parameter"),
+        (lambda: sketch_by(frame["shop"], spec), r"by must be the name of a column.*Got Series"),
         (lambda: sketch_by([1, 2], spec), r"by must be the name of a column"),
         (lambda: sketch_by(["w", "w"], spec), "each once"),
         (lambda: sketch_by("hour", spec), "no column 'hour'"),
@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, fo
     assert not list(tmp_path.iterdir())
 
 
-def test_what_partitions_hold_is_refused_by_their_number_or_the_sum_is(folder, spec):
+def test_what_partitions_hold_is_refused_by_their_number_or_the_sum_is(files, spec):
     frame = dd.from_pandas(pd.DataFrame({"x": [1.0] * 6, "k": list("aabbcc")}), npartitions=3)
     records = db.from_sequence([{"x": 1.0}], npartitions=1)
     line = ss.SketchSpec(1, 10, bandwidth=1.0, columns=["x"])
@@ -104,7 +104,7 @@ def test_what_partitions_hold_is_refused_by_their_number_or_the_sum_is(folder, s
             "^there are more than 2 slices by k",
         ),
         (
-            lambda: ss.sketch_by(dd.read_parquet(folder), "w", spec, max_slices=3),
+            lambda: ss.sketch_by(dd.read_parquet(files), "w", spec, max_slices=3),
             r"partition \d: .*more than 3 slices by w",
         ),
         (lambda: ss.sketch(nothing, line), "no rows to sketch"),

@@ -36,12 +36,6 @@ def test_any_blocks_give_the_bytes_of_one_thread(dataset, files, spec):
         assert ss.sketch(cut, spec, **weighted) == ss.sketch(files, spec, **weighted)
 
 
-def test_decimals_are_rounded_once(ray_cluster, decimals, decimals_spec, decimals_sketch):
-    dataset = ray_cluster.data.read_parquet(str(decimals))
-
-    assert ss.sketch(dataset, decimals_spec, sample_weight="w") == decimals_sketch
-
-
 def test_a_worker_killed_midway_loses_nothing_and_counts_nothing_twice(
     dataset, spec, expected, tmp_path
 ):

@@ -27,13 +27,6 @@ def test_any_partitioning_gives_the_bytes_of_one_thread(frame, files, spec, n_pa
     assert km.sketch_ == ss.sketch(files, spec)
 
 
-def test_decimals_are_rounded_once(session, decimals, decimals_spec, decimals_sketch):
-    frame = session.read.parquet(str(decimals))
-
-    assert dict(frame.dtypes)["x"] == "decimal(12,3)"
-    assert ss.sketch(frame, decimals_spec, sample_weight="w") == decimals_sketch
-
-
 def test_columns_with_odd_names_are_read(session):
     table = pa.table({"a.b": [0.0, 1.0], "c `d`": [2.0, 3.0]})
 
